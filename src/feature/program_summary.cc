@@ -1,5 +1,6 @@
 #include "feature/program_summary.h"
 
+#include <algorithm>
 #include <array>
 
 #include "feature/summary_parts.h"
@@ -8,6 +9,13 @@
 namespace tensorsmith::feature {
 
 namespace {
+
+constexpr size_t kMostResources =
+    std::max({kTiledGpuResources.size(), kFlatGpuResources.size(), kCpuTiledResources.size(),
+              kLeafResources.size(), kNestResources.size()});
+constexpr size_t kMostColumns =
+    std::max({kGpuTiledColumns.size(), kGpuFlatColumns.size(), kCpuTiledColumns.size(),
+              kCpuOtherColumns.size(), kCpuNestsColumns.size()});
 
 // What every kind has.
 void add_common(const WorkloadAccess& access, const target::Device& device, ProgramSummary& out) {
@@ -166,6 +174,9 @@ const SummarySchema& summary_schema(ProgramKind kind) {
 ProgramSummary summarize_program(const WorkloadAccess& access, const LeafFeatures& leaves,
                                  const sched::Trace& trace, const target::Device& device) {
   ProgramSummary out;
+  // Of the largest kind: growing step by step took a tenth of a summary.
+  out.resources.reserve(kMostResources);
+  out.columns.reserve(kMostColumns);
   out.kind = summarize(access, leaves, trace, device, out);
   add_common(access, device, out);
   const SummarySchema& schema = summary_schema(out.kind);

@@ -22,8 +22,9 @@ void add_resources(const Quantities<kColumns>& seconds, ProgramSummary& out) {
 }
 template <const auto& kColumns>
 void add_columns(const Quantities<kColumns>& quantities, ProgramSummary& out) {
+  const auto& values = quantities.values();
   for (size_t i = 0; i < kColumns.size(); ++i) {
-    double x = quantities.values()[i];
+    double x = values[i];
     if (kColumns[i].scale == Scale::kLog2) x = std::log2(std::max(x, 1e-30));
     out.columns.push_back(std::isfinite(x) ? x : 0);
   }

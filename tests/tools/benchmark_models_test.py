@@ -4,6 +4,7 @@
     benchmark_models_test.py SOURCE_DIR TENSORSMITH
 """
 
+import json
 import os
 import re
 import subprocess
@@ -43,6 +44,16 @@ def main():
         again = subprocess.run(command, capture_output=True, text=True, check=False)
         assert again.returncode == 0, again.stderr
         assert again.stdout == first.stdout, again.stdout
+        # Tasks that the model chooses, in batches: a row each, and no task twice.
+        chosen = subprocess.run([*command[:6], "--tables", "few", "--profile-tasks", "1,2", "--choose", "next", "--seeds", "0", "--threads", "1",
+                                 "--tensorsmith", tensorsmith, "--entry", "small=tensorsmith:rounds=5,hold_out=false"],
+                                capture_output=True, text=True, check=False)
+        assert chosen.returncode == 0, chosen.stderr
+        for tasks in (1, 2):
+            assert re.search(rf"^\| small \| {tasks} (?:\| [\d.]+ \([\d.]+\) ){{3}}\| [\d.]+ \|$", chosen.stdout, re.M), chosen.stdout
+        splits = os.path.join(folder, "work", "splits")
+        lists = [json.load(open(os.path.join(splits, name), encoding="utf-8")) for name in os.listdir(splits) if name.endswith(".keys")]
+        assert sorted(len(keys) for keys in lists) == [1, 1, 1, 2, 2, 2] and all(len(set(keys)) == len(keys) for keys in lists), lists
         refused = subprocess.run([*command, "--tables", "unseen"], capture_output=True, text=True, check=False)
         assert refused.returncode != 0 and "needs --unseen" in refused.stderr, refused.stderr
 

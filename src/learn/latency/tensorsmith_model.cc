@@ -311,6 +311,7 @@ void TensorsmithModel::log_seconds(ProgramKind kind, const target::Device& devic
   std::vector<double> common(mixes ? programs.size() : 0);
   if (mixes) common_log_seconds(kind, device, programs, common);
   std::vector<float> rows;
+  rows.reserve(programs.size() * static_cast<size_t>(width(kind)));
   for (size_t i = 0; i < programs.size(); ++i) {
     programs[i].base = base_seconds(programs[i].summary, programs[i].structure, device.name);
     append_row(programs[i], rows);
@@ -363,6 +364,7 @@ Result<std::vector<Prediction>> TensorsmithModel::predict(std::span<const Progra
     if (const auto range = sizes.find({kind, access.structure}); range != sizes.end())
       out[i].unseen.size = access.flops < range->second.first || access.flops > range->second.second;
     Part& part = parts[{kind, query.device}];
+    if (part.programs.empty()) part.programs.reserve(queries.size() - i);
     part.programs.push_back(std::move(program));
     part.places.push_back(i);
   }

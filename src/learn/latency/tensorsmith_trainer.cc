@@ -31,8 +31,8 @@ constexpr double kShiftTasks = 4;
 constexpr double kOutlier = 2;
 // Of the small forests that speak for devices that are not known: deeper or longer ones learn what is a device's own.
 constexpr int kDeviceRounds = 33, kDeviceDepth = 4;
-// Times the least weight of a leaf where training goes on: the programs of few tasks are alike.
-constexpr double kFewTasksWeight = 3;
+// Times eta where training goes on: the programs of few tasks are alike.
+constexpr double kFewTasksEta = 1.0 / 3;
 
 struct Options {
   std::string base = "resources";
@@ -44,7 +44,7 @@ struct Options {
   int rank_members = 1;
   double rank_weight = 0.25;
   int folds = 4;              // for calibration on workloads that were not seen
-  int new_rounds = 40;        // of trees, when training goes on from a model
+  int new_rounds = 120;       // of trees, when training goes on from a model
   bool known_devices = true;  // false: only what is needed for devices that are not known
   PackSumOptions fit;
 
@@ -374,7 +374,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
     if (kind == ProgramKind::kGpuFlat || kind == ProgramKind::kCpuOther)
       fit.max_depth = std::max(1, fit.max_depth - 2);
     fit.max_depth = std::min(fit.max_depth, depth);
-    if (goes_on) fit.min_child_weight *= kFewTasksWeight;
+    if (goes_on) fit.eta *= kFewTasksEta;
     fit.loss = minimized;
     fit.threads = run.control.threads;
     fit.seed = run.control.seed + at;
