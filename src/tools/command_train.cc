@@ -124,7 +124,12 @@ Result<Json> compare_on_test(const engine::ModelData& data, const learn::Split& 
     out[name] = learn::to_json(s, one->ranks_only());
     out[name]["seen_tasks"] = seen;
   }
-  if (!command.json) print_lines(table.text());
+  if (command.json) return out;
+  if (split.records_of(learn::Part::kTest).empty()) {
+    print_out("too few tasks to leave some out and see what the model is worth on them\n");
+  } else {
+    print_lines(table.text());
+  }
   return out;
 }
 

@@ -59,7 +59,7 @@ Result<engine::NextTasks> choose(const NextCommand& command, const learn::CostMo
 }
 
 // What measures the tasks and teaches them to the model.
-void print_commands(const NextCommand& command, const engine::NextTasks& next) {
+void print_commands(const NextCommand& command, const target::Device& device, const engine::NextTasks& next) {
   if (!command.store.empty()) {
     print_out(
         "measure programs of these, import them beside the store's, and go on with `tensorsmith train --init "
@@ -71,10 +71,13 @@ void print_commands(const NextCommand& command, const engine::NextTasks& next) {
   for (const std::string& network : command.networks) line += " " + network;
   for (const auto& task : next.chosen) line += " --task " + task.key;
   const std::string database = command.database.empty() ? "measured.db" : command.database;
+  const bool here = engine::is_measurable(device);
   print_out(
-      "measure them and go on from the model:\n  {} --device {} -o {}\n  tensorsmith train --init {} "
-      "--from-db {} -o next.model\n",
-      line, command.device, database, command.model, database);
+      "measure them{} and go on from the model:\n  {} --device {} -o {}\n  tensorsmith train --init {} "
+      "--from-db {} -o "
+      "next.model\n",
+      here ? "" : " on that machine", line, here ? command.device : "local", database, command.model,
+      database);
 }
 
 Status next(const NextCommand& command) {
@@ -102,7 +105,7 @@ Status next(const NextCommand& command) {
   print_lines(table.text());
   print_out("{} of {} tasks that are not measured on {}, {} are\n", found.chosen.size(), found.candidates,
             command.device, found.measured);
-  print_commands(command, found);
+  print_commands(command, device, found);
   return {};
 }
 

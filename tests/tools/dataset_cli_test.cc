@@ -295,6 +295,13 @@ TEST_F(DatasetCli, NextTasksOfNetworksAreMeasured) {
   EXPECT_EQ(rest["measured"], 1);
   EXPECT_EQ(rest["candidates"].get<int>() + 1, chosen["candidates"].get<int>());
   for (const Json& task : rest["tasks"]) EXPECT_NE(task["key"], key);
+  // Another machine's device is measured there.
+  std::vector<std::string> elsewhere(next.begin(), next.end() - 1);
+  elsewhere[5] = "xeon-8358";
+  const CliResult there = run_cli(elsewhere);
+  ASSERT_EQ(there.exit_code, 0) << there.err;
+  EXPECT_NE(there.out.find("on that machine"), std::string::npos) << there.out;
+  EXPECT_NE(there.out.find("--device local -o"), std::string::npos) << there.out;
   again.pop_back();
   again.push_back(folder_.file("none.db"));
   EXPECT_EQ(run_cli(again).exit_code, 1);
