@@ -363,6 +363,67 @@ TEST(TensorsmithModel, CalibratesTheNewDevice) {
   test::expect_below("inside", inside / static_cast<double>(test.size()), 0.85);
 }
 
+// A device with n measured workloads has (n + 1) / (n + 3) of its own prediction and the rest of the common one, also from a file, and a
+// device of the first training has its own alone.
+TEST(TensorsmithModel, FewWorkloadsCountBesideWhatAllDevicesHaveInCommon) {
+  const MadeStore made({.devices = {"v100", "k80"}, .tasks = 8, .programs = 40, .seed = test::test_seed(1)});
+  TrainingData first = made.data(), second = made.data();
+  first.train.clear();
+  second.train.clear();
+  first.validation.clear();
+  second.validation.clear();
+  constexpr uint32_t kShown = 3;
+  for (int64_t i = 0; i < made.store().size(); ++i) {
+    const Store::Entry entry = made.store().entry(i);
+    if (entry.device == 0) first.train.push_back(i);
+    if (entry.device == 1 && entry.workload < kShown) second.train.push_back(i);
+  }
+  auto trainer = make_trainer("tensorsmith", quick({{"new_rounds", 10}}));
+  ASSERT_TRUE(trainer.ok());
+  const auto before = (*trainer)->train(first, {});
+  ASSERT_TRUE(before.ok()) << before.error().message();
+  const auto tuned = (*trainer)->fine_tune(**before, second, {});
+  ASSERT_TRUE(tuned.ok()) << tuned.error().message();
+  record::testing::TempDir folder;
+  ASSERT_TRUE((*tuned)->save(folder.file("model")).ok());
+  const auto read = load_cost_model(folder.file("model"));
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  const auto& model = dynamic_cast<const TensorsmithModel&>(**read);
+  TensorsmithModel own = model;
+  for (TensorsmithKind& kind : own.kinds) kind.shown.clear();
+  const auto devices = pointers_to(made.devices());
+  const auto gathered = gather_summaries(made.data(), made.test());
+  ASSERT_TRUE(gathered.ok());
+  int compared = 0;
+  for (int k = 0; k < feature::kProgramKinds; ++k) {
+    const auto kind = static_cast<feature::ProgramKind>(k);
+    const KindData& data = (*gathered)[static_cast<size_t>(k)];
+    for (size_t i = 0; i < data.size(); ++i) {
+      const target::Device& device = *devices[data.device[i]];
+      const auto predict = [&](auto function) {
+        std::vector<SummarizedProgram> programs = {data.program(kind, i)};
+        std::vector<double> out(1);
+        function(std::span(programs), std::span(out));
+        return out[0];
+      };
+      const double mixed = predict([&](auto p, auto out) { model.log_seconds(kind, device, p, out); });
+      const double alone = predict([&](auto p, auto out) { own.log_seconds(kind, device, p, out); });
+      if (data.device[i] == 0) {
+        EXPECT_EQ(mixed, alone);
+        continue;
+      }
+      const auto& shown =
+          model.kinds[static_cast<size_t>(k)].shown.at(device.name).at(data.program(kind, i).structure);
+      EXPECT_EQ(shown.workloads, static_cast<int>(kShown));
+      const double common =
+          predict([&](auto p, auto out) { model.common_log_seconds(kind, device, p, out); });
+      EXPECT_NEAR(mixed, 4.0 / 6 * alone + 2.0 / 6 * (common + shown.shift), 1e-9);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 10);
+}
+
 TEST(TensorsmithModel, ProgramsWithoutTracesAreRefused) {
   const MadeStore made;
   auto model = train(made.data(), quick());
