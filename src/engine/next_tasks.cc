@@ -1,6 +1,7 @@
 #include "engine/next_tasks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/rng.h"
@@ -15,9 +16,7 @@ namespace tensorsmith::engine {
 
 namespace {
 
-// Enough to know where a task's programs lie; all are compared with all.
-constexpr size_t kPrograms = 40;
-constexpr int64_t kMostWeight = 200;
+constexpr size_t kPrograms = learn::kMedoidProgramsPerTask;
 // Draws for as many programs of a design space; some cannot be made, some are equal.
 constexpr int kDraws = 3;
 
@@ -37,17 +36,20 @@ class Pool {
  public:
   explicit Pool(const learn::CostModel& model) : model_(model) {}
 
-  // Programs that the queries are of; their leaves are kept. measured tasks are not asked about. calls: in the networks, where the
-  // first program is the untuned one: what they take is what the task counts for, else its number of programs.
+  // Programs that the queries are of; their leaves are kept. measured tasks are not asked about. calls: by the networks, where the
+  // first program is the untuned one; a task counts for what they take (for calls, where the model only ranks). 0: of a store; it
+  // counts for its number of programs.
   Status add(NextTask task, bool measured, std::span<const learn::ProgramQuery> queries, double calls = 0) {
     learn::CandidateTask& candidate = candidates_.emplace_back();
     for (const auto& query : queries) candidate.programs.push_back(*query.leaves);
     candidate.measured = measured;
-    candidate.weight = static_cast<double>(std::min(task.programs, kMostWeight));
+    candidate.weight =
+        calls > 0 ? calls : static_cast<double>(std::min<int64_t>(task.programs, learn::kMostTaskWeight));
     if (!measured && !queries.empty() && !model_.ranks_only()) {
       TS_ASSIGN_OR_RETURN(const auto predictions, model_.predict(queries));
       task.uncertainty = uncertainty_of(predictions);
-      if (calls > 0) candidate.weight = calls * predictions.front().seconds;
+      const double seconds = predictions.front().seconds;
+      if (calls > 0) candidate.weight *= std::isfinite(seconds) ? seconds : 0;  // infinite: it cannot run
     }
     tasks_.push_back(std::move(task));
     return {};

@@ -17,8 +17,8 @@ namespace tensorsmith::engine {
 struct NextTask {
   std::string key, name;
   int64_t programs = 0;  // that are known of it
-  double uncertainty =
-      0;  // mean of log(seconds) by which the model's members differ, or its deviation; 0: it does not tell
+  // Mean over programs of Prediction::disagreement, of log_sigma where the model has no members; 0: it does not tell.
+  double uncertainty = 0;
 };
 
 struct NextTasks {

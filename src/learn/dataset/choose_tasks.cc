@@ -15,8 +15,12 @@ namespace {
 constexpr int kRounds = 100;
 // Of a task: enough to know where its programs lie, and large tasks do not draw all clusters.
 constexpr size_t kProgramsPerTask = 200;
-// Medoids compare every program with every other.
-constexpr size_t kMedoidProgramsPerTask = 40, kMedoidPrograms = 10'000;
+// Of all tasks together.
+constexpr size_t kMedoidPrograms = 10'000;
+
+size_t medoid_programs(size_t tasks) {
+  return std::clamp(kMedoidPrograms / std::max(tasks, size_t{1}), size_t{1}, kMedoidProgramsPerTask);
+}
 
 double squared_distance(const float* point, const double* centroid, size_t width) {
   double sum = 0;
@@ -156,14 +160,13 @@ std::vector<double> task_distances(std::span<const float> points, size_t width,
 
 std::vector<uint32_t> by_medoids(const Store& store, const std::map<uint32_t, std::vector<int64_t>>& tasks,
                                  size_t k, Rng& rng) {
-  const size_t each = std::clamp(kMedoidPrograms / tasks.size(), size_t{1}, kMedoidProgramsPerTask);
-  const auto [records, begin] = draw(tasks, each, rng);
+  const auto [records, begin] = draw(tasks, medoid_programs(tasks.size()), rng);
   std::vector<uint32_t> workloads;
   std::vector<CandidateTask> candidates;
   for (const auto& [workload, all] : tasks) {
     workloads.push_back(workload);
     CandidateTask& candidate = candidates.emplace_back();
-    candidate.weight = static_cast<double>(std::min(all.size(), kProgramsPerTask));
+    candidate.weight = static_cast<double>(std::min(all.size(), kMostTaskWeight));
     for (size_t i = begin[candidates.size() - 1]; i < begin[candidates.size()]; ++i)
       store.leaves(records[i], candidate.programs.emplace_back());
   }
@@ -197,8 +200,9 @@ std::vector<size_t> next_tasks(std::span<const CandidateTask> tasks, size_t k) {
   ProgramVectors vectors;
   std::vector<size_t> begin = {0};
   for (const CandidateTask& task : tasks) {
-    for (const auto& program : task.programs) vectors.add(program);
-    begin.push_back(begin.back() + task.programs.size());
+    const size_t count = std::min(task.programs.size(), medoid_programs(n));
+    for (size_t i = 0; i < count; ++i) vectors.add(task.programs[i]);
+    begin.push_back(begin.back() + count);
   }
   const std::vector<float> points = std::move(vectors).standardized();
   const std::vector<double> distances = task_distances(points, ProgramVectors::kWidth, begin);

@@ -30,6 +30,10 @@ Result<TaskChoice> parse_task_choice(const std::string& name);
 std::vector<uint32_t> choose_tasks(const Store& store, uint32_t device, int k, TaskChoice choice,
                                    uint64_t seed);
 
+// Programs that stand for a task, drawn at random; fewer where there are so many tasks that comparing every program with every other
+// would take minutes. And the most that a task counts for by its number of programs, so that large tasks do not draw all of the choice.
+inline constexpr size_t kMedoidProgramsPerTask = 40, kMostTaskWeight = 200;
+
 // A task that could be measured next, by some of its programs.
 struct CandidateTask {
   std::vector<feature::LeafFeatures> programs;  // none: it is not chosen

@@ -31,8 +31,8 @@ struct SplitOptions {
   std::vector<std::string> test_devices;  // by-device, few-tasks
   int profile_tasks = 20;                 // few-tasks: of each test device
   TaskChoice choice = TaskChoice::kMedoids;
-  std::vector<std::string>
-      profiled;  // few-tasks: these workloads (StoredWorkload::key), whatever `choice` and their number
+  // few-tasks: these workloads (StoredWorkload::key) instead; profile_tasks and choice do not count then.
+  std::vector<std::string> profiled;
   uint64_t seed = 0;
   // Tasks with fewer measured programs on a device are unused there; by-task splits of TenSet use 48.
   int64_t min_records = 0;
