@@ -12,6 +12,8 @@
 //                                                       that change the estimates most when they are halved
 //   bench_estimate fit FILE [NAME...]                   mean rank correlation / time of what is chosen over the
 //                                                       best, with each constant (or those named) changed
+//   bench_estimate records FILE                        the measurements as tasks, devices and records that `db import`
+//                                                       reads, for cost models
 //   bench_estimate descend FILE...                     constants that order the measurements of all files better, found
 //                                                       by changing one after the other while that helps
 //
@@ -31,10 +33,13 @@
 
 #include "candidate_text.h"
 #include "ir/text.h"
+#include "record/jsonl.h"
 #include "runnable_kernel.h"
 #include "space/design_space.h"
 #include "space/estimate/constants.h"
 #include "support/estimate_measurements.h"
+#include "support/estimate_records.h"
+#include "target/probe_clock.h"
 
 namespace tensorsmith {
 namespace {
@@ -118,7 +123,8 @@ int collect(const std::string& out_path, const char* device_name, const std::str
   std::ofstream out(out_path, std::ios::app);
   std::ifstream in(tasks_path);
   nlohmann::json line{{"type", "device"}, {"id", device_name}};
-  line["device"] = nlohmann::json::parse(target::to_json(*device));
+  // Cost models learn from the file, too.
+  line["device"] = nlohmann::json::parse(target::to_json(target::with_measured_clock(*device)));
   out << line.dump() << "\n";
   runtime::KernelPool pool(device->cores);
   for (std::string text; std::getline(in, text);) {
@@ -281,6 +287,13 @@ int fit(const std::vector<test::MeasuredTask>& tasks, const std::vector<std::str
   return 0;
 }
 
+// The trials as lines of an exported database (record/jsonl.h).
+int records(const std::vector<test::MeasuredTask>& tasks) {
+  for (const auto& item : test::records_of(tasks))
+    std::visit([](const auto& line) { std::printf("%s\n", record::to_json_line(line).c_str()); }, item);
+  return 0;
+}
+
 // What the descent makes small: what is lost by the three that the estimate ranks first, and pairs in wrong order.
 double badness(const std::vector<Case>& cases) {
   constexpr size_t kFirst = 3;
@@ -365,6 +378,7 @@ int main(int argc, char** argv) {
   if (argc > 2) {
     const auto tasks = test::read_measurements(argv[2]);
     if (!tasks.ok()) return std::fprintf(stderr, "%s\n", tasks.error().message().c_str()), 1;
+    if (std::strcmp(argv[1], "records") == 0) return records(*tasks);
     if (std::strcmp(argv[1], "report") == 0) return report(*tasks, {argv + 3, argv + argc});
     if (std::strcmp(argv[1], "explain") == 0) return explain(*tasks, argc > 3 ? std::atof(argv[3]) : 1.1);
     if (std::strcmp(argv[1], "fit") == 0) return fit(*tasks, {argv + 3, argv + argc});
@@ -372,6 +386,6 @@ int main(int argc, char** argv) {
   std::fprintf(
       stderr,
       "bench_estimate collect OUT DEVICE TASKS [SAMPLES [NAME=VALUE...]] | report FILE [NAME=VALUE...] | "
-      "explain FILE [LEAST] | fit FILE [NAME...] | descend FILE...\n");
+      "explain FILE [LEAST] | fit FILE [NAME...] | records FILE | descend FILE...\n");
   return 1;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/gpu_device.h"
+#include "target/probe_clock.h"
 
 namespace tensorsmith::engine {
 
@@ -20,9 +21,10 @@ target::Device with_threads(target::Device device, int threads) {
 
 target::Device with_measurements(target::Device device) {
   if (gpu_place(device)) return with_gpu_measurements(std::move(device));
-  if (is_local(device) && device.memory_bandwidth_gbs == 0)
+  if (!is_local(device)) return device;
+  if (device.memory_bandwidth_gbs == 0)
     device.memory_bandwidth_gbs = target::measure_memory_bandwidth(device);
-  return device;
+  return target::with_measured_clock(std::move(device));
 }
 
 namespace {
@@ -44,7 +46,7 @@ Status register_device(const target::Device& device, record::Database& database)
 
 Result<target::Device> described_device(const target::Device& device, record::Database& database) {
   TS_ASSIGN_OR_RETURN(auto known, find_in(database, device.key()));
-  return known ? std::move(*known) : with_measurements(device);
+  return with_measurements(known ? std::move(*known) : device);  // databases of before lack some
 }
 
 }  // namespace tensorsmith::engine

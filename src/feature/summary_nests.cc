@@ -6,6 +6,8 @@
 #include "feature/summary_parts.h"
 #include "feature/summary_schema_cpu.h"
 #include "lower/lower.h"
+#include "target/assumed.h"
+#include "target/micro_architecture.h"
 
 namespace tensorsmith::feature {
 
@@ -24,6 +26,24 @@ class ByBuffer {
 
  private:
   std::vector<std::pair<const ir::BufferNode*, T>> values_;
+};
+
+// What the statements' bounds need of a core beside the common figures.
+struct CoreFigures : CpuFigures {
+  explicit CoreFigures(const target::Device& device)
+      : CpuFigures(device), rates(target::with_assumed_rates(device.rates)) {
+    // A core that starts one FMA of its widest vectors a cycle takes them in two halves, also from its caches.
+    port_lanes = fma < 2 && lanes > 8 ? lanes / 2 : lanes;
+    if (device.fma_per_cycle > 0) fma = target::products_per_cycle(device);
+    // Without FMAs another instruction adds a product, and without AVX's three operands a factor is copied before.
+    if (device.arch == "x86-64" && !device.has_feature("fma"))
+      product_instructions = device.has_feature("avx") ? 2 : 3;
+  }
+  target::CoreRates rates;
+  double port_lanes;  // of one load, and of one half of an FMA unit
+  double product_instructions = 1;
+  // Products of vectors of so many lanes a cycle.
+  double products(double used) const { return used <= port_lanes ? fma * lanes / port_lanes : fma; }
 };
 
 // What a statement does between two iterations of the loops that are not unrolled.
@@ -216,24 +236,28 @@ struct NestSums {
   Tile heavy;
   const NestLeaf* heavy_leaf = nullptr;
 
-  void add(const NestLeaf& leaf, const Tile& tile, const CpuFigures& cpu) {
+  void add(const NestLeaf& leaf, const Tile& tile, const CoreFigures& cpu) {
     // Seconds of a cycle on each core for work that the chunks share.
     const double cycle = std::ceil(tile.chunks / cpu.cores) / tile.chunks / cpu.clock_hz;
     const double vectors = tile.runs * tile.statements * tile.vectors;  // instructions for one operation
-    const double arithmetic = vectors * (leaf.multiply_adds + leaf.others + leaf.selects) / cpu.fma;
-    // 256 bits a port and cycle are what today's cores load; a whole vector of 512 takes two ports.
-    const double ports = std::max(tile.lanes / 8, 1.0) / 2;
+    const double fma = cpu.products(tile.lanes);
+    // Other arithmetic has pipes of its own in part, which counts where there is one for multiplications.
+    const double other = (fma + 2) / 2;
+    const double arithmetic = vectors * (leaf.multiply_adds / fma + (leaf.others + leaf.selects) / other);
+    // Two loads a cycle and one store, of half a vector where the core has its vectors in halves.
+    const double ports = tile.lanes > cpu.port_lanes ? 1 : 0.5;
     const double read = tile.runs * (tile.loads * ports + tile.broadcasts * 0.5 + tile.gathers);
     const double written = tile.runs * (tile.stores * 2 * ports + tile.scatters);
     const double chain = tile.accumulators > 0 ? tile.runs * 4 * tile.statements * tile.vectors /
                                                      std::max(tile.accumulators, 1.0)
                                                : 0;
-    const double slots = (vectors * (leaf.multiply_adds + leaf.others + leaf.selects) +
-                          tile.runs * (tile.loads + tile.broadcasts + 2 * tile.gathers + tile.stores +
-                                       2 * tile.scatters + 2)) /
-                         4;
+    const double slots =
+        (vectors * (cpu.product_instructions * leaf.multiply_adds + leaf.others + leaf.selects) +
+         tile.runs *
+             (tile.loads + tile.broadcasts + 2 * tile.gathers + tile.stores + 2 * tile.scatters + 2)) /
+        cpu.rates.issue_per_cycle;
     const double bottleneck = std::max({arithmetic, read, written, chain, slots}) * cycle;
-    add_arithmetic(leaf, tile, vectors, cycle, cpu);
+    add_arithmetic(leaf, tile, vectors, cycle, fma, other);
     add_accesses(tile, ports, cycle, cpu);
     latency += chain * cycle;
     instructions += slots * cycle;
@@ -248,13 +272,13 @@ struct NestSums {
   }
 
  private:
-  void add_arithmetic(const NestLeaf& leaf, const Tile& tile, double vectors, double cycle,
-                      const CpuFigures& cpu) {
-    multiply_adds += vectors * leaf.multiply_adds / cpu.fma * cycle;
-    others += vectors * leaf.others / cpu.fma * cycle;
-    selects += vectors * leaf.selects / cpu.fma * cycle;
+  void add_arithmetic(const NestLeaf& leaf, const Tile& tile, double vectors, double cycle, double fma,
+                      double other) {
+    multiply_adds += vectors * leaf.multiply_adds / fma * cycle;
+    others += vectors * leaf.others / other * cycle;
+    selects += vectors * leaf.selects / other * cycle;
     divisions += vectors * leaf.divisions * tile.lanes / 2 * cycle;
-    calls += vectors * leaf.calls * 20 * cycle;
+    calls += vectors * leaf.calls * 40 / other * cycle;
     scalars += tile.lanes <= 1 ? tile.runs * tile.statements * cycle : 0;
     const double length = tile.statements * tile.vectors * (leaf.multiply_adds + leaf.others + 1);
     if (length > 2000) code += tile.runs * (length - 2000) * cycle;
@@ -298,15 +322,23 @@ void set_statements(const NestSums& sums, Quantities<kNestResources>& seconds) {
 }
 
 // traffic: into L1, L2 and the last cache.
-void set_traffic(const std::array<Traffic, 3>& traffic, double chunks, const CpuFigures& cpu,
+void set_traffic(const std::array<Traffic, 3>& traffic, double chunks, const CoreFigures& cpu,
                  Quantities<kNestResources>& seconds) {
   const double share = std::ceil(chunks / cpu.cores) / chunks;  // of a core in what the heaviest nest moves
-  const double from_l2 = share / (32 * cpu.clock_hz), from_l3 = share / (10 * cpu.clock_hz);
-  seconds.set("from_l2", traffic[0].bytes * from_l2);
-  seconds.set("from_l2_short", traffic[0].short_bytes * from_l2);
-  seconds.set("from_l3", traffic[1].bytes * from_l3);
-  seconds.set("from_l3_short", traffic[1].short_bytes * from_l3);
-  seconds.set("to_l3", traffic[1].written * from_l3);
+  const double from_l2 = share / (cpu.rates.l2_bytes_per_cycle * cpu.clock_hz);
+  const double from_l3 = share / (cpu.rates.l3_bytes_per_cycle * cpu.clock_hz);
+  // Prefetching overlaps the levels: bytes count where they come from.
+  const auto beyond = [&](size_t level, auto what) {
+    return std::max(what(traffic[level]) - what(traffic[level + 1]), 0.0);
+  };
+  const auto bytes = [](const Traffic& t) { return t.bytes; };
+  const auto short_bytes = [](const Traffic& t) { return t.short_bytes; };
+  const auto written = [](const Traffic& t) { return t.written; };
+  seconds.set("from_l2", beyond(0, bytes) * from_l2);
+  seconds.set("from_l2_short", beyond(0, short_bytes) * from_l2);
+  seconds.set("from_l3", beyond(1, bytes) * from_l3);
+  seconds.set("from_l3_short", beyond(1, short_bytes) * from_l3);
+  seconds.set("to_l3", beyond(1, written) * from_l3);
   seconds.set("from_memory", traffic[2].bytes / cpu.bytes_per_second);
   seconds.set("from_memory_short", traffic[2].short_bytes / cpu.bytes_per_second);
   seconds.set("to_memory", traffic[2].written / cpu.bytes_per_second);
@@ -336,7 +368,7 @@ void set_heaviest(const NestSums& sums, const CpuFigures& cpu, Quantities<kNestC
 
 void summarize(const NestTree& tree, const WorkloadAccess& access, const target::Device& device,
                ProgramSummary& out) {
-  const CpuFigures cpu(device);
+  const CoreFigures cpu(device);
   const NestSummary nests(tree, cpu);
   NestSums sums;
   for (const NestLeaf& leaf : tree.leaves) sums.add(leaf, tile_of(leaf, tree, cpu), cpu);
@@ -353,8 +385,7 @@ void summarize(const NestTree& tree, const WorkloadAccess& access, const target:
   Quantities<kNestResources> seconds;
   set_statements(sums, seconds);
   set_traffic(traffic, sums.chunks, cpu, seconds);
-  seconds.set("start", 1e-7);
-  seconds.set("parallel_starts", cpu.cores > 1 ? 5e-6 * starts : 0);
+  seconds.set("parallel_starts", cpu.cores > 1 ? 1e-6 * cpu.rates.parallel_overhead_us * starts : 0);
   add_resources(seconds, out);
 
   Quantities<kNestColumns> columns;

@@ -58,25 +58,35 @@ Device with_assumed_figures(Device device) {
   return device;
 }
 
+namespace {
+
+void assume(auto& value, auto assumed) {
+  if (value <= 0) value = assumed;
+}
+
+}  // namespace
+
+CoreRates with_assumed_rates(CoreRates rates) {
+  assume(rates.loads_per_cycle, 1.6);
+  assume(rates.issue_per_cycle, 4.0);
+  assume(rates.fma_latency, 4.0);
+  assume(rates.dot2_latency, 6.0);
+  assume(rates.reorder_buffer, 320);
+  assume(rates.l2_bytes_per_cycle, 32.0);
+  assume(rates.l3_bytes_per_cycle, 16.0);
+  assume(rates.l2_ways, 16);
+  assume(rates.tlb_bytes, int64_t{9} << 19);
+  assume(rates.parallel_overhead_us, 3.0);
+  return rates;
+}
+
 Device with_assumed_rates(Device device) {
-  const auto assume = [](auto& value, auto assumed) {
-    if (value <= 0) value = assumed;
-  };
   assume(device.clock_ghz, kAssumedClockGhz);
   assume(device.memory_bandwidth_gbs, kAssumedBytesPerCycle * device.clock_ghz);
   assume(device.fma_per_cycle, 1.0);
-  assume(device.rates.loads_per_cycle, 1.6);
-  assume(device.rates.issue_per_cycle, 4.0);
-  assume(device.rates.fma_latency, 4.0);
-  assume(device.rates.dot2_latency, 6.0);
-  assume(device.rates.reorder_buffer, 320);
   assume(device.l1_bytes, int64_t{32} << 10);
   assume(device.l2_bytes, int64_t{256} << 10);
-  assume(device.rates.l2_bytes_per_cycle, 32.0);
-  assume(device.rates.l3_bytes_per_cycle, 16.0);
-  assume(device.rates.l2_ways, 16);
-  assume(device.rates.tlb_bytes, int64_t{9} << 19);
-  assume(device.rates.parallel_overhead_us, 3.0);
+  device.rates = with_assumed_rates(device.rates);
   return device;
 }
 

@@ -31,6 +31,8 @@ std::string to_string(const std::vector<AssumedAttribute>& attributes);
 
 // The device with these figures put in for those that are 0.
 Device with_assumed_figures(Device device);
+// The rates with those of a usual out-of-order core put in for those that are 0.
+CoreRates with_assumed_rates(CoreRates rates);
 // The device with the rates of a usual out-of-order core put in for those that are 0, and with a clock and a
 // bandwidth that fit them. They decide which schedule is thought fastest and are no basis of predictions.
 Device with_assumed_rates(Device device);

@@ -31,6 +31,10 @@ std::string_view micro_architecture(const ProcessorId& id);
 // multiplication and an addition.
 double fma_per_cycle(const ProcessorId& id, std::string_view name, int vector_bytes);
 
+// Products of whole vectors that a core of the device adds to sums in a cycle, at the most: fma_per_cycle, or half as many again where
+// multiplications and additions are separate instructions, for want of FMAs, of which some cores start three a cycle.
+double products_per_cycle(const Device& device);
+
 // The rates of the first known device with this core, or else with the core that is most like it; all 0 if
 // there is none.
 CoreRates known_rates(std::string_view cpu);

@@ -14,7 +14,7 @@ namespace tensorsmith::target {
 
 enum class DeviceKind : uint8_t { kCpu, kGpu };
 
-// What a CPU's core sustains, 0 = not known (assumed.h). Only the choice among schedules asks for it.
+// What a CPU's core sustains, 0 = not known (assumed.h). The choice among schedules and the summaries of our own programs ask for it.
 struct CoreRates {
   double loads_per_cycle = 0;
   double issue_per_cycle = 0;  // instructions of all kinds

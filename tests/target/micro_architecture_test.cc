@@ -234,6 +234,18 @@ TEST(MicroArchitecture, RatesAreThoseOfTheNearestRelative) {
   EXPECT_EQ(known_rates("graniterapids").loads_per_cycle, 1.6);
 }
 
+TEST(MicroArchitecture, ProductsWithoutFmas) {
+  // With them, one instruction a product.
+  EXPECT_EQ(products_per_cycle(find_device("xeon-8480plus").value()), 2);
+  EXPECT_EQ(products_per_cycle(find_device("epyc-9654").value()), 1);
+  EXPECT_EQ(products_per_cycle(find_device("graviton3").value()),
+            find_device("graviton3").value().fma_per_cycle);
+  // Pipes of their own for additions, or none.
+  EXPECT_EQ(products_per_cycle(find_device("xeon-8480plus:isa=sse4.2").value()), 1.5);
+  EXPECT_EQ(products_per_cycle(find_device("epyc-9654:isa=sse4.2").value()), 1.5);
+  EXPECT_EQ(products_per_cycle(find_device("xeon-6248:isa=sse4.2").value()), 1);
+}
+
 #if defined(__x86_64__)
 TEST(Probe, ProcessorsOfIntelAndAmdHaveRates) {
   std::ifstream file("/proc/cpuinfo");

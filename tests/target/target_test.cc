@@ -8,6 +8,7 @@
 #include <set>
 
 #include "target/device_files.h"
+#include "target/probe_clock.h"
 #include "target/probe_memory.h"
 
 namespace tensorsmith::target {
@@ -283,6 +284,25 @@ TEST(Probe, MemoryBandwidthIsPlausible) {
   const double bandwidth = measure_memory_bandwidth(device);
   EXPECT_GT(bandwidth, 0.05);
   EXPECT_LT(bandwidth, 5000);
+}
+
+// As wide: no core of today is slower or faster.
+TEST(Probe, ClockIsMeasuredOnce) {
+  for (const char* spec : {"local:threads=1", "local"}) {
+    const Device before = find_device(spec).value();
+    const double clock = measure_clock_ghz(before);
+    EXPECT_GT(clock, 0.2) << spec;
+    EXPECT_LT(clock, 10) << spec;
+    const Device after = with_measured_clock(before);
+    EXPECT_TRUE(check_device(after).ok()) << check_device(after).error().message();
+    EXPECT_GE(after.clock_ghz, before.clock_ghz);
+    EXPECT_EQ(after.base_clock_ghz, before.clock_ghz);
+    EXPECT_NEAR(after.peak_f32_gflops / before.peak_f32_gflops, after.clock_ghz / before.clock_ghz, 1e-9);
+    EXPECT_EQ(with_measured_clock(after).clock_ghz, after.clock_ghz);
+  }
+  // A device file's is not looked at.
+  EXPECT_EQ(with_measured_clock(find_device("xeon-8358").value()).clock_ghz,
+            find_device("xeon-8358").value().clock_ghz);
 }
 
 TEST(Probe, CacheRetention) {

@@ -7,6 +7,7 @@
 
 #include "ir/analysis.h"
 #include "sched/tensor_cores.h"
+#include "target/micro_architecture.h"
 
 namespace tensorsmith::learn {
 namespace {
@@ -101,6 +102,19 @@ double streaming_seconds(double bytes, const target::Device& device) {
   return bytes > l2 + static_cast<double>(device.l3_bytes) ? bytes / (device.memory_bandwidth_gbs * 1e9) : 0;
 }
 
+namespace {
+
+// No CPU computes faster than at its highest clock, which the peak of a known device is not of.
+double highest_rate(const target::Device& device) {
+  double rate = device.peak_f32_gflops * 1e9;
+  if (device.kind != target::DeviceKind::kCpu) return rate;
+  if (device.fma_per_cycle > 0) rate *= target::products_per_cycle(device) / device.fma_per_cycle;
+  if (device.clock_ghz > 0) rate *= std::max(device.boost_clock_ghz / device.clock_ghz, 1.0);
+  return rate;
+}
+
+}  // namespace
+
 double least_seconds(const ir::Workload& workload, const sched::Schedule& schedule,
                      const feature::LeafFeatures& leaves, const target::Device& device) {
   const double cores = std::max(device.cores, 1);
@@ -112,13 +126,14 @@ double least_seconds(const ir::Workload& workload, const sched::Schedule& schedu
     for (const ir::OperationRef& op : workload.operations) defined += lane_operations(*op, device);
     for (const sched::Stage& stage : schedule.stages)
       scheduled += stage.attach == sched::AttachKind::kInlined ? 0 : lane_operations(*stage.op, device);
-    seconds = std::max(seconds, std::min(defined, scheduled) / (device.peak_f32_gflops * 1e9 * busy));
+    seconds = std::max(seconds, std::min(defined, scheduled) / (highest_rate(device) * busy));
   }
   double read = 0, written = 0;
   for (const double bytes : read_bytes(workload)) read += bytes;
   for (const ir::Buffer& output : workload.outputs) written += bytes_of(output);
   if (device.kind == target::DeviceKind::kCpu && device.clock_ghz > 0) {
-    const double vector = cores * busy * device.clock_ghz * 1e9 * std::max(device.vector_bytes, 4);
+    const double clock = std::max(device.clock_ghz, device.boost_clock_ghz);
+    const double vector = cores * busy * clock * 1e9 * std::max(device.vector_bytes, 4);
     seconds = std::max({seconds, read / (2 * vector), written / vector});
   }
   return std::max(seconds, streaming_seconds(read + written, device));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <string_view>
 
 #include "base/rng.h"
 #include "base/statistics.h"
@@ -45,24 +46,58 @@ std::vector<double> relative_rows(const KindData& data, std::span<const size_t> 
 
 using Groups = std::map<std::pair<uint8_t, uint32_t>, std::vector<size_t>>;  // by structure and device
 
-// One set of factors a structure for all devices, which have equal weights.
-void fit_common(ResourceFactors& factors, const KindData& data, const Groups& groups) {
-  for (int s = 0; s < feature::kWorkloadStructures; ++s) {
+// Ridge towards the factors of all structures. Large: on a processor that nobody has measured these alone are off by as little.
+constexpr double kStructureRidge = 10;
+
+// Resources that records of one core, with data in its caches, do not show: then they take the time that they name.
+constexpr std::string_view kAtLeastNamed[] = {"from_memory", "to_memory", "parallel_starts"};
+
+std::vector<double> prior_of_all(ProgramKind kind, const KindData& data, const Groups& groups) {
+  const auto& columns = feature::summary_schema(kind).resources.columns;
+  std::vector<double> out(columns.size(), 0);
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (std::find(std::begin(kAtLeastNamed), std::end(kAtLeastNamed), columns[c].name()) ==
+        std::end(kAtLeastNamed))
+      continue;
+    const bool shown = std::any_of(groups.begin(), groups.end(), [&](const auto& group) {
+      return std::any_of(group.second.begin(), group.second.end(), [&](size_t i) {
+        return data.values[i * static_cast<size_t>(data.resources + data.columns) + c] > 0;
+      });
+    });
+    out[c] = shown ? 0 : 1;
+  }
+  return out;
+}
+
+// One set of factors a structure for all devices, which have equal weights. What an instruction of our own CPU programs costs does
+// not depend on the structure that it is in, and the tasks of one structure show some instructions always together: there the factors
+// of a structure are held to those of all, and structures that no program shows have these.
+void fit_common(ResourceFactors& factors, ProgramKind kind, const KindData& data, const Groups& groups) {
+  // Of one structure, or of all where it is negative.
+  const auto fit = [&](int structure, std::span<const double> prior, double ridge) {
     std::vector<size_t> chosen;
     std::vector<double> weights;
     for (const auto& [key, members] : groups) {
-      if (key.first != s) continue;
+      if (structure >= 0 && key.first != structure) continue;
       chosen.insert(chosen.end(), members.begin(), members.end());
       for (const double w : task_weights(data, members))
-        weights.push_back(w / static_cast<double>(members.size()));
+        weights.push_back(structure < 0 ? w : w / static_cast<double>(members.size()));
     }
-    if (chosen.empty()) continue;
     const double mean =
         std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
     for (double& w : weights) w /= mean;
-    factors.entries.push_back(
-        {static_cast<WorkloadStructure>(s), "",
-         fit_factors(relative_rows(data, chosen), weights, data.resources, {}, kCommonRidge)});
+    return fit_factors(relative_rows(data, chosen), weights, data.resources, prior, ridge);
+  };
+  const bool pooled = kind == ProgramKind::kCpuNests;
+  const std::vector<double> all = pooled && !groups.empty()
+                                      ? fit(-1, prior_of_all(kind, data, groups), kCommonRidge)
+                                      : std::vector<double>();
+  for (int s = 0; s < feature::kWorkloadStructures; ++s) {
+    const bool shown =
+        std::any_of(groups.begin(), groups.end(), [&](const auto& group) { return group.first.first == s; });
+    if (!shown && all.empty()) continue;
+    factors.entries.push_back({static_cast<WorkloadStructure>(s), "",
+                               shown ? fit(s, all, pooled ? kStructureRidge : kCommonRidge) : all});
   }
 }
 
@@ -148,19 +183,20 @@ DeviceScales fit_resources(TensorsmithModel& model, ProgramKind kind, const Kind
     shuffle(members, rng);
     members.resize(std::min(members.size(), kFactorRecords));
   }
-  if (!goes_on) fit_common(factors, data, groups);
+  if (!goes_on) fit_common(factors, kind, data, groups);
   for (const auto& [key, members] : groups) {
     const std::set<uint32_t>& tasks = all_tasks[key];
     const std::vector<double> rows = relative_rows(data, members);
     const std::string& device = source.devices[key.second]->name;
     const auto structure = static_cast<WorkloadStructure>(key.first);
     std::vector<double> prior;
-    if (goes_on) prior = factors_before(factors, structure, device);
+    if (goes_on || kind == ProgramKind::kCpuNests)
+      prior = factors_before(factors, structure, goes_on ? device : "");
     double ridge = kFactorRidge;
     if (!prior.empty()) {
       const double scale = factor_scale(rows, prior);
       for (double& x : prior) x *= scale;
-      scales[key.second].push_back(std::log(scale));
+      if (goes_on) scales[key.second].push_back(std::log(scale));
       ridge = std::max(ridge, kPriorTasks / static_cast<double>(tasks.size()));
     }
     std::erase_if(factors.entries,

@@ -18,7 +18,7 @@ using feature::ProgramKind;
 using feature::WorkloadStructure;
 using Json = nlohmann::json;
 
-constexpr double kLeastBase = 1e-7;   // seconds
+constexpr double kLeastBase = 1e-8;   // seconds: of a kernel with a handful of values
 constexpr double kLeastShare = 1e-6;  // of a resource in the base
 constexpr double kLeastGeneralShare = 1e-4;
 // What holds elsewhere of a device's correction; chosen by leaving each of three GPUs out.
