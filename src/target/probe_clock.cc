@@ -29,20 +29,20 @@ double seconds_now() {
 constexpr double kCyclesPerStep = 8;
 
 #if defined(__x86_64__)
-// clear(i), work(i): instructions on vector register i.
-#define TENSORSMITH_STEPS(name, clear, work)                                                         \
-  void name(uint64_t count) {                                                                        \
-    uint64_t x = 0;                                                                                  \
-    __asm__ volatile(clear("0") clear("1") clear("2") clear("3") clear("4")                        \
-                     "1:\n"                                                                        \
-                     "add $1, %0\n" work("1") "add $1, %0\n"                                       \
-                     "add $1, %0\n" work("2") "add $1, %0\n"                                       \
-                     "add $1, %0\n" work("3") "add $1, %0\n"                                       \
-                     "add $1, %0\n" work("4") "add $1, %0\n"                                       \
-                     "dec %1\n"                                                                    \
-                     "jnz 1b\n"                                                                    \
-                     : "+r"(x), "+r"(count)                                                        \
-                     :                                                                             \
+// clear(i), work(i): instructions on vector register i. finish: what the instructions after it need.
+#define TENSORSMITH_STEPS(name, clear, work, finish)                                        \
+  void name(uint64_t count) {                                                               \
+    uint64_t x = 0;                                                                         \
+    __asm__ volatile(clear("0") clear("1") clear("2") clear("3") clear("4")               \
+                     "1:\n"                                                               \
+                     "add $1, %0\n" work("1") "add $1, %0\n"                              \
+                     "add $1, %0\n" work("2") "add $1, %0\n"                              \
+                     "add $1, %0\n" work("3") "add $1, %0\n"                              \
+                     "add $1, %0\n" work("4") "add $1, %0\n"                              \
+                     "dec %1\n"                                                           \
+                     "jnz 1b\n" finish                                                    \
+                     : "+r"(x), "+r"(count)                                               \
+                     :                                                                    \
                      : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "cc"); \
   }
 #define TENSORSMITH_CLEAR_VEX(i) "vpxor %%xmm" i ", %%xmm" i ", %%xmm" i "\n"
@@ -50,14 +50,16 @@ constexpr double kCyclesPerStep = 8;
 #define TENSORSMITH_WORK_512(i) "vfmadd231ps %%zmm0, %%zmm0, %%zmm" i "\n"
 #define TENSORSMITH_WORK_256(i) "vfmadd231ps %%ymm0, %%ymm0, %%ymm" i "\n"
 #define TENSORSMITH_WORK_128(i) "mulps %%xmm0, %%xmm" i "\n"
-TENSORSMITH_STEPS(steps_512, TENSORSMITH_CLEAR_VEX, TENSORSMITH_WORK_512)
-TENSORSMITH_STEPS(steps_256, TENSORSMITH_CLEAR_VEX, TENSORSMITH_WORK_256)
-TENSORSMITH_STEPS(steps_128, TENSORSMITH_CLEAR_SSE, TENSORSMITH_WORK_128)
+TENSORSMITH_STEPS(steps_512, TENSORSMITH_CLEAR_VEX, TENSORSMITH_WORK_512, "vzeroupper\n")
+TENSORSMITH_STEPS(steps_256, TENSORSMITH_CLEAR_VEX, TENSORSMITH_WORK_256, "vzeroupper\n")
+TENSORSMITH_STEPS(steps_128, TENSORSMITH_CLEAR_SSE, TENSORSMITH_WORK_128, "")
 
+// By what this processor has, too: the file of another machine may call itself local.
 void run_steps(const Device& device, uint64_t count) {
-  // Vectors of 64 bytes have FMAs wherever they are; those of 32 bytes have them with AVX2's cores.
-  if (device.vector_bytes >= 64 && device.has_feature("avx512f")) return steps_512(count);
-  if (device.vector_bytes >= 32 && device.has_feature("fma")) return steps_256(count);
+  if (device.vector_bytes >= 64 && device.has_feature("avx512f") && __builtin_cpu_supports("avx512f"))
+    return steps_512(count);
+  if (device.vector_bytes >= 32 && device.has_feature("fma") && __builtin_cpu_supports("fma"))
+    return steps_256(count);
   steps_128(count);
 }
 #elif defined(__aarch64__)
