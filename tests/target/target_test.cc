@@ -294,6 +294,7 @@ TEST(Probe, ClockIsMeasuredOnce) {
     EXPECT_GT(clock, 0.2) << spec;
     EXPECT_LT(clock, 10) << spec;
     const Device after = with_measured_clock(before);
+    if (before.clock_ghz == 0) continue;  // the system does not say it, and nothing is known of the peak
     EXPECT_TRUE(check_device(after).ok()) << check_device(after).error().message();
     EXPECT_GE(after.clock_ghz, before.clock_ghz);
     EXPECT_EQ(after.base_clock_ghz, before.clock_ghz);
