@@ -69,9 +69,10 @@ std::vector<double> prior_of_all(ProgramKind kind, const KindData& data, const G
   return out;
 }
 
-// One set of factors a structure for all devices, which have equal weights. What an instruction of our own CPU programs costs does
-// not depend on the structure that it is in, and the tasks of one structure show some instructions always together: there the factors
-// of a structure are held to those of all, and structures that no program shows have these.
+// One set of factors a structure for all devices, which have equal weights (in that of all structures a task counts as much as it has
+// programs). What an instruction of our own CPU programs costs does not depend on the structure that it is in, and the tasks of one
+// structure show some instructions always together: there the factors of a structure are held to those of all, and structures that no
+// program shows have these.
 void fit_common(ResourceFactors& factors, ProgramKind kind, const KindData& data, const Groups& groups) {
   // Of one structure, or of all where it is negative.
   const auto fit = [&](int structure, std::span<const double> prior, double ridge) {
