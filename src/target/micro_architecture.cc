@@ -13,6 +13,7 @@ struct Core {
   std::array<const char*, 2> beyond;  // features that it lacks and later processors have
   int fma_bytes;                      // that FMAs of all pipes start on in a cycle
   std::string_view rates_of;          // the core whose rates are taken; empty: its own
+  bool adders = false;                // pipes for additions beside those of FMAs
 };
 
 // Models: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 4, table 2-1. FMA pipes: the
@@ -32,21 +33,21 @@ constexpr Core kCores[] = {
     {"cascadelake", {}, {"avx512bf16", "avx512vbmi"}, 128, ""},
     {"cooperlake", {}, {"avx512vbmi", "avxvnni"}, 128, "cascadelake"},
     {"icelake-server", {0x6a, 0x6c}, {"avx512bf16", "avxvnni"}, 128, ""},
-    {"sapphirerapids", {0x8f}, {"amx-fp16", "prefetchi"}, 128, ""},
-    {"emeraldrapids", {0xcf}, {"amx-fp16", "prefetchi"}, 128, ""},
-    {"graniterapids", {0xad, 0xae}, {}, 128, ""},
+    {"sapphirerapids", {0x8f}, {"amx-fp16", "prefetchi"}, 128, "", true},
+    {"emeraldrapids", {0xcf}, {"amx-fp16", "prefetchi"}, 128, "", true},
+    {"graniterapids", {0xad, 0xae}, {}, 128, "", true},
     // Clients: one pipe of 512 bits.
     {"icelake-client", {0x7d, 0x7e}, {"avx512bf16", "avxvnni"}, 64, "rocketlake"},
     {"tigerlake", {0x8c, 0x8d}, {"avx512bf16", "avxvnni"}, 64, "icelake-server"},
     {"rocketlake", {0xa7}, {"avx512bf16", "avxvnni"}, 64, ""},
     // Hybrid processors, by their large cores.
-    {"alderlake", {0x97, 0x9a}, {"avx512f"}, 64, ""},
-    {"raptorlake", {0xb7, 0xba, 0xbf}, {"avx512f"}, 64, "alderlake"},
-    {"meteorlake", {0xaa, 0xac}, {"avx512f"}, 64, "alderlake"},
-    {"arrowlake", {0xb5, 0xc5}, {"avx512f"}, 64, "alderlake"},
-    {"arrowlake-s", {0xc6}, {"avx512f"}, 64, "alderlake"},
-    {"lunarlake", {0xbd}, {"avx512f"}, 64, "alderlake"},
-    {"pantherlake", {0xcc}, {"avx512f"}, 64, "alderlake"},
+    {"alderlake", {0x97, 0x9a}, {"avx512f"}, 64, "", true},
+    {"raptorlake", {0xb7, 0xba, 0xbf}, {"avx512f"}, 64, "alderlake", true},
+    {"meteorlake", {0xaa, 0xac}, {"avx512f"}, 64, "alderlake", true},
+    {"arrowlake", {0xb5, 0xc5}, {"avx512f"}, 64, "alderlake", true},
+    {"arrowlake-s", {0xc6}, {"avx512f"}, 64, "alderlake", true},
+    {"lunarlake", {0xbd}, {"avx512f"}, 64, "alderlake", true},
+    {"pantherlake", {0xcc}, {"avx512f"}, 64, "alderlake", true},
     // Small cores: two pipes of 128 bits, or four.
     {"silvermont", {0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x5d}, {"avx"}, 32, "tremont"},
     {"goldmont", {0x5c, 0x5f}, {"avx"}, 32, "tremont"},
@@ -57,11 +58,11 @@ constexpr Core kCores[] = {
     {"grandridge", {0xb6}, {"avx512f"}, 32, "sierraforest"},
     {"clearwaterforest", {0xdd}, {"avx512f"}, 64, "sierraforest"},
     // AMD.
-    {"znver1", {}, {"clwb", "vaes"}, 32, "znver2"},
-    {"znver2", {}, {"vaes", "avx512f"}, 64, ""},
-    {"znver3", {}, {"avx512f"}, 64, ""},
-    {"znver4", {}, {"avx512vp2intersect", "avxvnni"}, 64, ""},
-    {"znver5", {}, {}, 128, ""},
+    {"znver1", {}, {"clwb", "vaes"}, 32, "znver2", true},
+    {"znver2", {}, {"vaes", "avx512f"}, 64, "", true},
+    {"znver3", {}, {"avx512f"}, 64, "", true},
+    {"znver4", {}, {"avx512vp2intersect", "avxvnni"}, 64, "", true},
+    {"znver5", {}, {}, 128, "", true},
 };
 
 const Core* find_core(std::string_view name) {
@@ -144,14 +145,9 @@ std::string_view micro_architecture(const ProcessorId& id) {
 
 double products_per_cycle(const Device& device) {
   if (device.arch != "x86-64" || device.has_feature("fma")) return device.fma_per_cycle;
-  // AMD's cores have two pipes for additions beside those of FMAs, Intel's since Alder Lake and Sapphire Rapids one. On an Emerald
-  // Rapids and a Zen 4 the fastest kernels of SSE4.2 come to 1.47 and 1.51 pairs a cycle.
-  constexpr std::string_view kWithAdders[] = {
-      "alderlake", "raptorlake",  "meteorlake",     "arrowlake",     "arrowlake-s",
-      "lunarlake", "pantherlake", "sapphirerapids", "emeraldrapids", "graniterapids"};
-  const bool adders =
-      device.cpu.starts_with("znver") ||
-      std::find(std::begin(kWithAdders), std::end(kWithAdders), device.cpu) != std::end(kWithAdders);
+  // On an Emerald Rapids and a Zen 4 the fastest kernels of SSE4.2 come to 1.47 and 1.51 pairs a cycle.
+  const Core* core = find_core(device.cpu);
+  const bool adders = core != nullptr && core->adders;
   return adders ? 1.5 * device.fma_per_cycle : device.fma_per_cycle;
 }
 

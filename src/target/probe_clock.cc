@@ -1,28 +1,17 @@
 #include "target/probe_clock.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <ctime>
 #include <limits>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "target/probe_time.h"
+
 namespace tensorsmith::target {
 namespace {
-
-// Of the processor, for what the thread does: what others take of it does not count.
-double thread_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // A step takes eight cycles: its additions to one register wait for each other. The four vector instructions beside them are
 // fewer than any core can start in that time, and each waits for itself a step before at most.

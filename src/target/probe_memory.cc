@@ -3,15 +3,14 @@
 #include "target/probe_memory.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/statistics.h"
+#include "target/probe_time.h"
 #include "target/target.h"
 
 namespace tensorsmith::target {
@@ -25,19 +24,8 @@ constexpr int64_t kMostBytes = int64_t{1} << 30;
 constexpr int kLeastPasses = 6;
 constexpr double kSeconds = 0.4;
 
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 constexpr int64_t kMostRetained = int64_t{4} << 20;  // bytes: more than the caches that a core has for itself
 constexpr int kRetentionRounds = 25;                 // others come and go
-
-// Of the processor, for what one thread does: time that other programs take does not count.
-double thread_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 // Four sums, so that additions do not wait for each other.
 uint64_t sum(const uint64_t* data, size_t count) {

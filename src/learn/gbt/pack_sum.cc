@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kCheckpointRounds = 50;
 // XGBoost's threads spin while they wait for each other, several times in a level of a tree. Where one of them has to share its processor,
-// few rows take fifty times as long on two threads as on one; and alone these gain little by more.
+// few rows take fifty times as long on two threads as on one (2,935 programs: 76 to 106 s instead of 2); undisturbed a second thread gains
+// 15 % of 2,935 and of 16,934 programs' training.
 constexpr size_t kRowsPerThread = 10'000;
 
 int useful_threads(int threads, size_t rows) {
@@ -191,9 +192,9 @@ void PackSumData::add(std::span<const float> rows, float label, float weight) {
 Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const PackSumOptions& given) {
   if (train.programs() == 0) return Error{ErrorCode::kInvalidArgument, "", "no programs to train on"};
   const size_t row_count = train.begin.back();
+  if (row_count == 0) return Error{ErrorCode::kInvalidArgument, "", "no feature rows to train on"};
   PackSumOptions options = given;
   options.threads = useful_threads(given.threads, row_count);
-  if (row_count == 0) return Error{ErrorCode::kInvalidArgument, "", "no feature rows to train on"};
   const int width = train.width;
   TS_ASSIGN_OR_RETURN(const std::vector<int> columns, varying_columns(train));
   keep_columns(train, columns);

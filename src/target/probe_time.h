@@ -1,0 +1,20 @@
+// Internal to the room: the clocks of the probes.
+#pragma once
+
+#include <chrono>
+#include <ctime>
+
+namespace tensorsmith::target {
+
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Of the processor, for what one thread does: time that other programs take does not count.
+inline double thread_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace tensorsmith::target
