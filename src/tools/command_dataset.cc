@@ -321,6 +321,7 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("dataset", "Measured programs to train cost models on");
   command->require_subcommand(1);
   add_dataset_collect_command(*command, exit_code);
+  add_dataset_label_command(*command, exit_code);
   add_dataset_next_command(*command, exit_code);
   add_dataset_schema_command(*command, exit_code);
   {

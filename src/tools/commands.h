@@ -21,6 +21,7 @@ void add_bench_command(CLI::App& app, int& exit_code);
 void add_db_command(CLI::App& app, int& exit_code);
 void add_dataset_command(CLI::App& app, int& exit_code);
 void add_dataset_collect_command(CLI::App& dataset, int& exit_code);  // of the dataset command
+void add_dataset_label_command(CLI::App& dataset, int& exit_code);    // of the dataset command
 void add_dataset_next_command(CLI::App& dataset, int& exit_code);     // of the dataset command
 void add_dataset_schema_command(CLI::App& dataset, int& exit_code);   // too
 void add_profile_command(CLI::App& app, int& exit_code);

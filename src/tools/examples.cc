@@ -82,6 +82,9 @@ const std::map<std::string, std::string>& examples() {
       {"dataset import",
        "  tensorsmith dataset import tensorsmith.db -o own.store\n"
        "  tensorsmith dataset import v100.jsonl.zst k80.jsonl.zst --workloads workloads.json -o gpus.store"},
+      {"dataset label",
+       "  tensorsmith dataset label gpus.store --split new_gpu.split --model teacher.model --device v100 -o "
+       "labelled.store"},
       {"dataset next",
        "  tensorsmith dataset next --model models/cpu.safetensors --device local:threads=1 --networks "
        "resnet50 bert_base\n"

@@ -54,6 +54,13 @@ def main():
         splits = os.path.join(folder, "work", "splits")
         lists = [json.load(open(os.path.join(splits, name), encoding="utf-8")) for name in os.listdir(splits) if name.endswith(".keys")]
         assert sorted(len(keys) for keys in lists) == [1, 1, 1, 2, 2, 2] and all(len(set(keys)) == len(keys) for keys in lists), lists
+        # Taught by a model of ours: scores without teacher, taught, after the tasks, of the teacher.
+        small = "tensorsmith:rounds=5,hold_out=false"
+        taught = subprocess.run([*command[:6], "--tables", "distilled", "--profile-tasks", "2", "--seeds", "0", "--threads", "1", "--tensorsmith",
+                                 tensorsmith, "--teacher", small, "--entry", "pupil=xgboost:rounds=5"],
+                                capture_output=True, text=True, check=False)
+        assert taught.returncode == 0, taught.stderr
+        assert re.search(r"^\| pupil \| 2 (?:\| [\d.]+(?: ± [\d.]+)? \([\d.]+\) ){4}\|$", taught.stdout, re.M), taught.stdout
         refused = subprocess.run([*command, "--tables", "unseen"], capture_output=True, text=True, check=False)
         assert refused.returncode != 0 and "needs --unseen" in refused.stderr, refused.stderr
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "cli_support.h"
@@ -73,6 +74,66 @@ TEST_F(DatasetCli, FromRecordsToAPartOfASplit) {
   EXPECT_EQ(lines[0]["seconds"], Json::parse("[0.0005]"));
   ASSERT_EQ(lines[0]["features"].size(), 4u);
   EXPECT_EQ(lines[0]["features"][0].size(), 164u);
+}
+
+// Beside `eval --records --device`, which predicts the same programs without a store of another device.
+TEST_F(DatasetCli, LabelsProgramsOfOtherDevicesWithAModelsTimes) {
+  std::ofstream other(folder_.file("k80.jsonl"));
+  for (int i = 0; i < 30; ++i) other << dense_line(1 + i % 24) << "\n";
+  other << conv_line() << "\n";
+  other.close();
+  const CliResult imported =
+      run_cli({"dataset", "import", folder_.file("k80.jsonl"), "v100=" + folder_.file("gpu.jsonl"),
+               "mi50=" + folder_.file("gpu.jsonl"), "--workloads", workloads_, "-o", store_});
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  const std::string split = folder_.file("split"), model = folder_.file("teacher.model");
+  ASSERT_EQ(
+      run_cli({"dataset", "split", store_, "--kind", "within-task", "--test", "0", "-o", split}).exit_code,
+      0);
+  const CliResult trained =
+      run_cli({"train", "--model", "roofline", "--store", store_, "--split", split, "-o", model});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const std::string labelled = folder_.file("labelled.store");
+  const CliResult done =
+      run_cli({"dataset", "label", store_, "--model", model, "--device", "v100", "-o", labelled, "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  // The convolution ran on the V100 itself, dense programs repeat after 24 and are there once each.
+  EXPECT_EQ(Json::parse(done.out), Json::parse(R"({"labelled": 24, "measured": 1, "refused": 0})"));
+
+  const std::string lines = folder_.file("labelled.jsonl"), predictions = folder_.file("predictions.jsonl");
+  ASSERT_EQ(run_cli({"dataset", "export", labelled, "-o", lines}).exit_code, 0);
+  const CliResult evaluated =
+      run_cli({"eval", "--model", model, "--records", folder_.file("k80.jsonl"), "--workloads", workloads_,
+               "--device", "v100", "--predictions", predictions});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  std::multiset<double> expected, found;
+  const auto predicted = read_lines(predictions);
+  ASSERT_EQ(predicted.size(), 31u);
+  for (size_t i = 0; i < 24; ++i) expected.insert(predicted[i]["predicted"].get<double>());
+  int measured = 0;
+  for (const Json& line : read_lines(lines)) {
+    EXPECT_EQ(line["device"], "v100");
+    if (line["seconds"] == Json::parse("[0.0005]"))
+      ++measured;
+    else
+      found.insert(line["seconds"][0].get<double>());
+  }
+  EXPECT_EQ(measured, 1);
+  EXPECT_EQ(found, expected);
+
+  // A store like any other: a student learns from it.
+  ASSERT_EQ(
+      run_cli({"dataset", "split", labelled, "--kind", "within-task", "--test", "0", "-o", split, "--force"})
+          .exit_code,
+      0);
+  EXPECT_EQ(
+      run_cli({"train", "--model", "roofline", "--store", labelled, "--split", split, "-o", model, "--force"})
+          .exit_code,
+      0);
+  const CliResult none =
+      run_cli({"dataset", "label", store_, "--model", model, "--device", "xeon-8358", "-o", labelled});
+  EXPECT_NE(none.exit_code, 0);
+  EXPECT_EQ(std::count(none.err.begin(), none.err.end(), '\n'), 1) << none.err;
 }
 
 TEST_F(DatasetCli, FeaturesOneLineAProgram) {

@@ -1,0 +1,67 @@
+// `dataset label`: programs of other devices with the times that a model expects on one, to train another model on.
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "engine/gpu_device.h"
+#include "engine/label_programs.h"
+#include "learn/latency/held_out.h"
+#include "tools/commands.h"
+#include "tools/console.h"
+#include "tools/options.h"
+#include "tools/output_files.h"
+
+namespace tensorsmith::tools {
+namespace {
+
+struct LabelCommand {
+  std::string store, model, device, split, output;
+  bool json = false, force = false;
+};
+
+Result<engine::LabelledPrograms> label_store(const LabelCommand& command, const learn::CostModel& model,
+                                             const target::Device& device) {
+  TS_ASSIGN_OR_RETURN(const auto data, engine::ModelData::open(command.store));
+  if (command.split.empty()) return engine::label_programs(data, nullptr, model, device, command.output);
+  TS_ASSIGN_OR_RETURN(const auto split, data.load_split(command.split));
+  return engine::label_programs(data, &split, model, device, command.output);
+}
+
+Status label(const LabelCommand& command) {
+  TS_RETURN_IF_ERROR(check_outputs(
+      {{"-o", command.output, OutputKind::kStore}},
+      {{"STORE", command.store}, {"--model", command.model}, {"--split", command.split}}, command.force));
+  TS_ASSIGN_OR_RETURN(const auto model, learn::load_cost_model(command.model));
+  TS_ASSIGN_OR_RETURN(const target::Device device, engine::find_device(command.device));
+  TS_RETURN_IF_ERROR(learn::check_knows(model->card(), command.model, device));
+  TS_ASSIGN_OR_RETURN(const auto done, label_store(command, *model, device));
+  if (command.json) {
+    print_json(
+        nlohmann::json{{"labelled", done.labelled}, {"measured", done.measured}, {"refused", done.refused}});
+  } else {
+    print_out(
+        "{} programs with the times that {} expects on {}, {} with measured ones, {} left out, written to "
+        "{}\n",
+        done.labelled, command.model, device.name, done.measured, done.refused, command.output);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_dataset_label_command(CLI::App& dataset, int& exit_code) {
+  auto o = std::make_shared<LabelCommand>();
+  CLI::App* command = dataset.add_subcommand(
+      "label",
+      "A store of programs with the times that a model expects on a device, to train another model on");
+  command->add_option("store", o->store, "The store of measured programs")->required();
+  command->add_option("--model", o->model, "The model that knows the device, or its kind: the teacher")
+      ->required();
+  command->add_option("--device", o->device, "The device (see `tensorsmith devices list`)")->required();
+  command->add_option("--split", o->split, "Only programs that this split trains or validates on");
+  command->add_option("-o,--output", o->output, "The new store; replaced if it exists")->required();
+  add_force(*command, o->force);
+  command->add_flag("--json", o->json, "Machine-readable output");
+  command->callback([o, &exit_code] { exit_code = run_command([&] { return label(*o); }); });
+}
+
+}  // namespace tensorsmith::tools
