@@ -2,6 +2,8 @@
 // what the workload says.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "codegen/convolutions.h"
 #include "codegen/cuda/emulated.h"
 #include "codegen/matrix_products.h"
@@ -65,6 +67,64 @@ TEST(CopyPipelines, EmulatedCopiesAheadComputeTheSame) {
     EXPECT_GT(tried, 2);
   }
   EXPECT_GT(ahead, 10);
+}
+
+// The candidate with both factors in shared memory, with a loop over the reduction or without; none where a thread has few sums.
+std::optional<Candidate> with_sums(const DesignSpace& space, Candidate c, bool unrolled) {
+  constexpr int64_t kFewestSums = 16;
+  constexpr size_t kSpatialParts = 4;  // virtual threads, threads, outer, inner
+  int64_t sums = 1;
+  size_t at = 0;
+  for (const auto& slot : space.slots(c.sketch)) {
+    const bool lengths = slot.kind == space::DecisionKind::kTileLengths;
+    if (lengths && slot.parts == kSpatialParts)
+      sums *= c.decisions[at] * c.decisions[at + 2] * c.decisions[at + 3];
+    if (slot.name.ends_with(".unroll")) c.decisions[at] = unrolled ? 3 : 0;
+    if (slot.name.find(".shared.") != std::string::npos && !slot.name.ends_with(".align") &&
+        !slot.name.ends_with(".vectorize"))
+      c.decisions[at] = 1;
+    at += lengths ? slot.parts : 1;
+  }
+  return sums >= kFewestSums ? std::optional(std::move(c)) : std::nullopt;
+}
+
+// Sums in pairs of registers, where the reduction has a loop: the same values, bit for bit, as those of the unrolled nest, whose sums
+// are single variables.
+TEST(CopyPipelines, SumsInPairsOfRegistersAreTheSame) {
+  const target::Device gpu = device("h100");
+  const EmulationOrder orders[] = {{false, false}};
+  uint64_t seed = 500;
+  auto tiled = workloads();
+  tiled.resize(3);  // the convolutions' factors are rounded to TF32
+  tiled.emplace_back(
+      "both transposed",
+      matrix_product(
+          {.a = kF32, .b = kF32, .m = 64, .n = 64, .k = 24, .a_transposed = true, .b_transposed = true}));
+  for (const auto& [name, workload] : tiled) {
+    SCOPED_TRACE(name + ", seed " + std::to_string(++seed));
+    const DesignSpace space = space_of(workload, gpu);
+    const std::vector<Tensor> inputs = random_inputs(workload, seed);
+    int compared = 0;
+    for (const Candidate& drawn : draw(space, seed, 1500, kTiles)) {
+      const auto rolled = with_sums(space, drawn, false), unrolled = with_sums(space, drawn, true);
+      if (compared == 2) break;
+      if (!rolled || !space.check(*rolled).ok() || !space.check(*unrolled).ok() ||
+          !has_stages(space, *rolled))
+        continue;
+      const ir::Program in_pairs = program_of(space, *rolled, gpu), plain = program_of(space, *unrolled, gpu);
+      const std::string text = source_of(in_pairs, gpu).text;
+      const auto has_pairs = [](const std::string& of) {
+        return of.find("ts_add_products") != std::string::npos;
+      };
+      // Rows of a tile that begin at odd places have no vectors, long reductions have a loop in any case.
+      if (!has_pairs(text) || has_pairs(source_of(plain, gpu).text)) continue;
+      ++compared;
+      const auto pairs = emulate(in_pairs, gpu, inputs, orders), single = emulate(plain, gpu, inputs, orders);
+      ASSERT_TRUE(pairs.ok() && single.ok()) << text;
+      ASSERT_EQ(compare((*pairs)[0].outputs[0], (*single)[0].outputs[0], 0, 0), "") << text;
+    }
+    EXPECT_EQ(compared, 2);
+  }
 }
 
 // On devices without such copies there is no such decision.

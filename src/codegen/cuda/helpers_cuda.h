@@ -94,6 +94,23 @@ TS_INLINE float ts_limited(float x, float most) {
 #define TS_COPY_8(to, from) (*(uint2*)(to) = *(const uint2*)(from))
 #define TS_COPY_16(to, from) (*(uint4*)(to) = *(const uint4*)(from))
 
+/* Two sums in a pair of registers, whose even one is that of the odd column: the registers of a vector of columns begin with an even one,
+   so that a multiply-add reads a column and its sum from different banks. */
+TS_INLINE uint64_t ts_join_sums(float even, float odd) {
+  uint64_t sums;
+  asm("mov.b64 %0, {%1, %2};" : "=l"(sums) : "f"(odd), "f"(even));
+  return sums;
+}
+TS_INLINE void ts_part_sums(uint64_t sums, float& even, float& odd) {
+  asm("mov.b64 {%0, %1}, %2;" : "=f"(odd), "=f"(even) : "l"(sums));
+}
+TS_INLINE void ts_add_products(uint64_t& sums, float x, float even, float odd) {
+  asm("{\n\t.reg .f32 low, high;\n\tmov.b64 {low, high}, %0;\n\tfma.rn.f32 low, %1, %3, low;\n\t"
+      "fma.rn.f32 high, %1, %2, high;\n\tmov.b64 %0, {low, high};\n\t}"
+      : "+l"(sums)
+      : "f"(x), "f"(even), "f"(odd));
+}
+
 /* Of four neighbouring lanes: the i-th gets the i-th word of each, in their order. */
 TS_INLINE void ts_exchange(unsigned& a, unsigned& b, bool second, int apart) {
   const unsigned got = __shfl_xor_sync(0xffffffffu, second ? a : b, apart);

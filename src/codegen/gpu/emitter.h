@@ -12,6 +12,7 @@
 #include "codegen/backend.h"
 #include "codegen/c/expr.h"
 #include "codegen/gpu/dialect.h"
+#include "codegen/gpu/register_tile.h"
 #include "codegen/gpu/tensor_core_nest.h"
 #include "codegen/gpu/warpgroup_nest.h"
 
@@ -95,6 +96,11 @@ class GpuKernelEmitter {
   std::vector<std::string> enter_place(const CopyPipeline& pipeline, const std::string& place);
   void leave_place(const CopyPipeline& pipeline, const std::vector<std::string>& names);
   std::string place(ScalarWriter& writer, const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
+
+  // Sums in pairs of registers (register_tile.cc). What take_pairs returns names the pairs.
+  std::string take_pairs(const RegisterTile& tile);
+  void return_pairs(const RegisterTile& tile, const std::string& pairs);
+  void emit_register_tile(const RegisterTile& tile, const std::string& pairs);
 
   // Warpgroups (warpgroup_emit.cc).
   void declare_warpgroup_shared(const WarpgroupPipeline& p);

@@ -178,6 +178,11 @@ void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const CopyPipeline& pi
   env_.constants.erase(var);
   const std::string name = env_.names.make(loop.var.name()), next = env_.names.make("next"),
                     full = env_.names.make("full"), free = env_.names.make("free");
+  // The pairs are kept over all chunks.
+  ir::VarBounds bounds = env_.bounds;
+  bounds[var] = {0, pipeline.chunks - 1};
+  const auto tile = find_register_tile(pipeline.nest, kernel_, bounds, env_.constants);
+  const std::string pairs = tile ? take_pairs(*tile) : "";
   out_->line("int " + full + " = 0, " + free + " = " + number(ahead) + ";");
   out_->line(std::string(dialect_.unroll) + " 1");
   out_->open("for (" + env_.index_type + " " + name + " = 0; " + name + " < " + number(pipeline.chunks) +
@@ -193,11 +198,15 @@ void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const CopyPipeline& pi
   out_->line("ts_end_of_copies();");
   env_.vars[var] = name;
   const auto names = enter_place(pipeline, full);
-  emit(pipeline.nest);
+  if (tile)
+    emit_register_tile(*tile, pairs);
+  else
+    emit(pipeline.nest);
   leave_place(pipeline, names);
   for (const std::string& place : {full, free})
     out_->line(place + " = " + place + " == " + number(ahead) + " ? 0 : " + place + " + 1;");
   out_->close();
+  if (tile) return_pairs(*tile, pairs);
   env_.vars.erase(var);
   env_.bounds.erase(var);
   out_->close();

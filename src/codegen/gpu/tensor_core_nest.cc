@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "codegen/c/expr.h"
+#include "codegen/gpu/separable.h"
 #include "ir/analysis.h"
-#include "ir/linear.h"
 #include "ir/simplify.h"
 #include "ir/structural.h"
 #include "sched/tensor_cores.h"
@@ -24,51 +24,6 @@ namespace {
 constexpr int64_t kChunkBytes = 16;         // that a lane of ldmatrix reads, and a line of its matrices
 constexpr int64_t kElementsUnitBytes = 32;  // that eight lanes read of a line where they read single elements
 constexpr int64_t kBankLineBytes = 128;     // of all banks
-
-// A sum of functions of one variable each.
-class Separable {
- public:
-  static std::optional<Separable> of(const Expr& e, const ir::VarBounds& bounds,
-                                     const std::vector<ir::Var>& vars) {
-    Separable out;
-    out.sum_ = ir::linearize(ir::simplify(e, bounds));
-    if (out.sum_.bad) return std::nullopt;
-    for (const auto& [atom, coefficient] : out.sum_.terms) {
-      std::optional<size_t> own;
-      for (size_t v = 0; v < vars.size(); ++v) {
-        if (!ir::uses_var(atom, vars[v])) continue;
-        if (own) return std::nullopt;
-        own = v;
-      }
-      if (!own || !ir::loads_of(atom).empty()) return std::nullopt;
-      out.owners_.push_back(*own);
-    }
-    out.vars_ = vars;
-    return out;
-  }
-
-  // What the value of this variable adds, beside what 0 adds.
-  std::optional<int64_t> moved(const ir::Var& var, int64_t value) const {
-    int64_t total = 0;
-    for (size_t t = 0; t < owners_.size(); ++t) {
-      if (!(vars_[owners_[t]] == var)) continue;
-      const auto& [atom, coefficient] = sum_.terms[t];
-      const auto here = at(atom, var, value), zero = at(atom, var, 0);
-      if (!here || !zero) return std::nullopt;
-      total += coefficient * (*here - *zero);
-    }
-    return total;
-  }
-
- private:
-  static std::optional<int64_t> at(const Expr& atom, const ir::Var& var, int64_t value) {
-    return ir::as_int(ir::simplify(ir::substitute(atom, {{var.get(), Expr(value)}})));
-  }
-
-  ir::LinearSum sum_;
-  std::vector<size_t> owners_;
-  std::vector<ir::Var> vars_;
-};
 
 struct Factor {
   const ir::Load* load = nullptr;
@@ -146,7 +101,8 @@ class NestMatcher {
     x_.place = place_of(x_.load->buffer, x_.load->indices);
     y_.place = place_of(y_.load->buffer, y_.load->indices);
     sums_ = place_of(store_->buffer, store_->indices);
-    if (!x_.place || !y_.place || !sums_) return refuse("an index is no sum of functions of a loop each");
+    for (const auto* place : {&x_.place, &y_.place, &sums_})
+      if (!*place || (*place)->has_rest()) return refuse("an index is no sum of functions of a loop each");
     return true;
   }
 

@@ -63,11 +63,15 @@ double cycles_ahead(const GpuMachine& m, const GpuKernel& kernel, double warps) 
   const double alone = k.alone_ahead * std::min(1.0, std::pow(kSchedulers / warps, 4)) * k.usual_products /
                        ahead.thread_products;
   const double idle = std::max(1.0, kSchedulers / warps);
-  const double issued = kernel.products * idle * (1 + alone) * crowding(m, kernel, k.pressure_ahead) +
-                        ahead.loads + ahead.iterations * k.iteration_ahead / std::max(warps, kSchedulers);
+  const double free = ahead.pair_columns > 0 ? k.pressure_pairs : k.pressure_ahead;
+  const double issued = kernel.products * idle * (1 + alone) * crowding(m, kernel, free);
+  const double beside = ahead.loads + ahead.iterations * k.iteration_ahead / std::max(warps, kSchedulers);
   const double fetched = ahead.body_products > k.long_body ? kernel.products * k.fetch / warps : 0;
   const double a_warp = static_cast<double>(m.warp) / m.lanes;
-  return std::max({issued * k.product_ahead * a_warp, fetched * a_warp, ahead.load_cycles});
+  const double cycles = ahead.pair_columns > 0
+                            ? issued * (k.product_pairs + k.pair_row / ahead.pair_columns) + beside
+                            : (issued + beside) * k.product_ahead;
+  return std::max({cycles * a_warp, fetched * a_warp, ahead.load_cycles});
 }
 
 // Of a block's arithmetic.

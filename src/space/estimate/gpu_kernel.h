@@ -43,6 +43,8 @@ struct GpuKernel {
     double iterations = 0;              // of loops, warp by warp
     double thread_products = 1;         // of a thread, which need not wait for each other
     double body_products = 1;           // of a thread, without a loop
+    // Columns of a thread's sums where these are in pairs of registers (codegen/gpu/register_tile.h); 0: they are not.
+    double pair_columns = 0;
   };
   Ahead ahead;
   // Of the kernel: bytes of device memory, those that every program moves and those that come again.

@@ -37,6 +37,18 @@ TS_INLINE float ts_f32_of_bits(uint32_t bits) {
   return x;
 }
 #define TS_COPY(elements, bytes, to, from) memcpy(to, from, bytes)
+static uint64_t ts_join_sums(float even, float odd) {
+  return (uint64_t)ts_bits_f32(even) << 32 | ts_bits_f32(odd);
+}
+static void ts_part_sums(uint64_t sums, float& even, float& odd) {
+  even = ts_f32_of_bits((uint32_t)(sums >> 32));
+  odd = ts_f32_of_bits((uint32_t)sums);
+}
+static void ts_add_products(uint64_t& sums, float x, float even, float odd) {
+  float of_even, of_odd;
+  ts_part_sums(sums, of_even, of_odd);
+  sums = ts_join_sums(std::fmaf(x, even, of_even), std::fmaf(x, odd, of_odd));
+}
 #define TS_SWIZZLE(at, lines, mask, vector) ((at) ^ (int)((unsigned)(at) / (lines) & (mask)) * (vector))
 /* An element's place in a tile of panels: so many elements of each line, line after line. */
 TS_INLINE int TS_PANELS(int at, int lines, int line, int panel) {

@@ -10,6 +10,10 @@ namespace tensorsmith::space {
 
 namespace {
 
+// What codegen/gpu/register_tile.cc keeps in pairs, and how many steps of the reduction it takes at a time.
+constexpr int kF32Bytes = 4;
+constexpr int64_t kFewestPairColumns = 4, kPairSteps = 4;
+
 double as_double(int64_t n) { return static_cast<double>(n); }
 
 int64_t power_of_two_in(int64_t n, int64_t most) { return std::min(n & -n, most); }
@@ -149,6 +153,36 @@ double GpuTiledPlan::waits(const Choice& c, const GpuKernel& kernel) const {
   return 1 + chunks * (std::max(0.0, 1 - ahead) + k.meeting_ahead / resident);
 }
 
+// The same of steps of the reduction where sums are in pairs of registers.
+int64_t GpuTiledPlan::steps_together(const Choice& c, const Operand& operand) const {
+  const AxisId last = context_.stage(operand.read.producer).contiguous_axis;
+  for (const AxisId r : live_reduce_)
+    if (last.valid() && operand.read.indices[last].affine && operand.read.indices[last].coefficients[r] == 1)
+      return power_of_two_in(c.step[r], kPairSteps);
+  return 1;
+}
+
+int64_t GpuTiledPlan::pair_columns(Decisions d, const Choice& c) const {
+  int64_t steps = 1, columns = 0;
+  for (const AxisId r : live_reduce_) steps *= c.chunk[r] * c.step[r];
+  if (c.stages == 1 || operands_.size() != 2 || info_.element_bytes != kF32Bytes ||
+      unrolled_points(c) >= steps)
+    return 0;
+  for (const auto& operand : operands_) {
+    const auto& producer = context_.stage(operand.read.producer);
+    const Copy copy = copy_of(d, c, operand);
+    if (!copy.made || producer.element_bytes != kF32Bytes) return 0;
+    const AxisId last = producer.contiguous_axis;
+    const bool spatial =
+        last.valid() && std::any_of(live_.begin(), live_.end(), [&](AxisId a) {
+          return operand.read.indices[last].affine && operand.read.indices[last].coefficients[a] == 1;
+        });
+    if (spatial && loaded_together(c, operand, copy) > 1)
+      columns = std::max(columns, static_cast<int64_t>(values(c, operand, true)));
+  }
+  return columns >= kFewestPairColumns ? columns : 0;
+}
+
 double GpuTiledPlan::estimate(Decisions d) const {
   const Choice c = decode(d);
   const auto& m = context_.machine.gpu;
@@ -168,18 +202,23 @@ double GpuTiledPlan::estimate(Decisions d) const {
   // A multiplication and an addition are one instruction.
   kernel.products = warps * products * steps * std::max(1.0, info_.flops_per_point / 2);
   kernel.steps = warps * steps;
-  kernel.live_values = live_values(c);
   kernel.ahead.used = c.stages > 1;
   kernel.ahead.thread_products = products;
+  const int64_t columns = pair_columns(d, c);
+  kernel.ahead.pair_columns = as_double(columns);
+  // Columns of all steps of a group are loaded before its first product.
+  kernel.live_values = live_values(c) + as_double((kPairSteps - 1) * columns);
   // Short loops are unrolled by the compiler, too.
-  const double body = std::max(as_double(unrolled_points(c)),
-                               std::max(1.0, std::floor(gpu_constants().compilers_body / products)));
+  const double few =
+      columns > 0 ? kPairSteps : std::max(1.0, std::floor(gpu_constants().compilers_body / products));
+  const double body = std::max(as_double(unrolled_points(c)), few);
   kernel.ahead.iterations = kernel.steps / body;
   kernel.ahead.body_products = products * body;
   kernel.waits = waits(c, kernel);
   for (const auto& operand : operands_) {
     const Copy copy = copy_of(d, c, operand);
-    const int64_t together = loaded_together(c, operand, copy);
+    int64_t together = loaded_together(c, operand, copy);
+    if (columns > 0 && together == 1) together = steps_together(c, operand);
     const WarpAddresses at = lanes(c, operand, copy);
     const double needed = warps * steps * values(c, operand, true), reads = needed / as_double(together);
     if (!copy.made) {
