@@ -5,6 +5,7 @@
 
 #include "feature/summary_parts.h"
 #include "feature/summary_schema.h"
+#include "sched/tensor_cores.h"
 
 namespace tensorsmith::feature {
 
@@ -54,6 +55,19 @@ ProgramKind summarize(const WorkloadAccess& access, const LeafFeatures& leaves, 
   }
   summarize_tiled_gpu(access, *tiles, steps, device, out);
   return ProgramKind::kGpuTiled;
+}
+
+bool on_tensor_cores(const WorkloadAccess& access, const target::Device& device) {
+  return access.mma_factors &&
+         sched::has_mma(sched::compute_capability(device), *access.mma_factors, *access.mma_factors);
+}
+
+// Resources and columns know no tensor cores; they would say hundreds of times as long.
+double mma_roofline(const WorkloadAccess& access, const target::Device& device) {
+  const GpuFigures gpu(device);
+  const double rate = gpu.flops_per_second * sched::kMostMmaBytes / ir::bytes_of(*access.mma_factors);
+  return std::max(
+      {access.flops / rate, (access.input_bytes + access.output_bytes) / gpu.bytes_per_second, 1e-7});
 }
 
 SummarySchema make_schema(ProgramKind kind, std::span<const Column> resources,
@@ -178,6 +192,11 @@ ProgramSummary summarize_program(const WorkloadAccess& access, const LeafFeature
   out.resources.reserve(kMostResources);
   out.columns.reserve(kMostColumns);
   out.kind = summarize(access, leaves, trace, device, out);
+  out.structure = access.structure;
+  if (on_tensor_cores(access, device)) {
+    out.structure = WorkloadStructure::kMma;
+    out.roofline_seconds = mma_roofline(access, device);
+  }
   add_common(access, device, out);
   const SummarySchema& schema = summary_schema(out.kind);
   TS_CHECK(out.resources.size() == schema.resources.columns.size() &&

@@ -45,8 +45,9 @@ enum class WorkloadStructure : uint8_t {
   kReduction,    // reduction of one tensor over dimensions of its own
   kElementwise,  // no reduction
   kComposite,    // several reductions: softmax
+  kMma,  // on a GPU with tensor cores, sum of a product that they may compute: of f16, bf16, bytes, TF32
 };
-inline constexpr int kWorkloadStructures = 6;
+inline constexpr int kWorkloadStructures = 7;
 
 // Extents of axes. More axes than this: the program counts as not tiled.
 inline constexpr int kMaxAxes = 8;
@@ -67,7 +68,8 @@ struct WorkloadAccess {
   std::vector<int64_t> spatial, reduce;
   std::vector<Read> reads;  // two
 
-  WorkloadStructure structure = WorkloadStructure::kElementwise;
+  WorkloadStructure structure = WorkloadStructure::kElementwise;  // on devices without tensor cores
+  std::optional<ir::DType> mma_factors;      // of a product that tensor cores may compute: their type
   double input_bytes = 0, output_bytes = 0;  // of the whole workload, each element once
   double flops = 0;
   // Of programs that Tensorsmith compiles: to replay their traces on. Null: somebody else's code.
@@ -97,6 +99,7 @@ TraceSummary summarize_trace(const sched::Trace& trace, const WorkloadAccess& ac
 
 struct ProgramSummary {
   ProgramKind kind = ProgramKind::kCpuOther;
+  WorkloadStructure structure = WorkloadStructure::kElementwise;
   // max(operations / peak, bytes from memory / bandwidth) of the device, at least 1e-7.
   double roofline_seconds = 0;
   // Seconds of each resource, not negative: what a sum with fitted factors estimates the program by.

@@ -3,6 +3,7 @@
 
 #include "feature/program_summary.h"
 #include "ir/linear.h"
+#include "sched/tensor_cores.h"
 
 namespace tensorsmith::feature {
 
@@ -83,6 +84,12 @@ WorkloadAccess analyze_accesses(const ir::Workload& workload, double flops) {
   const bool sums_product = reduction->combiner == ir::Combiner::kSum && product != nullptr &&
                             product->op == ir::BinaryOp::kMul && ir::as<ir::Load>(product->a) != nullptr &&
                             ir::as<ir::Load>(product->b) != nullptr;
+  if (reduction->combiner == ir::Combiner::kSum && product != nullptr && product->op == ir::BinaryOp::kMul) {
+    const ir::Load *a = sched::mma_factor(product->a, body.dtype()),
+                   *b = sched::mma_factor(product->b, body.dtype());
+    if (a != nullptr && b != nullptr && a->buffer->dtype == b->buffer->dtype)
+      out.mma_factors = a->buffer->dtype;
+  }
   if (sums_product) {
     for (const Expr& operand : {product->a, product->b})
       out.reads.push_back(read_of(*ir::as<ir::Load>(operand), *reduction));

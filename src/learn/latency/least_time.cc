@@ -24,10 +24,6 @@ double bytes_of(const ir::Buffer& buffer) {
   return out;
 }
 
-// Bytes of operands that tensor cores multiply in a cycle for each FMA of the lanes beside them, of all generations the
-// most: 1024 products of f16 beside 64 lanes (A100 architecture whitepaper), 2048 beside 128 (H100), bytes twice as many.
-constexpr double kTensorCoreBytes = 32;
-
 bool rounds_to_tf32(const ir::Expr& body) {
   bool found = false;
   ir::for_each_expr(body, [&](const ir::Expr& e) {
@@ -44,7 +40,8 @@ double tensor_core_products(const ir::Expr& body, const target::Device& device) 
   for (const ir::Load* load : ir::loads_of(body)) {
     const ir::DType type = load->buffer->dtype;
     if (type == ir::DType::kF32 && !rounds_to_tf32(body)) continue;
-    if (sched::has_mma(capability, type, type)) most = std::max(most, kTensorCoreBytes / ir::bytes_of(type));
+    if (sched::has_mma(capability, type, type))
+      most = std::max(most, sched::kMostMmaBytes / ir::bytes_of(type));
   }
   return most;
 }

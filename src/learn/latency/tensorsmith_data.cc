@@ -134,7 +134,7 @@ Result<AllData> gather_summaries(const TrainingData& data, std::span<const int64
     kind.roofline.push_back(summary.roofline_seconds);
     kind.workload.push_back(entry.workload);
     kind.device.push_back(entry.device);
-    kind.structure.push_back(static_cast<uint8_t>(access.structure));
+    kind.structure.push_back(static_cast<uint8_t>(summary.structure));
   }
   return out;
 }

@@ -354,14 +354,14 @@ Result<std::vector<Prediction>> TensorsmithModel::predict(std::span<const Progra
     const feature::WorkloadAccess& access = accesses.of(*query.workload);
     SummarizedProgram program;
     program.summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
-    program.structure = access.structure;
+    program.structure = program.summary.structure;
     const ProgramKind kind = program.summary.kind;
-    if (!knows(kind, access.structure) && base != TensorsmithBase::kNone) {
+    if (!knows(kind, program.structure) && base != TensorsmithBase::kNone) {
       out[i].seconds = program.summary.roofline_seconds;
       out[i].unseen.kind = true;
       continue;
     }
-    if (const auto range = sizes.find({kind, access.structure}); range != sizes.end())
+    if (const auto range = sizes.find({kind, program.structure}); range != sizes.end())
       out[i].unseen.size = access.flops < range->second.first || access.flops > range->second.second;
     Part& part = parts[{kind, query.device}];
     if (part.programs.empty()) part.programs.reserve(queries.size() - i);

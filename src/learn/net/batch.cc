@@ -39,7 +39,7 @@ Status Batch::add_summary(const ProgramQuery& query) {
   const auto summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
   SummaryRows& rows_of_kind = summaries[static_cast<size_t>(summary.kind)];
   rows_of_kind.places.push_back(programs);
-  rows_of_kind.structure.push_back(static_cast<int64_t>(access.structure));
+  rows_of_kind.structure.push_back(static_cast<int64_t>(summary.structure));
   for (const double seconds : summary.resources) {
     const double share = std::log(std::max(seconds / summary.roofline_seconds, 1e-30));
     rows_of_kind.values.push_back(std::max(static_cast<float>(share), kLeastResource));
