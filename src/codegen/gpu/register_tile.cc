@@ -10,6 +10,7 @@
 #include "ir/analysis.h"
 #include "ir/simplify.h"
 #include "ir/structural.h"
+#include "sched/register_pairs.h"
 
 namespace tensorsmith::codegen {
 
@@ -18,12 +19,11 @@ using ir::For;
 
 namespace {
 
-// With fewer columns a value of A is held for too short, with fewer sums other code is as good.
-constexpr int64_t kFewestColumns = 4, kFewestSums = 16, kMostSums = 256;
+// With fewer sums other code is as good.
+constexpr int64_t kFewestSums = 16, kMostSums = 256;
 // Products of a group, which are a line of text each.
 constexpr int64_t kMostProducts = 2048;
-// Steps of a group where the schedule does not say: as many as a vector has elements.
-constexpr int64_t kSteps = 4, kMostSteps = 8;
+constexpr int64_t kMostSteps = 8;  // of a group
 
 class TileMatcher {
  public:
@@ -151,7 +151,7 @@ class TileMatcher {
       unrolled *= extents_[l];
     }
     if (unrolled > 1 && unrolled <= kMostSteps) return unrolled;
-    if (all_steps_ % kSteps == 0) return kSteps;
+    if (all_steps_ % sched::kPairSteps == 0) return sched::kPairSteps;
     for (int64_t n = kMostSteps; n > 1; --n)
       if (all_steps_ % n == 0) return n;
     return 1;
@@ -182,6 +182,17 @@ class TileMatcher {
     return rest == 0 && whole(operand.group) && std::all_of(others.begin(), others.end(), whole);
   }
 
+  // all: where each sum's line is, in any order.
+  void set_lines(const Factor& factor, std::vector<int64_t> all, TileOperand& out) const {
+    out.buffer = factor.load->buffer;
+    ir::VarMap zero;
+    for (const ir::Var& var : vars_) zero[var.get()] = Expr(0);
+    out.first = ir::simplify(ir::substitute(factor.flat, zero), bounds_);
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    out.lines = std::move(all);
+  }
+
   std::optional<RegisterTile> tile_of(const Factor& rows, const Factor& columns) const {
     RegisterTile tile;
     tile.sums = store_->buffer;
@@ -193,22 +204,14 @@ class TileMatcher {
     if (!row || !column || !at) return std::nullopt;
     std::map<std::pair<int64_t, int64_t>, int64_t> sums;
     for (size_t i = 0; i < at->size(); ++i) sums[{(*row)[i], (*column)[i]}] = (*at)[i];
-    for (auto [operand, factor, all] :
-         {std::tuple{&tile.rows, &rows, &*row}, {&tile.columns, &columns, &*column}}) {
-      operand->buffer = factor->load->buffer;
-      ir::VarMap zero;
-      for (const ir::Var& var : vars_) zero[var.get()] = Expr(0);
-      operand->first = ir::simplify(ir::substitute(factor->flat, zero), bounds_);
-      operand->lines = *all;
-      std::sort(operand->lines.begin(), operand->lines.end());
-      operand->lines.erase(std::unique(operand->lines.begin(), operand->lines.end()), operand->lines.end());
-    }
+    set_lines(rows, *row, tile.rows);
+    set_lines(columns, *column, tile.columns);
     // Each row with each column, once.
     const auto all_rows = static_cast<int64_t>(tile.rows.lines.size()),
                all_columns = static_cast<int64_t>(tile.columns.lines.size()),
                products = all_rows * all_columns;
     if (static_cast<int64_t>(sums.size()) != products || static_cast<int64_t>(at->size()) != products ||
-        all_columns < kFewestColumns || products < kFewestSums || products > kMostSums ||
+        all_columns < sched::kFewestPairColumns || products < kFewestSums || products > kMostSums ||
         products * count > kMostProducts)
       return std::nullopt;
     for (const auto& [place, sum] : sums) tile.at.push_back(sum);

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 
+#include "sched/register_pairs.h"
 #include "space/estimate/gpu_access.h"
 #include "space/estimate/gpu_constants.h"
 #include "space/plans/gpu_tiled/gpu_tiled_plan.h"
@@ -10,9 +11,8 @@ namespace tensorsmith::space {
 
 namespace {
 
-// What codegen/gpu/register_tile.cc keeps in pairs, and how many steps of the reduction it takes at a time.
+using sched::kPairSteps;
 constexpr int kF32Bytes = 4;
-constexpr int64_t kFewestPairColumns = 4, kPairSteps = 4;
 
 double as_double(int64_t n) { return static_cast<double>(n); }
 
@@ -180,7 +180,7 @@ int64_t GpuTiledPlan::pair_columns(Decisions d, const Choice& c) const {
     if (spatial && loaded_together(c, operand, copy) > 1)
       columns = std::max(columns, static_cast<int64_t>(values(c, operand, true)));
   }
-  return columns >= kFewestPairColumns ? columns : 0;
+  return columns >= sched::kFewestPairColumns ? columns : 0;
 }
 
 double GpuTiledPlan::estimate(Decisions d) const {
