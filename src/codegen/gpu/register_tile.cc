@@ -278,8 +278,8 @@ void GpuKernelEmitter::emit_register_tile(const RegisterTile& tile, const std::s
   out_->open("");
   const std::string x = env_.names.make("x"), y = env_.names.make("y"), group = env_.names.make("group");
   ScalarWriter writer(env_, *out_);
-  // Indices, not pointers that move on: with these the compiler puts loads beside the products that need them first, and names registers
-  // for that order.
+  // Indices, not pointers that move on: with pointers LLVM moves loads down to the products that need them first, and ptxas then gives
+  // sums and columns the same banks (counted at .54 in place of .78).
   const auto place = [&](const TileOperand& operand) {
     std::string text = env_.buffers.at(operand.buffer.get()) + "[";
     if (!ir::is_int_value(operand.first, 0))
