@@ -95,6 +95,10 @@ Result<LabelledPrograms> label_programs(const ModelData& data, const learn::Spli
     for (auto& query : queries) query.device = &asked;
     TS_ASSIGN_OR_RETURN(const auto predictions, model.predict(queries));
     for (size_t i = 0; i < records.size(); ++i) {
+      if (predictions[i].unseen.kind) {
+        ++out.unknown;
+        continue;
+      }
       if (!std::isfinite(predictions[i].seconds)) {
         ++out.refused;
         continue;
@@ -103,6 +107,9 @@ Result<LabelledPrograms> label_programs(const ModelData& data, const learn::Spli
       ++out.labelled;
     }
   }
+  if (out.labelled == 0 && out.unknown > 0)
+    return Error{ErrorCode::kMismatch, model.card().kind,
+                 "the model has seen no program of the kind that runs on " + device.name};
   TS_RETURN_IF_ERROR(writer->finish());
   return out;
 }

@@ -15,11 +15,12 @@ struct LabelledPrograms {
   int64_t labelled = 0;  // with the model's time
   int64_t measured = 0;  // on the device itself, with their time
   int64_t refused = 0;   // left out: the model says that they cannot run there
+  int64_t unknown = 0;   // left out: the model has seen no program of their kind (learn::Unseen::kind)
 };
 
 // Each program of the store that ran on a device of the kind, once. With a split, only those of its training and validation part.
-// The store at output is replaced at once or not at all. kNotFound where there is no program; kUnsupported for a model that only
-// ranks.
+// The store at output is replaced at once or not at all. kNotFound where there is no program; kMismatch where the model knows the
+// kind of none; kUnsupported for a model that only ranks.
 Result<LabelledPrograms> label_programs(const ModelData& data, const learn::Split* split,
                                         const learn::CostModel& model, const target::Device& device,
                                         const std::string& output);

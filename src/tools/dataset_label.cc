@@ -35,13 +35,16 @@ Status label(const LabelCommand& command) {
   TS_RETURN_IF_ERROR(learn::check_knows(model->card(), command.model, device));
   TS_ASSIGN_OR_RETURN(const auto done, label_store(command, *model, device));
   if (command.json) {
-    print_json(
-        nlohmann::json{{"labelled", done.labelled}, {"measured", done.measured}, {"refused", done.refused}});
+    print_json(nlohmann::json{{"labelled", done.labelled},
+                              {"measured", done.measured},
+                              {"refused", done.refused},
+                              {"unknown", done.unknown}});
   } else {
     print_out(
         "{} programs with the times that {} expects on {}, {} with measured ones, {} left out, written to "
         "{}\n",
-        done.labelled, command.model, device.name, done.measured, done.refused, command.output);
+        done.labelled, command.model, device.name, done.measured, done.refused + done.unknown,
+        command.output);
   }
   return {};
 }

@@ -98,7 +98,8 @@ TEST_F(DatasetCli, LabelsProgramsOfOtherDevicesWithAModelsTimes) {
       run_cli({"dataset", "label", store_, "--model", model, "--device", "v100", "-o", labelled, "--json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   // The convolution ran on the V100 itself, dense programs repeat after 24 and are there once each.
-  EXPECT_EQ(Json::parse(done.out), Json::parse(R"({"labelled": 24, "measured": 1, "refused": 0})"));
+  EXPECT_EQ(Json::parse(done.out),
+            Json::parse(R"({"labelled": 24, "measured": 1, "refused": 0, "unknown": 0})"));
 
   const std::string lines = folder_.file("labelled.jsonl"), predictions = folder_.file("predictions.jsonl");
   ASSERT_EQ(run_cli({"dataset", "export", labelled, "-o", lines}).exit_code, 0);
