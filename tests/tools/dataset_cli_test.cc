@@ -131,6 +131,11 @@ TEST_F(DatasetCli, LabelsProgramsOfOtherDevicesWithAModelsTimes) {
       run_cli({"train", "--model", "roofline", "--store", labelled, "--split", split, "-o", model, "--force"})
           .exit_code,
       0);
+  const CliResult cpus =
+      run_cli({"dataset", "label", store_, "--model", TENSORSMITH_SOURCE_DIR "/models/cpu.safetensors",
+               "--device", "mi50", "-o", folder_.file("cpus.store")});
+  EXPECT_NE(cpus.exit_code, 0) << "a teacher that has seen no GPU's program";
+  EXPECT_EQ(std::count(cpus.err.begin(), cpus.err.end(), '\n'), 1) << cpus.err;
   const CliResult none =
       run_cli({"dataset", "label", store_, "--model", model, "--device", "xeon-8358", "-o", labelled});
   EXPECT_NE(none.exit_code, 0);
