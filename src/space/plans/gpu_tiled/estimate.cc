@@ -162,22 +162,22 @@ int64_t GpuTiledPlan::steps_together(const Choice& c, const Operand& operand) co
   return 1;
 }
 
-int64_t GpuTiledPlan::pair_columns(Decisions d, const Choice& c) const {
+int64_t GpuTiledPlan::pair_columns(const Choice& c, const std::vector<Copy>& copies) const {
   int64_t steps = 1, columns = 0;
   for (const AxisId r : live_reduce_) steps *= c.chunk[r] * c.step[r];
   if (c.stages == 1 || operands_.size() != 2 || info_.element_bytes != kF32Bytes ||
       unrolled_points(c) >= steps)
     return 0;
-  for (const auto& operand : operands_) {
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const Operand& operand = operands_[i];
     const auto& producer = context_.stage(operand.read.producer);
-    const Copy copy = copy_of(d, c, operand);
-    if (!copy.made || producer.element_bytes != kF32Bytes) return 0;
+    if (!copies[i].made || producer.element_bytes != kF32Bytes) return 0;
     const AxisId last = producer.contiguous_axis;
     const bool spatial =
         last.valid() && std::any_of(live_.begin(), live_.end(), [&](AxisId a) {
           return operand.read.indices[last].affine && operand.read.indices[last].coefficients[a] == 1;
         });
-    if (spatial && loaded_together(c, operand, copy) > 1)
+    if (spatial && loaded_together(c, operand, copies[i]) > 1)
       columns = std::max(columns, static_cast<int64_t>(values(c, operand, true)));
   }
   return columns >= sched::kFewestPairColumns ? columns : 0;
@@ -204,7 +204,9 @@ double GpuTiledPlan::estimate(Decisions d) const {
   kernel.steps = warps * steps;
   kernel.ahead.used = c.stages > 1;
   kernel.ahead.thread_products = products;
-  const int64_t columns = pair_columns(d, c);
+  std::vector<Copy> copies;
+  for (const auto& operand : operands_) copies.push_back(copy_of(d, c, operand));
+  const int64_t columns = pair_columns(c, copies);
   kernel.ahead.pair_columns = as_double(columns);
   // Columns of all steps of a group are loaded before its first product.
   kernel.live_values = live_values(c) + as_double((kPairSteps - 1) * columns);
@@ -215,8 +217,9 @@ double GpuTiledPlan::estimate(Decisions d) const {
   kernel.ahead.iterations = kernel.steps / body;
   kernel.ahead.body_products = products * body;
   kernel.waits = waits(c, kernel);
-  for (const auto& operand : operands_) {
-    const Copy copy = copy_of(d, c, operand);
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const Operand& operand = operands_[i];
+    const Copy& copy = copies[i];
     int64_t together = loaded_together(c, operand, copy);
     if (columns > 0 && together == 1) together = steps_together(c, operand);
     const WarpAddresses at = lanes(c, operand, copy);

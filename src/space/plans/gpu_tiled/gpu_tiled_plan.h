@@ -95,7 +95,8 @@ class GpuTiledPlan final : public Plan {
   WarpAddresses lanes_with(const Choice& c, const Lengths& strides) const;
   int64_t loaded_together(const Choice& c, const Operand& operand, const Copy& copy) const;
   // Columns of a thread's sums where code generation keeps these in pairs of registers (codegen/gpu/register_tile.h), else 0.
-  int64_t pair_columns(Decisions decisions, const Choice& c) const;
+  // copies: by operand.
+  int64_t pair_columns(const Choice& c, const std::vector<Copy>& copies) const;
   int64_t steps_together(const Choice& c, const Operand& operand) const;
   // Of the reduction, without a loop.
   int64_t unrolled_points(const Choice& c) const;
