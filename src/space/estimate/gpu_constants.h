@@ -37,7 +37,7 @@
   CONSTANT(meeting_ahead, 1.2, "waits", "the same", "of the only block, until all of its threads have met")  \
   CONSTANT(padded_copy, 4, "cycles", "the same", "longer for a warp's access that fills padded rows")        \
   CONSTANT(odd_copy, 15, "cycles", "chosen", "the same of threads whose number is not a power of two")       \
-  CONSTANT(product_pairs, 1.12, "times", "scripts/count_register_banks, 3 f32 products for sm_90a",          \
+  CONSTANT(product_pairs, 1.12, "times", "scripts/count_register_banks; 30 f32 products on an H200: 1.00",   \
            "cycles of products whose sums are in pairs of registers, over those at the device's rate")       \
   CONSTANT(pair_row, 1.8, "cycles", "counted likewise", "longer for a row of such products")                 \
   CONSTANT(pressure_pairs, 0.95, "share", "chosen: 8 x 8 sums of 512 threads lose their pairs",              \
