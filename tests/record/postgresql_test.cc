@@ -1,10 +1,13 @@
 // A team's database: clients that are killed, a server that goes away meanwhile, what its errors say, and copies.
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <thread>
 
 #include "postgresql_server.h"
@@ -163,6 +166,36 @@ TEST_F(PostgresqlTest, ErrorsSayWhatToDoAndNeverThePassword) {
                         "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA tensorsmith TO member");
   const Status added = (*database)->add({make_record(1)});
   EXPECT_TRUE(added.ok()) << added.error().message();
+}
+
+// A server whose connections are cut off in TLS's handshake is asked again; one that then has no TLS is told at once.
+TEST(PostgresqlTls, ACutHandshakeIsTriedAgain) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(listener, 4), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  constexpr int kCut = 2;
+  std::thread server([&] {
+    for (int connection = 0; connection <= kCut; ++connection) {
+      const int client = accept(listener, nullptr, nullptr);
+      std::array<char, 8> request{};  // SSLRequest
+      EXPECT_EQ(recv(client, request.data(), request.size(), MSG_WAITALL), 8);
+      EXPECT_EQ(send(client, connection < kCut ? "S" : "N", 1, MSG_NOSIGNAL), 1);
+      close(client);
+    }
+  });
+  const auto opened =
+      Database::open("postgresql://somebody@127.0.0.1:" + std::to_string(ntohs(address.sin_port)) +
+                     "/records?sslmode=require&gssencmode=disable");
+  server.join();
+  close(listener);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_THAT(opened.error().message(), HasSubstr("server does not support SSL"));
+  EXPECT_THAT(opened.error().message(), HasSubstr("check sslmode"));
 }
 
 TEST(PostgresqlAddress, ShowsNoPassword) {

@@ -84,6 +84,12 @@ std::string number_text(double value) {
 
 }  // namespace
 
+bool is_about_to_be_there(const std::string& words) {
+  return has(words, "the database system is") || has(words, "closed the connection unexpectedly") ||
+         has(words, "Connection reset by peer") || has(words, "SSL SYSCALL error") ||
+         has(words, "SSL connection has been closed unexpectedly");
+}
+
 PostgresqlConnection::PostgresqlConnection(std::string address, bool read_only)
     : address_(std::move(address)),
       place_(without_password(address_)),
@@ -130,7 +136,7 @@ Error PostgresqlConnection::connect_error() {
     return error(ErrorCode::kNotFound, "make it with createdb, or name another one");
   if (has(detail, "permission denied for database"))
     return error(ErrorCode::kIo, "ask its owner to GRANT CONNECT to this user");
-  if (has(detail, "SSL") || has(detail, "certificate"))
+  if ((has(detail, "SSL") || has(detail, "certificate")) && !is_about_to_be_there(detail))
     return error(ErrorCode::kIo, "check sslmode and sslrootcert against the server's certificate");
   transient_ = true;
   if (has(detail, "too many") || has(detail, "remaining connection slots"))

@@ -40,6 +40,10 @@ class PostgresqlConnection {
   bool transient_ = false;
 };
 
+// Whether libpq's words are of a server that starts, stops or is cut off, with or without TLS. One that is not there at all says
+// something else.
+bool is_about_to_be_there(const std::string& words);
+
 // Makes the tables, or brings them to the present schema version; where read_only, only looks. kMismatch: a newer version,
 // or no tables.
 Status prepare_schema(PostgresqlConnection& connection, bool read_only);

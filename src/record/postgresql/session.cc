@@ -27,13 +27,6 @@ constexpr const char* kBeginWriting =
     "BEGIN; SET LOCAL lock_timeout='60s'; SET LOCAL idle_in_transaction_session_timeout='30s'; "
     "SELECT pg_advisory_xact_lock(32199693894251635)";
 
-// A server that starts, stops or is cut off says so; one that is not there at all does not.
-bool is_about_to_be_there(const std::string& reason) {
-  return reason.find("the database system is") != std::string::npos ||
-         reason.find("closed the connection unexpectedly") != std::string::npos ||
-         reason.find("Connection reset by peer") != std::string::npos;
-}
-
 int hex_digit(char c) { return c <= '9' ? c - '0' : c - 'a' + 10; }
 
 class PostgresqlRows : public SqlRows {
