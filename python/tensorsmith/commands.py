@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -14,6 +15,21 @@ from typing import Any
 from . import errors
 
 PathLike = str | os.PathLike[str]
+
+
+def _announce_torch() -> None:
+    """Neural cost models run on the torch of this Python where it has one; it is found, not imported."""
+    if "TENSORSMITH_TORCH" in os.environ:
+        return
+    try:
+        found = importlib.util.find_spec("torch")
+    except (ImportError, ValueError):  # ValueError: an import of torch that failed
+        return
+    if found is not None and found.origin is not None:
+        os.environ["TENSORSMITH_TORCH"] = str(Path(found.origin).parent)
+
+
+_announce_torch()
 
 
 def command_path() -> str:

@@ -151,3 +151,21 @@ def test_runs_tensors_in_place():
     (key,) = [info.name for info in model.outputs]
     assert model.run({name: x}, {key: out})[key] is out
     np.testing.assert_allclose(out.numpy(), model.run({name: x.numpy()})[key], rtol=1e-6)
+
+
+def test_neural_models_run_on_this_torch(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = str(Path(os.environ["TENSORSMITH_TEST_MODELS"]) / "mnist_8" / "model.onnx")
+    tensorsmith.tune(model, trials=40, threads=1, seed=2, end_to_end=False)
+    # The loader says what it loads.
+    monkeypatch.setenv("LD_DEBUG", "files")
+    monkeypatch.setenv("LD_DEBUG_OUTPUT", str(tmp_path / "loaded"))
+    tensorsmith.train("own.model", from_db="tensorsmith.db", model="mlp", parameters={"epochs": 3})
+    monkeypatch.delenv("LD_DEBUG")
+    loaded = "".join(path.read_text() for path in tmp_path.glob("loaded.*"))
+    version = ".".join(torch.__version__.split(".")[:2])
+    assert f"calling init: {Path(torch.__file__).parent}/lib/libtorch_cpu.so" in loaded
+    assert f"libtensorsmith_net_torch{version}.so" in loaded
+    # In this process, too, which has imported torch.
+    found = tensorsmith.tune(model, trials=8, threads=1, seed=3, end_to_end=False, cost_model="own.model")
+    assert found.trials > 0

@@ -1,6 +1,10 @@
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
 
 #include "learn/latency/kinds.h"
 #include "learn/net/module.h"
@@ -13,17 +17,66 @@ namespace net {
 namespace {
 
 #if TENSORSMITH_TORCH
-Result<const Module*> load() {
-  // Found by the program's run path: the build folder, or lib/tensorsmith beside the installed bin.
-  // A libtorch of another version in this process is told here, not by a crash later.
-  void* handle = dlopen(kModuleFile, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* why = dlerror();
-    return Error{ErrorCode::kNotFound, kModuleFile,
-                 std::string("the module of the neural models cannot be loaded; it comes with the package "
-                             "tensorsmith-neural and needs libtorch: ") +
-                     (why != nullptr ? why : "")};
+// A torch of PyPI: its folder, and the file of the module for its version.
+struct TorchWheel {
+  std::string folder, version, file;
+};
+
+std::optional<TorchWheel> torch_wheel() {
+  const char* folder = std::getenv("TENSORSMITH_TORCH");
+  if (folder == nullptr || *folder == '\0') return std::nullopt;
+  TorchWheel out{folder, "", ""};
+  std::ifstream in(out.folder + "/version.py");
+  for (std::string line; std::getline(in, line);) {
+    constexpr std::string_view kStart = "__version__ = '";
+    if (!line.starts_with(kStart)) continue;
+    const size_t minor = line.find('.', kStart.size());
+    const size_t end = minor == std::string::npos ? minor : line.find_first_not_of("0123456789", minor + 1);
+    if (end != std::string::npos) out.version = line.substr(kStart.size(), end - kStart.size());
   }
+  out.file = "libtensorsmith_net_torch" + out.version + ".so";
+  return out;
+}
+
+std::string last_error() {
+  const char* why = dlerror();
+  return why != nullptr ? why : "";
+}
+
+// nullptr where there is no module for this version. Its libraries are no one's to find but Python's: they are loaded first, and then
+// found by their names. libtorch.so brings what is for GPUs, too.
+Result<void*> open_for(const TorchWheel& torch) {
+  if (torch.version.empty())
+    return Error{ErrorCode::kNotFound, "TENSORSMITH_TORCH", torch.folder + " is no folder of PyPI's torch"};
+  if (void* handle = dlopen(torch.file.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;  // torch is imported
+  if (last_error().starts_with(torch.file)) return nullptr;
+  const std::string library = torch.folder + "/lib/libtorch.so";
+  if (dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr)
+    return Error{ErrorCode::kNotFound, library, "cannot be loaded: " + last_error()};
+  if (void* handle = dlopen(torch.file.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
+  return Error{ErrorCode::kNotFound, torch.file, "cannot be loaded: " + last_error()};
+}
+
+Result<void*> open_module() {
+  std::string without;
+  // Found by the program's run path: the build folder, or lib/tensorsmith beside the installed bin.
+  if (const auto torch = torch_wheel()) {
+    TS_ASSIGN_OR_RETURN(void* handle, open_for(*torch));
+    if (handle != nullptr) return handle;
+    without = "this package has no module for the torch " + torch->version + " of this Python (" +
+              last_error() + "), and ";
+  }
+  // A libtorch of another version in this process is told here, not by a crash later.
+  if (void* handle = dlopen(kModuleFile, RTLD_NOW | RTLD_LOCAL)) return handle;
+  return Error{ErrorCode::kNotFound, kModuleFile,
+               without +
+                   "the module of the neural models cannot be loaded; it comes with the package "
+                   "tensorsmith-neural and needs libtorch: " +
+                   last_error()};
+}
+
+Result<const Module*> load() {
+  TS_ASSIGN_OR_RETURN(void* handle, open_module());
   const auto entry = reinterpret_cast<ModuleEntry>(dlsym(handle, kModuleEntry));
   const Module* module = entry == nullptr ? nullptr : entry();
   if (module == nullptr || std::string_view(module->version) != TENSORSMITH_VERSION ||

@@ -5,6 +5,7 @@
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <chrono>
@@ -80,20 +81,35 @@ double learning_rate_at(const TrainOptions& options, int64_t step, int64_t steps
   return options.learning_rate * factor;
 }
 
+namespace {
+
+// The interface for all devices is of torch 2.4; before, each had functions of its own.
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+void set_autocast(at::DeviceType device, bool on) {
+  if (on) at::autocast::set_autocast_dtype(device, at::kBFloat16);
+  at::autocast::set_autocast_enabled(device, on);
+}
+#else
+void set_autocast(at::DeviceType device, bool on) {
+  const bool cpu = device == at::kCPU;
+  if (on) (cpu ? at::autocast::set_autocast_cpu_dtype : at::autocast::set_autocast_gpu_dtype)(at::kBFloat16);
+  (cpu ? at::autocast::set_cpu_enabled : at::autocast::set_enabled)(on);
+}
+#endif
+
+}  // namespace
+
 MixedPrecision::MixedPrecision(bool on) : on_(on) {
   if (!on_) return;
   at::autocast::increment_nesting();
-  at::autocast::set_autocast_cpu_dtype(at::kBFloat16);
-  at::autocast::set_cpu_enabled(true);
-  if (!torch::cuda::is_available()) return;
-  at::autocast::set_autocast_gpu_dtype(at::kBFloat16);
-  at::autocast::set_enabled(true);
+  set_autocast(at::kCPU, true);
+  if (torch::cuda::is_available()) set_autocast(at::kCUDA, true);
 }
 
 MixedPrecision::~MixedPrecision() {
   if (!on_) return;
-  at::autocast::set_cpu_enabled(false);
-  if (torch::cuda::is_available()) at::autocast::set_enabled(false);
+  set_autocast(at::kCPU, false);
+  if (torch::cuda::is_available()) set_autocast(at::kCUDA, false);
   // Casts of weights are kept for one pass only: the optimizer changes the weights.
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
 }
