@@ -50,12 +50,13 @@ std::vector<double> Judge::log_seconds(std::span<const space::Candidate> candida
   }
   for (size_t q = 0; q < places.size(); ++q) {
     const learn::Prediction& prediction = (*predicted)[q];
-    if (!(prediction.seconds > 0) || !std::isfinite(prediction.seconds)) continue;
+    const double seconds = prediction.ranked();
+    if (!(seconds > 0) || !std::isfinite(seconds)) continue;
     const double variance = kEstimateSigma * kEstimateSigma;
     const double sigma = prediction.log_sigma > 0 ? prediction.log_sigma : kEstimateSigma;
     const double weight = variance / (variance + sigma * sigma);
     double& mixed = result[places[q]];
-    mixed = weight * std::log(prediction.seconds) + (1 - weight) * mixed;
+    mixed = weight * std::log(seconds) + (1 - weight) * mixed;
   }
   return result;
 }

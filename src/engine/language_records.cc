@@ -161,7 +161,7 @@ Result<std::vector<double>> predicted_seconds(const learn::CostModel& model, con
     }
   TS_ASSIGN_OR_RETURN(const auto predictions, model.predict(queries));
   std::vector<double> seconds(predictions.size());
-  for (size_t i = 0; i < predictions.size(); ++i) seconds[places[i]] = predictions[i].seconds;
+  for (size_t i = 0; i < predictions.size(); ++i) seconds[places[i]] = predictions[i].ranked();
   return seconds;
 }
 

@@ -54,6 +54,8 @@ struct Prediction {
   // The expected time of a typical run, to add up over programs; 0: the model knows no better than `seconds`,
   // which is where the percentage error is lowest.
   double mean_seconds = 0;
+  // To rank programs of one task on one device by, where the model has more to say of their order than `seconds` does; 0: it has not.
+  double ranking_seconds = 0;
   // Half the width of the intervals of log(seconds) that hold 90 and 95.45 %; 0: as of a normal distribution
   // with log_sigma. Measured errors have longer tails.
   double log_90 = 0, log_95 = 0;
@@ -62,6 +64,7 @@ struct Prediction {
   double disagreement = 0;
   Unseen unseen;
 
+  double ranked() const { return ranking_seconds > 0 ? ranking_seconds : seconds; }
   double half90() const { return log_90 > 0 ? log_90 : 1.6449 * log_sigma; }
   double half95() const { return log_95 > 0 ? log_95 : 2 * log_sigma; }
 };

@@ -131,7 +131,7 @@ Result<double> TaskState::scale_of(const learn::CostModel& model) const {
   if (best == nullptr) return 0.0;
   const learn::MeasuredProgram measured = measured_program(best->row - 1);
   TS_ASSIGN_OR_RETURN(const auto predicted, model.predict(std::span(&measured.program, 1)));
-  const double seconds = predicted.front().seconds;
+  const double seconds = predicted.front().ranked();
   return seconds > 0 && std::isfinite(seconds) ? measured.seconds / seconds : 0.0;
 }
 
@@ -162,7 +162,7 @@ std::vector<float> TaskState::score(std::span<const space::Candidate> candidates
       continue;
     }
     const learn::Prediction& prediction = *(*predictions)[i];
-    const double predicted = *scale * prediction.seconds;
+    const double predicted = *scale * prediction.ranked();
     if (!(predicted > 0) || !std::isfinite(predicted)) continue;
     if (prediction.log_sigma > 0) {
       // Both are estimates of one logarithm, and weigh as their precisions.

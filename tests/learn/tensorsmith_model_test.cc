@@ -137,6 +137,32 @@ TEST(TensorsmithModel, EveryPartCanBeSwitchedOff) {
   EXPECT_THAT(wrong.error().message(), HasSubstr("base"));
 }
 
+// Seconds are the members' alone; what is ranked by lies between them and the rank members, as rank_weight says.
+TEST(TensorsmithModel, RanksByAMixtureThatSecondsHaveNoPartIn) {
+  const MadeStore made({.tasks = 8, .programs = 40});
+  const auto devices = pointers_to(made.devices());
+  const auto records = made.test();
+  std::vector<std::vector<Prediction>> predicted;
+  for (const double weight : {0.0, 0.25, 1.0}) {
+    const auto model = train(made.data(), quick({{"rank_weight", weight}}));
+    ASSERT_TRUE(model.ok()) << model.error().message();
+    auto of_model = predict_records(**model, made.store(), devices, records);
+    ASSERT_TRUE(of_model.ok());
+    predicted.push_back(std::move(*of_model));
+  }
+  bool differ = false;
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Prediction &none = predicted[0][i], &quarter = predicted[1][i], &all = predicted[2][i];
+    EXPECT_EQ(none.seconds, quarter.seconds);
+    EXPECT_EQ(none.seconds, all.seconds);
+    EXPECT_NEAR(none.ranked() / none.seconds, 1, 1e-6);
+    EXPECT_NEAR(std::log(quarter.ranked()), 0.75 * std::log(none.ranked()) + 0.25 * std::log(all.ranked()),
+                1e-6);
+    differ |= std::abs(std::log(all.ranked() / none.ranked())) > 1e-3;
+  }
+  EXPECT_TRUE(differ);
+}
+
 TEST(TensorsmithModel, FilesKeepEveryPrediction) {
   const MadeStore made;
   const std::string path = made.folder().file("model"), again = made.folder().file("again");
@@ -154,6 +180,7 @@ TEST(TensorsmithModel, FilesKeepEveryPrediction) {
   ASSERT_TRUE(before.ok() && after.ok());
   for (size_t i = 0; i < records.size(); ++i) {
     EXPECT_EQ((*before)[i].seconds, (*after)[i].seconds);
+    EXPECT_EQ((*before)[i].ranking_seconds, (*after)[i].ranking_seconds);
     EXPECT_GT((*after)[i].log_sigma, 0);
     EXPECT_EQ((*before)[i].log_sigma, (*after)[i].log_sigma);
   }

@@ -11,8 +11,6 @@
 
 namespace tensorsmith::learn {
 
-namespace {}  // namespace
-
 void Evaluation::add(const StoredWorkload& workload, const std::string& device, double measured,
                      const Prediction& predicted) {
   const auto [it, added] = numbers_.try_emplace({workload.key, device}, tasks_.size());
@@ -22,8 +20,8 @@ void Evaluation::add(const StoredWorkload& workload, const std::string& device, 
     ++task.failed;
     return;
   }
-  task.items.push_back(
-      {measured, predicted.seconds, predicted.log_sigma, predicted.half90(), predicted.half95()});
+  task.items.push_back({measured, predicted.seconds, predicted.ranked(), predicted.log_sigma,
+                        predicted.half90(), predicted.half95()});
 }
 
 template <class Key>
@@ -52,7 +50,7 @@ std::vector<std::pair<std::string, Scores>> Evaluation::grouped(Key key) const {
         const double log_error = std::log(item.predicted / item.measured);
         log_squares += log_error * log_error;
         r.seconds.push_back(item.measured);
-        r.scores.push_back(-item.predicted);
+        r.scores.push_back(-item.ranked);
         speeds.push_back(1 / item.measured);
       }
       scores.peak1 += peak_at_k(speeds, r.scores, 1);

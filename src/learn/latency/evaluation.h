@@ -54,7 +54,7 @@ class Evaluation {
 
  private:
   struct Item {
-    double measured = 0, predicted = 0, log_sigma = 0, half90 = 0, half95 = 0;
+    double measured = 0, predicted = 0, ranked = 0, log_sigma = 0, half90 = 0, half95 = 0;
   };
   struct Task {
     std::string workload, name, device;

@@ -163,6 +163,7 @@ void UnseenEffects::apply(const target::Device& device, Prediction& prediction) 
   }
   prediction.seconds *= std::exp(error.shift);
   prediction.mean_seconds *= std::exp(error.shift);
+  prediction.ranking_seconds *= std::exp(error.shift);
 }
 
 std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& unseen,

@@ -224,33 +224,30 @@ void TensorsmithModel::append_general_row(const SummarizedProgram& program, std:
 namespace {
 
 // Mean and spread of what several forests say of the same rows.
-class WeightedForests {
+class MeanAndSpread {
  public:
-  WeightedForests(std::span<const float> rows, size_t count)
-      : rows_(rows), values_(count), means_(count, 0.0), squares_(count, 0.0) {}
+  explicit MeanAndSpread(size_t count) : means_(count, 0.0), squares_(count, 0.0) {}
   // share: in the mean.
-  void add(const Forest& forest, double share) {
-    if (share == 0) return;
-    forest.predict(rows_, values_);
+  void add(std::span<const float> values, double share) {
     shares_ += share;
-    for (size_t i = 0; i < values_.size(); ++i) {
-      const auto value = static_cast<double>(values_[i]);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto value = static_cast<double>(values[i]);
       means_[i] += share * value;
       squares_[i] += share * value * value;
     }
   }
-  // spread: may be empty.
-  void add_to(std::span<double> out, std::span<double> spread, double scale) const {
+  void add_mean_to(std::span<double> out, double scale) const {
     for (size_t i = 0; i < out.size(); ++i) out[i] += scale * means_[i];
-    for (size_t i = 0; i < spread.size() && shares_ > 0; ++i) {
+  }
+  // out: may be empty.
+  void set_spread(std::span<double> out, double scale) const {
+    for (size_t i = 0; i < out.size() && shares_ > 0; ++i) {
       const double mean = means_[i] / shares_;
-      spread[i] = scale * std::sqrt(std::max(squares_[i] / shares_ - mean * mean, 0.0));
+      out[i] = scale * std::sqrt(std::max(squares_[i] / shares_ - mean * mean, 0.0));
     }
   }
 
  private:
-  std::span<const float> rows_;
-  std::vector<float> values_;
   std::vector<double> means_, squares_;
   double shares_ = 0;
 };
@@ -268,21 +265,37 @@ void TensorsmithModel::add_device_trees(ProgramKind kind, const target::Device& 
     traits.push_back(other.traits);
   }
   const std::vector<double> weights = similarity_weights(traits_of(device), traits);
-  WeightedForests forests(rows, out.size());
-  for (size_t d = 0; d < known.size(); ++d) forests.add(known[d]->forest, weights[d]);
-  forests.add_to(out, disagreement, kTransferred);
+  std::vector<float> values(out.size());
+  MeanAndSpread all(out.size());
+  for (size_t d = 0; d < known.size(); ++d) {
+    if (weights[d] == 0) continue;
+    known[d]->forest.predict(rows, values);
+    all.add(values, weights[d]);
+  }
+  all.add_mean_to(out, kTransferred);
+  all.set_spread(disagreement, kTransferred);
 }
 
 void TensorsmithModel::add_trees(ProgramKind kind, std::span<const float> rows, std::span<double> out,
-                                 std::span<double> disagreement) const {
+                                 std::span<double> disagreement, std::span<double> ranks) const {
   const TensorsmithKind& known = kinds[static_cast<size_t>(kind)];
   const double rank_share = known.rank_members.empty() ? 0 : known.members.empty() ? 1 : rank_weight;
-  WeightedForests forests(rows, out.size());
-  for (const Forest& member : known.members)
-    forests.add(member, (1 - rank_share) / static_cast<double>(known.members.size()));
-  for (const Forest& member : known.rank_members)
-    forests.add(member, rank_share / static_cast<double>(known.rank_members.size()));
-  forests.add_to(out, disagreement, 1);
+  std::vector<float> values(out.size());
+  MeanAndSpread seconds(out.size()), all(out.size());
+  const auto add = [&](const std::vector<Forest>& forests, double share, bool tells_seconds) {
+    for (const Forest& forest : forests) {
+      const auto count = static_cast<double>(forests.size());
+      if (!tells_seconds && (share == 0 || (disagreement.empty() && ranks.empty()))) continue;
+      forest.predict(rows, values);
+      if (tells_seconds) seconds.add(values, 1 / count);
+      all.add(values, share / count);
+    }
+  };
+  add(known.members, 1 - rank_share, true);
+  add(known.rank_members, rank_share, known.members.empty());
+  seconds.add_mean_to(out, 1);
+  all.add_mean_to(ranks, 1);
+  all.set_spread(disagreement, 1);
 }
 
 void TensorsmithModel::common_log_seconds(ProgramKind kind, const target::Device& device,
@@ -299,9 +312,10 @@ void TensorsmithModel::common_log_seconds(ProgramKind kind, const target::Device
 
 void TensorsmithModel::log_seconds(ProgramKind kind, const target::Device& device,
                                    std::span<SummarizedProgram> programs, std::span<double> out,
-                                   std::span<double> disagreement) const {
+                                   std::span<double> disagreement, std::span<double> ranks) const {
   if (is_new_device(kind, device.name)) {
     common_log_seconds(kind, device, programs, out, disagreement);
+    std::copy(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(ranks.size()), ranks.begin());
     return;
   }
   const TensorsmithKind& known = kinds[static_cast<size_t>(kind)];
@@ -316,13 +330,16 @@ void TensorsmithModel::log_seconds(ProgramKind kind, const target::Device& devic
     programs[i].base = base_seconds(programs[i].summary, programs[i].structure, device.name);
     append_row(programs[i], rows);
     out[i] = std::log(programs[i].base);
+    if (!ranks.empty()) ranks[i] = out[i];
   }
-  add_trees(kind, rows, out, disagreement);
+  add_trees(kind, rows, out, disagreement, ranks);
   for (size_t i = 0; i < common.size(); ++i) {
     const auto tasks = shown->second.find(programs[i].structure);
     const ShownTasks seen = tasks != shown->second.end() ? tasks->second : ShownTasks();
     const double own = own_share(seen.workloads);
-    out[i] = own * out[i] + (1 - own) * (common[i] + seen.shift);
+    const double others = (1 - own) * (common[i] + seen.shift);
+    out[i] = own * out[i] + others;
+    if (!ranks.empty()) ranks[i] = own * ranks[i] + others;
   }
 }
 
@@ -370,13 +387,14 @@ Result<std::vector<Prediction>> TensorsmithModel::predict(std::span<const Progra
   }
   for (auto& [key, part] : parts) {
     const auto& [kind, device] = key;
-    std::vector<double> logs(part.places.size(), 0), disagreement(part.places.size(), 0);
-    log_seconds(kind, *device, part.programs, logs, disagreement);
+    std::vector<double> logs(part.places.size(), 0), disagreement(logs), ranks(logs);
+    log_seconds(kind, *device, part.programs, logs, disagreement, ranks);
     for (size_t j = 0; j < logs.size(); ++j) {
       Prediction& predicted = out[part.places[j]];
       const Calibration calibration = calibration_of(kind, part.programs[j].structure, device->name);
       predicted.seconds = std::exp(logs[j] - calibration.shift);
       predicted.mean_seconds = std::exp(logs[j] - calibration.mean_shift);
+      predicted.ranking_seconds = std::exp(ranks[j] - calibration.shift);
       predicted.log_sigma = calibration.log_sigma;
       predicted.log_90 = calibration.log_90;
       predicted.log_95 = calibration.log_95;

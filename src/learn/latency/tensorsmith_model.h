@@ -8,12 +8,14 @@
 // one a known device, learned of these factors' errors there: the more, the more alike the devices are
 // (learn/latency/device_similarity.h).
 //
-//   log seconds = log base + (1 - w) mean over the members of (sum of trees)
-//                          + w mean over the rank members of (sum of trees) - shift
+//   log seconds = log base + mean over the members of (sum of trees) - shift
 //
 // The members learn the mean percentage error, to which a program that is ten times slower than predicted is
-// one wrong by 90 % and no worse. The rank members learn by a loss that minds it (Huber's): a quarter of them
-// keeps programs that may spill registers away from the first places and costs 0.2 points of the error.
+// one wrong by 90 % and no worse. The rank members learn by a loss that minds it (Huber's). Programs are ranked by
+//
+//   log base + (1 - w) mean over the members + w mean over the rank members - shift
+//
+// so that those that may spill registers stay away from the first places (docs/decisions/016-slow-programs-and-spills.md).
 //
 // Shifts and standard deviation are calibrated for each device, kind and structure of program on programs
 // whose workloads the fit has not seen: the mean percentage error is lowest below the median where the spread
@@ -116,19 +118,20 @@ class TensorsmithModel final : public CostModel {
   bool is_new_device(feature::ProgramKind kind, const std::string& device) const;
   // log(seconds), without calibration, of programs of one kind on one device; sets their bases. Of a device that was new when training
   // went on, the mean of its own prediction and of the common one.
+  // ranks, where it is not empty: likewise, to rank by.
   void log_seconds(feature::ProgramKind kind, const target::Device& device,
                    std::span<SummarizedProgram> programs, std::span<double> out,
-                   std::span<double> disagreement = {}) const;
+                   std::span<double> disagreement = {}, std::span<double> ranks = {}) const;
   // Likewise as if the device was not known, and without its shift.
   void common_log_seconds(feature::ProgramKind kind, const target::Device& device,
                           std::span<SummarizedProgram> programs, std::span<double> out,
                           std::span<double> disagreement = {}) const;
   static int width(feature::ProgramKind kind);
   static std::string column_name(feature::ProgramKind kind, size_t column);
-  // Without the shift; rows: of one kind, as append_row makes them. out: sum to add to log base. disagreement, where it is not
-  // empty: Prediction's.
+  // Without the shift; rows: of one kind, as append_row makes them. out: sum to add to log base. Where they are not
+  // empty, disagreement: Prediction's; ranks: the sum to rank by.
   void add_trees(feature::ProgramKind kind, std::span<const float> rows, std::span<double> out,
-                 std::span<double> disagreement = {}) const;
+                 std::span<double> disagreement = {}, std::span<double> ranks = {}) const;
   // Likewise for a new device, whose rows append_general_row has made.
   void add_device_trees(feature::ProgramKind kind, const target::Device& device, std::span<const float> rows,
                         std::span<double> out, std::span<double> disagreement = {}) const;

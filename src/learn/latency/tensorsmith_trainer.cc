@@ -268,8 +268,9 @@ class TensorsmithTrainer final : public CostModelTrainer {
       model.append_row(program, all);
       labels.push_back(std::log(data.seconds[i] / program.base));
     }
-    std::vector<double> sums(chosen.size(), 0);
-    if (goes_on) model.add_trees(kind, all, sums);
+    // Further trees learn what those that there are lack of seconds, and of what is ranked by.
+    std::vector<double> sums(chosen.size(), 0), rank_sums(chosen.size(), 0);
+    if (goes_on) model.add_trees(kind, all, sums, {}, rank_sums);
     const auto width = static_cast<size_t>(rows.width);
     for (size_t i = 0; i < chosen.size(); ++i)
       rows.add(std::span(all).subspan(i * width, width), static_cast<float>(labels[i] - sums[i]),
@@ -290,6 +291,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
       return {};
     };
     TS_RETURN_IF_ERROR(add(forests.members, wanted(options_.members), loss));
+    for (size_t i = 0; i < chosen.size(); ++i) rows.labels[i] = static_cast<float>(labels[i] - rank_sums[i]);
     TS_RETURN_IF_ERROR(add(forests.rank_members, wanted(options_.rank_members), PackSumLoss::kHuber));
     return scales;
   }

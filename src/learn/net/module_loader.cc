@@ -63,8 +63,7 @@ Result<void*> open_module() {
   if (const auto torch = torch_wheel()) {
     TS_ASSIGN_OR_RETURN(void* handle, open_for(*torch));
     if (handle != nullptr) return handle;
-    without = "this package has no module for the torch " + torch->version + " of this Python (" +
-              last_error() + "), and ";
+    without = "there is no module for torch " + torch->version + " (" + torch->folder + "), and ";
   }
   // A libtorch of another version in this process is told here, not by a crash later.
   if (void* handle = dlopen(kModuleFile, RTLD_NOW | RTLD_LOCAL)) return handle;

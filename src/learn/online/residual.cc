@@ -32,7 +32,8 @@ class ResidualModel final : public CostModel {
     const std::vector<double> sums = sum_rows(*forest_, queries);
     for (size_t i = 0; i < out.size(); ++i) {
       const double factor = std::exp(mean_of(task_of(queries[i])) + sums[i]);
-      out[i].seconds *= factor;
+      out[i].seconds = out[i].ranked() * factor;
+      out[i].ranking_seconds = 0;
       out[i].mean_seconds *= factor;
       out[i].log_sigma = sigma(out[i].log_sigma);
       out[i].log_90 = out[i].log_95 = 0;
@@ -123,7 +124,7 @@ class ResidualModel final : public CostModel {
     const std::vector<double> sums =
         forest_ ? sum_rows(*forest_, queries) : std::vector<double>(queries.size(), 0);
     for (size_t i = 0; i < queries.size(); ++i) {
-      const double log_prior = std::log(predicted[i].seconds);
+      const double log_prior = std::log(predicted[i].ranked());
       prior_log_seconds_[queries[i].rows] = log_prior;
       if (!forest_ || !std::isfinite(seconds[i]) || !std::isfinite(log_prior)) continue;
       const double error = std::log(seconds[i]) - (log_prior + mean_of(task_of(queries[i])) + sums[i]);

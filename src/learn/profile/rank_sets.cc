@@ -96,7 +96,7 @@ Result<std::vector<TaskRanking>> rank_tasks(const ProfiledPrograms& data, const 
     for (const size_t program : sets.programs()) queries.push_back(data.query(program));
     TS_ASSIGN_OR_RETURN(const auto predictions, model.predict(queries));
     std::vector<double> scores;
-    for (const Prediction& prediction : predictions) scores.push_back(-std::log(prediction.seconds));
+    for (const Prediction& prediction : predictions) scores.push_back(-std::log(prediction.ranked()));
     out.push_back({task, static_cast<int64_t>(queries.size()), sets.mean(scores)});
   }
   return out;
