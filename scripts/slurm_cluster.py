@@ -19,6 +19,10 @@ class ClusterError(Exception):
     """Slurm does not do what it is to do."""
 
 
+class ClusterUnavailable(ClusterError):
+    """Its daemons do not run on this machine, as in a container that forbids them."""
+
+
 def which(program):
     return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
@@ -48,6 +52,13 @@ class SlurmCluster:
             (self.folder / name).mkdir(parents=True)
         self.write_configuration()
         self.environment = {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
+        try:
+            self.start_daemons()
+        except ClusterError as error:
+            self.stop()
+            raise ClusterUnavailable(str(error)) from error
+
+    def start_daemons(self):
         munge = self.folder / "munge"
         munge.chmod(0o755)
         (munge / "key").write_bytes(os.urandom(1024))
@@ -59,7 +70,7 @@ class SlurmCluster:
         self.start("slurmctld", "-D", "-c")
         for node in self.nodes:
             self.start_node(node)
-        self.wait_for(lambda: self.ask("sinfo", "-h", "-N", "-o", "%T").split() == ["idle"] * nodes, "the nodes")
+        self.wait_for(lambda: self.ask("sinfo", "-h", "-N", "-o", "%T").split() == ["idle"] * len(self.nodes), "the nodes")
 
     def write_configuration(self):
         host = socket.gethostname().split(".")[0]
