@@ -19,14 +19,14 @@ PathLike = str | os.PathLike[str]
 
 def _announce_torch() -> None:
     """Neural cost models run on the torch of this Python where it has one; it is found, not imported."""
-    if "TENSORSMITH_TORCH" in os.environ:
+    if "TENSORSMITH_TORCH_FOLDER" in os.environ:
         return
     try:
         found = importlib.util.find_spec("torch")
     except (ImportError, ValueError):  # ValueError: an import of torch that failed
         return
     if found is not None and found.origin is not None:
-        os.environ["TENSORSMITH_TORCH"] = str(Path(found.origin).parent)
+        os.environ["TENSORSMITH_TORCH_FOLDER"] = str(Path(found.origin).parent)
 
 
 _announce_torch()

@@ -45,9 +45,10 @@ Result<lm::LanguageModel> train_language_net(const lm::SentenceSource& sentences
                                              const lm::LanguageTraining& training,
                                              const lm::LanguageModel* base, const TrainingControl& control);
 
-// In the program: loads the module, once: for PyPI's torch in the folder TENSORSMITH_TORCH (an environment variable, which the Python
-// package sets) where there is one for its version, else the one for the system's libtorch. kUnsupported where this build has none (-DTENSORSMITH_TORCH=OFF);
-// kNotFound where it or a library that it needs cannot be loaded; kMismatch where it is of another build.
+// In the program: loads the module, once: for PyPI's torch in the folder TENSORSMITH_TORCH_FOLDER (an environment variable, which
+// the Python package sets) where there is one for its version, else the one for the system's libtorch. kUnsupported where this
+// build has none (-DTENSORSMITH_TORCH=OFF); kNotFound where it or a library that it needs cannot be loaded; kMismatch where it is
+// of another build.
 Result<const Module*> load_module();
 
 }  // namespace tensorsmith::learn::net

@@ -23,16 +23,17 @@ struct TorchWheel {
 };
 
 std::optional<TorchWheel> torch_wheel() {
-  const char* folder = std::getenv("TENSORSMITH_TORCH");
+  const char* folder = std::getenv("TENSORSMITH_TORCH_FOLDER");
   if (folder == nullptr || *folder == '\0') return std::nullopt;
   TorchWheel out{folder, "", ""};
   std::ifstream in(out.folder + "/version.py");
   for (std::string line; std::getline(in, line);) {
-    constexpr std::string_view kStart = "__version__ = '";
-    if (!line.starts_with(kStart)) continue;
-    const size_t minor = line.find('.', kStart.size());
-    const size_t end = minor == std::string::npos ? minor : line.find_first_not_of("0123456789", minor + 1);
-    if (end != std::string::npos) out.version = line.substr(kStart.size(), end - kStart.size());
+    if (!line.starts_with("__version__")) continue;
+    constexpr std::string_view kDigits = "0123456789";
+    const size_t major = line.find_first_of(kDigits);
+    const size_t minor = major == std::string::npos ? major : line.find('.', major);
+    const size_t end = minor == std::string::npos ? minor : line.find_first_not_of(kDigits, minor + 1);
+    if (end != std::string::npos) out.version = line.substr(major, end - major);
   }
   out.file = "libtensorsmith_net_torch" + out.version + ".so";
   return out;
@@ -47,7 +48,8 @@ std::string last_error() {
 // found by their names. libtorch.so brings what is for GPUs, too.
 Result<void*> open_for(const TorchWheel& torch) {
   if (torch.version.empty())
-    return Error{ErrorCode::kNotFound, "TENSORSMITH_TORCH", torch.folder + " is no folder of PyPI's torch"};
+    return Error{ErrorCode::kNotFound, "TENSORSMITH_TORCH_FOLDER",
+                 torch.folder + " is no folder of PyPI's torch"};
   if (void* handle = dlopen(torch.file.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;  // torch is imported
   if (last_error().starts_with(torch.file)) return nullptr;
   const std::string library = torch.folder + "/lib/libtorch.so";
