@@ -42,6 +42,11 @@ def free_ports(count):
     return ports
 
 
+def processes():
+    """Numbers of all there are."""
+    return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+
+
 class SlurmCluster:
     def __init__(self, folder, nodes):
         """nodes: of one processor each, named n1, n2, ..."""
@@ -164,22 +169,22 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
     def sessions_of(self, node):
         """Of what jobs run on the node, by the environment that Slurm gives them."""
         marks = {f"SLURMD_NODENAME={node}".encode(), f"SLURM_CONF={self.folder}/slurm.conf".encode()}
-        for entry in os.listdir("/proc"):
+        for pid in processes():
             try:
-                if entry.isdigit() and marks <= set(pathlib.Path("/proc", entry, "environ").read_bytes().split(b"\0")):
-                    yield os.getsid(int(entry))
+                if marks <= set(pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")):
+                    yield os.getsid(pid)
             except OSError:
                 pass  # has ended, or is another user's
 
     @staticmethod
     def kill_session(session):
         """A step's daemon is the leader of its job's session."""
-        members = subprocess.run(["ps", "-o", "pid=", "-g", str(session)], capture_output=True, text=True).stdout.split()
-        for member in members:
+        for pid in processes():
             try:
-                os.kill(int(member), signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+                if os.getsid(pid) == session:
+                    os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass  # has ended
 
     def stop(self):
         for name in reversed(list(self.processes)):
