@@ -8,10 +8,12 @@
 // contraction has the leaves' counts only. Of our own: the loops that are compiled (feature/nest_walk.h).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -52,6 +54,26 @@ inline constexpr int kWorkloadStructures = 7;
 // Extents of axes. More axes than this: the program counts as not tiled.
 inline constexpr int kMaxAxes = 8;
 
+// A number for each axis or dimension, at most kMaxAxes of them. Summaries are made by the hundred thousand, so it takes no memory
+// from the heap.
+template <class T>
+class ByAxis {
+ public:
+  ByAxis() = default;
+  ByAxis(size_t size, T value) : size_(size) { std::fill_n(values_.begin(), size, value); }
+  void push_back(T value) { values_[size_++] = value; }
+  size_t size() const { return size_; }
+  T& operator[](size_t i) { return values_[i]; }
+  const T& operator[](size_t i) const { return values_[i]; }
+  const T* begin() const { return values_.data(); }
+  const T* end() const { return values_.data() + size_; }
+  operator std::span<const T>() const { return {values_.data(), size_}; }  // NOLINT: it is one
+
+ private:
+  std::array<T, kMaxAxes> values_;
+  size_t size_ = 0;
+};
+
 // What there is to know of a workload, once for all its programs.
 struct WorkloadAccess {
   struct Term {
@@ -82,8 +104,8 @@ WorkloadAccess analyze_accesses(const ir::Workload& workload, double flops);
 
 // Tile sizes by axis and level, outermost first; level 0 is what the others leave of the axis.
 struct Tiles {
-  std::vector<std::array<double, 5>> spatial;  // GPU: block, vthread, thread, two inner; CPU: four, and 1
-  std::vector<std::array<double, 3>> reduce;   // GPU: loads of a tile, two inner; CPU: two, and 1
+  ByAxis<std::array<double, 5>> spatial;  // GPU: block, vthread, thread, two inner; CPU: four, and 1
+  ByAxis<std::array<double, 3>> reduce;   // GPU: loads of a tile, two inner; CPU: two, and 1
 };
 
 struct TraceSummary {

@@ -327,16 +327,17 @@ double store_sectors_of(const Kernel& k, const Coordinates& lane) {
 
 // Of the loops around the multiply-add, innermost first, inside the outermost reduce level.
 Unrolling unrolling_of(const Kernel& k, const Tiles& tiles) {
-  std::vector<UnrollLoop> loops;
+  std::array<UnrollLoop, size_t{4} * kMaxAxes> loops;
+  size_t count = 0;
   for (size_t level : {4UL, 2UL, 3UL, 1UL}) {
     const bool reduce = level < 3;
     if (reduce) {
-      for (size_t a = tiles.reduce.size(); a-- > 0;) loops.push_back({tiles.reduce[a][level], true});
+      for (size_t a = tiles.reduce.size(); a-- > 0;) loops[count++] = {tiles.reduce[a][level], true};
     } else {
-      for (size_t a = k.axes; a-- > 0;) loops.push_back({tiles.spatial[a][level], false});
+      for (size_t a = k.axes; a-- > 0;) loops[count++] = {tiles.spatial[a][level], false};
     }
   }
-  return unroll_loops(k.vthreads, loops, k.trace.unroll);
+  return unroll_loops(k.vthreads, std::span(loops).first(count), k.trace.unroll);
 }
 
 // All of the above.

@@ -42,26 +42,6 @@ struct LeafTotals {
 LeafTotals total_leaves(const LeafFeatures& leaves);
 inline constexpr int kMaxLanes = 64;  // of a warp
 
-// A number for each axis or dimension, at most kMaxAxes of them. Summaries are made by the hundred thousand, so it takes no memory
-// from the heap.
-template <class T>
-class ByAxis {
- public:
-  ByAxis() = default;
-  ByAxis(size_t size, T value) : size_(size) { std::fill_n(values_.begin(), size, value); }
-  void push_back(T value) { values_[size_++] = value; }
-  size_t size() const { return size_; }
-  T& operator[](size_t i) { return values_[i]; }
-  const T& operator[](size_t i) const { return values_[i]; }
-  const T* begin() const { return values_.data(); }
-  const T* end() const { return values_.data() + size_; }
-  operator std::span<const T>() const { return {values_.data(), size_}; }  // NOLINT: it is one
-
- private:
-  std::array<T, kMaxAxes> values_;
-  size_t size_ = 0;
-};
-
 // What both kinds of GPU programs need of a device, with usual values for what a device file leaves out.
 struct GpuFigures {
   explicit GpuFigures(const target::Device& device);

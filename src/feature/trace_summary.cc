@@ -49,6 +49,7 @@ std::optional<Tiles> tiles_of(const std::vector<const sched::Split*>& splits, in
 TraceSummary summarize_trace(const sched::Trace& trace, const WorkloadAccess& access, bool gpu) {
   TraceSummary out;
   std::vector<const sched::Split*> splits;
+  splits.reserve(trace.steps.size());
   bool thread_bound = false, block_bound = false;
   for (const sched::Step& step : trace.steps) {
     if (const auto* split = std::get_if<sched::Split>(&step)) {
@@ -76,18 +77,16 @@ TraceSummary summarize_trace(const sched::Trace& trace, const WorkloadAccess& ac
       fits(access.reads[0].dims) && fits(access.reads[1].dims))
     out.tiles = tiles_of(splits, (*main)->stage, parts, access);
   // Of the stages that have one split each: the fetches (the second operand's comes first), or flat kernels.
-  std::vector<double> others;
-  std::vector<int> stages;
+  std::array<int, 2> stages{};
+  size_t others = 0;
   for (const sched::Split* split : splits) {
+    if (others == stages.size()) break;
     if ((out.tiles && split->stage == (*main)->stage) || split->lengths.empty() ||
-        std::find(stages.begin(), stages.end(), split->stage) != stages.end())
+        (others > 0 && split->stage == stages[0]))
       continue;
-    stages.push_back(split->stage);
-    others.push_back(split->lengths.front());
-  }
-  for (size_t i = 0; i < std::min<size_t>(others.size(), 2); ++i) {
-    out.flat_threads[i] = others[i];
-    out.fetch_vector[1 - i] = others[i];
+    stages[others] = split->stage;
+    out.flat_threads[others] = out.fetch_vector[1 - others] = split->lengths.front();
+    ++others;
   }
   return out;
 }

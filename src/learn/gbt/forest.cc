@@ -56,13 +56,44 @@ Result<Forest> Forest::create(std::span<const Tree> trees, int width) {
     }
     forest.roots_.push_back({first, depth.back()});
   }
+  forest.add_shallow_trees();
   return forest;
+}
+
+void Forest::complete(uint32_t first, uint32_t at, uint32_t node, uint32_t level,
+                      ShallowTrees::CompleteTree& out) const {
+  if (level == ShallowTrees::kLevels) {
+    out.value[node - ShallowTrees::kNodes] = values_[first + at];
+    return;
+  }
+  // A leaf's threshold is NaN and its left child is itself; nothing goes to the right of it.
+  const Node& here = nodes_[first + at];
+  out.threshold[node] = here.threshold;
+  out.feature[node] = here.feature;
+  const bool leaf = here.left == at;
+  complete(first, here.left, 2 * node, level + 1, out);
+  complete(first, leaf ? at : here.left + 1U, 2 * node + 1, level + 1, out);
+}
+
+void Forest::add_shallow_trees() {
+  shallow_.reset();
+  const bool all = std::all_of(roots_.begin(), roots_.end(),
+                               [](const Root& root) { return root.depth <= ShallowTrees::kLevels; });
+  if (!all || !ShallowTrees::runs_here()) return;
+  auto shallow = std::make_shared<ShallowTrees>();
+  for (const Root& root : roots_) {
+    ShallowTrees::CompleteTree tree{};
+    complete(root.first, 0, 1, 0, tree);
+    shallow->add(tree);
+  }
+  shallow_ = std::move(shallow);
 }
 
 void Forest::predict(std::span<const float> rows, std::span<float> out) const {
   const auto width = static_cast<size_t>(width_);
   TS_CHECK(rows.size() == out.size() * width, "Forest::predict: rows do not match the output");
   std::fill(out.begin(), out.end(), 0.0F);
+  if (shallow_ != nullptr) return shallow_->predict(rows, width, out);
   for (size_t block = 0; block < out.size(); block += kBlock) {
     const size_t block_end = std::min(out.size(), block + kBlock);
     for (const Root& root : roots_) {
@@ -141,6 +172,7 @@ void Forest::append(const Forest& other) {
   nodes_.insert(nodes_.end(), other.nodes_.begin(), other.nodes_.end());
   values_.insert(values_.end(), other.values_.begin(), other.values_.end());
   for (const Root& root : other.roots_) roots_.push_back({root.first + first, root.depth});
+  add_shallow_trees();
 }
 
 }  // namespace tensorsmith::learn

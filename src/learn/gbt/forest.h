@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/result.h"
+#include "learn/gbt/shallow_trees.h"
 
 namespace tensorsmith::learn {
 
@@ -21,7 +23,8 @@ struct Tree {
 // Nodes are renumbered breadth-first with siblings adjacent, so that a node is 8 bytes and a step is one
 // comparison and one addition: next = left + (row[feature] >= threshold). A leaf is its own left child with
 // threshold NaN, which no value reaches: every row takes `depth` steps without a branch, and the steps of
-// several rows overlap in the pipeline.
+// several rows overlap in the pipeline. Where all trees are shallow and the processor has AVX-512, ShallowTrees
+// evaluates them, to the same sums.
 class Forest {
  public:
   // kInvalidArgument for a tree that is no tree, has a feature outside [0, width), or over 65,536 nodes.
@@ -52,6 +55,11 @@ class Forest {
     uint16_t feature;
     uint16_t left;  // relative to the tree's first node
   };
+  // Of the trees, if they are shallow and this processor can.
+  void add_shallow_trees();
+  void complete(uint32_t first, uint32_t at, uint32_t node, uint32_t level,
+                ShallowTrees::CompleteTree& out) const;
+
   int width_ = 0;
   std::vector<Node> nodes_;
   std::vector<float> values_;  // by node; 0 for inner nodes
@@ -60,6 +68,7 @@ class Forest {
     uint32_t depth;
   };
   std::vector<Root> roots_;
+  std::shared_ptr<const ShallowTrees> shallow_;  // null: none
 };
 
 }  // namespace tensorsmith::learn
