@@ -24,8 +24,8 @@
 
 namespace tensorsmith::feature {
 
-// Of what is written here; a model keeps it.
-inline constexpr int kSummaryVersion = 3;
+// Of what is written here and of the rows that trees read of it (learn/latency/tensorsmith_model.h); a model keeps it.
+inline constexpr int kSummaryVersion = 4;
 
 // Programs of one kind have the same resources and columns.
 enum class ProgramKind : uint8_t {

@@ -185,7 +185,7 @@ double TensorsmithModel::base_seconds(const feature::ProgramSummary& summary, Wo
 
 int TensorsmithModel::width(ProgramKind kind) {
   const feature::SummarySchema& schema = feature::summary_schema(kind);
-  return static_cast<int>(schema.resources.columns.size() + schema.columns.columns.size()) + 2;
+  return static_cast<int>(schema.resources.columns.size() + schema.columns.columns.size()) + 1;
 }
 
 std::string TensorsmithModel::column_name(ProgramKind kind, size_t column) {
@@ -194,7 +194,7 @@ std::string TensorsmithModel::column_name(ProgramKind kind, size_t column) {
     if (column < part.columns.size()) return part.columns[column].name();
     column -= part.columns.size();
   }
-  return column == 0 ? "base_over_roofline" : "base_seconds";
+  return "base_over_roofline";
 }
 
 void TensorsmithModel::append_row(const SummarizedProgram& program, std::vector<float>& out) const {
@@ -203,11 +203,11 @@ void TensorsmithModel::append_row(const SummarizedProgram& program, std::vector<
     out.push_back(static_cast<float>(std::log2(std::max(seconds / program.base, kLeastShare))));
   const auto columns = feature::summary_schema(summary.kind).columns.columns;
   for (size_t c = 0; c < summary.columns.size(); ++c) {
-    const bool hidden = !device_columns && columns[c].of_device;
+    const bool hidden =
+        (!device_columns && columns[c].of_device) || (base != TensorsmithBase::kNone && columns[c].of_size);
     out.push_back(hidden ? 0 : summary.columns[c]);
   }
   out.push_back(static_cast<float>(std::log2(program.base / summary.roofline_seconds)));
-  out.push_back(static_cast<float>(std::log2(program.base)));
 }
 
 void TensorsmithModel::append_general_row(const SummarizedProgram& program, std::vector<float>& out) const {
@@ -218,7 +218,6 @@ void TensorsmithModel::append_general_row(const SummarizedProgram& program, std:
   for (size_t c = 0; c < summary.columns.size(); ++c)
     out.push_back(columns[c].of_device || columns[c].of_size ? 0 : summary.columns[c]);
   out.push_back(static_cast<float>(std::log2(program.base / summary.roofline_seconds)));
-  out.push_back(0);
 }
 
 namespace {

@@ -110,9 +110,10 @@ class TensorsmithModel final : public CostModel {
   double base_seconds(const feature::ProgramSummary& summary, feature::WorkloadStructure structure,
                       const std::string& device) const;
   // The trees' columns: logarithms of the resources' shares of the base, the summary's columns, the base over
-  // the roofline, the base. width of them.
+  // the roofline. width of them. Sizes of the workload are 0, unless no base knows them: few trained workloads have the same, so trees
+  // would learn each one's own error by them (docs/decisions/055).
   void append_row(const SummarizedProgram& program, std::vector<float>& out) const;
-  // The same without what tells devices or sizes of workloads apart, for the forests of TensorsmithKind::devices.
+  // The same without what tells devices apart, for the forests of TensorsmithKind::devices.
   void append_general_row(const SummarizedProgram& program, std::vector<float>& out) const;
   // Whether these forests speak for programs of this kind on the device.
   bool is_new_device(feature::ProgramKind kind, const std::string& device) const;
