@@ -93,7 +93,8 @@ void Forest::predict(std::span<const float> rows, std::span<float> out) const {
   const auto width = static_cast<size_t>(width_);
   TS_CHECK(rows.size() == out.size() * width, "Forest::predict: rows do not match the output");
   std::fill(out.begin(), out.end(), 0.0F);
-  if (shallow_ != nullptr) return shallow_->predict(rows, width, out);
+  if (shallow_ != nullptr && out.size() >= ShallowTrees::kLeastRows)
+    return shallow_->predict(rows, width, out);
   for (size_t block = 0; block < out.size(); block += kBlock) {
     const size_t block_end = std::min(out.size(), block + kBlock);
     for (const Root& root : roots_) {
