@@ -138,6 +138,36 @@ TEST(TensorsmithModel, EveryPartCanBeSwitchedOff) {
 }
 
 // Seconds are the members' alone; what is ranked by lies between them and the rank members, as rank_weight says.
+// Where the base knows the size, trees do not; without a base nobody else would.
+TEST(TensorsmithModel, TreesSeeSizesOnlyWithoutABase) {
+  for (int k = 0; k < feature::kProgramKinds; ++k) {
+    SummarizedProgram program;
+    program.summary.kind = static_cast<feature::ProgramKind>(k);
+    const feature::SummarySchema& schema = feature::summary_schema(program.summary.kind);
+    program.summary.roofline_seconds = 1e-5;
+    program.summary.resources.assign(schema.resources.columns.size(), 1e-5);
+    program.summary.columns.assign(schema.columns.columns.size(), 3.0F);
+    program.base = 1e-4;
+    for (const auto base :
+         {TensorsmithBase::kResources, TensorsmithBase::kRoofline, TensorsmithBase::kNone}) {
+      TensorsmithModel model;
+      model.base = base;
+      std::vector<float> row;
+      model.append_row(program, row);
+      ASSERT_EQ(row.size(), static_cast<size_t>(TensorsmithModel::width(program.summary.kind)));
+      size_t sizes = 0;
+      for (size_t c = 0; c < schema.columns.columns.size(); ++c) {
+        const bool of_size = schema.columns.columns[c].of_size;
+        sizes += of_size ? 1 : 0;
+        EXPECT_EQ(row[schema.resources.columns.size() + c],
+                  of_size && base != TensorsmithBase::kNone ? 0.0F : 3.0F)
+            << schema.columns.columns[c].name();
+      }
+      EXPECT_GT(sizes, 3U);
+    }
+  }
+}
+
 TEST(TensorsmithModel, RanksByAMixtureThatSecondsHaveNoPartIn) {
   const MadeStore made({.tasks = 8, .programs = 40});
   const auto devices = pointers_to(made.devices());

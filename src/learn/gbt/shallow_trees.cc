@@ -22,7 +22,7 @@ namespace {
 #define TS_AVX512 __attribute__((target("avx512f"), always_inline)) inline
 
 constexpr size_t kLanes = 16;
-constexpr size_t kGroups = ShallowTrees::kRows / kLanes;  // their steps overlap
+constexpr size_t kGroups = ShallowTrees::kRows / kLanes;  // that a tree is loaded for at a time
 
 // Rows and columns of 16 x 16 values change places.
 TS_AVX512 void transpose(__m512 (&v)[16]) {
@@ -77,7 +77,8 @@ struct Places {
   }
 };
 
-// The rows' values of the features of a level, blended by where the rows are. Level: the first of which `places` holds.
+// The rows' values of the features that the nodes of a level ask for, blended by where the rows are: places holds the decisions of
+// the first Level levels.
 template <size_t Level, size_t From = 0>
 TS_AVX512 __m512 blended(const int32_t* feature, const float* columns, const Places& places) {
   if constexpr (From == Level) {

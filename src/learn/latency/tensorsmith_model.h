@@ -110,8 +110,8 @@ class TensorsmithModel final : public CostModel {
   double base_seconds(const feature::ProgramSummary& summary, feature::WorkloadStructure structure,
                       const std::string& device) const;
   // The trees' columns: logarithms of the resources' shares of the base, the summary's columns, the base over
-  // the roofline. width of them. Sizes of the workload are 0, unless no base knows them: few trained workloads have the same, so trees
-  // would learn each one's own error by them (docs/decisions/055).
+  // the roofline. width of them. Columns of the workload's size are 0, but with base=none they are
+  // kept: few trained workloads have the same, so trees would learn each one's own error by them (docs/decisions/055).
   void append_row(const SummarizedProgram& program, std::vector<float>& out) const;
   // The same without what tells devices apart, for the forests of TensorsmithKind::devices.
   void append_general_row(const SummarizedProgram& program, std::vector<float>& out) const;
