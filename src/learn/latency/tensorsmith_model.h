@@ -113,7 +113,7 @@ class TensorsmithModel final : public CostModel {
   // the roofline. width of them. Columns of the workload's size are 0, but with base=none they are
   // kept: few trained workloads have the same, so trees would learn each one's own error by them (docs/decisions/055).
   void append_row(const SummarizedProgram& program, std::vector<float>& out) const;
-  // The same without what tells devices apart, for the forests of TensorsmithKind::devices.
+  // The same without what tells devices or sizes of workloads apart, whatever the base, for the forests of TensorsmithKind::devices.
   void append_general_row(const SummarizedProgram& program, std::vector<float>& out) const;
   // Whether these forests speak for programs of this kind on the device.
   bool is_new_device(feature::ProgramKind kind, const std::string& device) const;
