@@ -1,8 +1,16 @@
 # Build rules shared by all rooms.
 
 add_library(tensorsmith_options INTERFACE)
-target_compile_options(tensorsmith_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
-  -Wno-missing-field-initializers)
+# -Wno-psabi: notes of GCC on calling conventions that changed between its versions, which concern no user.
+target_compile_options(tensorsmith_options INTERFACE -Wall -Wextra -Wpedantic -Wnon-virtual-dtor
+  -Wno-missing-field-initializers -Wno-psabi)
+if(TENSORSMITH_UNITY)
+  # Names of one file's anonymous namespace are seen by the files after it in the same batch: these two warnings only make
+  # sense for files by themselves.
+  target_compile_options(tensorsmith_options INTERFACE "$<$<CXX_COMPILER_ID:GNU>:-Wshadow=local;-Wno-subobject-linkage>")
+else()
+  target_compile_options(tensorsmith_options INTERFACE -Wshadow)
+endif()
 if(TENSORSMITH_WERROR)
   target_compile_options(tensorsmith_options INTERFACE -Werror)
 endif()
@@ -29,12 +37,21 @@ if(TENSORSMITH_MOLD)
   target_link_options(tensorsmith_options INTERFACE -fuse-ld=mold)
 endif()
 
+# Most of the time of a compilation goes into headers, so the compiler gets this many files of a library at once.
+set(TENSORSMITH_UNITY_BATCH 12 CACHE STRING "Source files that are compiled together, with TENSORSMITH_UNITY")
+# tensorsmith_in_batches(TARGET)
+function(tensorsmith_in_batches target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${TENSORSMITH_UNITY}
+    UNITY_BUILD_BATCH_SIZE ${TENSORSMITH_UNITY_BATCH})
+endfunction()
+
 # tensorsmith_room(NAME SOURCES a.cc ... [DEPS other rooms and libraries] [PRIVATE_DEPS libraries hidden from users])
 # One static library per room; headers are included as "room/file.h".
 function(tensorsmith_room name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   set(target tensorsmith_${name})
   add_library(${target} STATIC ${ARG_SOURCES})
+  tensorsmith_in_batches(${target})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${target} PUBLIC ${ARG_DEPS} PRIVATE tensorsmith_options ${ARG_PRIVATE_DEPS})
   if(TENSORSMITH_PCH)

@@ -9,7 +9,7 @@ namespace tensorsmith {
 namespace {
 
 // More than the longest of these files: a line for each of a dozen cgroup hierarchies.
-constexpr int64_t kMaxFileBytes = 64 << 10;
+constexpr int64_t kMaxCgroupFile = 64 << 10;
 
 // A container may see its own cgroup as the mount's root and still be told the path outside: then nothing is found
 // but at the root.
@@ -36,7 +36,7 @@ bool names(std::string_view controllers, std::string_view controller) {
 double least_cgroup_limit(const std::string& proc, const std::string& sys, std::string_view controller,
                           CgroupLimit version2, CgroupLimit version1) {
   // Lines "0::/path" (version 2) and "4:cpu,cpuacct:/path" (version 1).
-  const auto text = read_input(proc + "/self/cgroup", kMaxFileBytes);
+  const auto text = read_input(proc + "/self/cgroup", kMaxCgroupFile);
   const std::string root = sys + "/fs/cgroup";
   double least = std::numeric_limits<double>::infinity();
   if (!text.ok()) return least;

@@ -13,11 +13,11 @@ namespace tensorsmith {
 namespace {
 
 // More than any of these files has.
-constexpr int64_t kMaxFileBytes = 4096;
+constexpr int64_t kMaxMemoryFile = 4096;
 
 // "max" and what cannot be read are no limit.
 double number_in(const std::string& path) {
-  const auto text = read_input(path, kMaxFileBytes);
+  const auto text = read_input(path, kMaxMemoryFile);
   if (!text.ok()) return std::numeric_limits<double>::infinity();
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
@@ -39,7 +39,7 @@ int64_t memory_limit(const std::string& proc, const std::string& sys) {
 
 int64_t resident_bytes() {
   // "total resident shared ...", in pages.
-  const auto text = read_input("/proc/self/statm", kMaxFileBytes);
+  const auto text = read_input("/proc/self/statm", kMaxMemoryFile);
   if (!text.ok()) return 0;
   const size_t blank = text->find(' ');
   if (blank == std::string::npos) return 0;

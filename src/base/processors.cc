@@ -24,13 +24,13 @@ namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 // More than the longest of these files: a line for each of a dozen cgroup hierarchies.
-constexpr int64_t kMaxFileBytes = 64 << 10;
+constexpr int64_t kMaxProcessorFile = 64 << 10;
 // More processors than any system has.
 constexpr int kMaxProcessors = 1 << 20;
 
 // Empty if it cannot be read.
 std::string text_of(const std::string& path) {
-  auto text = read_input(path, kMaxFileBytes);
+  auto text = read_input(path, kMaxProcessorFile);
   return text.ok() ? std::move(text).value() : std::string();
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/result.h"
@@ -50,6 +51,11 @@ class Rng {
     return std::sqrt(-2.0 * std::log(u)) * std::cos(6.283185307179586 * uniform());
   }
   bool bernoulli(double p) { return uniform() < p; }
+  // Every order of the items is equally likely (Fisher and Yates). items: a vector, span or array.
+  template <class Items>
+  void shuffle(Items&& items) {
+    for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
+  }
   // Index drawn with probability proportional to weights (all >= 0, sum > 0).
   size_t weighted(std::span<const double> weights) {
     double total = 0;

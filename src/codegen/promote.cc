@@ -33,7 +33,7 @@ struct Context {
   std::vector<Expr> conditions;
 };
 
-struct Access {
+struct PromotedAccess {
   const std::vector<Expr>* indices = nullptr;
   std::vector<const For*> loops;  // those that the indices use, vectorized ones last
   std::vector<Expr> guards;       // conditions on these loops and outer variables only
@@ -53,10 +53,10 @@ std::vector<const For*> loops_used(const std::vector<Expr>& indices, const std::
   return used;
 }
 
-void add_conjuncts(const Expr& e, std::vector<Expr>& out) {
+void append_conjuncts(const Expr& e, std::vector<Expr>& out) {
   if (const auto* op = ir::as<ir::Binary>(e); op != nullptr && op->op == ir::BinaryOp::kAnd) {
-    add_conjuncts(op->a, out);
-    add_conjuncts(op->b, out);
+    append_conjuncts(op->a, out);
+    append_conjuncts(op->b, out);
     return;
   }
   out.push_back(e);
@@ -109,7 +109,7 @@ class Walker {
 };
 
 // Distinct values of the loops give distinct elements: coefficients like those of a mixed-radix number.
-bool is_injective(const Access& access, const Buffer& buffer) {
+bool is_injective(const PromotedAccess& access, const Buffer& buffer) {
   const std::vector<int64_t> strides = buffer->effective_strides();
   std::vector<int64_t> coefficients(access.loops.size(), 0);
   for (size_t d = 0; d < access.indices->size(); ++d) {
@@ -145,7 +145,7 @@ class Promoter {
   struct Promotion {
     Buffer from;
     Buffer to;
-    Access access;  // a representative
+    PromotedAccess access;  // a representative
   };
 
   Stmt rewrite_for(const Stmt& s, const For& loop) {
@@ -198,7 +198,7 @@ class Promoter {
     for (const Buffer& buffer : stored) {
       if (becomes_registers(buffer)) continue;
       if (std::find(own.begin(), own.end(), buffer.get()) != own.end()) continue;
-      std::optional<Access> access = common_access(loop, buffer);
+      std::optional<PromotedAccess> access = common_access(loop, buffer);
       if (!access) continue;
       slots += slots_of(*access, buffer);
       if (slots > limit) return {};
@@ -226,7 +226,7 @@ class Promoter {
     return fixed;
   }
 
-  int64_t slots_of(const Access& access, const Buffer& buffer) const {
+  int64_t slots_of(const PromotedAccess& access, const Buffer& buffer) const {
     int64_t slots = 1;
     for (const For* l : access.loops) {
       const int64_t extent = ir::as_int(l->extent).value();
@@ -237,15 +237,15 @@ class Promoter {
     return slots;
   }
 
-  static Buffer make_copy_buffer(const Access& access, const Buffer& buffer) {
+  static Buffer make_copy_buffer(const PromotedAccess& access, const Buffer& buffer) {
     std::vector<int64_t> shape;
     for (const For* l : access.loops) shape.push_back(ir::as_int(l->extent).value());
     return ir::make_buffer(buffer->name + ".acc", buffer->dtype, std::move(shape), ir::MemoryScope::kLocal);
   }
 
   // The one way in which the loop's body accesses the buffer, if there is one and it is a reduction.
-  std::optional<Access> common_access(const For& loop, const Buffer& buffer) const {
-    std::optional<Access> first;
+  std::optional<PromotedAccess> common_access(const For& loop, const Buffer& buffer) const {
+    std::optional<PromotedAccess> first;
     std::vector<Var> canonical;
     std::vector<Expr> canonical_indices;
     std::vector<Expr> canonical_guards;
@@ -255,7 +255,7 @@ class Promoter {
     Walker(buffer.get(), [&](const std::vector<Expr>& indices, const Context& context, bool is_store) {
       if (!ok) return;
       loaded = loaded || !is_store;
-      Access access = analyze(loop, indices, context, ok);
+      PromotedAccess access = analyze(loop, indices, context, ok);
       if (!ok) return;
       guards_differ = guards_differ || access.other_guards;
       if (!first) {
@@ -304,7 +304,7 @@ class Promoter {
   }
 
   // By the loops' extents alone.
-  bool in_range(const Access& access, const Buffer& buffer) const {
+  bool in_range(const PromotedAccess& access, const Buffer& buffer) const {
     ir::VarBounds bounds = outer_;
     for (const For* l : access.loops) bounds[l->var.get()] = {0, ir::as_int(l->extent).value() - 1};
     for (size_t d = 0; d < access.indices->size(); ++d) {
@@ -314,8 +314,9 @@ class Promoter {
     return true;
   }
 
-  static Access analyze(const For& loop, const std::vector<Expr>& indices, const Context& context, bool& ok) {
-    Access access;
+  static PromotedAccess analyze(const For& loop, const std::vector<Expr>& indices, const Context& context,
+                                bool& ok) {
+    PromotedAccess access;
     access.indices = &indices;
     access.loops = loops_used(indices, context.loops);
     const auto used = [&](const For* l) {
@@ -338,7 +339,7 @@ class Promoter {
       over_places = over_places || used(l);
     }
     std::vector<Expr> conjuncts;
-    for (const Expr& e : context.conditions) add_conjuncts(e, conjuncts);
+    for (const Expr& e : context.conditions) append_conjuncts(e, conjuncts);
     for (const Expr& e : conjuncts) {
       bool inner = ir::uses_var(e, loop.var);
       bool own = false;

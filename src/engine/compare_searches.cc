@@ -27,7 +27,7 @@ namespace {
 // Programs that ran, for each trial, of tasks that are not left out.
 constexpr int64_t kProgramsPerTrial = 3;
 // Of a share that stands for nothing found, where logarithms are taken.
-constexpr double kLeastShare = 1e-6;
+constexpr double kLeastCompareShare = 1e-6;
 
 // The error of a model that cannot steer searches on the device, before anything takes long.
 Status check_models(const CompareOptions& options, const target::Device& device) {
@@ -108,35 +108,35 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
 
 // --- recorded programs
 
-struct RecordedTask {
+struct ReplayedTask {
   uint32_t workload = 0, device = 0;  // of the store
   std::vector<int64_t> records;
   int64_t ran = 0;
 };
 
-std::vector<RecordedTask> recorded_tasks(const learn::Store& store, const std::vector<int64_t>& records) {
-  std::map<std::pair<uint32_t, uint32_t>, RecordedTask> tasks;  // by device and workload
+std::vector<ReplayedTask> recorded_tasks(const learn::Store& store, const std::vector<int64_t>& records) {
+  std::map<std::pair<uint32_t, uint32_t>, ReplayedTask> tasks;  // by device and workload
   for (const int64_t i : records) {
     const auto entry = store.entry(i);
-    RecordedTask& task = tasks[{entry.device, entry.workload}];
+    ReplayedTask& task = tasks[{entry.device, entry.workload}];
     task.workload = entry.workload;
     task.device = entry.device;
     task.records.push_back(i);
     task.ran += entry.failed() ? 0 : 1;
   }
-  std::vector<RecordedTask> list;
+  std::vector<ReplayedTask> list;
   for (auto& [key, task] : tasks) list.push_back(std::move(task));
   return list;
 }
 
-int64_t trials_of(const RecordedTask& task, const CompareOptions& options,
+int64_t trials_of(const ReplayedTask& task, const CompareOptions& options,
                   const SimulationOptions& simulation) {
   if (simulation.share == 0) return options.trials;
   return std::max<int64_t>(std::llround(std::ceil(simulation.share * static_cast<double>(task.ran))), 1);
 }
 
 Result<std::shared_ptr<const search::RecordedSpace>> space_of(const learn::Store& store,
-                                                              const RecordedTask& task,
+                                                              const ReplayedTask& task,
                                                               ir::Workload workload) {
   std::vector<search::RecordedProgram> programs;
   for (const int64_t i : task.records) {
@@ -165,7 +165,7 @@ Result<std::shared_ptr<const search::RecordedSpace>> space_of(const learn::Store
 }
 
 // The searches of one task.
-Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const RecordedTask& recorded,
+Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const ReplayedTask& recorded,
                                              const target::Device& device, int64_t trials,
                                              const CompareOptions& options, LogSink& log,
                                              const std::atomic<bool>& cancel) {
@@ -230,11 +230,11 @@ Result<std::vector<SearchRun>> simulate_searches(
     const learn::Store& store, const std::vector<const target::Device*>& devices,
     const std::vector<int64_t>& records, const CompareOptions& options, const SimulationOptions& simulation,
     LogSink& log, const CompareProgressFn& progress, const std::atomic<bool>& cancel) {
-  std::vector<RecordedTask> tasks = recorded_tasks(store, records);
+  std::vector<ReplayedTask> tasks = recorded_tasks(store, records);
   std::set<uint32_t> used;
-  for (const RecordedTask& task : tasks)
+  for (const ReplayedTask& task : tasks)
     if (used.insert(task.device).second) TS_RETURN_IF_ERROR(check_models(options, *devices[task.device]));
-  std::erase_if(tasks, [&](const RecordedTask& task) {
+  std::erase_if(tasks, [&](const ReplayedTask& task) {
     const int64_t least = simulation.least_programs > 0
                               ? simulation.least_programs
                               : kProgramsPerTrial * trials_of(task, options, simulation);
@@ -467,7 +467,7 @@ MethodScore score_of(const std::vector<SearchRun>& runs, size_t method, const st
     auto& sums = logs[run.seed];
     sums.resize(parts.size());
     for (size_t p = 0; p < parts.size(); ++p)
-      sums[p] += std::log(std::max(run.share_reached(parts[p]), kLeastShare));
+      sums[p] += std::log(std::max(run.share_reached(parts[p]), kLeastCompareShare));
     counts[run.seed] += 1;
     auto& [sum, number] = last[{run.device, run.task}];
     sum += run.share_reached(parts.back());
@@ -520,7 +520,8 @@ AgainScore again_score(const std::vector<SearchRun>& runs, size_t method, int64_
   for (const SearchRun& run : runs) {
     const auto at = references.find(key(run));
     if (run.method != method || at == references.end() || !std::isfinite(at->second)) continue;
-    const double share = std::log(std::max(at->second / run.again_seconds(n, with_untuned), kLeastShare));
+    const double share =
+        std::log(std::max(at->second / run.again_seconds(n, with_untuned), kLeastCompareShare));
     of_task[run.device + " " + run.task].push_back(share);
     of_seed[run.seed].push_back(share);
   }
@@ -541,7 +542,7 @@ AgainScore again_score(const std::vector<SearchRun>& runs, size_t method, int64_
 std::vector<double> mean_curve(const std::vector<SearchRun>& runs, size_t method,
                                std::optional<uint64_t> seed) {
   auto curve = mean_over_runs(runs, method, seed, [](const SearchRun& run, size_t n) {
-    return std::log(std::max(std::isfinite(run.best[n]) ? run.fastest / run.best[n] : 0, kLeastShare));
+    return std::log(std::max(std::isfinite(run.best[n]) ? run.fastest / run.best[n] : 0, kLeastCompareShare));
   });
   for (double& value : curve) value = std::exp(value);
   return curve;

@@ -6,7 +6,7 @@
 namespace tensorsmith::engine {
 
 namespace {
-constexpr size_t kBatch = 4096;
+constexpr size_t kEvaluatedAtOnce = 4096;
 constexpr size_t kPart = 256;  // of a batch, what one call of predict gets
 }  // namespace
 
@@ -16,12 +16,12 @@ EvaluationRun::EvaluationRun(const learn::CostModel& model, int threads, const C
       seen_(std::move(seen)),
       threads_(threads),
       pool_(std::max(1, threads - 1)) {
-  batch_.resize(kBatch);
+  batch_.resize(kEvaluatedAtOnce);
 }
 
 Status EvaluationRun::add(MeasuredProgram& program) {
   std::swap(batch_[filled_], program);
-  return ++filled_ == kBatch ? flush() : Status();
+  return ++filled_ == kEvaluatedAtOnce ? flush() : Status();
 }
 
 Status EvaluationRun::flush() {

@@ -24,8 +24,8 @@ namespace {
 using record::Job;
 using record::MeasureResult;
 
-constexpr double kFirstPause = 0.05, kLongestPause = 1;  // between looks for jobs
-constexpr int kMaxLostWorkers = 8;                       // measurements in a row that got no process
+constexpr double kFirstLookPause = 0.05, kLongestPause = 1;  // between looks for jobs
+constexpr int kMaxLostWorkers = 8;                           // measurements in a row that got no process
 // Protocols and settings whose measurers are kept; each has processes of its own.
 constexpr size_t kKeptMeasurers = 2;
 
@@ -281,12 +281,12 @@ Result<WorkerReport> run_worker(const target::Device& device, const WorkerOption
   TS_RETURN_IF_ERROR(register_device(device, database));
   TS_ASSIGN_OR_RETURN(const auto member,
                       FleetMember::join(device, options, tools, open_fleet, clock, log, cancel));
-  double pause = kFirstPause, idle_since = clock.monotonic_seconds();
+  double pause = kFirstLookPause, idle_since = clock.monotonic_seconds();
   while (!cancel) {
     TS_ASSIGN_OR_RETURN(const bool some, member->measure_some());
     const double now = clock.monotonic_seconds();
     if (some) {
-      pause = kFirstPause;
+      pause = kFirstLookPause;
       idle_since = now;
       continue;
     }

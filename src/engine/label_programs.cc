@@ -13,7 +13,7 @@ namespace tensorsmith::engine {
 
 namespace {
 
-constexpr size_t kBatch = 4096;
+constexpr size_t kLabelledAtOnce = 4096;
 
 // Record numbers: of the device itself, and of others of its kind whose programs it has not run.
 struct Programs {
@@ -87,9 +87,9 @@ Result<LabelledPrograms> label_programs(const ModelData& data, const learn::Spli
     ++out.measured;
   }
   learn::QueryBatch batch(data.store(), data.devices(), model.inputs());
-  for (size_t begin = 0; begin < programs.others.size(); begin += kBatch) {
+  for (size_t begin = 0; begin < programs.others.size(); begin += kLabelledAtOnce) {
     const auto records =
-        std::span(programs.others).subspan(begin, std::min(kBatch, programs.others.size() - begin));
+        std::span(programs.others).subspan(begin, std::min(kLabelledAtOnce, programs.others.size() - begin));
     TS_ASSIGN_OR_RETURN(const auto made, batch.make(records));
     std::vector<learn::ProgramQuery> queries(made.begin(), made.end());
     for (auto& query : queries) query.device = &asked;

@@ -68,7 +68,7 @@ Sentences sentences_of(const RecordedTask& task, const target::Device& device, s
 }
 
 // How many of `count` programs each sketch gets.
-std::vector<size_t> shares_of(const RecordedTask& task, size_t count, Rng& rng) {
+std::vector<size_t> record_shares(const RecordedTask& task, size_t count, Rng& rng) {
   std::vector<double> weights;
   const double best = task.best_seconds();
   double all = 0;
@@ -105,8 +105,8 @@ std::function<bool(const record::AnsorParts&)> excluded_of(const RecordedSketch&
 }
 
 // Programs of a task that are ranked.
-struct Ranked {
-  Ranked(const RecordedTask& task, size_t most)
+struct RankedSketches {
+  RankedSketches(const RecordedTask& task, size_t most)
       : programs(task.sketches.size()), places(task.sketches.size()) {
     const auto order = task.fastest_first();
     const size_t count = std::min(order.size(), most);
@@ -144,7 +144,7 @@ RankedTask::Found found(const std::vector<double>& seconds, const std::vector<do
 
 // In the order of ranked.seconds.
 Result<std::vector<double>> predicted_seconds(const learn::CostModel& model, const RecordedTask& task,
-                                              const Ranked& ranked, const target::Device& device) {
+                                              const RankedSketches& ranked, const target::Device& device) {
   const learn::StoredWorkload workload = learn::stored_workload(*task.task);
   std::vector<std::shared_ptr<const search::ProgramInputs>> inputs;
   std::vector<learn::ProgramQuery> queries;
@@ -198,7 +198,7 @@ Result<WrittenRecords> write_records(LanguageDecoder& decoder, const RecordedTas
                                      const target::Device& device, const record::AnsorWorkloads& workloads,
                                      const RecordWriting& options, DecodingReport& report) {
   Rng rng(Hasher().add(options.seed).add(task.task->key).add(device.key()).digest64());
-  const auto shares = shares_of(task, options.count, rng);
+  const auto shares = record_shares(task, options.count, rng);
   WrittenRecords out;
   for (size_t s = 0; s < shares.size(); ++s) {
     if (shares[s] == 0) continue;
@@ -240,7 +240,7 @@ double mean_of_chance(const std::vector<double>& seconds, size_t k) {
 Result<RankedTask> rank_records(LanguageDecoder& decoder, const RecordedTask& task,
                                 const target::Device& device, const RecordRanking& options,
                                 DecodingReport& report) {
-  const Ranked ranked(task, options.programs);
+  const RankedSketches ranked(task, options.programs);
   RankedTask out;
   out.programs = ranked.seconds.size();
   std::vector<double> scores(out.programs), contrasts(out.programs);

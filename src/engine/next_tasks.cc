@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kPrograms = learn::kMedoidProgramsPerTask;
 // Draws for as many programs of a design space; some cannot be made, some are equal.
-constexpr int kDraws = 3;
+constexpr int kChoiceDraws = 3;
 
 // What the model does not know of programs. Of a kind that it has not seen its members say nothing.
 double uncertainty_of(std::span<const learn::Prediction> predictions) {
@@ -146,7 +146,7 @@ Result<NextTasks> next_tasks(const std::vector<ModelSource>& networks, const std
     Rng rng(Hasher().add(seed).add(task.key).digest64());
     std::set<uint64_t> seen;
     std::vector<std::shared_ptr<const search::ProgramInputs>> inputs;
-    for (size_t drawn = 0; drawn < kDraws * kPrograms && inputs.size() < kPrograms; ++drawn) {
+    for (size_t drawn = 0; drawn < kChoiceDraws * kPrograms && inputs.size() < kPrograms; ++drawn) {
       const space::Candidate candidate = drawn == 0 ? space.default_candidate() : space.sample(rng);
       if (!seen.insert(candidate.hash()).second) continue;
       if (auto made = features.of(candidate); made.ok()) inputs.push_back(std::move(*made));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostProblems = 20;
 // Profiles that are stored at a time.
-constexpr size_t kBatch = 32;
+constexpr size_t kProfiledAtOnce = 32;
 
 // What is to be profiled: by task, the fastest first.
 Result<std::map<std::string, std::vector<record::Record>>> chosen_records(record::Database& database,
@@ -95,7 +95,7 @@ class Profiling {
     if (options_.profiler == measure::kTiming && known != known_.end())
       (*counters)["seconds"] = std::min((*counters)["seconds"], known->second["seconds"]);
     profiles_.push_back({record.key(), options_.profiler, std::move(*counters)});
-    return profiles_.size() < kBatch ? Status() : flush();
+    return profiles_.size() < kProfiledAtOnce ? Status() : flush();
   }
   // The keys of records that have no such profile yet.
   void add_unknown(const std::vector<record::Record>& records, std::vector<std::string>& keys) {

@@ -34,8 +34,8 @@ void keep_best(std::vector<Ranked>& ranked, size_t count) {
   if (ranked.size() > count) ranked.resize(count);
 }
 
-Result<std::vector<search::Seed>> seeds_of(const space::DesignSpace& space, std::vector<Ranked> ranked,
-                                           size_t count) {
+Result<std::vector<search::Seed>> ranked_seeds(const space::DesignSpace& space, std::vector<Ranked> ranked,
+                                               size_t count) {
   std::vector<space::Candidate> candidates;
   for (Ranked& one : ranked) candidates.push_back(std::move(one.candidate));
   TS_ASSIGN_OR_RETURN(auto programs, different_programs(space, std::move(candidates), count));
@@ -71,7 +71,7 @@ Result<std::vector<search::Seed>> estimate_favourites(const space::DesignSpace& 
   for (auto& proposal : strategy->propose(view, kCandidatesPerProgram * count, rng))
     ranked.push_back({draft_seconds(space, proposal.candidate), std::move(proposal.candidate)});
   keep_best(ranked, ranked.size());
-  return seeds_of(space, std::move(ranked), count);
+  return ranked_seeds(space, std::move(ranked), count);
 }
 
 Result<std::vector<search::Seed>> best_samples(Judge& judge, const space::DesignSpace& space, size_t count,
@@ -90,7 +90,7 @@ Result<std::vector<search::Seed>> best_samples(Judge& judge, const space::Design
       if (std::isfinite(seconds[i])) best.push_back({seconds[i], std::move(batch[i])});
     keep_best(best, kCandidatesPerProgram * count);
   }
-  return seeds_of(space, std::move(best), count);
+  return ranked_seeds(space, std::move(best), count);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace tensorsmith::engine {
 namespace {
 
 constexpr int kRuns = 15;
-constexpr double kMostSeconds = 2;  // fewer runs do
+constexpr double kMostModelSeconds = 2;  // fewer runs do
 
 // Calls one after the other, with the times that the manifest has.
 ReportModel described(const runtime::ModelDescription& description, const std::string& directory) {
@@ -62,7 +62,7 @@ Result<ReportModel> read_report_model(const std::string& directory, const Report
     return report;
   }
   TS_ASSIGN_OR_RETURN(const std::vector<ProfiledRun> runs,
-                      profile_runs(**model, kRuns, options.seed, clock, kMostSeconds));
+                      profile_runs(**model, kRuns, options.seed, clock, kMostModelSeconds));
   std::vector<size_t> order(runs.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),

@@ -12,7 +12,7 @@ namespace {
 constexpr int kLineBits = 5;  // of elements: 128 bytes
 constexpr int kBanks = 32;
 
-double product_of(std::span<const double> values) {
+double gpu_product(std::span<const double> values) {
   double out = 1;
   for (const double v : values) out *= v;
   return out;
@@ -48,12 +48,12 @@ int bank_rounds(std::span<const int64_t> addresses) {
 }
 
 // Quantities of the tiling by axis.
-struct Levels {
+struct GpuLevels {
   ByAxis<double> blocks, vthreads, threads, inner, inner2, block_tile, thread_tile;
   ByAxis<double> reduce_tile, reduce2;  // reduce_tile: both inner levels
   double reduce_steps = 1;
 
-  explicit Levels(const Tiles& tiles) {
+  explicit GpuLevels(const Tiles& tiles) {
     for (const auto& s : tiles.spatial) {
       blocks.push_back(s[0]);
       vthreads.push_back(s[1]);
@@ -89,7 +89,7 @@ struct Kernel {
   const WorkloadAccess& access;
   const TraceSummary& trace;
   GpuFigures gpu;
-  Levels t;
+  GpuLevels t;
   size_t axes;
   double blocks, threads, vthreads, inner, inner2, accumulators, reduce_tile, reduce2;
   double warps, warp_threads;
@@ -103,14 +103,14 @@ struct Kernel {
         gpu(device),
         t(tiles),
         axes(t.blocks.size()),
-        blocks(product_of(t.blocks)),
-        threads(product_of(t.threads)),
-        vthreads(product_of(t.vthreads)),
-        inner(product_of(t.inner)),
-        inner2(product_of(t.inner2)),
+        blocks(gpu_product(t.blocks)),
+        threads(gpu_product(t.threads)),
+        vthreads(gpu_product(t.vthreads)),
+        inner(gpu_product(t.inner)),
+        inner2(gpu_product(t.inner2)),
         accumulators(vthreads * inner),
-        reduce_tile(product_of(t.reduce_tile)),
-        reduce2(product_of(t.reduce2)),
+        reduce_tile(gpu_product(t.reduce_tile)),
+        reduce2(gpu_product(t.reduce2)),
         warps(std::ceil(threads / gpu.warp)),
         warp_threads(warps * gpu.warp),
         lanes(gpu.warp),
@@ -143,7 +143,7 @@ Operands operands_of(const Kernel& k) {
   for (size_t q = 0; q < 2; ++q) {
     const auto& read = k.access.reads[q];
     out.extents[q] = touched_extents(read, k.t.block_tile, k.t.reduce_tile);
-    out.shared[q] = product_of(out.extents[q]);
+    out.shared[q] = gpu_product(out.extents[q]);
     out.full[q] = product_along(read, k.t.thread_tile);
     out.tile[q] = product_along(read, k.t.inner);
     out.input_bytes += 4 * elements_of(read);
@@ -409,7 +409,7 @@ void set_memory(const Figures& f, Resources& seconds) {
                                  f.store_lanes / bytes_per_second);
 }
 
-void set_arithmetic(const Figures& f, Resources& seconds) {
+void set_gpu_arithmetic(const Figures& f, Resources& seconds) {
   const Kernel& k = f.k;
   const double cycle = k.gpu.cycle(), steps = f.rounds.count * k.t.reduce_steps;
   // What one warp keeps its scheduler busy in a step.
@@ -519,7 +519,7 @@ void summarize_tiled_gpu(const WorkloadAccess& access, const Tiles& tiles, const
   out.roofline_seconds = std::max({f.compute, f.dram / f.k.gpu.bytes_per_second, 1e-7});
   Resources seconds;
   set_memory(f, seconds);
-  set_arithmetic(f, seconds);
+  set_gpu_arithmetic(f, seconds);
   add_resources(seconds, out);
   Columns columns;
   set_tile(f, columns);

@@ -18,6 +18,8 @@ namespace tensorsmith::graph {
 
 using ValueId = int;
 inline constexpr ValueId kNoValue = -1;  // an omitted optional input
+// Its place in Graph::values; id != kNoValue.
+inline size_t index(ValueId id) { return static_cast<size_t>(id); }
 
 struct Value {
   std::string name;
@@ -36,6 +38,13 @@ struct Node {
   std::map<std::string, Attribute> attributes;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
+
+  // The integer attribute `attribute`, or `otherwise` where it is absent or has another type.
+  int64_t integer(const std::string& attribute, int64_t otherwise) const {
+    const auto found = attributes.find(attribute);
+    const auto* value = found == attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+    return value == nullptr ? otherwise : *value;
+  }
 };
 
 struct Graph {

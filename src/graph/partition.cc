@@ -16,8 +16,6 @@
 namespace tensorsmith::graph {
 namespace {
 
-size_t index(ValueId id) { return static_cast<size_t>(id); }
-
 // The value a constant scalar has everywhere it is read; such a constant becomes part of the program.
 ir::Expr immediate(const Value& value) {
   const ir::Scalar scalar = value.constant->at(0);

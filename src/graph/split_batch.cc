@@ -20,8 +20,6 @@ constexpr int64_t kMostParts = 64, kMostCalls = 20'000;
 // Of the bytes that a batch moves as a whole: parts have costs that are not counted. Chosen.
 constexpr double kWorthSplitting = 0.9;
 
-size_t index(ValueId id) { return static_cast<size_t>(id); }
-
 int64_t bytes_of(const Value& value) {
   int64_t bytes = ir::bytes_of(value.dtype);
   for (const int64_t extent : value.shape) bytes *= extent;

@@ -14,8 +14,6 @@
 namespace tensorsmith::graph {
 namespace {
 
-size_t index(ValueId id) { return static_cast<size_t>(id); }
-
 // A second output, Dropout's mask, has to be computed.
 bool is_reshape(const Node& node) {
   const std::string& op = node.op;

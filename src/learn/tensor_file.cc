@@ -22,11 +22,11 @@ using Json = nlohmann::json;
 constexpr const char* kMetadata = "__metadata__";
 // What safetensors allows for a header, and far more than any model of ours has.
 constexpr uint64_t kMaxHeader = 100'000'000;
-constexpr int64_t kMaxFile = int64_t{4} << 30;
+constexpr int64_t kMaxTensorFile = int64_t{4} << 30;
 constexpr TensorType kTypes[] = {TensorType::kF64, TensorType::kF32, TensorType::kI32, TensorType::kU16,
                                  TensorType::kU8};
 
-Error corrupt(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
+Error corrupt_tensors(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
 
 // -1 where the number does not fit.
 int64_t elements_of(const std::vector<int64_t>& shape) {
@@ -40,12 +40,14 @@ int64_t elements_of(const std::vector<int64_t>& shape) {
 }
 
 // Bytes that are not UTF-8 (a file name in the command) become U+FFFD.
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string header_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 // Of everything but the hash itself.
 std::string hash_of(Json header, std::string_view data) {
   header[kMetadata].erase("hash");
-  return Hasher().add(dump(header)).add(data).hex128();
+  return Hasher().add(header_text(header)).add(data).hex128();
 }
 
 struct Placed {
@@ -54,7 +56,7 @@ struct Placed {
 };
 
 Result<Placed> parse_entry(const std::string& name, const Json& entry, int64_t data_bytes) {
-  const auto bad = [&](const std::string& what) { return corrupt("tensor '" + name + "' " + what); };
+  const auto bad = [&](const std::string& what) { return corrupt_tensors("tensor '" + name + "' " + what); };
   if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry.contains("shape") ||
       !entry.contains("data_offsets"))
     return bad("is not described by dtype, shape and data_offsets");
@@ -138,12 +140,12 @@ void add_tensor(TensorFile& file, std::string name, TensorType type, std::vector
 Result<const ModelTensor*> find_tensor(const TensorFile& file, std::string_view name, TensorType type,
                                        std::span<const int64_t> shape) {
   const ModelTensor* tensor = file.find(name);
-  if (tensor == nullptr) return corrupt("the model has no tensor '" + std::string(name) + "'");
+  if (tensor == nullptr) return corrupt_tensors("the model has no tensor '" + std::string(name) + "'");
   bool fits = tensor->type == type && tensor->shape.size() == shape.size();
   for (size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] == -1 || shape[i] == tensor->shape[i];
   if (!fits)
-    return corrupt("tensor '" + std::string(name) +
-                   "' has another element type or shape than the model needs");
+    return corrupt_tensors("tensor '" + std::string(name) +
+                           "' has another element type or shape than the model needs");
   return tensor;
 }
 
@@ -165,7 +167,7 @@ std::string to_bytes(const TensorFile& file) {
   }
   header[kMetadata] = file.metadata;
   header[kMetadata]["hash"] = hash_of(header, data);
-  std::string text = dump(header);
+  std::string text = header_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
   std::string out(sizeof length, '\0');
@@ -175,17 +177,17 @@ std::string to_bytes(const TensorFile& file) {
 
 Result<TensorFile> parse_tensor_file(std::string_view bytes, const MetadataCheck& check) {
   uint64_t length = 0;
-  if (bytes.size() < sizeof length) return corrupt("is no model file");
+  if (bytes.size() < sizeof length) return corrupt_tensors("is no model file");
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > kMaxHeader || length > bytes.size() - sizeof length)
-    return corrupt("is cut off, or no model file");
+    return corrupt_tensors("is cut off, or no model file");
   const Json header = parse_json<Json>(bytes.substr(sizeof length, length));
   if (!header.is_object() || !header.contains(kMetadata) || !header[kMetadata].is_object())
-    return corrupt("is no model file: its header is no JSON object with metadata");
+    return corrupt_tensors("is no model file: its header is no JSON object with metadata");
   const std::string_view data = bytes.substr(sizeof length + length);
   TensorFile file;
   for (const auto& [name, value] : header[kMetadata].items()) {
-    if (!value.is_string()) return corrupt("\"" + name + "\" of the metadata is no text");
+    if (!value.is_string()) return corrupt_tensors("\"" + name + "\" of the metadata is no text");
     file.metadata[name] = value.get<std::string>();
   }
   if (check) TS_RETURN_IF_ERROR(check(file.metadata));
@@ -200,18 +202,18 @@ Result<TensorFile> parse_tensor_file(std::string_view bytes, const MetadataCheck
   });
   int64_t at = 0;
   for (Placed& one : placed) {
-    if (one.begin != at) return corrupt("has gaps between its tensors, or tensors that overlap");
+    if (one.begin != at) return corrupt_tensors("has gaps between its tensors, or tensors that overlap");
     at = one.end;
     const auto part = std::as_bytes(std::span(data))
                           .subspan(static_cast<size_t>(one.begin), static_cast<size_t>(one.end - one.begin));
     one.tensor.data.assign(part.begin(), part.end());
     file.tensors.push_back(std::move(one.tensor));
   }
-  if (at != static_cast<int64_t>(data.size())) return corrupt("has data that belongs to no tensor");
+  if (at != static_cast<int64_t>(data.size())) return corrupt_tensors("has data that belongs to no tensor");
   const auto hash = file.metadata.find("hash");
-  if (hash == file.metadata.end()) return corrupt("its metadata have no hash");
+  if (hash == file.metadata.end()) return corrupt_tensors("its metadata have no hash");
   if (hash_of(header, data) != hash->second)
-    return corrupt("is damaged: its contents do not have the hash that its header names");
+    return corrupt_tensors("is damaged: its contents do not have the hash that its header names");
   file.metadata.erase(hash);
   return file;
 }
@@ -223,7 +225,7 @@ Status write_tensor_file(const TensorFile& file, const std::string& path) {
 }
 
 Result<TensorFile> read_tensor_file(const std::string& path, const MetadataCheck& check) {
-  TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, kMaxFile));
+  TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, kMaxTensorFile));
   auto file = parse_tensor_file(bytes, check);
   if (!file.ok()) return Error{file.error().code, path, file.error().reason};
   return file;

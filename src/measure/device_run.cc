@@ -23,13 +23,6 @@ constexpr int64_t kMaxConstantBytes = int64_t{1} << 30;
 constexpr int64_t kFenceBytes = 512;
 constexpr unsigned char kUnwritten = 0xFF;  // NaN as float: reading what was not written shows in the output
 
-MeasureResult failure(Outcome outcome, std::string reason) {
-  MeasureResult result;
-  result.outcome = outcome;
-  result.reason = std::move(reason);
-  return result;
-}
-
 MeasureResult failure(const Error& error) {
   switch (error.code) {
     case ErrorCode::kResourceExhausted:

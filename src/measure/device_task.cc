@@ -8,10 +8,10 @@
 namespace tensorsmith::measure {
 namespace {
 
-constexpr int64_t kFenceBytes = runtime::kGpuOffsetAlignment;
+constexpr int64_t kDeviceFenceBytes = runtime::kGpuOffsetAlignment;
 constexpr std::byte kFence{0xA5};
 
-int64_t aligned(int64_t bytes) {
+int64_t device_aligned(int64_t bytes) {
   return (bytes + runtime::kGpuOffsetAlignment - 1) / runtime::kGpuOffsetAlignment *
          runtime::kGpuOffsetAlignment;
 }
@@ -37,11 +37,11 @@ Result<std::unique_ptr<DeviceTask>> DeviceTask::create(runtime::Gpu& gpu, TaskSp
 }
 
 void DeviceTask::make_image() {
-  int64_t end = kFenceBytes;
+  int64_t end = kDeviceFenceBytes;
   for (const auto* list : {&spec_.inputs, &spec_.outputs}) {
     for (const TensorSpec& tensor : *list) {
       offsets_.push_back(end);
-      end = aligned(end + tensor.bytes() + kFenceBytes);
+      end = device_aligned(end + tensor.bytes() + kDeviceFenceBytes);
     }
   }
   image_.assign(static_cast<size_t>(end), kFence);

@@ -25,13 +25,6 @@ constexpr std::string_view kDeviceArgument = "__device";
 // A set of a task's data that is this many times the device's cache has left it when its turn comes again.
 constexpr int64_t kRotatedCaches = 2;
 
-MeasureResult failure(Outcome outcome, std::string reason) {
-  MeasureResult result;
-  result.outcome = outcome;
-  result.reason = std::move(reason);
-  return result;
-}
-
 class DeviceWorker {
  public:
   DeviceWorker(int socket, runtime::Gpu& gpu) : socket_(socket), gpu_(gpu) {}

@@ -10,15 +10,15 @@
 #include <system_error>
 #include <utility>
 
+#include "base/floor_div.h"
+
 namespace tensorsmith::measure {
 namespace {
 
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kGuardedAlignment = 64;
 constexpr int kCanary = 0xC5;
 
 int64_t page_bytes() { return ::sysconf(_SC_PAGESIZE); }
-
-int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 bool all_canary(const std::byte* begin, const std::byte* end) {
   return std::all_of(begin, end, [](std::byte b) { return b == std::byte{kCanary}; });
@@ -47,7 +47,7 @@ Result<GuardedBuffer> GuardedBuffer::allocate(int64_t bytes) {
   if (bytes < 0 || bytes > (int64_t{1} << 46)) return no_memory();
   GuardedBuffer buffer;
   // At least 64 bytes of canary in front.
-  const int64_t accessible = round_up(round_up(bytes, kAlignment) + kAlignment, page_bytes());
+  const int64_t accessible = round_up(round_up(bytes, kGuardedAlignment) + kGuardedAlignment, page_bytes());
   const int64_t total = accessible + 2 * page_bytes();
   void* address = ::mmap(nullptr, static_cast<size_t>(total), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) return no_memory();
@@ -56,7 +56,7 @@ Result<GuardedBuffer> GuardedBuffer::allocate(int64_t bytes) {
   buffer.bytes_ = bytes;
   if (::mprotect(buffer.accessible_begin(), static_cast<size_t>(accessible), PROT_READ | PROT_WRITE) != 0)
     return no_memory();
-  buffer.data_ = buffer.accessible_end() - round_up(bytes, kAlignment);
+  buffer.data_ = buffer.accessible_end() - round_up(bytes, kGuardedAlignment);
   buffer.write_canaries();
   return buffer;
 }

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 
+#include "base/floor_div.h"
 #include "base/processors.h"
 #include "codegen/backend.h"
 #include "ir/text.h"
@@ -30,15 +31,6 @@ namespace {
 
 using record::MeasureResult;
 using record::Outcome;
-
-int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-
-MeasureResult failure(Outcome outcome, std::string reason) {
-  MeasureResult result;
-  result.outcome = outcome;
-  result.reason = std::move(reason);
-  return result;
-}
 
 // A constant as a kernel wants it, made once and kept while the task lasts.
 struct Prepared {

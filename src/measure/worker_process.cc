@@ -30,13 +30,6 @@ constexpr int kExitCannotExecute = 127;
 // How long a process whose socket is closed may take to end.
 constexpr double kPatience = 2;
 
-MeasureResult failure(Outcome outcome, std::string reason) {
-  MeasureResult result;
-  result.outcome = outcome;
-  result.reason = std::move(reason);
-  return result;
-}
-
 Error system_error(const char* action) {
   return Error{ErrorCode::kIo, "", std::string(action) + ": " + std::generic_category().message(errno)};
 }

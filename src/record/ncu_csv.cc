@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kKernelColumn = "Kernel Name", kIdColumn = "ID",
                            kDuration = "gpu__time_duration.sum";
 
-Error corrupt(int64_t line, const std::string& reason) {
+Error corrupt_line(int64_t line, const std::string& reason) {
   return Error{ErrorCode::kCorrupt, "line " + std::to_string(line), reason};
 }
 
@@ -37,7 +37,7 @@ class CsvReader {
       }
       if (at_ < text_.size() && text_[at_] == '\r') ++at_;
       if (at_ >= text_.size()) return true;
-      if (text_[at_] != '\n') return corrupt(line_, "something follows a quoted cell");
+      if (text_[at_] != '\n') return corrupt_line(line_, "something follows a quoted cell");
       ++at_;
       ++next_line_;
       return true;
@@ -60,7 +60,7 @@ class CsvReader {
       }
       out += text_[at_];
     }
-    return corrupt(line_, "a quoted cell does not end");
+    return corrupt_line(line_, "a quoted cell does not end");
   }
 
   std::string_view text_;
@@ -116,14 +116,14 @@ Result<std::vector<NcuLaunch>> parse_ncu_csv(std::string_view text) {
       kernel = place_of(cells, kKernelColumn);
       if (kernel && !place_of(cells, kIdColumn)) kernel.reset();
       if (kernel && place_of(cells, "Metric Name"))
-        return corrupt(reader.line(),
-                       "is the details page, with a line a metric; print `ncu --csv --page raw`");
+        return corrupt_line(reader.line(),
+                            "is the details page, with a line a metric; print `ncu --csv --page raw`");
       header = cells;
       continue;
     }
     if (cells.size() != header.size())
-      return corrupt(reader.line(), "has " + std::to_string(cells.size()) + " cells, the header has " +
-                                        std::to_string(header.size()));
+      return corrupt_line(reader.line(), "has " + std::to_string(cells.size()) + " cells, the header has " +
+                                             std::to_string(header.size()));
     // Units stand in the first row, whose kernel has no name.
     if (cells[*kernel].empty()) {
       units = cells;
@@ -137,7 +137,7 @@ Result<std::vector<NcuLaunch>> parse_ncu_csv(std::string_view text) {
       if (value) launch.metrics[header[c]] = *value * (units.empty() ? 1 : scale_of(units[c]));
     }
     if (launch.metrics.empty())
-      return corrupt(reader.line(), "kernel '" + launch.kernel + "' has no metric that is a number");
+      return corrupt_line(reader.line(), "kernel '" + launch.kernel + "' has no metric that is a number");
     out.push_back(std::move(launch));
   }
   if (!kernel)

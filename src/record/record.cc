@@ -37,6 +37,13 @@ std::optional<Outcome> parse_outcome(std::string_view name) {
   return std::nullopt;
 }
 
+MeasureResult failure(Outcome outcome, std::string reason) {
+  MeasureResult result;
+  result.outcome = outcome;
+  result.reason = std::move(reason);
+  return result;
+}
+
 double MeasureResult::best_estimate() const {
   if (!ok() || seconds.empty()) return std::numeric_limits<double>::infinity();
   return median(seconds);

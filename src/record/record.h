@@ -43,6 +43,8 @@ struct MeasureResult {
   bool ok() const { return outcome == Outcome::kOk; }
   double best_estimate() const;  // median of seconds; +inf when not ok or empty
 };
+// A measurement that gave no time. outcome is not kOk.
+MeasureResult failure(Outcome outcome, std::string reason);
 
 // How a measurement was made; part of the content key.
 struct MeasureSettings {

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Error corrupt(std::string place, std::string reason) {
+Error corrupt_manifest(std::string place, std::string reason) {
   return Error{ErrorCode::kCorrupt, std::move(place), std::move(reason)};
 }
 
@@ -66,7 +66,7 @@ class ObjectReader {
     }
   }
   void fail(const std::string& key, std::string reason) {
-    if (status_.ok()) status_ = corrupt(key.empty() ? place_ : path(key), std::move(reason));
+    if (status_.ok()) status_ = corrupt_manifest(key.empty() ? place_ : path(key), std::move(reason));
   }
   std::string path(const std::string& key) const { return place_.empty() ? key : place_ + "." + key; }
 
@@ -82,7 +82,7 @@ class ObjectReader {
     if (value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX))
       return static_cast<int64_t>(value.get<uint64_t>());
     if (value.is_number_integer() && !value.is_number_unsigned()) return value.get<int64_t>();
-    if (status_.ok()) status_ = corrupt(place, "must be an integer of 64 bits");
+    if (status_.ok()) status_ = corrupt_manifest(place, "must be an integer of 64 bits");
     return 0;
   }
 
@@ -323,19 +323,19 @@ std::string print_manifest(const ModelDescription& d) {
 
 Result<std::string> seal_manifest(std::string_view text) {
   Json json = parse_json<Json>(text);
-  if (!json.is_object()) return corrupt("", "not a JSON object");
+  if (!json.is_object()) return corrupt_manifest("", "not a JSON object");
   return seal(std::move(json));
 }
 
 Result<ModelDescription> parse_manifest(std::string_view text) {
   const Json json = parse_json<Json>(text);
-  if (json.is_discarded()) return corrupt("", "not valid JSON (damaged or cut off)");
+  if (json.is_discarded()) return corrupt_manifest("", "not valid JSON (damaged or cut off)");
   Status status;
   ObjectReader reader(json, "", status);
   const std::string format = reader.text("format");
   const int64_t version = reader.integer("format_version");
   if (!status.ok() || format != "tensorsmith-model")
-    return corrupt("", "not the manifest of a compiled Tensorsmith model");
+    return corrupt_manifest("", "not the manifest of a compiled Tensorsmith model");
   if (version != kModelFormatVersion) {
     return Error{ErrorCode::kMismatch, "format_version",
                  "the model has format " + std::to_string(version) + ", this runtime reads format " +
@@ -345,7 +345,7 @@ Result<ModelDescription> parse_manifest(std::string_view text) {
   TS_RETURN_IF_ERROR(std::move(status));
   status = {};
   if (hash != hash_of(json))
-    return corrupt(
+    return corrupt_manifest(
         "", "its contents do not have the hash that it names (damaged or edited); compile the model again");
   ModelDescription d;
   d.tool_version = reader.text("tool_version");
@@ -356,7 +356,7 @@ Result<ModelDescription> parse_manifest(std::string_view text) {
     if (element.is_string()) {
       d.cpu_features.push_back(element.get<std::string>());
     } else {
-      status = corrupt(place, "must be a string");
+      status = corrupt_manifest(place, "must be a string");
     }
   });
   const int64_t threads = reader.integer("threads");
@@ -378,7 +378,7 @@ Result<ModelDescription> parse_manifest(std::string_view text) {
   TS_RETURN_IF_ERROR(std::move(status));
   for (const auto& [place, file_hash] :
        {std::pair{"kernels_hash", &d.kernels_hash}, {"weights_hash", &d.weights_hash}}) {
-    if (!is_hash(*file_hash)) return corrupt(place, "is no hash");
+    if (!is_hash(*file_hash)) return corrupt_manifest(place, "is no hash");
   }
   TS_RETURN_IF_ERROR(validate(d));
   return d;

@@ -17,7 +17,7 @@ constexpr std::array<int, 13> kDTypeBytes = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4,
 
 // Larger than any memory, small enough that sums and alignment of several never overflow.
 constexpr int64_t kMaxBytes = int64_t{1} << 46;
-constexpr int kMaxThreads = 1 << 16;
+constexpr int kMaxStoredThreads = 1 << 16;
 
 Error corrupt(std::string place, std::string reason) {
   return Error{ErrorCode::kCorrupt, std::move(place), std::move(reason)};
@@ -212,7 +212,7 @@ Status validate(const ModelDescription& d) {
     TS_RETURN_IF_ERROR(check_text(item("cpu_features", i), d.cpu_features[i]));
   TS_RETURN_IF_ERROR(check_text("weights_hash", d.weights_hash));
   TS_RETURN_IF_ERROR(check_text("kernels_hash", d.kernels_hash));
-  if (d.threads < 0 || d.threads > kMaxThreads) return corrupt("threads", "out of range");
+  if (d.threads < 0 || d.threads > kMaxStoredThreads) return corrupt("threads", "out of range");
   TS_RETURN_IF_ERROR(check_tensors("inputs", d.inputs));
   TS_RETURN_IF_ERROR(check_tensors("outputs", d.outputs));
   TS_RETURN_IF_ERROR(check_size("arena_bytes", d.arena_bytes));

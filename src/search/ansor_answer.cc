@@ -15,7 +15,7 @@ using learn::lm::NumberKind;
 using learn::lm::WordKind;
 
 // Amounts of the vocabulary; search/space_answer.cc has those below.
-constexpr int kPart = 44, kParts = 45, kThreads = 46, kPlaced = 47, kPlacements = 48;
+constexpr int kAnsorPart = 44, kAnsorParts = 45, kThreads = 46, kPlaced = 47, kPlacements = 48;
 
 std::vector<int64_t> divisors_of(int64_t number, int64_t most) {
   std::vector<int64_t> out;
@@ -140,8 +140,8 @@ void AnsorAnswer::describe(learn::lm::Positions& out) const {
     if (at.parts == 0) return;
     out.add_word(WordKind::kSlot, "axis " + at.axis);
     out.add_number(NumberKind::kExtent, extent_);
-    out.add_amount(kPart, static_cast<float>(at.part) / 2);
-    out.add_amount(kParts, static_cast<float>(at.parts) / 2);
+    out.add_amount(kAnsorPart, static_cast<float>(at.part) / 2);
+    out.add_amount(kAnsorParts, static_cast<float>(at.parts) / 2);
     out.add_word(WordKind::kSlot, "part " + std::to_string(at.part) + " of " + std::to_string(at.parts));
     for (const int t : at.threads)
       out.add_amount(kThreads, static_cast<float>(std::log2(threads_[static_cast<size_t>(t)]) / 8));

@@ -12,7 +12,7 @@ namespace {
 // Programs that a step of a walk may go to.
 constexpr size_t kNeighbours = 16;
 // Steps to a program of any structure.
-constexpr double kJump = 0.05;
+constexpr double kRecordedJump = 0.05;
 
 template <class T>
 constexpr bool kIsNumber = std::is_same_v<T, int64_t>;
@@ -143,7 +143,7 @@ const record::MeasureResult* RecordedSpace::result_of(const std::string& trace_t
 
 space::Candidate RecordedSpace::mutate(const space::Candidate& candidate, Rng& rng) const {
   const auto& near = near_[number_of(candidate)];
-  if (near.empty() || rng.bernoulli(kJump)) return sample(rng);
+  if (near.empty() || rng.bernoulli(kRecordedJump)) return sample(rng);
   return this->candidate(near[rng.below(near.size())]);
 }
 

@@ -8,6 +8,9 @@
 
 namespace tensorsmith::space {
 
+// Tails are predicated: threads that have nothing to do wait for the others.
+inline constexpr auto kPredicate = sched::TailPolicy::kPredicate;
+
 // A loop of a stage over these loops, none of which stands between others: the loops fused, or a new one of
 // extent 1.
 LoopId fuse_or_unit(TraceMaker& maker, StageId stage, const std::vector<LoopId>& loops);

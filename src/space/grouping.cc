@@ -8,11 +8,6 @@ namespace tensorsmith::space {
 
 namespace {
 
-template <class List, class Item>
-bool contains(const List& list, const Item& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
 class Grouping {
  public:
   Grouping(const PlanContext& context, bool fuse_rows) : context_(context), fuse_rows_(fuse_rows) {

@@ -78,17 +78,17 @@ constexpr bool kHasSteps = false;
 #endif
 
 constexpr uint64_t kStepsPerPass = 400'000;  // about a millisecond: some of them are not interrupted
-constexpr double kSeconds = 0.2;             // cores take some milliseconds to reach the clock that they keep
+constexpr double kClockSeconds = 0.2;        // cores take some milliseconds to reach the clock that they keep
 
 // The fastest pass of the second half, when the clock has settled.
 double clock_of_this_thread(const Device& device) {
   const double begin = seconds_now();
   double least = 0;
-  for (double spent = 0; spent < kSeconds; spent = seconds_now() - begin) {
+  for (double spent = 0; spent < kClockSeconds; spent = seconds_now() - begin) {
     const double start = thread_seconds();
     run_steps(device, kStepsPerPass);
     const double seconds = thread_seconds() - start;
-    if (spent > kSeconds / 2 && seconds > 0) least = least > 0 ? std::min(least, seconds) : seconds;
+    if (spent > kClockSeconds / 2 && seconds > 0) least = least > 0 ? std::min(least, seconds) : seconds;
   }
   return least > 0 ? kCyclesPerStep * kStepsPerPass / least : 0;
 }

@@ -22,7 +22,7 @@ constexpr int64_t kLeastBytes = int64_t{64} << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 30;
 // Other programs only make a pass slower: enough passes that some are hardly disturbed.
 constexpr int kLeastPasses = 6;
-constexpr double kSeconds = 0.4;
+constexpr double kMemorySeconds = 0.4;
 
 constexpr int64_t kMostRetained = int64_t{4} << 20;  // bytes: more than the caches that a core has for itself
 constexpr int kRetentionRounds = 25;                 // others come and go
@@ -47,7 +47,7 @@ double measure_memory_bandwidth(const Device& device) {
   double best = 0;
   const double begin = seconds_now();
   uint64_t passes = 0;
-  for (; passes < kLeastPasses || seconds_now() - begin < kSeconds; ++passes) {
+  for (; passes < kLeastPasses || seconds_now() - begin < kMemorySeconds; ++passes) {
     const auto now = threads == 1 ? thread_seconds : seconds_now;
     const double start = now();
     std::vector<std::thread> readers;

@@ -29,7 +29,7 @@
 namespace tensorsmith::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Of the trials, where results are printed.
 const std::vector<double> kParts = {0.125, 0.25, 0.5, 1};
@@ -103,24 +103,24 @@ size_t trials_to(const std::vector<double>& curve, double share) {
   return 0;
 }
 
-Json to_json(const std::vector<engine::SearchRun>& runs, const engine::CompareOptions& options) {
-  Json out = Json::array();
+OrderedJson to_json(const std::vector<engine::SearchRun>& runs, const engine::CompareOptions& options) {
+  OrderedJson out = OrderedJson::array();
   for (size_t m = 0; m < options.methods.size(); ++m) {
     const engine::MethodScore score = engine::score_of(runs, m, kParts);
-    Json entry = {{"strategy", options.methods[m].strategy},
-                  {"model", options.methods[m].model},
-                  {"lm", options.methods[m].language_model},
-                  {"warm", options.methods[m].seeded},
-                  {"tasks", score.tasks},
-                  {"seen_tasks", score.seen},
-                  {"parts", kParts},
-                  {"mean", score.mean},
-                  {"deviation", score.deviation},
-                  {"worst", score.worst},
-                  {"gain_over_untuned", engine::gain_over_untuned(runs, m)},
-                  {"curve", engine::mean_curve(runs, m)},
-                  {"seconds", engine::mean_seconds(runs, m)},
-                  {"runs", Json::array()}};
+    OrderedJson entry = {{"strategy", options.methods[m].strategy},
+                         {"model", options.methods[m].model},
+                         {"lm", options.methods[m].language_model},
+                         {"warm", options.methods[m].seeded},
+                         {"tasks", score.tasks},
+                         {"seen_tasks", score.seen},
+                         {"parts", kParts},
+                         {"mean", score.mean},
+                         {"deviation", score.deviation},
+                         {"worst", score.worst},
+                         {"gain_over_untuned", engine::gain_over_untuned(runs, m)},
+                         {"curve", engine::mean_curve(runs, m)},
+                         {"seconds", engine::mean_seconds(runs, m)},
+                         {"runs", OrderedJson::array()}};
     for (const int64_t n : options.again) {
       const auto score_again = engine::again_score(runs, m, n, true, 0);
       entry["again"].push_back({{"trials", n},
@@ -139,7 +139,7 @@ Json to_json(const std::vector<engine::SearchRun>& runs, const engine::CompareOp
            {"fastest", run.fastest},
            {"trials", run.best.size()},
            {"untuned", numbers_to_json({run.untuned}).front()},
-           {"best", run.best.empty() ? Json() : numbers_to_json({run.best.back()}).front()}});
+           {"best", run.best.empty() ? OrderedJson() : numbers_to_json({run.best.back()}).front()}});
     }
     out.push_back(std::move(entry));
   }
@@ -311,7 +311,7 @@ Status compare(CompareCommand& command) {
   TS_RETURN_IF_ERROR(draw(command.plot, command, runs, false));
   TS_RETURN_IF_ERROR(draw(command.time_plot, command, runs, true));
   if (command.json) {
-    print_json(Json{{"methods", to_json(runs, command.options)}});
+    print_json(OrderedJson{{"methods", to_json(runs, command.options)}});
   } else {
     print_people(runs, command);
     if (!command.options.again.empty()) print_again(runs, command.options);

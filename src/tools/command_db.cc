@@ -107,7 +107,7 @@ Result<TvmCounts> export_tvm(record::Database& db, const DbOptions& options,
   return counts;
 }
 
-Status export_jsonl(const DbOptions& options) {
+Status export_lines(const DbOptions& options) {
   const bool tvm = options.format == "tvm";
   if (tvm != !options.workloads.empty())
     return Error{ErrorCode::kInvalidArgument, "--workloads",
@@ -236,7 +236,7 @@ void add_db_command(CLI::App& app, int& exit_code) {
   add("info", "Tasks and number of records", false, info);
   add("check", "Verify that the file is sound", false, check);
   const auto [export_command, export_options] =
-      add("export", "Write tasks, devices and records as JSON lines", true, export_jsonl);
+      add("export", "Write tasks, devices and records as JSON lines", true, export_lines);
   add_whole(*export_command, "--fastest", export_options->fastest, 0, kMaxCount,
             "Only so many records of each task and device (0 = all records)");
   export_command

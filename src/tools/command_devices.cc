@@ -22,7 +22,7 @@ std::string uses(const target::Device& device) {
   return device.kind == target::DeviceKind::kCpu ? "compile, predict" : "train, eval";
 }
 
-Status list(const ListOptions& options) {
+Status list_devices(const ListOptions& options) {
   TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
   const engine::FoundGpus gpus = engine::find_gpus();
   std::vector<target::Device> devices = {local};
@@ -90,7 +90,7 @@ void add_devices_command(CLI::App& app, int& exit_code) {
   CLI::App* list_command = command->add_subcommand("list", "This machine and every known device");
   list_command->add_flag("--json", list_options->json, "All attributes, and the key that records carry");
   list_command->callback(
-      [list_options, &exit_code] { exit_code = run_command([&] { return list(*list_options); }); });
+      [list_options, &exit_code] { exit_code = run_command([&] { return list_devices(*list_options); }); });
 
   auto show_options = std::make_shared<ShowOptions>();
   CLI::App* show_command =

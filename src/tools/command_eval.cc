@@ -26,7 +26,7 @@
 namespace tensorsmith::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct EvalCommand {
   std::vector<std::string> models, records, splits, devices, databases, tasks;
@@ -48,11 +48,14 @@ class PredictionWriter {
   }
   Status write(const engine::MeasuredProgram& p, const learn::Prediction& prediction) {
     if (!writer_) return {};
-    Json line = {
-        {"workload", p.workload->key},     {"name", p.workload->name},
-        {"device", p.device->name},        {"measured", std::isfinite(p.seconds) ? Json(p.seconds) : Json()},
-        {"predicted", prediction.seconds}, {"log_sigma", prediction.log_sigma},
-        {"log_90", prediction.half90()},   {"log_95", prediction.half95()}};
+    OrderedJson line = {{"workload", p.workload->key},
+                        {"name", p.workload->name},
+                        {"device", p.device->name},
+                        {"measured", std::isfinite(p.seconds) ? OrderedJson(p.seconds) : OrderedJson()},
+                        {"predicted", prediction.seconds},
+                        {"log_sigma", prediction.log_sigma},
+                        {"log_90", prediction.half90()},
+                        {"log_95", prediction.half95()}};
     return writer_->write_line(json_text(line));
   }
   Status commit() { return writer_ ? writer_->commit() : Status(); }
@@ -86,8 +89,8 @@ Status evaluate_files(const EvalCommand& command, const target::Device& device, 
   return run.finish();
 }
 
-Json groups(const std::vector<std::pair<std::string, learn::Scores>>& scores, bool ranks_only) {
-  Json out = Json::object();
+OrderedJson groups(const std::vector<std::pair<std::string, learn::Scores>>& scores, bool ranks_only) {
+  OrderedJson out = OrderedJson::object();
   for (const auto& [name, s] : scores) out[name] = learn::to_json(s, ranks_only);
   return out;
 }
@@ -174,7 +177,7 @@ Status eval_predicted(const EvalCommand& command) {
     print_people(e, false);
     return {};
   }
-  Json out = learn::to_json(e.total(), false);
+  OrderedJson out = learn::to_json(e.total(), false);
   out["by_operator"] = groups(e.by_operator(), false);
   out["by_device"] = groups(e.by_device(), false);
   print_json(out);
@@ -228,7 +231,7 @@ Status eval_one(const EvalCommand& command) {
     print_out("{:.0f} programs a second\n", run.programs_per_second());
     return {};
   }
-  Json out = learn::to_json(total, model->ranks_only());
+  OrderedJson out = learn::to_json(total, model->ranks_only());
   out["seen_tasks"] = seen;
   out["corrupt"] = corrupt;
   out["programs_per_second"] = run.programs_per_second();

@@ -124,7 +124,7 @@ Status corpus(const CorpusCommand& command) {
 
 // --- lm pretrain, lm finetune
 
-struct TrainCommand {
+struct LmTrainCommand {
   std::string corpus, base, checkpoint, output;
   learn::lm::LanguageTraining training;
   learn::lm::PromptOptions prompting;  // of a model that is trained from nothing
@@ -135,7 +135,7 @@ struct TrainCommand {
   bool quiet = false, json = false, force = false;
 };
 
-std::string command_line(const TrainCommand& c) {
+std::string command_line(const LmTrainCommand& c) {
   const auto& t = c.training;
   std::string out = c.base.empty()
                         ? fmt::format("tensorsmith lm pretrain {} --width {} --heads {} --layers {}",
@@ -148,7 +148,7 @@ std::string command_line(const TrainCommand& c) {
   return out + fmt::format(" --epochs {} --learning-rate {} --seed {}", t.epochs, t.learning_rate, c.seed);
 }
 
-Status train(TrainCommand& command) {
+Status train(LmTrainCommand& command) {
   const std::string checkpoint =
       command.checkpoint.empty() ? command.output + ".checkpoint" : command.checkpoint;
   TS_ASSIGN_OR_RETURN(const learn::Processes processes, command.processes.get());
@@ -318,7 +318,7 @@ Status generate(const GenerateCommand& command) {
   return {};
 }
 
-void add_training_options(CLI::App& sub, TrainCommand& o) {
+void add_training_options(CLI::App& sub, LmTrainCommand& o) {
   add_real(sub, "--epochs", o.training.epochs, 0.001, 1e4, "Times that each sentence is read");
   add_real(sub, "--learning-rate", o.training.learning_rate, 1e-7, 1.0, "The highest");
   sub.add_flag("!--no-mask", o.training.masked, "Tokens that are not allowed count, too (an ablation)");
@@ -364,7 +364,7 @@ void add_corpus(CLI::App& lm, int& exit_code) {
 }
 
 void add_pretrain(CLI::App& lm, int& exit_code) {
-  auto o = std::make_shared<TrainCommand>();
+  auto o = std::make_shared<LmTrainCommand>();
   CLI::App* sub = lm.add_subcommand("pretrain", "Train a language model on all sentences of a corpus");
   sub->add_option("corpus", o->corpus, "Made by lm corpus")->required();
   add_whole(*sub, "--width", o->training.sizes.width, 8, 4096, "Of its layers");
@@ -376,7 +376,7 @@ void add_pretrain(CLI::App& lm, int& exit_code) {
 }
 
 void add_finetune(CLI::App& lm, int& exit_code) {
-  auto o = std::make_shared<TrainCommand>();
+  auto o = std::make_shared<LmTrainCommand>();
   o->training.learning_rate = 3e-4;
   o->worst = 0.05;
   CLI::App* sub =

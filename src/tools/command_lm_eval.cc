@@ -24,13 +24,13 @@
 namespace tensorsmith::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using engine::SearchMethod;
 
 // The methods' place of the search that all others are compared with.
 constexpr size_t kReference = 0;
 
-struct EvalCommand {
+struct LmEvalCommand {
   std::vector<std::string> networks, language_models, from;
   std::string cost_model, log, reference_model = "xgboost";
   std::vector<int64_t> counts = {1, 4, 10, 32, 64};
@@ -41,7 +41,7 @@ struct EvalCommand {
   bool quiet = false, json = false;
 };
 
-std::string name_of(const SearchMethod& method) {
+std::string method_name(const SearchMethod& method) {
   std::string name = method.strategy;
   if (!method.language_model.empty()) name += " " + method.language_model;
   if (method.model != "none") name += ", " + method.model;
@@ -50,7 +50,7 @@ std::string name_of(const SearchMethod& method) {
 }
 
 // The reference first; then each language model alone, ranked, and with similar tasks; then what else proposes.
-engine::CompareOptions options_of(const EvalCommand& command) {
+engine::CompareOptions options_of(const LmEvalCommand& command) {
   engine::CompareOptions options;
   options.seeds = command.seeds;
   options.again = command.counts;
@@ -83,8 +83,8 @@ struct EvalResult {
   engine::DecodingReport decoding;
 };
 
-Result<EvalResult> measure(const EvalCommand& command, const engine::CompareOptions& options, LogSink& log,
-                           const engine::CompareProgressFn& progress) {
+Result<EvalResult> measure_methods(const LmEvalCommand& command, const engine::CompareOptions& options,
+                                   LogSink& log, const engine::CompareProgressFn& progress) {
   TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
   TS_ASSIGN_OR_RETURN(const RunLog runs, RunLog::open(command.log, options, command.from));
   std::vector<engine::ModelSource> sources;
@@ -131,15 +131,15 @@ double times_less(const std::vector<engine::SearchRun>& runs, size_t method, int
   return count > 0 ? std::exp(sum / count) : 0;
 }
 
-Json to_json(const EvalResult& result, const engine::CompareOptions& options) {
-  Json methods = Json::array();
+OrderedJson to_json(const EvalResult& result, const engine::CompareOptions& options) {
+  OrderedJson methods = OrderedJson::array();
   for (size_t m = 0; m < options.methods.size(); ++m) {
     const SearchMethod& method = options.methods[m];
-    Json entry = {{"method", method.strategy},
-                  {"lm", method.language_model},
-                  {"cost_model", method.model},
-                  {"sees_similar", method.seeded},
-                  {"best_of", Json::array()}};
+    OrderedJson entry = {{"method", method.strategy},
+                         {"lm", method.language_model},
+                         {"cost_model", method.model},
+                         {"sees_similar", method.seeded},
+                         {"best_of", OrderedJson::array()}};
     for (const int64_t n : options.again) {
       if (m == kReference) break;
       const auto alone = engine::again_score(result.runs, m, n, false, kReference);
@@ -154,10 +154,10 @@ Json to_json(const EvalResult& result, const engine::CompareOptions& options) {
                                   {"worst_with_untuned", with.worst},
                                   {"times_less_time", times_less(result.runs, m, n)}});
     }
-    Json& runs = entry["runs"] = Json::array();
+    OrderedJson& runs = entry["runs"] = OrderedJson::array();
     for (const auto& run : result.runs) {
       if (run.method != m) continue;
-      Json again = Json::object();
+      OrderedJson again = OrderedJson::object();
       for (const auto& winner : run.winners)
         if (winner.again > 0) again[std::to_string(winner.number)] = winner.again;
       runs.push_back({{"task", run.task},
@@ -179,13 +179,14 @@ void print_people(const EvalResult& result, const engine::CompareOptions& option
       "{} tasks; speed of the best of n as a share of that of {} after {} trials, both timed again in "
       "turns:\n"
       "geometric mean over tasks, mean and standard deviation over {} seeds (median, worst task)\n",
-      untuned.tasks, name_of(options.methods[kReference]), options.methods[kReference].trials, options.seeds);
+      untuned.tasks, method_name(options.methods[kReference]), options.methods[kReference].trials,
+      options.seeds);
   std::vector<std::string> header = {"method"};
   for (const int64_t n : options.again) header.push_back(fmt::format("n = {}", n));
   header.emplace_back("times less time");
   Table table(header);
   for (size_t m = 1; m < options.methods.size(); ++m) {
-    std::vector<std::string> row = {name_of(options.methods[m])};
+    std::vector<std::string> row = {method_name(options.methods[m])};
     for (const int64_t n : options.again) {
       const auto score = engine::again_score(result.runs, m, n, false, kReference);
       row.push_back(fmt::format("{:.3f} +- {:.3f} ({:.2f}, {:.2f})", score.mean, score.deviation,
@@ -206,7 +207,7 @@ void print_people(const EvalResult& result, const engine::CompareOptions& option
               d.too_long);
 }
 
-Status eval(EvalCommand& command) {
+Status eval(LmEvalCommand& command) {
   std::vector<InputPath> inputs = {{"--log", command.log}, {"--cost-model", command.cost_model}};
   for (const auto& path : command.language_models) inputs.push_back({"--lm", path});
   for (const auto& path : command.from) inputs.push_back({"--from", path});
@@ -223,7 +224,7 @@ Status eval(EvalCommand& command) {
     shown = now;
     print_error("{} of {} runs in {}\n", p.done, p.all, format_duration(now - start));
   };
-  TS_ASSIGN_OR_RETURN(const EvalResult result, measure(command, options, log, progress));
+  TS_ASSIGN_OR_RETURN(const EvalResult result, measure_methods(command, options, log, progress));
   if (result.runs.empty())
     return Error{ErrorCode::kCancelled, "", "interrupted before anything was measured"};
   if (catch_interrupts()) warn("interrupted: what was done is shown");
@@ -237,7 +238,7 @@ Status eval(EvalCommand& command) {
 }  // namespace
 
 void add_language_eval(CLI::App& lm, int& exit_code) {
-  auto o = std::make_shared<EvalCommand>();
+  auto o = std::make_shared<LmEvalCommand>();
   CLI::App* sub = lm.add_subcommand(
       "eval", "Measure the best of n schedules that language models write against a long search");
   sub->add_option("MODELS", o->networks,

@@ -18,7 +18,7 @@
 namespace tensorsmith::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // The workloads of the files that the model was not trained on, or all.
 struct Asked {
@@ -74,13 +74,13 @@ struct Ranks {
 
 // A device's rows: who ranks, and the means over its tasks.
 void add_rows(const std::string& device, const Ranks& ranks, const std::string& cost_model, Table& table,
-              Json& json) {
-  Json& entry = json[device];
+              OrderedJson& json) {
+  OrderedJson& entry = json[device];
   entry = {{"workloads", ranks.tasks}, {"programs", ranks.programs}};
   const auto add = [&](const std::string& who, const std::string& key,
                        const engine::RankedTask::Found& sums) {
     std::vector<std::string> row{device, std::to_string(ranks.tasks), std::to_string(ranks.programs), who};
-    Json& means = entry[key] = Json::object();
+    OrderedJson& means = entry[key] = OrderedJson::object();
     for (size_t i = 0; i < sums.size(); ++i) {
       const double mean = sums[i] / static_cast<double>(ranks.tasks);
       row.push_back(fmt::format("{:.3f}", mean));
@@ -140,14 +140,14 @@ Status rank(const RankCommand& command) {
   std::vector<std::string> columns{"device", "workloads", "programs", "ranked by"};
   for (const size_t first : engine::kRankedFirst) columns.push_back("top-" + std::to_string(first));
   Table table(columns);
-  Json json = Json::object();
+  OrderedJson json = OrderedJson::object();
   size_t seen = 0;
   for (const auto& [device, ranks] : by_device) {
     add_rows(asked.tasks.devices[device].name, ranks, command.cost_model, table, json);
     seen += ranks.seen_by_cost_model;
   }
   if (command.json) {
-    print_json(Json{{"devices", json}, {"too_long", report.too_long}, {"seconds", seconds}});
+    print_json(OrderedJson{{"devices", json}, {"too_long", report.too_long}, {"seconds", seconds}});
     return {};
   }
   print_lines(table.text());
@@ -224,13 +224,13 @@ Status generate_records(const RecordGeneration& command, const learn::lm::Langua
   const double seconds = clock.monotonic_seconds() - start;
   const double share = programs > 0 ? static_cast<double>(replayed) / static_cast<double>(programs) : 0;
   if (json) {
-    print_json(Json{{"workloads", asked.tasks.tasks.size()},
-                    {"programs", programs},
-                    {"replayed", replayed},
-                    {"answers", report.answers},
-                    {"dead_ends", report.dead_ends},
-                    {"too_long", report.too_long},
-                    {"seconds", seconds}});
+    print_json(OrderedJson{{"workloads", asked.tasks.tasks.size()},
+                           {"programs", programs},
+                           {"replayed", replayed},
+                           {"answers", report.answers},
+                           {"dead_ends", report.dead_ends},
+                           {"too_long", report.too_long},
+                           {"seconds", seconds}});
     return {};
   }
   print_out(

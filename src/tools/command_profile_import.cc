@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 30;
 
-struct ImportCommand {
+struct ProfileImportCommand {
   std::string database, file, record;
   bool json = false;
 };
@@ -30,7 +30,7 @@ Result<std::set<std::string>> record_keys(record::Database& database) {
   return keys;
 }
 
-Status import_profiles(const ImportCommand& command) {
+Status import_profiles(const ProfileImportCommand& command) {
   TS_RETURN_IF_ERROR(
       check_outputs({{"DATABASE", command.database, OutputKind::kDatabase}}, {{"FILE", command.file}}));
   TS_ASSIGN_OR_RETURN(const std::string text, read_input(command.file, kMostBytes));
@@ -71,7 +71,7 @@ Status import_profiles(const ImportCommand& command) {
 }  // namespace
 
 void add_profile_import_command(CLI::App& profile, int& exit_code) {
-  auto o = std::make_shared<ImportCommand>();
+  auto o = std::make_shared<ProfileImportCommand>();
   CLI::App* command =
       profile.add_subcommand("import", "Add counters that Nsight Compute printed (ncu --csv --page raw)");
   command->add_option("database", o->database, "Record database")->required();

@@ -29,7 +29,7 @@ struct ReportCommand {
   bool no_run = false, json = false, force = false;
 };
 
-Status check(const ReportCommand& command) {
+Status check_command(const ReportCommand& command) {
   if (command.output.empty() && !command.json)
     return Error{ErrorCode::kInvalidArgument, "report",
                  "say where the page goes (-o FILE), or ask for --json"};
@@ -55,7 +55,7 @@ std::string title_of(const ReportCommand& command) {
 }
 
 Status make_report(const ReportCommand& command) {
-  TS_RETURN_IF_ERROR(check(command));
+  TS_RETURN_IF_ERROR(check_command(command));
   engine::Report report;
   report.title = title_of(command);
   report.settings = common_settings(command.version);

@@ -28,7 +28,7 @@ namespace {
 using Json = nlohmann::json;
 
 // 100,000 trials of a kilobyte.
-constexpr int64_t kMaxLogBytes = int64_t{128} << 20;
+constexpr int64_t kMaxTrialLogBytes = int64_t{128} << 20;
 
 struct SearchCommand {
   std::string kind, store, split, log, method = "tpe", metric = "mape_median";
@@ -56,7 +56,7 @@ class TrialLog {
         ErrorCode::kMismatch, path,
         "is the log of another search (model, data, space or seed) or no such log; name another "
         "file"};
-    auto text = read_input(path, kMaxLogBytes);
+    auto text = read_input(path, kMaxTrialLogBytes);
     if (!text.ok() && text.error().code != ErrorCode::kNotFound) return std::move(text).error();
     std::istringstream in(text.ok() ? std::move(text).value() : std::string());
     std::string kept;

@@ -15,7 +15,7 @@ namespace {
 
 namespace zoo = graph::zoo;
 
-Status list(bool json) {
+Status list_networks(bool json) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   Table table({"network", "input", "parameters", "description"});
   for (const zoo::Entry& entry : zoo::entries()) {
@@ -60,7 +60,8 @@ void add_zoo_command(CLI::App& app, int& exit_code) {
   auto json = std::make_shared<bool>(false);
   CLI::App* list_command = command->add_subcommand("list", "The networks, their usual inputs and parameters");
   list_command->add_flag("--json", *json, "Machine-readable output");
-  list_command->callback([json, &exit_code] { exit_code = run_command([&] { return list(*json); }); });
+  list_command->callback(
+      [json, &exit_code] { exit_code = run_command([&] { return list_networks(*json); }); });
 
   auto options = std::make_shared<ExportOptions>();
   CLI::App* export_command = command->add_subcommand("export", "Write a network as an ONNX model");

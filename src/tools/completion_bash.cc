@@ -5,7 +5,7 @@ namespace {
 
 // Walks the words to the command that the cursor is in; then completes a value, an option, a command or a file.
 // Readline has split --option=value in three words.
-constexpr const char* kWalk = R"(
+constexpr const char* kBashWalk = R"(
 _%_files() {
   compopt -o filenames 2>/dev/null
   mapfile -t COMPREPLY < <(compgen -f -- "$1")
@@ -50,7 +50,7 @@ _%() {
 complete -F _% %
 )";
 
-std::string with_name(std::string text, const std::string& name) {
+std::string with_program_name(std::string text, const std::string& name) {
   for (size_t at = text.find('%'); at != std::string::npos; at = text.find('%', at))
     text.replace(at, 1, name);
   return text;
@@ -77,7 +77,7 @@ std::string words_of(const Command& command) {
          positional + "' ;;\n";
 }
 
-std::string choices_of(const Command& command) {
+std::string bash_choices(const Command& command) {
   std::string out;
   for (const CommandOption& option : command.options) {
     if (option.value != ValueKind::kChoice && option.value != ValueKind::kNumber) continue;
@@ -99,8 +99,8 @@ std::string bash_completion(const Command& program) {
   for (const Command* command : all_commands(program)) out += words_of(*command);
   out += "  esac\n}\n\n# Of options without a file: their values, or # for a number.\n_" + name +
          "_choices() {\n  choices=\n  case $1 in\n";
-  for (const Command* command : all_commands(program)) out += choices_of(*command);
-  return out + "  esac\n}\n" + with_name(kWalk, name);
+  for (const Command* command : all_commands(program)) out += bash_choices(*command);
+  return out + "  esac\n}\n" + with_program_name(kBashWalk, name);
 }
 
 }  // namespace tensorsmith::tools

@@ -4,7 +4,7 @@ namespace tensorsmith::tools {
 namespace {
 
 // The command that the cursor is in. A value of an option is no command.
-constexpr const char* kWalk = R"(
+constexpr const char* kFishWalk = R"(
 function __%_command
     set -l command %
     set -l skip 0
@@ -37,7 +37,7 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-std::string joined(const std::vector<std::string>& words) {
+std::string joined_words(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
   return out;
@@ -49,7 +49,7 @@ std::string option_line(const CommandOption& option, const std::string& start) {
     out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
   if (option.value == ValueKind::kText) out += " -r -F";
   if (option.value == ValueKind::kNumber) out += " -x";
-  if (option.value == ValueKind::kChoice) out += " -x -a " + quoted(joined(option.choices));
+  if (option.value == ValueKind::kChoice) out += " -x -a " + quoted(joined_words(option.choices));
   return out + " -d " + quoted(option.help) + "\n";
 }
 
@@ -70,14 +70,15 @@ std::string fish_completion(const Command& program) {
         out += " \\\n    " + quoted(command->name(' ') + " " + option_name);
     }
   }
-  out += "\n" + with_name(kWalk, name);
+  out += "\n" + with_name(kFishWalk, name);
   for (const Command* command : all) {
     const std::string here = "test (__" + name + "_command) = \"" + command->name(' ') + "\"";
     const std::string start = "complete -c " + name + " -n " + quoted(here);
     bool files = false;
     for (const CommandOption& positional : command->positionals) {
       files = files || positional.value == ValueKind::kText;
-      if (!positional.choices.empty()) out += start + " -a " + quoted(joined(positional.choices)) + "\n";
+      if (!positional.choices.empty())
+        out += start + " -a " + quoted(joined_words(positional.choices)) + "\n";
     }
     if (!files) out += start + " -f\n";
     for (const Command& below : command->commands)

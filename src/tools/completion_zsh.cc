@@ -4,7 +4,7 @@ namespace tensorsmith::tools {
 namespace {
 
 // In single quotes, and in a description of _arguments where colons and brackets have a meaning.
-std::string escaped(const std::string& text) {
+std::string zsh_escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '\'') {
@@ -34,8 +34,8 @@ std::string spec(const CommandOption& option) {
   std::string all;
   for (const std::string& name : option.names) all += (all.empty() ? "" : " ") + name;
   const std::string before = option.repeatable ? "*" : "(" + all + ")";
-  std::string after = "[" + escaped(option.help) + "]";
-  if (option.value != ValueKind::kNone) after += ":" + escaped(option.placeholder) + ":" + action(option);
+  std::string after = "[" + zsh_escaped(option.help) + "]";
+  if (option.value != ValueKind::kNone) after += ":" + zsh_escaped(option.placeholder) + ":" + action(option);
   std::string out;
   for (const std::string& name : option.names) {
     const bool is_long = name.starts_with("--");
@@ -51,7 +51,7 @@ std::string definition(const Command& command) {
   if (!command.commands.empty()) {
     out += function + "_commands() {\n  local -a commands=(\n";
     for (const Command& below : command.commands)
-      out += "    '" + below.words.back() + ":" + escaped(below.summary) + "'\n";
+      out += "    '" + below.words.back() + ":" + zsh_escaped(below.summary) + "'\n";
     out += "  )\n  _describe -t commands command commands\n";
     if (!command.positionals.empty()) out += "  _files\n";
     out += "}\n\n";
@@ -75,7 +75,7 @@ std::string definition(const Command& command) {
     ++place;
     if (place == 1 || command.commands.empty())
       out += " \\\n    '" + (positional.repeatable ? "*" : std::to_string(place)) + ":" +
-             escaped(positional.names.front()) + ":" + action(positional) + "'";
+             zsh_escaped(positional.names.front()) + ":" + action(positional) + "'";
   }
   return out + "\n}\n\n";
 }

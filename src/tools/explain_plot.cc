@@ -11,18 +11,19 @@
 namespace tensorsmith::tools {
 namespace {
 
-constexpr double kLeft = 190, kWidth = 420, kRow = 34, kBar = 12, kTop = 70, kRight = 90;
+constexpr double kBarsLeft = 190, kBarsWidth = 420, kBarsRow = 34, kBarsBar = 12, kBarsTop = 70,
+                 kBarsRight = 90;
 
 std::string bar(double y, double share, const char* colour, const std::string& label) {
-  const double width = kWidth * std::clamp(share, 0.0, 1.0);
+  const double width = kBarsWidth * std::clamp(share, 0.0, 1.0);
   return fmt::format(
       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" fill=\"{}\"/>\n"
       "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"11\">{}</text>\n",
-      kLeft, y, width, kBar, colour, kLeft + width + 5, y + kBar - 2, svg_text(label));
+      kBarsLeft, y, width, kBarsBar, colour, kBarsLeft + width + 5, y + kBarsBar - 2, svg_text(label));
 }
 
 std::string row_name(double y, const std::string& name) {
-  return fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8, y,
+  return fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kBarsLeft - 8, y,
                      svg_text(name));
 }
 
@@ -37,7 +38,7 @@ std::string legend(double x, const char* colour, const std::string& text) {
 
 std::string explain_plot(const engine::Explanation& e) {
   const auto rows = static_cast<double>(e.best.size() + e.counters.size());
-  const double width = kLeft + kWidth + kRight, height = kTop + rows * kRow + 60;
+  const double width = kBarsLeft + kBarsWidth + kBarsRight, height = kBarsTop + rows * kBarsRow + 60;
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
       "{1:.0f}\" "
@@ -47,14 +48,15 @@ std::string explain_plot(const engine::Explanation& e) {
       width, height, kPlotMark, svg_text(e.task));
   out += legend(20, kSvgColours[0], "fastest, " + format_seconds(e.best_seconds));
   out += legend(250, kSvgColours[1], "typical, " + format_seconds(e.typical_seconds));
-  out += fmt::format("<text x=\"{:.0f}\" y=\"55\">busy share of its time</text>\n", kLeft + kWidth - 60);
-  double y = kTop;
-  for (size_t d = 0; d < e.best.size(); ++d, y += kRow) {
-    out += row_name(y + kBar + 4, e.best[d].part);
+  out +=
+      fmt::format("<text x=\"{:.0f}\" y=\"55\">busy share of its time</text>\n", kBarsLeft + kBarsWidth - 60);
+  double y = kBarsTop;
+  for (size_t d = 0; d < e.best.size(); ++d, y += kBarsRow) {
+    out += row_name(y + kBarsBar + 4, e.best[d].part);
     const double best = e.best[d].seconds / e.best_seconds,
                  typical = e.typical[d].seconds / e.typical_seconds;
     out += bar(y, best, kSvgColours[0], fmt::format("{:.0f} %", 100 * best));
-    out += bar(y + kBar + 1, typical, kSvgColours[1], fmt::format("{:.0f} %", 100 * typical));
+    out += bar(y + kBarsBar + 1, typical, kSvgColours[1], fmt::format("{:.0f} %", 100 * typical));
   }
   y += 26;
   if (!e.counters.empty())
@@ -64,9 +66,9 @@ std::string explain_plot(const engine::Explanation& e) {
   y += 14;
   const double most = e.counters.empty() ? 1 : e.counters.front().importance;
   for (const engine::CounterChange& counter : e.counters) {
-    out += row_name(y + kBar, counter.name);
+    out += row_name(y + kBarsBar, counter.name);
     out += bar(y + 2, counter.importance / most, kSvgColours[2], fmt::format("{:.2f}", counter.importance));
-    y += kRow;
+    y += kBarsRow;
   }
   return out + "</svg>\n";
 }

@@ -7,7 +7,7 @@ namespace tensorsmith::tools {
 namespace {
 
 // As roff's text: every character stands for itself, in whatever place of a line.
-std::string escaped(std::string_view text) {
+std::string man_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const bool first = out.empty() || out.back() == '\n';
@@ -40,8 +40,8 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-std::string bold(std::string_view text) { return "\\fB" + escaped(text) + "\\fR"; }
-std::string italic(std::string_view text) { return "\\fI" + escaped(text) + "\\fR"; }
+std::string bold(std::string_view text) { return "\\fB" + man_escaped(text) + "\\fR"; }
+std::string italic(std::string_view text) { return "\\fI" + man_escaped(text) + "\\fR"; }
 
 std::string joined(const std::vector<std::string>& parts, const std::string& between) {
   std::string out;
@@ -78,14 +78,14 @@ void add_option(const CommandOption& option, std::string& out) {
     value = " " + italic(option.placeholder);
   out += ".TP\n";
   out += option.names.front().front() == '-' ? bold_list(option.names) + value : positional_text(option);
-  out += "\n" + escaped(option.help);
+  out += "\n" + man_escaped(option.help);
   const std::string more = properties(option);
   if (!more.empty()) out += "\n(" + more + ")";
   out += "\n";
 }
 
 std::string synopsis(const Command& command) {
-  const std::string start = ".B " + escaped(command.name(' ')) + "\n";
+  const std::string start = ".B " + man_escaped(command.name(' ')) + "\n";
   std::string out;
   if (!command.positionals.empty() || command.commands.empty()) {
     out += start + "[" + italic("options") + "]";
@@ -96,21 +96,21 @@ std::string synopsis(const Command& command) {
   return out;
 }
 
-std::string reference(const Command& command) { return ".BR " + escaped(command.name('-')) + " (1)"; }
+std::string reference(const Command& command) { return ".BR " + man_escaped(command.name('-')) + " (1)"; }
 
 }  // namespace
 
 std::string man_page(const Command& program, const Command& command, const ProgramVersion& version) {
   std::string title = command.name('-');
   std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::toupper(c); });
-  std::string out = ".TH " + escaped(title) + " 1 " + version.date + " \"" +
-                    escaped(program.words.front() + " " + version.version) + "\" \"User Commands\"\n";
+  std::string out = ".TH " + man_escaped(title) + " 1 " + version.date + " \"" +
+                    man_escaped(program.words.front() + " " + version.version) + "\" \"User Commands\"\n";
   const bool is_program = &command == &program;
-  out += ".SH NAME\n" + escaped(command.name('-')) + " \\- " +
-         escaped(is_program ? std::string("tunes, compiles and runs neural networks") : command.summary) +
+  out += ".SH NAME\n" + man_escaped(command.name('-')) + " \\- " +
+         man_escaped(is_program ? std::string("tunes, compiles and runs neural networks") : command.summary) +
          "\n";
   out += ".SH SYNOPSIS\n" + synopsis(command);
-  out += ".SH DESCRIPTION\n" + escaped(command.summary) + (command.summary.ends_with('.') ? "\n" : ".\n");
+  out += ".SH DESCRIPTION\n" + man_escaped(command.summary) + (command.summary.ends_with('.') ? "\n" : ".\n");
   if (!command.positionals.empty()) {
     out += ".SH ARGUMENTS\n";
     for (const CommandOption& positional : command.positionals) add_option(positional, out);
@@ -118,11 +118,11 @@ std::string man_page(const Command& program, const Command& command, const Progr
   if (!command.commands.empty()) {
     out += ".SH COMMANDS\n";
     for (const Command& below : command.commands)
-      out += ".TP\n" + reference(below) + "\n" + escaped(below.summary) + "\n";
+      out += ".TP\n" + reference(below) + "\n" + man_escaped(below.summary) + "\n";
   }
   out += ".SH OPTIONS\n";
   for (const CommandOption& option : command.options) add_option(option, out);
-  if (!command.examples.empty()) out += ".SH EXAMPLES\n.EX\n" + escaped(command.examples) + "\n.EE\n";
+  if (!command.examples.empty()) out += ".SH EXAMPLES\n.EX\n" + man_escaped(command.examples) + "\n.EE\n";
   out +=
       ".SH EXIT STATUS\n"
       "0 where all was done; 1 where the request failed, and a line on standard error says why; 2 for wrong "

@@ -14,7 +14,7 @@ namespace tensorsmith::tools {
 namespace {
 
 constexpr int kPerDecade = 40;  // squares
-constexpr double kSide = 560, kLeft = 80, kTop = 50, kLegend = 170;
+constexpr double kScatterSide = 560, kScatterLeft = 80, kScatterTop = 50, kScatterLegend = 170;
 int square_of(double seconds) { return static_cast<int>(std::floor(std::log10(seconds) * kPerDecade)); }
 
 }  // namespace
@@ -39,9 +39,11 @@ std::string ScatterPlot::svg(const std::string& title) const {
   // Whole decades.
   const int first = static_cast<int>(std::floor(static_cast<double>(low) / kPerDecade));
   const int last = static_cast<int>(std::floor(static_cast<double>(high) / kPerDecade)) + 1;
-  const double unit = kSide / ((last - first) * kPerDecade);
-  const auto x_of = [&](double square) { return kLeft + (square - first * kPerDecade) * unit; };
-  const auto y_of = [&](double square) { return kTop + kSide - (square - first * kPerDecade) * unit; };
+  const double unit = kScatterSide / ((last - first) * kPerDecade);
+  const auto x_of = [&](double square) { return kScatterLeft + (square - first * kPerDecade) * unit; };
+  const auto y_of = [&](double square) {
+    return kScatterTop + kScatterSide - (square - first * kPerDecade) * unit;
+  };
 
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
@@ -49,7 +51,8 @@ std::string ScatterPlot::svg(const std::string& title) const {
       "{4}\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
       "<text x=\"{2:.0f}\" y=\"28\" font-size=\"16\">{3}</text>\n",
-      kLeft + kSide + kLegend, kTop + kSide + 60, kLeft, svg_text(title), kPlotMark);
+      kScatterLeft + kScatterSide + kScatterLegend, kScatterTop + kScatterSide + 60, kScatterLeft,
+      svg_text(title), kPlotMark);
   for (int decade = first; decade <= last; ++decade) {
     const double x = x_of(decade * kPerDecade), y = y_of(decade * kPerDecade);
     const std::string label = format_seconds(std::pow(10.0, decade));
@@ -57,7 +60,8 @@ std::string ScatterPlot::svg(const std::string& title) const {
         "<path d=\"M{0:.1f} {1:.1f}V{2:.1f}M{3:.1f} {4:.1f}H{5:.1f}\" stroke=\"#ddd\"/>\n"
         "<text x=\"{0:.1f}\" y=\"{6:.1f}\" text-anchor=\"middle\">{7}</text>"
         "<text x=\"{8:.1f}\" y=\"{9:.1f}\" text-anchor=\"end\">{7}</text>\n",
-        x, kTop, kTop + kSide, kLeft, y, kLeft + kSide, kTop + kSide + 18, label, kLeft - 6, y + 4);
+        x, kScatterTop, kScatterTop + kScatterSide, kScatterLeft, y, kScatterLeft + kScatterSide,
+        kScatterTop + kScatterSide + 18, label, kScatterLeft - 6, y + 4);
   }
   size_t number = 0;
   for (const auto& [group, programs] : groups) {
@@ -73,11 +77,12 @@ std::string ScatterPlot::svg(const std::string& title) const {
           "opacity=\"{:.2f}\"/>\n",
           x_of(column), y_of(row + 1), unit, unit, opacity);
     }
-    const double y = kTop + 14 + 22 * static_cast<double>(number);
+    const double y = kScatterTop + 14 + 22 * static_cast<double>(number);
     out += fmt::format(
         "<rect x=\"{0:.0f}\" y=\"{1:.0f}\" width=\"12\" height=\"12\"/>\n</g>\n"
         "<text x=\"{2:.0f}\" y=\"{3:.0f}\">{4} ({5})</text>\n",
-        kLeft + kSide + 14, y - 11, kLeft + kSide + 32, y, svg_text(group), programs);
+        kScatterLeft + kScatterSide + 14, y - 11, kScatterLeft + kScatterSide + 32, y, svg_text(group),
+        programs);
     ++number;
   }
   const double twice = std::log10(2.0) * kPerDecade;
@@ -92,7 +97,8 @@ std::string ScatterPlot::svg(const std::string& title) const {
       "<text transform=\"translate(16 {11:.0f}) rotate(-90)\" text-anchor=\"middle\">predicted</text>\n"
       "</svg>\n",
       x_of(begin), y_of(begin), x_of(end), y_of(end), y_of(begin + twice), x_of(end - twice),
-      x_of(begin + twice), y_of(end - twice), kSide, kLeft + kSide / 2, kTop + kSide + 44, kTop + kSide / 2);
+      x_of(begin + twice), y_of(end - twice), kScatterSide, kScatterLeft + kScatterSide / 2,
+      kScatterTop + kScatterSide + 44, kScatterTop + kScatterSide / 2);
   return out;
 }
 

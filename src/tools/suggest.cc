@@ -12,7 +12,7 @@ const CLI::App& reached(const CLI::App& app) {
   return chosen.empty() ? app : reached(*chosen.back());
 }
 
-std::vector<std::string> names_of(const CLI::App& app, bool options) {
+std::vector<std::string> option_names(const CLI::App& app, bool options) {
   std::vector<std::string> out;
   if (options) {
     for (const CLI::Option* option : app.get_options())
@@ -60,7 +60,7 @@ std::string did_you_mean(const CLI::App& app) {
   const std::string word = unknown.front().substr(0, unknown.front().find('='));
   const bool option = word.size() > 2 && word.compare(0, 2, "--") == 0;
   if (!option && word.compare(0, 1, "-") == 0) return "";
-  const std::vector<std::string> names = names_of(reached(app), option);
+  const std::vector<std::string> names = option_names(reached(app), option);
   const std::string found = nearest(word, names);
   return found.empty() ? "" : "Did you mean `" + found + "`?\n";
 }

@@ -9,7 +9,7 @@ namespace {
 // What a kernel may declare on every device; a launch may ask for more.
 constexpr int64_t kDeclaredSharedBytes = 48 << 10;
 
-std::string kernel_head(const GpuExtents& e) {
+std::string cuda_kernel_head(const GpuExtents& e) {
   return "extern \"C\" __global__ __launch_bounds__(" +
          std::to_string(e[kThreadX] * e[kThreadY] * e[kThreadZ]) + ") ";
 }
@@ -29,7 +29,7 @@ const GpuDialect& cuda_c() {
     d.barrier = "__syncthreads();";
     d.indices = {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"};
     d.unroll = "#pragma unroll";
-    d.kernel_head = kernel_head;
+    d.kernel_head = cuda_kernel_head;
     d.declared_shared_bytes = kDeclaredSharedBytes;
     d.tensor_cores = true;
     d.launch_shared = "extern __shared__ __align__(64) char launch_shared[];";

@@ -244,7 +244,7 @@ class TileMatcher {
   std::optional<Separable> sums_;
 };
 
-std::string number(int64_t n) { return std::to_string(n); }
+std::string tile_number(int64_t n) { return std::to_string(n); }
 
 }  // namespace
 
@@ -259,8 +259,8 @@ std::string GpuKernelEmitter::take_pairs(const RegisterTile& tile) {
   const size_t count = tile.at.size() / 2;
   out_->line("uint64_t " + pairs + "[" + std::to_string(count) + "];");
   for (size_t i = 0; i < count; ++i)
-    out_->line(pairs + "[" + std::to_string(i) + "] = ts_join_sums(" + sums + "[" + number(tile.at[2 * i]) +
-               "], " + sums + "[" + number(tile.at[2 * i + 1]) + "]);");
+    out_->line(pairs + "[" + std::to_string(i) + "] = ts_join_sums(" + sums + "[" +
+               tile_number(tile.at[2 * i]) + "], " + sums + "[" + tile_number(tile.at[2 * i + 1]) + "]);");
   return pairs;
 }
 
@@ -268,7 +268,7 @@ void GpuKernelEmitter::return_pairs(const RegisterTile& tile, const std::string&
   const std::string& sums = env_.buffers.at(tile.sums.get());
   for (size_t i = 0; i < tile.at.size() / 2; ++i)
     out_->line("ts_part_sums(" + pairs + "[" + std::to_string(i) + "], " + sums + "[" +
-               number(tile.at[2 * i]) + "], " + sums + "[" + number(tile.at[2 * i + 1]) + "]);");
+               tile_number(tile.at[2 * i]) + "], " + sums + "[" + tile_number(tile.at[2 * i + 1]) + "]);");
 }
 
 void GpuKernelEmitter::emit_register_tile(const RegisterTile& tile, const std::string& pairs) {
@@ -284,38 +284,41 @@ void GpuKernelEmitter::emit_register_tile(const RegisterTile& tile, const std::s
     std::string text = env_.buffers.at(operand.buffer.get()) + "[";
     if (!ir::is_int_value(operand.first, 0))
       text += writer.value(writer.announce(operand.first)).at_least(Strength::kSum) + " + ";
-    return text + (tile.groups > 1 ? group + " * " + number(operand.group) + " + " : "");
+    return text + (tile.groups > 1 ? group + " * " + tile_number(operand.group) + " + " : "");
   };
   const std::string a = place(tile.rows), b = place(tile.columns);
   // Not unrolled: the compiler would name the sums anew in each group, and lose the pairs.
   out_->line(std::string(dialect_.unroll) + " 1");
-  out_->open("for (int " + group + " = 0; " + group + " < " + number(tile.groups) + "; ++" + group + ")");
+  out_->open("for (int " + group + " = 0; " + group + " < " + tile_number(tile.groups) + "; ++" + group +
+             ")");
   const auto load = [&](int64_t lanes, const std::string& to, int64_t at_to, const std::string& from,
                         int64_t at_from) {
-    out_->line("TS_COPY(" + number(lanes) + ", " + number(lanes * ir::bytes_of(ir::DType::kF32)) + ", " + to +
-               " + " + number(at_to) + ", &" + from + number(at_from) + "]);");
+    out_->line("TS_COPY(" + tile_number(lanes) + ", " + tile_number(lanes * ir::bytes_of(ir::DType::kF32)) +
+               ", " + to + " + " + tile_number(at_to) + ", &" + from + tile_number(at_from) + "]);");
   };
   const auto at = [](const std::vector<int64_t>& places, int64_t i) {
     return places[static_cast<size_t>(i)];
   };
-  out_->line("float " + y + "[" + number(steps * columns) + "] " + std::string(dialect_.c.aligned) + ";");
+  out_->line("float " + y + "[" + tile_number(steps * columns) + "] " + std::string(dialect_.c.aligned) +
+             ";");
   for (int64_t k = 0; k < steps; ++k)
     for (int64_t c = 0; c < columns; c += tile.lanes)
       load(tile.lanes, y, k * columns + c, b, at(tile.columns.steps, k) + at(tile.columns.lines, c));
   for (int64_t r = 0; r < rows; r += tile.row_lanes) {
     out_->open("");
     // By row of the vector and step where steps are vectors, by step and row where rows are.
-    out_->line("float " + x + "[" + number(steps * tile.row_lanes) + "] " + std::string(dialect_.c.aligned) +
-               ";");
+    out_->line("float " + x + "[" + tile_number(steps * tile.row_lanes) + "] " +
+               std::string(dialect_.c.aligned) + ";");
     for (int64_t k = 0; k < steps; k += tile.step_lanes)
       load(std::max(tile.step_lanes, tile.row_lanes), x, k * tile.row_lanes, a,
            at(tile.rows.steps, k) + at(tile.rows.lines, r));
     for (int64_t row = 0; row < tile.row_lanes; ++row) {
       for (int64_t k = 0; k < steps; ++k) {
         for (int64_t c = 0; c < columns; c += 2)
-          out_->line("ts_add_products(" + pairs + "[" + number(((r + row) * columns + c) / 2) + "], " + x +
-                     "[" + number(k * tile.row_lanes + row) + "], " + y + "[" + number(k * columns + c) +
-                     "], " + y + "[" + number(k * columns + c + 1) + "]);");
+          out_->line("ts_add_products(" + pairs + "[" + tile_number(((r + row) * columns + c) / 2) + "], " +
+                     x + "[" + tile_number(k * tile.row_lanes + row) + "], " + y + "[" +
+                     tile_number(k * columns + c) + "], " + y + "[" + tile_number(k * columns + c + 1) +
+                     "]);");
       }
     }
     out_->close();

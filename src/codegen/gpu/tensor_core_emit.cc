@@ -14,7 +14,7 @@ using ir::Expr;
 
 namespace {
 
-std::string number(int64_t n) { return std::to_string(n); }
+std::string mma_number(int64_t n) { return std::to_string(n); }
 
 std::string_view mma_type(ir::DType dtype) {
   if (dtype == ir::DType::kI8) return "s8";
@@ -23,7 +23,7 @@ std::string_view mma_type(ir::DType dtype) {
   return dtype == ir::DType::kF16 ? "f16" : "bf16";
 }
 
-bool is_zero(const Expr& e) {
+bool is_zero_value(const Expr& e) {
   if (const auto* value = ir::as<ir::FloatImm>(e)) return value->value == 0;
   return ir::is_int_value(e, 0);
 }
@@ -38,8 +38,8 @@ GpuKernelEmitter::TileText GpuKernelEmitter::declare_tile(const MmaTile& tile, b
   const std::string first = writer.value(writer.announce(tile.first)).at_least(Strength::kPrimary);
   std::string at_line, at_unit = "0", within;
   if (tile.single_elements()) {
-    at_line = "(" + lane + " & " + number(sched::kMmaPlaces - 1) + ")";
-    within = " + " + number(bytes) + " * (" + lane + " / " + number(sched::kMmaPlaces) + ")";
+    at_line = "(" + lane + " & " + mma_number(sched::kMmaPlaces - 1) + ")";
+    within = " + " + mma_number(bytes) + " * (" + lane + " / " + mma_number(sched::kMmaPlaces) + ")";
   } else {
     // Which of a fragment's matrices of 8 x 8 the lane reads a line of, and which line.
     const bool down = is_a == tile.steps_contiguous;
@@ -48,17 +48,17 @@ GpuKernelEmitter::TileText GpuKernelEmitter::declare_tile(const MmaTile& tile, b
   }
   if (!ir::is_int_value(tile.first, 0)) {
     if (tile.steps_contiguous)
-      at_line += " + (int)(" + first + " / " + number(tile.line) + ")";
+      at_line += " + (int)(" + first + " / " + mma_number(tile.line) + ")";
     else
-      at_unit = "(" + at_unit + ") + (int)(" + first + " / " + number(tile.swizzle.unit / bytes) + ")";
+      at_unit = "(" + at_unit + ") + (int)(" + first + " / " + mma_number(tile.swizzle.unit / bytes) + ")";
   }
   TileText text{env_.names.make("tile"), env_.names.make("chunk"), env_.names.make("swap")};
   const std::string line_name = env_.names.make("line");
   out_->line("const int " + line_name + " = " + at_line + ", " + text.chunk + " = " + at_unit + ";");
-  out_->line("const int " + text.swap + " = " + line_name + " >> " + number(tile.swizzle.shift) + " & " +
-             number(tile.swizzle.mask) + ";");
+  out_->line("const int " + text.swap + " = " + line_name + " >> " + mma_number(tile.swizzle.shift) + " & " +
+             mma_number(tile.swizzle.mask) + ";");
   out_->line("const unsigned " + text.tile + " = ts_shared(" + env_.buffers.at(tile.buffer.get()) + ") + " +
-             line_name + " * " + number(line) + within + ";");
+             line_name + " * " + mma_number(line) + within + ";");
   return text;
 }
 
@@ -68,14 +68,15 @@ void GpuKernelEmitter::emit_fragment(const MmaTile& tile, const TileText& text, 
   const int64_t line = tile.line * ir::bytes_of(tile.buffer->dtype);
   const auto address = [&](const std::string& at_lines, const std::string& at_units) {
     return text.tile + " + " + at_lines + " + (((" + text.chunk + " + " + at_units + ") ^ " + text.swap +
-           ") * " + number(tile.swizzle.unit) + ")";
+           ") * " + mma_number(tile.swizzle.unit) + ")";
   };
   // Four matrices of 8 x 8 elements of 16 bits (ldmatrix). A step is 16 lines, or two chunks of each.
   if (tile.steps_contiguous) {
-    out_->line("ts_load_matrices(" + registers + ", " + address(number(lines * line), "2 * " + step) + ");");
+    out_->line("ts_load_matrices(" + registers + ", " + address(mma_number(lines * line), "2 * " + step) +
+               ");");
   } else {
     out_->line("ts_load_transposed(" + registers + ", " +
-               address(step + " * " + number(sched::kMmaRows * line), number(units)) + ");");
+               address(step + " * " + mma_number(sched::kMmaRows * line), mma_number(units)) + ");");
   }
 }
 
@@ -86,9 +87,10 @@ void GpuKernelEmitter::emit_elements(const MmaTile& tile, const TileText& text, 
   for (int64_t r = 0; r < 4; ++r) {
     // Registers of A change their row first, those of B their step.
     const int64_t half = is_a ? r / 2 : r % 2, unit = units + (is_a ? r % 2 : r / 2);
-    out_->line("ts_load_element(" + registers + "[" + number(r) + "], " + text.tile + " + (2 * " + step +
-               " + " + number(half) + ") * " + number(sched::kMmaPlaces * line) + " + (((" + text.chunk +
-               " + " + number(unit) + ") ^ " + text.swap + ") * " + number(tile.swizzle.unit) + "));");
+    out_->line("ts_load_element(" + registers + "[" + mma_number(r) + "], " + text.tile + " + (2 * " + step +
+               " + " + mma_number(half) + ") * " + mma_number(sched::kMmaPlaces * line) + " + (((" +
+               text.chunk + " + " + mma_number(unit) + ") ^ " + text.swap + ") * " +
+               mma_number(tile.swizzle.unit) + "));");
   }
 }
 
@@ -98,9 +100,9 @@ void GpuKernelEmitter::emit_mma(const MmaNest& nest) {
   const std::string x = env_.names.make("a"), y = env_.names.make("b"), step = env_.names.make("step");
   const int64_t steps = nest.steps * ir::bytes_of(nest.a.buffer->dtype) / sched::kMmaStepBytes;
   out_->line(std::string(dialect_.unroll));
-  out_->open("for (int " + step + " = 0; " + step + " < " + number(steps) + "; ++" + step + ")");
-  out_->line("unsigned " + x + "[" + number(4 * nest.rows) + "], " + y + "[" + number(2 * nest.columns) +
-             "];");
+  out_->open("for (int " + step + " = 0; " + step + " < " + mma_number(steps) + "; ++" + step + ")");
+  out_->line("unsigned " + x + "[" + mma_number(4 * nest.rows) + "], " + y + "[" +
+             mma_number(2 * nest.columns) + "];");
   const auto fragment = [&](const MmaTile& tile, const TileText& text, const std::string& registers,
                             int64_t lines, int64_t units) {
     if (tile.single_elements())
@@ -111,21 +113,21 @@ void GpuKernelEmitter::emit_mma(const MmaNest& nest) {
   };
   // Of 8 rows or columns, which are a chunk of 16 bits each or a unit of 32.
   for (int64_t r = 0; r < nest.rows; ++r)
-    fragment(nest.a, a, x + " + " + number(4 * r), sched::kMmaRows * r, 2 * r);
+    fragment(nest.a, a, x + " + " + mma_number(4 * r), sched::kMmaRows * r, 2 * r);
   for (int64_t c = 0; c < nest.columns; c += 2)
-    fragment(nest.b, b, y + " + " + number(2 * c), sched::kMmaColumns * c, c);
+    fragment(nest.b, b, y + " + " + mma_number(2 * c), sched::kMmaColumns * c, c);
   std::string name = "ts_mma_" + std::string(mma_type(nest.a.buffer->dtype));
   if (!ir::is_float(nest.a.buffer->dtype)) name += "_" + std::string(mma_type(nest.b.buffer->dtype));
   const std::string sums = env_.buffers.at(nest.sums.get());
   const auto sum = [&](int64_t half, int64_t column, int64_t pair) {
     const int64_t at = nest.at[static_cast<size_t>(half * nest.columns + column)] + pair * nest.pair;
-    return sums + "[" + number(at) + "]";
+    return sums + "[" + mma_number(at) + "]";
   };
   for (int64_t r = 0; r < nest.rows; ++r) {
     for (int64_t c = 0; c < nest.columns; ++c) {
       out_->line(name + "(" + sum(2 * r, c, 0) + ", " + sum(2 * r, c, 1) + ", " + sum(2 * r + 1, c, 0) +
-                 ", " + sum(2 * r + 1, c, 1) + ", " + x + " + " + number(4 * r) + ", " + y + " + " +
-                 number(2 * c) + ");");
+                 ", " + sum(2 * r + 1, c, 1) + ", " + x + " + " + mma_number(4 * r) + ", " + y + " + " +
+                 mma_number(2 * c) + ");");
     }
   }
   out_->close();
@@ -151,7 +153,7 @@ std::vector<std::string> GpuKernelEmitter::enter_place(const CopyPipeline& pipel
     const std::string here = env_.names.make(buffer->name + "_at");
     const std::string type(dialect_.c.memory_type(buffer->dtype));
     out_->line(type + "* const " + here + " = " + name + " + " + place + " * " +
-               number(buffer->allocation_elements()) + ";");
+               mma_number(buffer->allocation_elements()) + ";");
     names.push_back(std::exchange(name, here));
   }
   return names;
@@ -172,7 +174,7 @@ void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const CopyPipeline& pi
   out_->line(std::string(dialect_.barrier));
   for (int64_t s = 0; s < ahead; ++s) {
     env_.constants[var] = Expr(s);
-    emit_copies(pipeline, number(s));
+    emit_copies(pipeline, mma_number(s));
     out_->line("ts_end_of_copies();");
   }
   env_.constants.erase(var);
@@ -183,16 +185,16 @@ void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const CopyPipeline& pi
   bounds[var] = {0, pipeline.chunks - 1};
   const auto tile = find_register_tile(pipeline.nest, kernel_, bounds, env_.constants);
   const std::string pairs = tile ? take_pairs(*tile) : "";
-  out_->line("int " + full + " = 0, " + free + " = " + number(ahead) + ";");
+  out_->line("int " + full + " = 0, " + free + " = " + mma_number(ahead) + ";");
   out_->line(std::string(dialect_.unroll) + " 1");
-  out_->open("for (" + env_.index_type + " " + name + " = 0; " + name + " < " + number(pipeline.chunks) +
+  out_->open("for (" + env_.index_type + " " + name + " = 0; " + name + " < " + mma_number(pipeline.chunks) +
              "; ++" + name + ")");
-  out_->line("TS_WAIT_FOR_COPIES(" + number(ahead - 1) + ");");
+  out_->line("TS_WAIT_FOR_COPIES(" + mma_number(ahead - 1) + ");");
   out_->line(std::string(dialect_.barrier));
-  out_->line("const " + env_.index_type + " " + next + " = " + name + " + " + number(ahead) + ";");
+  out_->line("const " + env_.index_type + " " + next + " = " + name + " + " + mma_number(ahead) + ";");
   env_.vars[var] = next;
   env_.bounds[var] = {0, pipeline.chunks - 1};
-  out_->open("if (" + next + " < " + number(pipeline.chunks) + ")");
+  out_->open("if (" + next + " < " + mma_number(pipeline.chunks) + ")");
   emit_copies(pipeline, free);
   out_->close();
   out_->line("ts_end_of_copies();");
@@ -204,7 +206,7 @@ void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const CopyPipeline& pi
     emit(pipeline.nest);
   leave_place(pipeline, names);
   for (const std::string& place : {full, free})
-    out_->line(place + " = " + place + " == " + number(ahead) + " ? 0 : " + place + " + 1;");
+    out_->line(place + " = " + place + " == " + mma_number(ahead) + " ? 0 : " + place + " + 1;");
   out_->close();
   if (tile) return_pairs(*tile, pairs);
   env_.vars.erase(var);
@@ -227,7 +229,7 @@ bool GpuKernelEmitter::emit_asynchronous(const ir::Store& store, const ir::Var* 
     return false;
   if (lane != nullptr && !is_vector(load->buffer, load->indices, *lane, lanes, env_.bounds)) return false;
   if (select != nullptr &&
-      (!is_zero(select->b) || (lane != nullptr && ir::uses_var(select->condition, *lane))))
+      (!is_zero_value(select->b) || (lane != nullptr && ir::uses_var(select->condition, *lane))))
     return false;
   out_->open("");
   ScalarWriter writer(env_, *out_);
@@ -240,10 +242,10 @@ bool GpuKernelEmitter::emit_asynchronous(const ir::Store& store, const ir::Var* 
   };
   const std::string to = place(writer, store.buffer, first(store.indices));
   const std::string from = writer.place(load->buffer, first(load->indices));
-  std::string count = number(bytes);
+  std::string count = mma_number(bytes);
   if (select != nullptr)
     count = writer.value(writer.announce(select->condition)).at_least(Strength::kOr) + " ? " + count + " : 0";
-  out_->line("TS_COPY_AHEAD(" + number(bytes) + ", &" + to + ", &" + from + ", " + count + ");");
+  out_->line("TS_COPY_AHEAD(" + mma_number(bytes) + ", &" + to + ", &" + from + ", " + count + ");");
   out_->close();
   return true;
 }
@@ -258,8 +260,8 @@ std::string GpuKernelEmitter::place(ScalarWriter& writer, const Buffer& buffer,
   kept_.push_back(flat_index(buffer, indices, env_.bounds));
   const MmaSwizzle& swizzle = tile->second.swizzle;
   return env_.buffers.at(buffer.get()) + "[TS_SWIZZLE(" + writer.value(kept_.back()).text + ", " +
-         number(tile->second.line << swizzle.shift) + ", " + number(swizzle.mask) + ", " +
-         number(swizzle.unit / ir::bytes_of(buffer->dtype)) + ")]";
+         mma_number(tile->second.line << swizzle.shift) + ", " + mma_number(swizzle.mask) + ", " +
+         mma_number(swizzle.unit / ir::bytes_of(buffer->dtype)) + ")]";
 }
 
 }  // namespace tensorsmith::codegen

@@ -34,7 +34,7 @@ constexpr const char* kRegistersOfProducts = "232";
 constexpr int64_t kWarpgroupsThatTake = 2;
 constexpr int64_t kColumnsThatTake = 192;  // of an instruction; fewer sums fit what a thread has
 
-std::string number(int64_t n) { return std::to_string(n); }
+std::string wgmma_number(int64_t n) { return std::to_string(n); }
 
 int64_t aligned_to_panel(int64_t bytes) {
   return (bytes + sched::kWarpgroupTileAlignment - 1) / sched::kWarpgroupTileAlignment *
@@ -64,7 +64,7 @@ int64_t step_offset(const WarpgroupTile& tile, int64_t step) {
 }
 
 std::string instruction_name(const WarpgroupPipeline& p) {
-  return p.type + ", " + number(p.columns) + ", " + (p.a.steps_contiguous ? "0" : "1") + ", " +
+  return p.type + ", " + wgmma_number(p.columns) + ", " + (p.a.steps_contiguous ? "0" : "1") + ", " +
          (p.b.steps_contiguous ? "0" : "1");
 }
 
@@ -74,16 +74,16 @@ std::string instruction_text(const WarpgroupPipeline& p) {
   const int64_t sums = p.columns / 2;
   std::string list, operands;
   for (int64_t i = 0; i < sums; ++i) {
-    list += (i > 0 ? ", %" : "%") + number(i);
-    operands += (i > 0 ? ", " : "") + constraint + "(c[" + number(i) + "])";
+    list += (i > 0 ? ", %" : "%") + wgmma_number(i);
+    operands += (i > 0 ? ", " : "") + constraint + "(c[" + wgmma_number(i) + "])";
   }
   const size_t split = p.type.find('_');
   const std::string a = p.type.substr(0, split),
                     b = split == std::string::npos ? a : p.type.substr(split + 1);
   std::string text = "TS_INLINE void TS_WGMMA(" + instruction_name(p) + ")(" + sum +
                      "* c, uint64_t a, uint64_t b) {\n  asm volatile(\"wgmma.mma_async.sync.aligned.m64n" +
-                     number(p.columns) + (real ? "k16.f32." : "k32.s32.") + a + "." + b + " {" + list +
-                     "}, %" + number(sums) + ", %" + number(sums + 1) + ", 1";
+                     wgmma_number(p.columns) + (real ? "k16.f32." : "k32.s32.") + a + "." + b + " {" + list +
+                     "}, %" + wgmma_number(sums) + ", %" + wgmma_number(sums + 1) + ", 1";
   if (real)
     text += std::string(", 1, 1, ") + (p.a.steps_contiguous ? "0" : "1") + ", " +
             (p.b.steps_contiguous ? "0" : "1");
@@ -131,22 +131,24 @@ void GpuKernelEmitter::declare_warpgroup_shared(const WarpgroupPipeline& p) {
   out_->line(std::string(dialect_.launch_shared));
   const std::string base = env_.names.make("panels");
   out_->line("char* const " + base + " = launch_shared + (-ts_shared(launch_shared) & " +
-             number(sched::kWarpgroupTileAlignment - 1) + ");");
+             wgmma_number(sched::kWarpgroupTileAlignment - 1) + ");");
   int64_t offset = 0;
   for (const WarpgroupTile* tile : {&p.a, &p.b}) {
     const std::string name = env_.names.make(tile->buffer->name);
     env_.buffers[tile->buffer.get()] = name;
     const std::string type(dialect_.c.memory_type(tile->buffer->dtype));
-    out_->line(type + "* const " + name + " = (" + type + "*)(" + base + " + " + number(offset) + ");");
+    out_->line(type + "* const " + name + " = (" + type + "*)(" + base + " + " + wgmma_number(offset) + ");");
     offset += aligned_to_panel(p.loop.stages * tile->bytes());
   }
   launch_shared_bytes_ = warpgroup_shared_bytes(p);
   if (!warpgroups_.uses_boxes) return;
   ring_ = {env_.names.make("full"), env_.names.make("empty"), env_.names.make("stage"),
            env_.names.make("parity")};
-  out_->line("uint64_t* const " + ring_.full + " = (uint64_t*)(" + base + " + " + number(offset) + ");");
+  out_->line("uint64_t* const " + ring_.full + " = (uint64_t*)(" + base + " + " + wgmma_number(offset) +
+             ");");
   if (warpgroups_.own_producer)
-    out_->line("uint64_t* const " + ring_.empty + " = " + ring_.full + " + " + number(p.loop.stages) + ";");
+    out_->line("uint64_t* const " + ring_.empty + " = " + ring_.full + " + " + wgmma_number(p.loop.stages) +
+               ";");
 }
 
 void GpuKernelEmitter::declare_ring(const WarpgroupPipeline& p) {
@@ -154,12 +156,13 @@ void GpuKernelEmitter::declare_ring(const WarpgroupPipeline& p) {
                     y = env_.vars.at(kernel_.index[kThreadY].get());
   const std::string s = env_.names.make("s");
   out_->open("if (" + x + " == 0 && " + y + " == 0)");
-  out_->open("for (int " + s + " = 0; " + s + " < " + number(p.loop.stages) + "; ++" + s + ")");
+  out_->open("for (int " + s + " = 0; " + s + " < " + wgmma_number(p.loop.stages) + "; ++" + s + ")");
   out_->line("ts_make_barrier(" + ring_.full + " + " + s + ", 1);");
   if (warpgroups_.own_producer)
-    out_->line("ts_make_barrier(" + ring_.empty + " + " + s + ", " +
-               number(kernel_.extents[kThreadY] * (warpgroups_.in_clusters ? sched::kClusterBlocks : 1)) +
-               ");");
+    out_->line(
+        "ts_make_barrier(" + ring_.empty + " + " + s + ", " +
+        wgmma_number(kernel_.extents[kThreadY] * (warpgroups_.in_clusters ? sched::kClusterBlocks : 1)) +
+        ");");
   out_->close();
   out_->line("ts_publish_barriers();");
   out_->close();
@@ -175,9 +178,9 @@ void GpuKernelEmitter::emit_in_roles(const Stmt& body) {
                     y = env_.vars.at(kernel_.index[kThreadY].get());
   const bool takes = warps == kWarpgroupsThatTake * sched::kWarpgroupWarps &&
                      warpgroups_.pipeline()->columns >= kColumnsThatTake;
-  out_->open("if (" + y + " >= " + number(warps) + ")");
+  out_->open("if (" + y + " >= " + wgmma_number(warps) + ")");
   if (takes) out_->line("TS_KEEP_REGISTERS(" + std::string(kRegistersOfCopies) + ");");
-  out_->open("if (" + y + " == " + number(warps) + " && " + x + " == 0)");
+  out_->open("if (" + y + " == " + wgmma_number(warps) + " && " + x + " == 0)");
   copies_only_ = true;
   const Stmt copies = only(body, warpgroups_.pipelines.begin()->first);
   kept_statements_.push_back(copies);
@@ -207,7 +210,7 @@ void GpuKernelEmitter::emit_products(const WarpgroupPipeline& p) {
     if (!ir::is_int_value(tile.first, 0)) {
       const int64_t unit = tile.steps_contiguous ? tile.line : tile.panel;
       const int64_t bytes = tile.steps_contiguous ? tile.line_bytes() : tile.panel_bytes();
-      offset = "(int)(" + text_of(tile.first) + " / " + number(unit) + ") * " + number(bytes);
+      offset = "(int)(" + text_of(tile.first) + " / " + wgmma_number(unit) + ") * " + wgmma_number(bytes);
     }
     out_->line("const uint64_t " + descriptors[f] + " = ts_descriptor(" + env_.buffers.at(tile.buffer.get()) +
                ", " + offset + ", " + layout_of(tile) + ");");
@@ -215,15 +218,16 @@ void GpuKernelEmitter::emit_products(const WarpgroupPipeline& p) {
   out_->line("ts_begin_products();");
   for (int64_t step = 0; step < p.steps; ++step) {
     out_->line("TS_WGMMA(" + instruction_name(p) + ")(" + env_.buffers.at(p.sums.get()) + ", " +
-               descriptors[0] + " + " + number(step_offset(p.a, step)) + ", " + descriptors[1] + " + " +
-               number(step_offset(p.b, step)) + ");");
+               descriptors[0] + " + " + wgmma_number(step_offset(p.a, step)) + ", " + descriptors[1] + " + " +
+               wgmma_number(step_offset(p.b, step)) + ");");
   }
   out_->line("ts_end_products();");
 }
 
 // The chunk into this stage: the variable of the loop over chunks has its text.
 void GpuKernelEmitter::emit_boxes(const WarpgroupPipeline& p, const std::string& stage) {
-  out_->line("ts_expect(" + ring_.full + " + " + stage + ", " + number(p.a.bytes() + p.b.bytes()) + ");");
+  out_->line("ts_expect(" + ring_.full + " + " + stage + ", " + wgmma_number(p.a.bytes() + p.b.bytes()) +
+             ");");
   for (const auto& [tile, box] : {std::pair(&p.a, &*p.box_a), {&p.b, &*p.box_b}}) {
     std::vector<std::string> at;
     for (const Expr& begin : box->begin) at.push_back("(int)" + text_of(begin));
@@ -232,23 +236,24 @@ void GpuKernelEmitter::emit_boxes(const WarpgroupPipeline& p, const std::string&
     std::string half;
     if (box->for_cluster) {
       const std::string rank = " + (" + env_.vars.at(kernel_.index[kBlockX].get()) + " & 1) * ";
-      at[*box->lines_at] += rank + number(lines);
-      half = rank + number(lines * tile->panel);
+      at[*box->lines_at] += rank + wgmma_number(lines);
+      half = rank + wgmma_number(lines * tile->panel);
     }
     for (int64_t panel = 0; panel < tile->panels(); ++panel) {
       std::string list;
       for (size_t d = 0; d < at.size(); ++d)
-        list += ", " + at[d] + (d == 0 && panel > 0 ? " + " + number(panel * tile->panel) : "");
+        list += ", " + at[d] + (d == 0 && panel > 0 ? " + " + wgmma_number(panel * tile->panel) : "");
       out_->line(std::string(box->for_cluster ? "ts_copy_box_for_cluster(" : "ts_copy_box(") +
                  env_.buffers.at(tile->buffer.get()) + " + " + stage + " * " +
-                 number(tile->lines * tile->line) + " + " + number(panel * tile->lines * tile->panel) + half +
-                 ", " + maps_.at(tile->buffer.get()) + ", " + ring_.full + " + " + stage + list + ");");
+                 wgmma_number(tile->lines * tile->line) + " + " +
+                 wgmma_number(panel * tile->lines * tile->panel) + half + ", " +
+                 maps_.at(tile->buffer.get()) + ", " + ring_.full + " + " + stage + list + ");");
     }
   }
 }
 
 void GpuKernelEmitter::advance_ring(const WarpgroupPipeline& p) {
-  out_->line("if (++" + ring_.stage + " == " + number(p.loop.stages) + ") " + ring_.stage + " = 0, " +
+  out_->line("if (++" + ring_.stage + " == " + wgmma_number(p.loop.stages) + ") " + ring_.stage + " = 0, " +
              ring_.parity + " ^= 1;");
 }
 
@@ -257,7 +262,7 @@ void GpuKernelEmitter::open_chunks(const For& loop, const WarpgroupPipeline& p) 
   env_.vars[loop.var.get()] = name;
   env_.bounds[loop.var.get()] = {0, p.loop.chunks - 1};
   out_->line(std::string(dialect_.unroll) + " 1");
-  out_->open("for (" + env_.index_type + " " + name + " = 0; " + name + " < " + number(p.loop.chunks) +
+  out_->open("for (" + env_.index_type + " " + name + " = 0; " + name + " < " + wgmma_number(p.loop.chunks) +
              "; ++" + name + ")");
 }
 
@@ -296,8 +301,8 @@ void GpuKernelEmitter::emit_waiting_loop(const For& loop, const WarpgroupPipelin
   const std::string freed = env_.names.make("freed");
   const std::string lane = env_.vars.at(kernel_.index[kThreadX].get());
   const std::string arrive = warpgroups_.in_clusters
-                                 ? "if (" + lane + " < " + number(sched::kClusterBlocks) + ") ts_arrive_at(" +
-                                       ring_.empty + " + " + freed + ", " + lane + ");"
+                                 ? "if (" + lane + " < " + wgmma_number(sched::kClusterBlocks) +
+                                       ") ts_arrive_at(" + ring_.empty + " + " + freed + ", " + lane + ");"
                                  : "if (" + lane + " == 0) ts_arrive(" + ring_.empty + " + " + freed + ");";
   out_->line("int " + freed + " = -1;");
   open_chunks(loop, p);
@@ -328,7 +333,7 @@ void GpuKernelEmitter::emit_meeting_loop(const For& loop, const WarpgroupPipelin
     env_.constants[loop.var.get()] = Expr(s);
     emit_boxes(p, fill);
     if (s + 1 < ahead)
-      out_->line(fill + " = " + fill + " + 1 == " + number(p.loop.stages) + " ? 0 : " + fill + " + 1;");
+      out_->line(fill + " = " + fill + " + 1 == " + wgmma_number(p.loop.stages) + " ? 0 : " + fill + " + 1;");
   }
   env_.constants.erase(loop.var.get());
   out_->close();
@@ -340,9 +345,10 @@ void GpuKernelEmitter::emit_meeting_loop(const For& loop, const WarpgroupPipelin
   out_->line("TS_WAIT_FOR_PRODUCTS(0);");
   out_->line(std::string(dialect_.barrier));
   const std::string chunk = env_.vars.at(loop.var.get());
-  out_->line("const " + env_.index_type + " " + next + " = " + chunk + " + " + number(p.loop.stages) + ";");
+  out_->line("const " + env_.index_type + " " + next + " = " + chunk + " + " + wgmma_number(p.loop.stages) +
+             ";");
   env_.vars[loop.var.get()] = next;
-  out_->open(first + " && " + next + " < " + number(p.loop.chunks) + ")");
+  out_->open(first + " && " + next + " < " + wgmma_number(p.loop.chunks) + ")");
   emit_boxes(p, ring_.stage);
   out_->close();
   advance_ring(p);
@@ -357,30 +363,30 @@ void GpuKernelEmitter::emit_copying_loop(const For& loop, const WarpgroupPipelin
   out_->line(std::string(dialect_.barrier));
   for (int64_t s = 0; s < ahead; ++s) {
     env_.constants[loop.var.get()] = Expr(s);
-    emit_copies(p.loop, number(s));
+    emit_copies(p.loop, wgmma_number(s));
     out_->line("ts_end_of_copies();");
   }
   env_.constants.erase(loop.var.get());
   const std::string next = env_.names.make("next"), full = env_.names.make("full"),
                     free = env_.names.make("free");
-  out_->line("int " + full + " = 0, " + free + " = " + number(ahead) + ";");
+  out_->line("int " + full + " = 0, " + free + " = " + wgmma_number(ahead) + ";");
   open_chunks(loop, p);
   const std::string chunk = env_.vars.at(loop.var.get());
-  out_->line("TS_WAIT_FOR_COPIES(" + number(ahead - 1) + ");");
+  out_->line("TS_WAIT_FOR_COPIES(" + wgmma_number(ahead - 1) + ");");
   out_->line("ts_fence_async();");
   out_->line(std::string(dialect_.barrier));
-  out_->line("const " + env_.index_type + " " + next + " = " + chunk + " + " + number(ahead) + ";");
+  out_->line("const " + env_.index_type + " " + next + " = " + chunk + " + " + wgmma_number(ahead) + ";");
   const auto names = enter_place(p.loop, full);
   emit_products(p);
   leave_place(p.loop, names);
   env_.vars[loop.var.get()] = next;
-  out_->open("if (" + next + " < " + number(p.loop.chunks) + ")");
+  out_->open("if (" + next + " < " + wgmma_number(p.loop.chunks) + ")");
   emit_copies(p.loop, free);
   out_->close();
   out_->line("ts_end_of_copies();");
   out_->line("TS_WAIT_FOR_PRODUCTS(0);");
   for (const std::string& place : {full, free})
-    out_->line(place + " = " + place + " == " + number(ahead) + " ? 0 : " + place + " + 1;");
+    out_->line(place + " = " + place + " == " + wgmma_number(ahead) + " ? 0 : " + place + " + 1;");
   close_chunks(loop);
   in_pipeline_ = outside;
 }
@@ -393,11 +399,11 @@ std::string GpuKernelEmitter::place_in_panels(ScalarWriter& writer, const Warpgr
   const MmaSwizzle swizzle = mma_swizzle(tile.line_bytes());
   std::string at = writer.value(kept_.back()).text;
   if (tile.panels() > 1)
-    at = "TS_PANELS(" + at + ", " + number(tile.lines) + ", " + number(tile.line) + ", " +
-         number(tile.panel) + ")";
+    at = "TS_PANELS(" + at + ", " + wgmma_number(tile.lines) + ", " + wgmma_number(tile.line) + ", " +
+         wgmma_number(tile.panel) + ")";
   return env_.buffers.at(tile.buffer.get()) + "[TS_SWIZZLE(" + at + ", " +
-         number(tile.panel << swizzle.shift) + ", " + number(swizzle.mask) + ", " +
-         number(kEncodingUnit / bytes) + ")]";
+         wgmma_number(tile.panel << swizzle.shift) + ", " + wgmma_number(swizzle.mask) + ", " +
+         wgmma_number(kEncodingUnit / bytes) + ")]";
 }
 
 }  // namespace tensorsmith::codegen

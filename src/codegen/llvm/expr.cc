@@ -33,7 +33,7 @@ int64_t cost_of(const Expr& e) {
 }
 constexpr int64_t kBranchCost = 32;
 
-bool is_zero(const Expr& e) {
+bool is_positive_zero(const Expr& e) {
   if (const auto* f = ir::as<ir::FloatImm>(e)) return f->value == 0 && !std::signbit(f->value);
   return ir::is_int_value(e, 0);
 }
@@ -65,7 +65,8 @@ void add_conjuncts(const Expr& e, std::vector<Expr>& all) {
 // Zeros around zeros, as when a padded tensor is padded again, in one: c ? (d ? x : 0) : 0 => c && d ? x : 0.
 ir::Select nested_zeros(const ir::Select& select) {
   const auto* inner = ir::as<ir::Select>(select.a);
-  if (inner == nullptr || !is_zero(select.b) || !is_zero(inner->b) || !ir::loads_of(inner->condition).empty())
+  if (inner == nullptr || !is_positive_zero(select.b) || !is_positive_zero(inner->b) ||
+      !ir::loads_of(inner->condition).empty())
     return select;
   std::vector<Expr> all;
   add_conjuncts(select.condition, all);
@@ -189,7 +190,8 @@ std::optional<Val> ExpressionEmitter::try_exp_or_zero(const ir::Select& select) 
   const auto* less = ir::as<ir::Binary>(select.condition);
   const auto* call = ir::as<ir::Call>(select.b);
   if (less == nullptr || less->op != BinaryOp::kLt || call == nullptr ||
-      call->intrinsic != ir::Intrinsic::kExp || select.b.dtype() != DType::kF32 || !is_zero(select.a))
+      call->intrinsic != ir::Intrinsic::kExp || select.b.dtype() != DType::kF32 ||
+      !is_positive_zero(select.a))
     return {};
   const auto* least = ir::as<ir::FloatImm>(less->b);
   if (least == nullptr || least->value < MathEmitter::kExpFrom ||
@@ -267,8 +269,9 @@ Val ExpressionEmitter::eval_select(const ir::Select& outer) {
   MemoryEmitter::ZeroRequest zero{c.lanes != nullptr, false};
   const auto* direct = ir::as<ir::Load>(select.a);
   Val a = under(c.uniform, c.lanes, [&] {
-    return direct != nullptr && is_zero(select.b) ? memory_.load(direct->buffer, direct->indices, &zero)
-                                                  : eval(select.a);
+    return direct != nullptr && is_positive_zero(select.b)
+               ? memory_.load(direct->buffer, direct->indices, &zero)
+               : eval(select.a);
   });
   if (zero.granted) return a;
   if (c.lanes == nullptr) {

@@ -158,7 +158,7 @@ class Chain {
 };
 
 // The lines of one machine block.
-struct Block {
+struct MachineBlock {
   std::string_view label;  // ".LBB0_3", empty without one
   size_t number = 0;       // of the block that it counts as
   std::vector<Line> lines;
@@ -208,7 +208,7 @@ std::optional<size_t> block_number(std::string_view comment) {
 
 std::vector<MachineMix> machine_mixes(std::string_view text, size_t blocks) {
   std::vector<MachineMix> out(blocks);
-  Block block;
+  MachineBlock block;
   const auto finish = [&](std::string_view label, std::optional<size_t> number) {
     if (block.number < blocks) block.count(out[block.number]);
     block.lines.clear();

@@ -11,7 +11,7 @@ namespace tensorsmith::codegen {
 using V = llvm::Value*;
 
 namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfinityF64 = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLn2 = 0.693147180559945309417;
 constexpr double kLn2High = 6.93147180369123816490e-01;
@@ -58,8 +58,8 @@ V MathEmitter::log_f64(V x) {
   V half_square = b_.CreateFMul(f(x, 0.5), b_.CreateFMul(g, g));
   V inner = mul_add(s, b_.CreateFAdd(half_square, r), b_.CreateFMul(k, f(x, kLn2Low)));
   V result = mul_add(k, f(x, kLn2High), b_.CreateFSub(g, b_.CreateFSub(half_square, inner)));
-  result = b_.CreateSelect(b_.CreateFCmpOEQ(x, f(x, kInfinity)), x, result);
-  result = b_.CreateSelect(b_.CreateFCmpOEQ(x, f(x, 0)), f(x, -kInfinity), result);
+  result = b_.CreateSelect(b_.CreateFCmpOEQ(x, f(x, kInfinityF64)), x, result);
+  result = b_.CreateSelect(b_.CreateFCmpOEQ(x, f(x, 0)), f(x, -kInfinityF64), result);
   return b_.CreateSelect(b_.CreateFCmpULT(x, f(x, 0)), f(x, kNan), result);
 }
 
@@ -145,7 +145,7 @@ V MathEmitter::log1p_f64(V x) {
   V tiny = b_.CreateFCmpOEQ(d, f(x, 0));
   V r = b_.CreateSelect(tiny, x, ratio);
   V edge = b_.CreateFCmpOLE(u, f(x, 0));
-  r = b_.CreateSelect(b_.CreateOr(edge, b_.CreateFCmpOEQ(u, f(x, kInfinity))), log_f64(u), r);
+  r = b_.CreateSelect(b_.CreateOr(edge, b_.CreateFCmpOEQ(u, f(x, kInfinityF64))), log_f64(u), r);
   return r;
 }
 
@@ -185,7 +185,7 @@ V MathEmitter::atanh_f64(V x) {
   V a = abs(x);
   V inner = b_.CreateFDiv(b_.CreateFAdd(a, a), b_.CreateFSub(f(x, 1), a));
   V r = b_.CreateFMul(f(x, 0.5), log1p_f64(inner));
-  r = b_.CreateSelect(b_.CreateFCmpOEQ(a, f(x, 1)), f(x, kInfinity), r);
+  r = b_.CreateSelect(b_.CreateFCmpOEQ(a, f(x, 1)), f(x, kInfinityF64), r);
   r = b_.CreateSelect(b_.CreateFCmpOGT(a, f(x, 1)), f(x, kNan), r);
   return copysign(r, x);
 }
@@ -202,12 +202,12 @@ V MathEmitter::pow_f64(V x, V y) {
   V halved = b_.CreateFMul(y, f(x, 0.5));
   V odd = b_.CreateAnd(is_integer, b_.CreateFCmpONE(unary(llvm::Intrinsic::trunc, halved), halved));
   V negative = b_.CreateICmpSLT(to_bits(x), i(x, 0));
-  V finite_negative = b_.CreateAnd(b_.CreateFCmpOLT(x, zero), b_.CreateFCmpONE(x, f(x, -kInfinity)));
+  V finite_negative = b_.CreateAnd(b_.CreateFCmpOLT(x, zero), b_.CreateFCmpONE(x, f(x, -kInfinityF64)));
   r = b_.CreateSelect(b_.CreateAnd(negative, odd), b_.CreateFNeg(r), r);
   r = b_.CreateSelect(b_.CreateAnd(finite_negative, b_.CreateNot(is_integer)), f(x, kNan), r);
   r = b_.CreateSelect(b_.CreateFCmpUNO(x, y), f(x, kNan), r);
-  r = b_.CreateSelect(b_.CreateAnd(b_.CreateFCmpOEQ(a, one), b_.CreateFCmpOEQ(abs(y), f(x, kInfinity))), one,
-                      r);
+  r = b_.CreateSelect(b_.CreateAnd(b_.CreateFCmpOEQ(a, one), b_.CreateFCmpOEQ(abs(y), f(x, kInfinityF64))),
+                      one, r);
   return b_.CreateSelect(b_.CreateOr(b_.CreateFCmpOEQ(y, zero), b_.CreateFCmpOEQ(x, one)), one, r);
 }
 

@@ -82,8 +82,8 @@ struct Reloadable {
 };
 
 // Instructions of a block by position.
-struct Code {
-  explicit Code(BasicBlock& block) {
+struct BlockCode {
+  explicit BlockCode(BasicBlock& block) {
     for (Instruction& instruction : block) {
       positions[&instruction] = static_cast<int>(instructions.size());
       if (writes(instruction)) written.push_back(static_cast<int>(instructions.size()));
@@ -217,7 +217,7 @@ class Reloads {
   }
 
   void relieve(BasicBlock& block) {
-    const Code code(block);
+    const BlockCode code(block);
     const int end = static_cast<int>(code.instructions.size());
     Taken by_all(code.instructions.size()), by_others(code.instructions.size());
     std::vector<Reloadable> reloadable;
@@ -244,11 +244,11 @@ class Reloads {
     const std::vector<int> all = by_all.sums();
     const int most = *std::max_element(all.begin(), all.end());
     if (most > file_.registers) reload(code, by_others.sums(), reloadable);
-    if (most + kClustered > file_.registers) keep_steps_apart(Code(block));
+    if (most + kClustered > file_.registers) keep_steps_apart(BlockCode(block));
   }
 
   // Whether what the value comes from is loaded in this block, and nothing is written from there on to its last use.
-  static bool unchanged_until(const Code& code, Instruction* value, int last) {
+  static bool unchanged_until(const BlockCode& code, Instruction* value, int last) {
     const llvm::LoadInst* load = source_of(value);
     const auto at = code.positions.find(load);
     return at != code.positions.end() && !code.writes_between(*load, at->second, last);
@@ -256,7 +256,7 @@ class Reloads {
 
   // A fence stands where the vectors of an unrolled loop's next step are loaded. Without it instruction selection would
   // move up to kClustered loads to the first one from the same place, steps ahead.
-  void keep_steps_apart(const Code& code) {
+  void keep_steps_apart(const BlockCode& code) {
     int first_end = kNever;  // where the first of the vectors that were loaded in this step is no longer used
     llvm::SmallVector<Instruction*, 16> steps;
     for (size_t i = 0; i < code.instructions.size(); ++i) {
@@ -287,7 +287,7 @@ class Reloads {
   }
 
   // The first of the loads in front of the load at i, with nothing but addresses and elements in all lanes between.
-  static Instruction* first_of_step(const Code& code, size_t i) {
+  static Instruction* first_of_step(const BlockCode& code, size_t i) {
     Instruction* first = code.instructions[i];
     while (i-- > 0) {
       Instruction* before = code.instructions[i];
@@ -302,7 +302,7 @@ class Reloads {
   }
 
   // others: registers that are taken behind each instruction by what cannot be loaded again.
-  void reload(const Code& code, const std::vector<int>& others, std::vector<Reloadable>& values) {
+  void reload(const BlockCode& code, const std::vector<int>& others, std::vector<Reloadable>& values) {
     const size_t end = code.instructions.size();
     std::vector<llvm::SmallVector<Reloadable*, 2>> defined(end), used(end);
     for (Reloadable& v : values) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kWord = sizeof(uint64_t);
 
-struct Access {
+struct AccessPlace {
   llvm::Instruction* at = nullptr;
   llvm::Value* address = nullptr;  // a vector of them for gathers and scatters
   TracedAccess::Kind kind = TracedAccess::Kind::kLoad;
@@ -22,20 +22,20 @@ struct Access {
 };
 struct Segment {
   llvm::Instruction* begin = nullptr;
-  std::vector<Access> accesses;
+  std::vector<AccessPlace> accesses;
 };
 
 int32_t size_of(const llvm::DataLayout& layout, llvm::Type* type) {
   return static_cast<int32_t>(layout.getTypeStoreSize(type).getFixedValue());
 }
 
-std::optional<Access> access_of(llvm::Instruction& instruction, const llvm::DataLayout& layout) {
+std::optional<AccessPlace> access_of(llvm::Instruction& instruction, const llvm::DataLayout& layout) {
   using Kind = TracedAccess::Kind;
   if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction))
-    return Access{load, load->getPointerOperand(), Kind::kLoad, size_of(layout, load->getType()), 1};
+    return AccessPlace{load, load->getPointerOperand(), Kind::kLoad, size_of(layout, load->getType()), 1};
   if (auto* store = llvm::dyn_cast<llvm::StoreInst>(&instruction))
-    return Access{store, store->getPointerOperand(), Kind::kStore,
-                  size_of(layout, store->getValueOperand()->getType()), 1};
+    return AccessPlace{store, store->getPointerOperand(), Kind::kStore,
+                       size_of(layout, store->getValueOperand()->getType()), 1};
   auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
   if (call == nullptr) return std::nullopt;
   const auto lanes_of = [](llvm::Value* addresses) {
@@ -43,19 +43,19 @@ std::optional<Access> access_of(llvm::Instruction& instruction, const llvm::Data
   };
   switch (call->getIntrinsicID()) {
     case llvm::Intrinsic::masked_load:
-      return Access{call, call->getArgOperand(0), Kind::kLoad, size_of(layout, call->getType()), 1};
+      return AccessPlace{call, call->getArgOperand(0), Kind::kLoad, size_of(layout, call->getType()), 1};
     case llvm::Intrinsic::masked_store:
-      return Access{call, call->getArgOperand(1), Kind::kStore,
-                    size_of(layout, call->getArgOperand(0)->getType()), 1};
+      return AccessPlace{call, call->getArgOperand(1), Kind::kStore,
+                         size_of(layout, call->getArgOperand(0)->getType()), 1};
     case llvm::Intrinsic::masked_gather:
-      return Access{call, call->getArgOperand(0), Kind::kLoad,
-                    size_of(layout, call->getType()->getScalarType()), lanes_of(call->getArgOperand(0))};
+      return AccessPlace{call, call->getArgOperand(0), Kind::kLoad,
+                         size_of(layout, call->getType()->getScalarType()), lanes_of(call->getArgOperand(0))};
     case llvm::Intrinsic::masked_scatter:
-      return Access{call, call->getArgOperand(1), Kind::kStore,
-                    size_of(layout, call->getArgOperand(0)->getType()->getScalarType()),
-                    lanes_of(call->getArgOperand(1))};
+      return AccessPlace{call, call->getArgOperand(1), Kind::kStore,
+                         size_of(layout, call->getArgOperand(0)->getType()->getScalarType()),
+                         lanes_of(call->getArgOperand(1))};
     case llvm::Intrinsic::prefetch:
-      return Access{call, call->getArgOperand(0), Kind::kPrefetch, 1, 1};
+      return AccessPlace{call, call->getArgOperand(0), Kind::kPrefetch, 1, 1};
     default:
       return std::nullopt;
   }
@@ -103,7 +103,7 @@ class Reporter {
     llvm::Value* place = load_field(offsetof(TraceBuffer, next));
     b_.CreateAlignedStore(b_.getInt64(number), place, llvm::Align(kWord));
     uint64_t words = 1;
-    for (const Access& access : segment.accesses) {
+    for (const AccessPlace& access : segment.accesses) {
       b_.SetInsertPoint(access.at);
       for (unsigned lane = 0; lane < access.lanes; ++lane) {
         llvm::Value* address = access.lanes == 1 && !access.address->getType()->isVectorTy()
@@ -154,7 +154,7 @@ std::vector<TracedSegment> trace_accesses(llvm::Module& module, TraceBuffer& buf
     for (size_t s = 0; s < blocks[b].size(); ++s) {
       reporter.report(blocks[b][s], out.size());
       TracedSegment traced{b, s == 0, {}};
-      for (const Access& access : blocks[b][s].accesses)
+      for (const AccessPlace& access : blocks[b][s].accesses)
         traced.accesses.insert(traced.accesses.end(), access.lanes, {access.kind, access.bytes});
       out.push_back(std::move(traced));
     }

@@ -6,7 +6,7 @@ namespace tensorsmith::codegen {
 
 namespace {
 
-std::string kernel_head(const GpuExtents& e) {
+std::string opencl_kernel_head(const GpuExtents& e) {
   return "__kernel __attribute__((reqd_work_group_size(" + std::to_string(e[kThreadX]) + ", " +
          std::to_string(e[kThreadY]) + ", " + std::to_string(e[kThreadZ]) + "))) ";
 }
@@ -26,7 +26,7 @@ const GpuDialect& opencl_c() {
     d.indices = {"get_group_id(0)", "get_group_id(1)", "get_group_id(2)",
                  "get_local_id(0)", "get_local_id(1)", "get_local_id(2)"};
     d.unroll = "#pragma unroll";
-    d.kernel_head = kernel_head;
+    d.kernel_head = opencl_kernel_head;
     return d;
   }();
   return dialect;

@@ -30,14 +30,8 @@ const std::set<std::string_view>& elementwise() {
 
 const Shape& shape_of(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)].shape; }
 
-int64_t integer(const Node& node, const char* name, int64_t otherwise) {
-  const auto found = node.attributes.find(name);
-  const auto* value = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
-  return value != nullptr ? *value : otherwise;
-}
-
 size_t axis_of(const Node& node, int64_t otherwise, size_t rank) {
-  const int64_t axis = integer(node, "axis", otherwise);
+  const int64_t axis = node.integer("axis", otherwise);
   return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
 }
 
@@ -115,7 +109,7 @@ Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) co
     }
     return result;
   }
-  if (node.op == "GatherND" && !data && integer(node, "batch_dims", 0) == 0) {
+  if (node.op == "GatherND" && !data && node.integer("batch_dims", 0) == 0) {
     const size_t rank = shape_of(graph, node.inputs[1]).size();
     for (const auto& [dim, count] : *of(node.inputs[1]))
       if (dim + 1 == rank || !add(result, dim, count)) return mixes;

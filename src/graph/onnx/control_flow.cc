@@ -19,23 +19,6 @@ const onnx::AttributeProto* find_attribute(const onnx::NodeProto& proto, const s
   return nullptr;
 }
 
-std::string name_of(const onnx::NodeProto& proto) {
-  return proto.name().empty() ? proto.op_type() : proto.name();
-}
-
-lower::Tensor scalar(ir::DType dtype, int64_t value) {
-  lower::Tensor tensor = lower::Tensor::zeros(dtype, {});
-  tensor.set(0, ir::scalar_int(dtype, value));
-  return tensor;
-}
-
-lower::Tensor vector(const std::vector<int64_t>& values) {
-  lower::Tensor tensor = lower::Tensor::zeros(ir::DType::kI64, {static_cast<int64_t>(values.size())});
-  for (size_t i = 0; i < values.size(); ++i)
-    tensor.set(static_cast<int64_t>(i), ir::scalar_int(ir::DType::kI64, values[i]));
-  return tensor;
-}
-
 int64_t count_nodes(const onnx::GraphProto& graph) {
   int64_t total = graph.node_size();
   for (const auto& node : graph.node())

@@ -17,23 +17,6 @@ int64_t integer(const onnx::NodeProto& proto, const std::string& name, int64_t o
   return otherwise;
 }
 
-lower::Tensor vector(const std::vector<int64_t>& values) {
-  lower::Tensor tensor = lower::Tensor::zeros(ir::DType::kI64, {static_cast<int64_t>(values.size())});
-  for (size_t i = 0; i < values.size(); ++i)
-    tensor.set(static_cast<int64_t>(i), ir::scalar_int(ir::DType::kI64, values[i]));
-  return tensor;
-}
-
-lower::Tensor scalar(ir::DType dtype, int64_t value) {
-  lower::Tensor tensor = lower::Tensor::zeros(dtype, {});
-  tensor.set(0, ir::scalar_int(dtype, value));
-  return tensor;
-}
-
-std::string name_of(const onnx::NodeProto& proto) {
-  return proto.name().empty() ? proto.op_type() : proto.name();
-}
-
 }  // namespace
 
 Importer::Structural Importer::structural_operator(const std::string& op) {

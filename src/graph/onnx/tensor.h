@@ -22,6 +22,13 @@ struct TensorSource {
 // Errors name the tensor in place.
 Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSource& source);
 
+// The node's name, or its operator where it has none.
+std::string name_of(const onnx::NodeProto& proto);
+
+// A tensor of rank 0, and one of rank 1 and type i64.
+lower::Tensor scalar(ir::DType dtype, int64_t value);
+lower::Tensor vector(const std::vector<int64_t>& values);
+
 // Parses what check_wire() accepts. Errors without a place: kCorrupt if the bytes are no such message,
 // kResourceExhausted.
 Status parse_message(std::string_view bytes, WireMessage kind, google::protobuf::MessageLite& message);

@@ -13,7 +13,7 @@ using ir::Combiner;
 using ir::Expr;
 using ir::Intrinsic;
 
-Expr root(const Expr& x) { return ir::call(Intrinsic::kSqrt, {x}); }
+Expr square_root_of(const Expr& x) { return ir::call(Intrinsic::kSqrt, {x}); }
 
 Result<Buffers> emit_training_batch_norm(OpContext& ctx);
 
@@ -41,7 +41,7 @@ Result<Buffers> emit_batch_norm(OpContext& ctx) {
   const bool same = ctx.dtype(1) == dtype && ctx.dtype(4) == dtype;
   const ir::DType type = same || dtype == ir::DType::kF64 ? dtype : wide;
   const auto parameter = [&](size_t i) { return ir::cast(wide, ir::load(ctx.in(i), c)); };
-  Expr factor = parameter(1) / root(parameter(4) + ir::make_const(wide, epsilon));
+  Expr factor = parameter(1) / square_root_of(parameter(4) + ir::make_const(wide, epsilon));
   const ir::Buffer scale = ctx.compute("norm_scale", std::move(channel), std::move(factor));
   std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(axes);
@@ -96,7 +96,7 @@ Result<Buffers> emit_training_batch_norm(OpContext& ctx) {
   const double momentum = ctx.float_attr("momentum", 0.9);
   std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(axes);
-  Expr body = (ir::load(ctx.in(0), vars) - m.mean(vars)) / root(m.variance(vars) + epsilon) *
+  Expr body = (ir::load(ctx.in(0), vars) - m.mean(vars)) / square_root_of(m.variance(vars) + epsilon) *
                   ir::load(ctx.in(1), {vars[1]}) +
               ir::load(ctx.in(2), {vars[1]});
   Buffers out = {ctx.compute("batch_norm", std::move(axes), std::move(body))};
@@ -126,7 +126,7 @@ Result<Buffers> emit_instance_norm(OpContext& ctx) {
   std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(axes);
   const Expr normalized = (ir::load(ctx.in(0), vars) - m.mean(vars)) /
-                          root(m.variance(vars) + ir::make_const(ctx.dtype(0), epsilon));
+                          square_root_of(m.variance(vars) + ir::make_const(ctx.dtype(0), epsilon));
   Expr body = normalized * ir::load(ctx.in(1), {vars[1]}) + ir::load(ctx.in(2), {vars[1]});
   return Buffers{ctx.compute("instance_norm", std::move(axes), std::move(body))};
 }
@@ -147,7 +147,7 @@ Result<Buffers> emit_layer_norm(OpContext& ctx) {
   std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(axes);
   const Expr eps = ir::make_const(ctx.dtype(0), epsilon);
-  Expr body = (ir::load(ctx.in(0), vars) - m.mean(vars)) / root(m.variance(vars) + eps);
+  Expr body = (ir::load(ctx.in(0), vars) - m.mean(vars)) / square_root_of(m.variance(vars) + eps);
   body = body * broadcast_read(ctx.in(1), vars);
   if (ctx.has(2)) body = body + broadcast_read(ctx.in(2), vars);
   Buffers out = {ctx.compute("layer_norm", std::move(axes), std::move(body))};
@@ -158,7 +158,7 @@ Result<Buffers> emit_layer_norm(OpContext& ctx) {
   }
   if (ctx.wants_output(2)) {
     std::vector<ir::Axis> kept = axes_for(m.sum->shape);
-    Expr inverse = ir::make_const(ctx.dtype(0), 1) / root(m.variance(vars_of(kept)) + eps);
+    Expr inverse = ir::make_const(ctx.dtype(0), 1) / square_root_of(m.variance(vars_of(kept)) + eps);
     out.push_back(ctx.compute("inv_std_dev", std::move(kept), ir::cast(ir::DType::kF32, std::move(inverse))));
   }
   return out;
@@ -185,7 +185,7 @@ Result<Buffers> emit_rms_norm(OpContext& ctx) {
   const Exprs vars = vars_of(axes);
   const ir::DType dtype = ctx.dtype(0);
   const Expr mean = read_reduced(squares, vars) / ir::make_const(dtype, count);
-  Expr body = ir::load(ctx.in(0), vars) / root(mean + ir::make_const(dtype, epsilon)) *
+  Expr body = ir::load(ctx.in(0), vars) / square_root_of(mean + ir::make_const(dtype, epsilon)) *
               broadcast_read(ctx.in(1), vars);
   return Buffers{ctx.compute("rms_norm", std::move(axes), std::move(body))};
 }
@@ -215,18 +215,18 @@ Result<Buffers> emit_group_norm(OpContext& ctx) {
   Exprs at(grouped.size(), Expr(0));
   at[0] = vars[0];
   at[1] = ir::floordiv(vars[1], per_group);
-  const Expr normalized =
-      (ir::load(ctx.in(0), vars) - m.mean(at)) / root(m.variance(at) + ir::make_const(ctx.dtype(0), epsilon));
+  const Expr normalized = (ir::load(ctx.in(0), vars) - m.mean(at)) /
+                          square_root_of(m.variance(at) + ir::make_const(ctx.dtype(0), epsilon));
   const Expr parameter = per_channel ? vars[1] : at[1];
   Expr body = normalized * ir::load(ctx.in(1), {parameter}) + ir::load(ctx.in(2), {parameter});
   return Buffers{ctx.compute("group_norm", std::move(axes), std::move(body))};
 }
 
 // x ^ exponent; the usual fractions are square roots, several times faster than a power (LRN's 0.75).
-Expr power(const Expr& x, double exponent) {
+Expr positive_power(const Expr& x, double exponent) {
   if (exponent == 1) return x;
-  if (exponent == 0.5) return root(x);
-  if (exponent == 0.75) return root(x) * root(root(x));
+  if (exponent == 0.5) return square_root_of(x);
+  if (exponent == 0.75) return square_root_of(x) * square_root_of(square_root_of(x));
   return ir::call(Intrinsic::kPow, {x, ir::make_const(x.dtype(), exponent)});
 }
 
@@ -256,7 +256,7 @@ Result<Buffers> emit_lrn(OpContext& ctx) {
   const Exprs vars = vars_of(out);
   const Expr base = ir::make_const(dtype, bias) +
                     ir::make_const(dtype, alpha / static_cast<double>(size)) * ir::load(sum, vars);
-  Expr result = ir::load(ctx.in(0), vars) / power(base, beta);
+  Expr result = ir::load(ctx.in(0), vars) / positive_power(base, beta);
   return Buffers{ctx.compute("lrn", std::move(out), std::move(result))};
 }
 
@@ -275,7 +275,8 @@ Result<Buffers> emit_lp_norm(OpContext& ctx) {
   const Exprs vars = vars_of(out);
   const Expr total = read_reduced(sum, vars);
   const Expr zero = ir::make_const(ctx.dtype(0), 0);
-  Expr body = ir::select(total == zero, zero, ir::load(ctx.in(0), vars) / (p == 2 ? root(total) : total));
+  Expr body =
+      ir::select(total == zero, zero, ir::load(ctx.in(0), vars) / (p == 2 ? square_root_of(total) : total));
   return Buffers{ctx.compute("lp_norm", std::move(out), std::move(body))};
 }
 
@@ -287,7 +288,7 @@ Result<Buffers> emit_mean_variance_norm(OpContext& ctx) {
   std::vector<ir::Axis> out = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(out);
   Expr body = (ir::load(ctx.in(0), vars) - m.mean(vars)) /
-              (root(m.variance(vars)) + ir::make_const(ctx.dtype(0), 1e-9));
+              (square_root_of(m.variance(vars)) + ir::make_const(ctx.dtype(0), 1e-9));
   return Buffers{ctx.compute("mean_variance_norm", std::move(out), std::move(body))};
 }
 

@@ -15,7 +15,7 @@ using ir::Expr;
 using ir::Intrinsic;
 
 // Each step is a few stages of its own.
-constexpr int64_t kMaxSteps = 256;
+constexpr int64_t kMaxUnrolledSteps = 256;
 
 Result<Expr> activate(const OpContext& ctx, const std::string& name, const Expr& x) {
   const Expr one = ir::make_const(x.dtype(), 1);
@@ -72,9 +72,9 @@ class Recurrence {
     }
     directions_ = direction == "bidirectional" ? 2 : 1;
     first_reversed_ = direction == "reverse";
-    if (steps_ < 1 || steps_ > kMaxSteps) {
+    if (steps_ < 1 || steps_ > kMaxUnrolledSteps) {
       return ctx_.unsupported("a sequence of " + std::to_string(steps_) + " steps (1 to " +
-                              std::to_string(kMaxSteps) + " can be unrolled)");
+                              std::to_string(kMaxUnrolledSteps) + " can be unrolled)");
     }
     if (hidden_ < 1 || hidden_ > kMaxGeometry) return ctx_.invalid("the hidden size is out of range");
     const auto dirs = static_cast<int64_t>(directions_);

@@ -89,7 +89,7 @@ ir::Buffer simple(OpContext& ctx, const std::string& name, const ReduceSpec& spe
 }
 
 Expr square(const Expr& x) { return wrapping(ir::BinaryOp::kMul, x, x); }
-Expr absolute(const Expr& x) {
+Expr magnitude(const Expr& x) {
   if (ir::is_float(x.dtype())) return ir::call(Intrinsic::kAbs, {x});
   return ir::select(x < ir::make_const(x.dtype(), 0), negated(x), x);
 }
@@ -126,7 +126,7 @@ Result<Buffers> emit_mean(OpContext& ctx) {
 
 Result<Buffers> emit_l1(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
-  return Buffers{simple(ctx, "reduce_l1", spec, Combiner::kSum, absolute)};
+  return Buffers{simple(ctx, "reduce_l1", spec, Combiner::kSum, magnitude)};
 }
 
 Result<Buffers> emit_l2(OpContext& ctx) {

@@ -15,7 +15,7 @@ using ir::Expr;
 using ir::Intrinsic;
 
 // One resized dimension: output position o is input position o * factor + offset.
-struct Dimension {
+struct ResizedDimension {
   size_t axis = 0;
   int64_t input = 0;
   int64_t output = 0;
@@ -69,7 +69,7 @@ double snapped(double x) {
 // The rounded position of each output as an index expression, not clamped. Positions are affine, so that
 // nearly always one quotient floordiv(o * p + r, q) gives all of them: r is the intersection of what each
 // output allows. Otherwise the position is computed in floating point.
-Expr rounded_position(const Dimension& d, Rounding rounding, const Expr& o) {
+Expr rounded_position(const ResizedDimension& d, Rounding rounding, const Expr& o) {
   const int64_t common = std::gcd(d.input, d.output);
   const int64_t p = d.input / common;
   const int64_t q = d.output / common;
@@ -97,7 +97,7 @@ Expr rounded_position(const Dimension& d, Rounding rounding, const Expr& o) {
 Expr clamp_to(const Expr& index, int64_t extent) { return ir::min(ir::max(index, 0), extent - 1); }
 
 struct ResizeSpec {
-  std::vector<Dimension> dims;  // those that change
+  std::vector<ResizedDimension> dims;  // those that change
   Shape shape;
   std::string mode;
   std::string coordinates;
@@ -110,9 +110,9 @@ struct ResizeSpec {
 };
 
 // Factor and offset of one dimension; scale = output / input as given, begin and end the region of interest.
-Result<Dimension> place(const OpContext& ctx, const std::string& coordinates, size_t axis, int64_t input,
-                        int64_t output, double scale, double begin, double end) {
-  Dimension d{axis, input, output, 1, 0, scale};
+Result<ResizedDimension> place(const OpContext& ctx, const std::string& coordinates, size_t axis,
+                               int64_t input, int64_t output, double scale, double begin, double end) {
+  ResizedDimension d{axis, input, output, 1, 0, scale};
   const auto in = static_cast<double>(input);
   const double resized = scale * in;
   if (coordinates == "asymmetric") {
@@ -234,7 +234,7 @@ Result<ResizeSpec> read_resize(OpContext& ctx) {
     const double begin = roi.empty() ? 0 : roi[k];
     const double end = roi.empty() ? 1 : roi[k + axes.size()];
     if (scale == 1.0 && begin == 0 && end == 1) continue;
-    TS_ASSIGN_OR_RETURN(Dimension d,
+    TS_ASSIGN_OR_RETURN(ResizedDimension d,
                         place(ctx, spec.coordinates, axis, x[axis], spec.shape[axis], scale, begin, end));
     if (!std::isfinite(d.factor) || !std::isfinite(d.offset))
       return ctx.invalid("roi or scales are not finite");
@@ -247,7 +247,7 @@ Result<ResizeSpec> read_resize(OpContext& ctx) {
 ir::Buffer emit_nearest(OpContext& ctx, const ResizeSpec& spec) {
   std::vector<ir::Axis> axes = axes_for(spec.shape);
   Exprs source = vars_of(axes);
-  for (const Dimension& d : spec.dims) {
+  for (const ResizedDimension& d : spec.dims) {
     // The largest and smallest positions are at the ends.
     const Expr index = rounded_position(d, spec.rounding, source[d.axis]);
     const double first = apply(spec.rounding, snapped(d.position(0)));
@@ -273,7 +273,8 @@ Exprs cubic_weights(const Expr& t, double a) {
 }
 
 // One dimension of linear or cubic interpolation.
-ir::Buffer interpolate(OpContext& ctx, const ResizeSpec& spec, const Dimension& d, const ir::Buffer& x) {
+ir::Buffer interpolate(OpContext& ctx, const ResizeSpec& spec, const ResizedDimension& d,
+                       const ir::Buffer& x) {
   Shape shape = x->shape;
   shape[d.axis] = d.output;
   const DType dtype = x->dtype;
@@ -321,7 +322,7 @@ Expr filter(const Expr& x, bool cubic, double a) {
 
 // Where the result is smaller, the filter is as many times wider, so that each element of the input counts.
 //   w[o, t] = f((first + t - position(o)) * scale); y[o] = sum_t x[first + t] * w[o, t] / sum_t w[o, t]
-Result<ir::Buffer> antialias(OpContext& ctx, const ResizeSpec& spec, const Dimension& d,
+Result<ir::Buffer> antialias(OpContext& ctx, const ResizeSpec& spec, const ResizedDimension& d,
                              const ir::Buffer& x) {
   const bool cubic = spec.mode == "cubic";
   const double scale = std::min(d.scale, 1.0);
@@ -373,7 +374,7 @@ Result<Buffers> emit_resize(OpContext& ctx) {
     if (!ir::is_float(ctx.dtype(0))) return ctx.unsupported("interpolation of integers");
     // The stages of f16 and bf16 are f32, and only their result is rounded.
     if (ir::bytes_of(ctx.dtype(0)) == 2) result = converted(ctx, "widen", result, DType::kF32);
-    for (const Dimension& d : spec.dims) {
+    for (const ResizedDimension& d : spec.dims) {
       if (spec.antialias) {
         TS_ASSIGN_OR_RETURN(result, antialias(ctx, spec, d, result));
       } else {
@@ -386,7 +387,7 @@ Result<Buffers> emit_resize(OpContext& ctx) {
   std::vector<ir::Axis> axes = axes_for(spec.shape);
   const Exprs vars = vars_of(axes);
   Expr inside = ir::bool_imm(true);
-  for (const Dimension& d : spec.dims) {
+  for (const ResizedDimension& d : spec.dims) {
     const Expr position = d.position(vars[d.axis], DType::kF64);
     inside = inside && position >= ir::make_const(DType::kF64, 0) &&
              position <= ir::make_const(DType::kF64, static_cast<double>(d.input - 1));

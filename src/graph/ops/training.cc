@@ -58,7 +58,7 @@ class Step {
   OpContext& ctx_;
 };
 
-Expr root(const Expr& x) { return ir::call(Intrinsic::kSqrt, {x}); }
+Expr square_root(const Expr& x) { return ir::call(Intrinsic::kSqrt, {x}); }
 
 Result<Buffers> emit_adagrad(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const Group group, read_groups(ctx, 3));
@@ -77,7 +77,7 @@ Result<Buffers> emit_adagrad(OpContext& ctx) {
       return ir::load(ctx.in(group.input(2, i)), at) + gradient(at) * gradient(at);
     }));
     parameters.push_back(s.make("parameter", group.input(0, i), [&](const Exprs& at) {
-      return x(at) - rate * gradient(at) / (root(ir::load(squares.back(), at)) + epsilon);
+      return x(at) - rate * gradient(at) / (square_root(ir::load(squares.back(), at)) + epsilon);
     }));
   }
   parameters.insert(parameters.end(), squares.begin(), squares.end());
@@ -94,8 +94,8 @@ Result<Buffers> emit_adam(OpContext& ctx) {
   const Expr norm = s.number(ctx.float_attr("norm_coefficient", 0));
   const Expr after = s.number(ctx.float_attr("norm_coefficient_post", 0));
   const auto remaining = [&](const Expr& base) { return one - ir::call(Intrinsic::kPow, {base, s.steps()}); };
-  const Expr rate =
-      ir::select(s.steps() > s.number(0), s.rate() * root(remaining(beta)) / remaining(alpha), s.rate());
+  const Expr rate = ir::select(s.steps() > s.number(0),
+                               s.rate() * square_root(remaining(beta)) / remaining(alpha), s.rate());
   Buffers parameters, means, squares;
   for (size_t i = 0; i < group.parameters; ++i) {
     const auto x = [&](const Exprs& at) { return ir::load(ctx.in(group.input(0, i)), at); };
@@ -109,7 +109,7 @@ Result<Buffers> emit_adam(OpContext& ctx) {
       return beta * ir::load(ctx.in(group.input(3, i)), at) + (one - beta) * (gradient(at) * gradient(at));
     }));
     parameters.push_back(s.make("parameter", group.input(0, i), [&](const Exprs& at) {
-      const Expr step = ir::load(means.back(), at) / (root(ir::load(squares.back(), at)) + epsilon);
+      const Expr step = ir::load(means.back(), at) / (square_root(ir::load(squares.back(), at)) + epsilon);
       return (one - after) * (x(at) - rate * step);
     }));
   }

@@ -33,12 +33,6 @@ double float_attribute(const Node& node, const std::string& name, double otherwi
   return value == nullptr ? otherwise : *value;
 }
 
-int64_t int_attribute(const Node& node, const std::string& name, int64_t otherwise) {
-  const auto found = node.attributes.find(name);
-  const auto* value = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
-  return value == nullptr ? otherwise : *value;
-}
-
 std::vector<double> numbers(const lower::Tensor& tensor) {
   std::vector<double> result;
   for (int64_t i = 0; i < tensor.num_elements(); ++i) result.push_back(tensor.at(i).f);
@@ -130,12 +124,12 @@ struct WeightChannels {
 std::optional<WeightChannels> weight_channels(const Node& node, const Shape& w) {
   if (node.op == "Conv") return WeightChannels{product(std::span(w).subspan(1)), w[0], 0};
   if (node.op == "ConvTranspose") {
-    const int64_t groups = int_attribute(node, "group", 1);
+    const int64_t groups = node.integer("group", 1);
     const int64_t kernel = product(std::span(w).subspan(2));
     return WeightChannels{kernel, w[1], groups == 1 ? 0 : product(w) / groups};
   }
   if (node.op == "Gemm") {
-    const bool transposed = int_attribute(node, "transB", 0) != 0;
+    const bool transposed = node.integer("transB", 0) != 0;
     return transposed ? WeightChannels{w[1], w[0], 0} : WeightChannels{1, w[1], 0};
   }
   return std::nullopt;

@@ -20,12 +20,6 @@ std::optional<Pads> ints_attribute(const Node& node, const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional(*value);
 }
 
-int64_t int_attribute(const Node& node, const std::string& name, int64_t otherwise) {
-  const auto found = node.attributes.find(name);
-  const auto* value = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
-  return value == nullptr ? otherwise : *value;
-}
-
 bool is_zero(const lower::Tensor& tensor) {
   return std::all_of(tensor.data.begin(), tensor.data.end(), [](std::byte b) { return b == std::byte{0}; });
 }
@@ -82,8 +76,8 @@ void fold_pads(Graph& graph) {
       // The padded elements count, so they must count in the pool's own padding too; with ceil_mode the last
       // window's divisor would change.
       const bool own = std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; });
-      const bool counts = int_attribute(node, "count_include_pad", 0) != 0;
-      if (int_attribute(node, "ceil_mode", 0) != 0 || (own && !counts)) continue;
+      const bool counts = node.integer("count_include_pad", 0) != 0;
+      if (node.integer("ceil_mode", 0) != 0 || (own && !counts)) continue;
       node.attributes.insert_or_assign("count_include_pad", int64_t{1});
     }
     for (size_t i = 0; i < pads.size(); ++i) pads[i] += (*extra)[i];

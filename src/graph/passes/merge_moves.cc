@@ -10,7 +10,7 @@ namespace tensorsmith::graph {
 namespace {
 
 // Longer chains are cut into several moves: each node's steps are a copy of its producer's.
-constexpr size_t kMaxSteps = 16;
+constexpr size_t kMaxMergedSteps = 16;
 
 // Where a moved value comes from.
 struct Origin {
@@ -57,7 +57,7 @@ void merge_moves(Graph& graph) {
     if (!step) continue;
     const ValueId in = node.inputs[0];
     Origin origin = origins[static_cast<size_t>(in)];
-    if (origin.source == kNoValue || origin.steps.size() >= kMaxSteps) origin = {in, {}};
+    if (origin.source == kNoValue || origin.steps.size() >= kMaxMergedSteps) origin = {in, {}};
     origin.steps.push_back(*step);
     // A reshape costs nothing by itself: taking the copy over from its producer only pays if that one
     // disappears.

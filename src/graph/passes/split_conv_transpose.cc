@@ -14,7 +14,7 @@ int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 // One spatial dimension. Output place o = stride * q + phase - pad with 0 <= phase < stride. Tap r reaches it
 // from input element i where stride * i + r * dilation = o + pad. Without dilation r = phase + stride * t and
 // i = q - t; with stride 1 there is one phase, r = t and i = q - t * dilation.
-struct Dimension {
+struct TransposedDimension {
   int64_t stride = 1, dilation = 1;
   int64_t kernel = 1;
   int64_t taps = 1;             // of a phase
@@ -28,8 +28,8 @@ struct Dimension {
 };
 
 // The convolution counts taps the other way round: u = taps - 1 - t.
-Dimension split(const TransposedWindow& window, size_t d, int64_t input, int64_t kernel) {
-  Dimension s;
+TransposedDimension split(const TransposedWindow& window, size_t d, int64_t input, int64_t kernel) {
+  TransposedDimension s;
   s.stride = window.strides[d];
   s.dilation = window.dilations[d];
   s.kernel = kernel;
@@ -45,14 +45,16 @@ Dimension split(const TransposedWindow& window, size_t d, int64_t input, int64_t
 }
 
 // Taps of a phase. Other than in Dimension::taps, the zeros that make all phases alike are none.
-int64_t own_taps(const Dimension& s, int64_t phase) { return (s.kernel - phase + s.stride - 1) / s.stride; }
+int64_t own_taps(const TransposedDimension& s, int64_t phase) {
+  return (s.kernel - phase + s.stride - 1) / s.stride;
+}
 
 // A residue of the output's place a dimension.
 using Phase = std::vector<int64_t>;
 
-std::vector<Phase> all_phases(const std::vector<Dimension>& dims) {
+std::vector<Phase> all_phases(const std::vector<TransposedDimension>& dims) {
   std::vector<Phase> phases = {{}};
-  for (const Dimension& s : dims) {
+  for (const TransposedDimension& s : dims) {
     std::vector<Phase> longer;
     for (const Phase& phase : phases)
       for (int64_t residue = 0; residue < s.stride; ++residue) {
@@ -66,8 +68,9 @@ std::vector<Phase> all_phases(const std::vector<Dimension>& dims) {
 
 // (C, K / groups, kernel...) to (K * phases, C / groups, taps...), channels (group, filter, phase...); zeros beyond the
 // kernel.
-lower::Tensor split_weights(const lower::Tensor& weights, int64_t groups, const std::vector<Dimension>& dims,
-                            const std::vector<Phase>& phases, const Shape& taps) {
+lower::Tensor split_weights(const lower::Tensor& weights, int64_t groups,
+                            const std::vector<TransposedDimension>& dims, const std::vector<Phase>& phases,
+                            const Shape& taps) {
   const int64_t channels = weights.shape[0] / groups;  // of a group
   const int64_t filters = weights.shape[1];
   const auto num_phases = static_cast<int64_t>(phases.size());
@@ -75,7 +78,7 @@ lower::Tensor split_weights(const lower::Tensor& weights, int64_t groups, const 
   shape.insert(shape.end(), taps.begin(), taps.end());
   int64_t num_taps = 1, kernel = 1;
   for (const int64_t t : taps) num_taps *= t;
-  for (const Dimension& s : dims) kernel *= s.kernel;
+  for (const TransposedDimension& s : dims) kernel *= s.kernel;
   lower::Tensor result = lower::Tensor::zeros(weights.dtype, shape);
   for (int64_t p = 0; p < num_phases; ++p) {
     for (int64_t u = 0; u < num_taps; ++u) {
@@ -108,11 +111,12 @@ MoveStep reshape_to(Shape shape) {
 }
 
 // (N, K * phases, q...) to (N, K, output...): the phases become the least significant part of each place.
-std::vector<MoveStep> interleave(int64_t batch, int64_t filters, const std::vector<Dimension>& dims) {
+std::vector<MoveStep> interleave(int64_t batch, int64_t filters,
+                                 const std::vector<TransposedDimension>& dims) {
   Shape apart = {batch, filters}, paired = {batch, filters}, joined = {batch, filters};
   Shape output = {batch, filters};
-  for (const Dimension& s : dims) apart.push_back(s.stride);
-  for (const Dimension& s : dims) {
+  for (const TransposedDimension& s : dims) apart.push_back(s.stride);
+  for (const TransposedDimension& s : dims) {
     apart.push_back(s.count());
     paired.insert(paired.end(), {s.count(), s.stride});
     joined.push_back(s.count() * s.stride);
@@ -134,12 +138,13 @@ std::vector<MoveStep> interleave(int64_t batch, int64_t filters, const std::vect
 }
 
 // (N, phases * K, q...), where the phase is that of the output's place from 0 on, to (N, K, output...).
-std::vector<MoveStep> interleave_parts(int64_t batch, int64_t filters, const std::vector<Dimension>& dims) {
+std::vector<MoveStep> interleave_parts(int64_t batch, int64_t filters,
+                                       const std::vector<TransposedDimension>& dims) {
   const auto rank = static_cast<int64_t>(dims.size());
   Shape apart = {batch}, paired = {batch, filters}, output = {batch, filters};
-  for (const Dimension& s : dims) apart.push_back(s.stride);
+  for (const TransposedDimension& s : dims) apart.push_back(s.stride);
   apart.push_back(filters);
-  for (const Dimension& s : dims) {
+  for (const TransposedDimension& s : dims) {
     apart.push_back(s.output / s.stride);
     paired.insert(paired.end(), {s.output / s.stride, s.stride});
     output.push_back(s.output);
@@ -155,12 +160,12 @@ std::vector<MoveStep> interleave_parts(int64_t batch, int64_t filters, const std
 
 // Whether phases are better computed each by itself: together each has as many taps as the largest, and as many results
 // as it takes from the first place that any of them begins at to the last.
-bool better_apart(const std::vector<Dimension>& dims) {
+bool better_apart(const std::vector<TransposedDimension>& dims) {
   constexpr int64_t kMaxPhases = 9;  // kernels
   constexpr double kGain = 1.1;
   int64_t phases = 1;
   double together = 1, apart = 1;
-  for (const Dimension& s : dims) {
+  for (const TransposedDimension& s : dims) {
     if (s.output % s.stride != 0 || s.kernel < s.stride) return false;
     phases *= s.stride;
     together *= static_cast<double>(s.stride * s.taps * s.count());
@@ -176,7 +181,8 @@ class Splitter {
   void run() {
     std::vector<Node> nodes;
     for (Node& node : graph_.nodes) {
-      std::vector<Dimension> dims = node.op == "ConvTranspose" ? dimensions(node) : std::vector<Dimension>();
+      std::vector<TransposedDimension> dims =
+          node.op == "ConvTranspose" ? dimensions(node) : std::vector<TransposedDimension>();
       if (dims.empty()) {
         nodes.push_back(std::move(node));
       } else {
@@ -190,7 +196,7 @@ class Splitter {
   const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
 
   // Empty if the node stays.
-  std::vector<Dimension> dimensions(const Node& node) const {
+  std::vector<TransposedDimension> dimensions(const Node& node) const {
     if (node.inputs.size() < 2) return {};
     for (size_t i = 1; i < node.inputs.size(); ++i)
       if (node.inputs[i] != kNoValue && value(node.inputs[i]).constant == nullptr) return {};
@@ -201,7 +207,7 @@ class Splitter {
     const Shape kernel(w.begin() + 2, w.end());
     const auto window = read_transposed_window(ctx, Shape(x.begin() + 2, x.end()), kernel);
     if (!window.ok()) return {};
-    std::vector<Dimension> dims;
+    std::vector<TransposedDimension> dims;
     double padded = 1;  // kernel elements with the zeros that make all phases alike, by those without
     for (size_t d = 0; d < kernel.size(); ++d) {
       if (window->strides[d] > 1 && window->dilations[d] > 1 && kernel[d] > 1) return {};
@@ -209,7 +215,7 @@ class Splitter {
       padded *= static_cast<double>(dims.back().taps * dims.back().stride) / static_cast<double>(kernel[d]);
     }
     constexpr double kMaxPadded = 8;
-    return padded > kMaxPadded ? std::vector<Dimension>() : dims;
+    return padded > kMaxPadded ? std::vector<TransposedDimension>() : dims;
   }
 
   ValueId add_value(const std::string& name, ir::DType dtype, Shape shape) {
@@ -229,13 +235,13 @@ class Splitter {
   }
 
   // A convolution for each phase, in the order of the output's first places.
-  void replace_by_phases(const Node& node, const std::vector<Dimension>& dims, int64_t groups,
+  void replace_by_phases(const Node& node, const std::vector<TransposedDimension>& dims, int64_t groups,
                          std::vector<Node>& nodes) {
     const int64_t batch = value(node.inputs[0]).shape[0], filters = value(node.outputs[0]).shape[1];
     const ir::DType dtype = value(node.outputs[0]).dtype;
     const Shape input(value(node.inputs[0]).shape.begin() + 2, value(node.inputs[0]).shape.end());
     Shape joined = {batch, filters};
-    for (const Dimension& s : dims) joined.push_back(s.output / s.stride);
+    for (const TransposedDimension& s : dims) joined.push_back(s.output / s.stride);
     Node concat{node.name + "_phases", "Concat", node.opset, {{"axis", int64_t{1}}}, {}, {}};
     const std::vector<Phase> places = all_phases(dims);  // of the output
     for (size_t part = 0; part < places.size(); ++part) {
@@ -246,7 +252,7 @@ class Splitter {
       }
       Shape begin, end, kernel, dilations;
       for (size_t d = 0; d < dims.size(); ++d) {
-        const Dimension& s = dims[d];
+        const TransposedDimension& s = dims[d];
         const int64_t taps = own_taps(s, phase[d]), dilation = s.stride > 1 ? 1 : s.dilation;
         const int64_t q = floor_div(s.pad - phase[d] + s.stride - 1, s.stride);
         kernel.push_back(taps);
@@ -273,26 +279,26 @@ class Splitter {
     nodes.push_back(std::move(move));
   }
 
-  void replace(const Node& node, const std::vector<Dimension>& dims, std::vector<Node>& nodes) {
+  void replace(const Node& node, const std::vector<TransposedDimension>& dims, std::vector<Node>& nodes) {
     const auto group = node.attributes.find("group");
     const int64_t groups = group == node.attributes.end() ? 1 : std::get<int64_t>(group->second);
     if (better_apart(dims)) return replace_by_phases(node, dims, groups, nodes);
     const int64_t batch = value(node.inputs[0]).shape[0];
     Shape taps;
-    for (const Dimension& s : dims) taps.push_back(s.taps);
+    for (const TransposedDimension& s : dims) taps.push_back(s.taps);
     lower::Tensor weights =
         split_weights(*value(node.inputs[1]).constant, groups, dims, all_phases(dims), taps);
     const int64_t filters = value(node.outputs[0]).shape[1];
     const int64_t phases = weights.shape[0] / filters;
     Shape shape = {batch, weights.shape[0]};
     Shape pads, dilations, kernel;
-    for (const Dimension& s : dims) {
+    for (const TransposedDimension& s : dims) {
       shape.push_back(s.count());
       pads.push_back(s.pad_begin);
       dilations.push_back(s.stride > 1 ? 1 : s.dilation);
       kernel.push_back(s.taps);
     }
-    for (const Dimension& s : dims) pads.push_back(s.pad_end);
+    for (const TransposedDimension& s : dims) pads.push_back(s.pad_end);
     Node conv{node.name, "Conv", node.opset, {}, {node.inputs[0]}, {}};
     conv.attributes = {{"group", groups}, {"pads", pads}, {"dilations", dilations}, {"kernel_shape", kernel}};
     conv.inputs.push_back(add_constant(graph_, node.name + "_weight", std::move(weights)));

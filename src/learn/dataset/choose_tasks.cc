@@ -31,11 +31,6 @@ double squared_distance(const float* point, const double* centroid, size_t width
   return sum;
 }
 
-template <class T>
-void shuffle(std::vector<T>& items, Rng& rng) {
-  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[rng.below(i)]);
-}
-
 // Mean and number of the programs' leaf vectors, each column with mean 0 and standard deviation 1.
 class ProgramVectors {
  public:
@@ -86,7 +81,7 @@ Drawn draw(const std::map<uint32_t, std::vector<int64_t>>& tasks, size_t each, R
   Drawn out;
   for (const auto& [workload, all] : tasks) {
     std::vector<int64_t> some = all;
-    shuffle(some, rng);
+    rng.shuffle(some);
     some.resize(std::min(some.size(), each));
     out.records.insert(out.records.end(), some.begin(), some.end());
     out.begin.push_back(out.records.size());
@@ -309,7 +304,7 @@ std::vector<uint32_t> choose_tasks(const Store& store, uint32_t device, int k, T
   Rng rng(seed);
   if (wanted < all.size()) {
     if (choice == TaskChoice::kRandom || wanted == 0) {
-      shuffle(all, rng);
+      rng.shuffle(all);
       all.resize(wanted);
     } else if (choice == TaskChoice::kKmeans) {
       all = by_clusters(store, tasks, wanted, rng);

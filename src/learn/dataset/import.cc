@@ -10,9 +10,9 @@ namespace tensorsmith::learn {
 
 namespace {
 
-constexpr size_t kBatch = 2048;
+constexpr size_t kLinesAtOnce = 2048;
 constexpr size_t kMaxLine = size_t{16} << 20;
-constexpr size_t kMaxProblems = 20;
+constexpr size_t kMaxLineProblems = 20;
 
 }  // namespace
 
@@ -60,7 +60,7 @@ Status ProgramReader::read(const std::string& path, const std::function<Status(I
   // The caller works too.
   std::unique_ptr<ThreadPool> pool;
   if (threads_ > 1) pool = std::make_unique<ThreadPool>(threads_ - 1);
-  slots_.resize(kBatch);
+  slots_.resize(kLinesAtOnce);
   Status end;
   for (bool more = true; more;) {
     size_t count = 0;
@@ -127,7 +127,7 @@ Result<ImportReport> import_ansor(const std::vector<ImportFile>& files, const st
     };
     const auto problem = [&](const ImportProblem& p) {
       ++report.corrupt;
-      if (report.problems.size() < kMaxProblems) report.problems.push_back(p);
+      if (report.problems.size() < kMaxLineProblems) report.problems.push_back(p);
     };
     TS_RETURN_IF_ERROR(reader.read(file.path, store, problem));
   }

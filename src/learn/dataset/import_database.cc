@@ -12,8 +12,8 @@ namespace tensorsmith::learn {
 
 namespace {
 
-constexpr size_t kBatch = 2048;
-constexpr size_t kMaxProblems = 20;
+constexpr size_t kRecordsAtOnce = 2048;
+constexpr size_t kMaxDatabaseProblems = 20;
 constexpr int64_t kProgressRecords = 4096;
 
 // TVM's number of an outcome (MeasureErrorNo), which stores use.
@@ -70,7 +70,7 @@ class DatabaseImport {
         return {};
       }
       slots_.push_back({record, {}, {}, {}});
-      return slots_.size() < kBatch ? Status() : flush();
+      return slots_.size() < kRecordsAtOnce ? Status() : flush();
     }));
     return flush();
   }
@@ -92,7 +92,7 @@ class DatabaseImport {
 
   void problem(const std::string& reason) {
     ++report_.corrupt;
-    if (report_.problems.size() < kMaxProblems) report_.problems.push_back({path_, reason});
+    if (report_.problems.size() < kMaxDatabaseProblems) report_.problems.push_back({path_, reason});
   }
 
   void make(Slot& slot) const {

@@ -21,8 +21,8 @@ namespace {
 
 #define TS_AVX512 __attribute__((target("avx512f"), always_inline)) inline
 
-constexpr size_t kLanes = 16;
-constexpr size_t kGroups = ShallowTrees::kRows / kLanes;  // that a tree is loaded for at a time
+constexpr size_t kShallowLanes = 16;
+constexpr size_t kGroups = ShallowTrees::kRows / kShallowLanes;  // that a tree is loaded for at a time
 
 // Rows and columns of 16 x 16 values change places.
 TS_AVX512 void transpose(__m512 (&v)[16]) {
@@ -54,14 +54,14 @@ TS_AVX512 void transpose(__m512 (&v)[16]) {
 
 // columns[f * kLanes + r] = row r's value f. The last row stands for those behind it.
 TS_AVX512 void put_side_by_side(const float* rows, size_t count, size_t width, float* columns) {
-  for (size_t f = 0; f < width; f += kLanes) {
-    const size_t part = std::min(kLanes, width - f);
+  for (size_t f = 0; f < width; f += kShallowLanes) {
+    const size_t part = std::min(kShallowLanes, width - f);
     const auto mask = static_cast<__mmask16>((1U << part) - 1);
-    __m512 v[kLanes];
-    for (size_t r = 0; r < kLanes; ++r)
+    __m512 v[kShallowLanes];
+    for (size_t r = 0; r < kShallowLanes; ++r)
       v[r] = _mm512_maskz_loadu_ps(mask, rows + std::min(r, count - 1) * width + f);
     transpose(v);
-    for (size_t i = 0; i < part; ++i) _mm512_storeu_ps(columns + (f + i) * kLanes, v[i]);
+    for (size_t i = 0; i < part; ++i) _mm512_storeu_ps(columns + (f + i) * kShallowLanes, v[i]);
   }
 }
 
@@ -82,7 +82,7 @@ struct Places {
 template <size_t Level, size_t From = 0>
 TS_AVX512 __m512 blended(const int32_t* feature, const float* columns, const Places& places) {
   if constexpr (From == Level) {
-    return _mm512_loadu_ps(columns + static_cast<size_t>(*feature) * kLanes);
+    return _mm512_loadu_ps(columns + static_cast<size_t>(*feature) * kShallowLanes);
   } else {
     constexpr size_t kHalf = size_t{1} << (Level - From - 1);
     return _mm512_mask_blend_ps(places.right[From], blended<Level, From + 1>(feature, columns, places),
@@ -122,21 +122,21 @@ TS_AVX512 __m512 value_of(const ShallowTrees::CompleteTree& tree, const float* c
 __attribute__((target("avx512f"))) void add_values(std::span<const ShallowTrees::CompleteTree> trees,
                                                    const float* columns, size_t width, float* sums) {
   __m512 sum[kGroups];
-  for (size_t g = 0; g < kGroups; ++g) sum[g] = _mm512_loadu_ps(sums + g * kLanes);
+  for (size_t g = 0; g < kGroups; ++g) sum[g] = _mm512_loadu_ps(sums + g * kShallowLanes);
   for (const auto& tree : trees) {
 #pragma GCC unroll 8
     for (size_t g = 0; g < kGroups; ++g)
-      sum[g] = _mm512_add_ps(sum[g], value_of(tree, columns + g * kLanes * width));
+      sum[g] = _mm512_add_ps(sum[g], value_of(tree, columns + g * kShallowLanes * width));
   }
-  for (size_t g = 0; g < kGroups; ++g) _mm512_storeu_ps(sums + g * kLanes, sum[g]);
+  for (size_t g = 0; g < kGroups; ++g) _mm512_storeu_ps(sums + g * kShallowLanes, sum[g]);
 }
 
 __attribute__((target("avx512f"))) void put_block(const float* rows, size_t count, size_t width,
                                                   float* columns) {
   for (size_t g = 0; g < kGroups; ++g) {
-    const size_t first = std::min(g * kLanes, count - 1);
-    put_side_by_side(rows + first * width, std::min(count - first, kLanes), width,
-                     columns + g * kLanes * width);
+    const size_t first = std::min(g * kShallowLanes, count - 1);
+    put_side_by_side(rows + first * width, std::min(count - first, kShallowLanes), width,
+                     columns + g * kShallowLanes * width);
   }
 }
 

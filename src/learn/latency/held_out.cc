@@ -85,8 +85,8 @@ double spread_on(std::span<const SeenDevice> others, const target::Device& devic
 
 const char* kind_name(target::DeviceKind kind) { return kind == target::DeviceKind::kGpu ? "GPUs" : "CPUs"; }
 
-using Task = std::pair<uint32_t, uint32_t>;
-Task task_of(const Store& store, int64_t record) {
+using HeldOutTask = std::pair<uint32_t, uint32_t>;
+HeldOutTask task_of(const Store& store, int64_t record) {
   const Store::Entry entry = store.entry(record);
   return {entry.workload, entry.device};
 }
@@ -234,7 +234,7 @@ Result<std::vector<DeviceErrors>> unseen_device_errors(const CostModel& model, c
                                                        std::span<const int64_t> records, int max_programs,
                                                        uint64_t seed, bool own_loops) {
   std::vector<int64_t> measured;
-  std::map<Task, double> present, chosen;
+  std::map<HeldOutTask, double> present, chosen;
   for (const int64_t i : records) {
     const Store::Entry entry = store.entry(i);
     if (entry.failed() || entry.leaves == 0 || !(entry.mean_seconds > 0)) continue;
@@ -285,7 +285,7 @@ Status hold_out_devices(const TrainingData& data, uint64_t seed,
     if (present[d] != 0) machines[machine_of(*data.devices[d])].push_back(d);
   if (machines.size() < 2) return {};
   const std::vector<int64_t> few = some_records(*data.store, data.train, 0, kHeldOutRecords, seed);
-  std::map<Task, double> in_training, chosen;
+  std::map<HeldOutTask, double> in_training, chosen;
   for (const int64_t i : data.train) ++in_training[task_of(*data.store, i)];
   for (const int64_t i : few) ++chosen[task_of(*data.store, i)];
   // Of the same sizes, and of others.

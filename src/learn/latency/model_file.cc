@@ -16,12 +16,12 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kFormat = "tensorsmith latency model";
-constexpr int64_t kMaxFile = int64_t{4} << 30;
+constexpr int64_t kMaxModelFile = int64_t{4} << 30;
 
-Error corrupt(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
+Error corrupt_model(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
 
 // Bytes that are not UTF-8 (a file name in the command) become U+FFFD.
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string model_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 constexpr const char* kNewDevice = "new_device";
 constexpr const char* kNewKind = "new_kind";
@@ -57,16 +57,16 @@ Json seen_json(const std::vector<SeenDevice>& seen) {
 
 std::map<std::string, std::string> metadata_of(const ModelCard& card) {
   return {{"format", kFormat},
-          {"seen", dump(seen_json(card.seen))},
-          {kNewDevice, dump(held_out_json(card.new_device))},
-          {kNewKind, dump(held_out_json(card.new_kind))},
+          {"seen", model_text(seen_json(card.seen))},
+          {kNewDevice, model_text(held_out_json(card.new_device))},
+          {kNewKind, model_text(held_out_json(card.new_kind))},
           {"version", std::to_string(kModelFileVersion)},
           {"kind", card.kind},
           {"feature_version", std::to_string(card.feature_version)},
           {"store_hash", card.store_hash},
           {"split", card.split},
-          {"devices", dump(card.devices)},
-          {"workloads", dump(card.workloads)},
+          {"devices", model_text(card.devices)},
+          {"workloads", model_text(card.workloads)},
           {"records", std::to_string(card.records)},
           {"seed", std::to_string(card.seed)},
           {"command", card.command},
@@ -79,7 +79,7 @@ class MetadataReader {
   explicit MetadataReader(const Json& metadata) : metadata_(metadata) {}
   Result<std::string> text(const char* name) const {
     const auto it = metadata_.find(name);
-    if (it == metadata_.end()) return corrupt(std::string("the card has no \"") + name + "\"");
+    if (it == metadata_.end()) return corrupt_model(std::string("the card has no \"") + name + "\"");
     return it->get<std::string>();
   }
   template <class T>
@@ -88,14 +88,14 @@ class MetadataReader {
     T value{};
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc() || end != digits.data() + digits.size())
-      return corrupt(std::string("\"") + name + "\" of the card is no number");
+      return corrupt_model(std::string("\"") + name + "\" of the card is no number");
     return value;
   }
   Result<std::vector<std::string>> list(const char* name) const {
     TS_ASSIGN_OR_RETURN(const std::string value, text(name));
     const Json json = parse_json<Json>(value);
     std::vector<std::string> out;
-    const Error bad = corrupt(std::string("\"") + name + "\" of the card is no list of texts");
+    const Error bad = corrupt_model(std::string("\"") + name + "\" of the card is no list of texts");
     if (!json.is_array()) return bad;
     for (const Json& item : json) {
       if (!item.is_string()) return bad;
@@ -107,7 +107,7 @@ class MetadataReader {
   Result<std::string> object(const char* name) const {
     TS_ASSIGN_OR_RETURN(std::string value, text(name));
     if (!parse_json<Json>(value).is_object())
-      return corrupt(std::string("\"") + name + "\" of the card is no JSON object");
+      return corrupt_model(std::string("\"") + name + "\" of the card is no JSON object");
     return value;
   }
 
@@ -121,7 +121,7 @@ Result<std::vector<SeenDevice>> parse_seen(const Json& metadata) {
   const auto it = metadata.find("seen");
   if (it == metadata.end()) return out;
   const Json json = Json::parse(it->get<std::string>(), nullptr, false);
-  const Error bad = corrupt("\"seen\" of the card is no list of devices");
+  const Error bad = corrupt_model("\"seen\" of the card is no list of devices");
   if (!json.is_array()) return bad;
   try {
     for (const Json& item : json) {
@@ -148,7 +148,7 @@ Status parse_held_out(const Json& metadata, const char* name, std::array<HeldOut
   const auto it = metadata.find(name);
   if (it == metadata.end()) return {};
   const Json json = Json::parse(it->get<std::string>(), nullptr, false);
-  const Error bad = corrupt("\"" + std::string(name) + "\" of the card has no errors of devices");
+  const Error bad = corrupt_model("\"" + std::string(name) + "\" of the card has no errors of devices");
   if (!json.is_object()) return bad;
   try {
     for (size_t k = 0; k < out.size(); ++k) {
@@ -177,11 +177,11 @@ Status parse_held_out(const Json& metadata, const char* name, std::array<HeldOut
 
 Result<ModelCard> parse_card(const Json& metadata) {
   for (const auto& [name, value] : metadata.items()) {
-    if (!value.is_string()) return corrupt("\"" + name + "\" of the metadata is no text");
+    if (!value.is_string()) return corrupt_model("\"" + name + "\" of the metadata is no text");
   }
   const MetadataReader reader(metadata);
   TS_ASSIGN_OR_RETURN(const std::string format, reader.text("format"));
-  if (format != kFormat) return corrupt("is a safetensors file of something else than a cost model");
+  if (format != kFormat) return corrupt_model("is a safetensors file of something else than a cost model");
   TS_ASSIGN_OR_RETURN(const int version, reader.number<int>("version"));
   if (version != kModelFileVersion)
     return Error{ErrorCode::kMismatch, "",
@@ -232,7 +232,7 @@ Status write_model_file(const ModelFile& file, const std::string& path) {
 }
 
 Result<ModelFile> read_model_file(const std::string& path) {
-  TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, kMaxFile));
+  TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, kMaxModelFile));
   auto file = parse_model_file(bytes);
   if (!file.ok()) return Error{file.error().code, path, file.error().reason};
   return file;

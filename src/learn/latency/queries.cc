@@ -8,7 +8,7 @@
 namespace tensorsmith::learn {
 
 namespace {
-constexpr size_t kBatch = 1024;
+constexpr size_t kQueriesAtOnce = 1024;
 }
 
 Result<std::vector<target::Device>> devices_of(const Store& store) {
@@ -64,9 +64,9 @@ Result<std::vector<Prediction>> predict_records(const CostModel& model, const St
   QueryBatch batch(store, devices, model.inputs());
   std::vector<Prediction> out;
   out.reserve(records.size());
-  for (size_t begin = 0; begin < records.size(); begin += kBatch) {
+  for (size_t begin = 0; begin < records.size(); begin += kQueriesAtOnce) {
     TS_ASSIGN_OR_RETURN(const auto queries,
-                        batch.make(records.subspan(begin, std::min(kBatch, records.size() - begin))));
+                        batch.make(records.subspan(begin, std::min(kQueriesAtOnce, records.size() - begin))));
     TS_ASSIGN_OR_RETURN(const auto predicted, model.predict(queries));
     out.insert(out.end(), predicted.begin(), predicted.end());
   }

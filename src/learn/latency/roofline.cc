@@ -75,14 +75,14 @@ double roofline_seconds(const feature::LeafFeatures& leaves, const target::Devic
 namespace {
 
 // What measurements show of the estimate, by kind of device.
-struct Calibration {
+struct RooflineCalibration {
   double log_scale = 0;  // median of log(measured / estimate)
   double log_sigma = 0;  // 0.6827-quantile of the distance from it
 };
 
 class RooflineModel final : public CostModel {
  public:
-  RooflineModel(ModelCard card, const std::array<Calibration, 2>& calibration)
+  RooflineModel(ModelCard card, const std::array<RooflineCalibration, 2>& calibration)
       : card_(std::move(card)), calibration_(calibration) {}
 
   Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
@@ -90,7 +90,7 @@ class RooflineModel final : public CostModel {
     out.reserve(queries.size());
     UnseenEffects unseen(card_);
     for (const ProgramQuery& query : queries) {
-      const Calibration& c = calibration_[static_cast<size_t>(query.device->kind)];
+      const RooflineCalibration& c = calibration_[static_cast<size_t>(query.device->kind)];
       out.push_back({std::exp(c.log_scale) * roofline_seconds(*query.leaves, *query.device), c.log_sigma});
       unseen.apply(*query.device, out.back());
     }
@@ -106,17 +106,17 @@ class RooflineModel final : public CostModel {
     file.add<double>("log_sigma", {2}, sigmas);
     return write_model_file(file, path);
   }
-  const std::array<Calibration, 2>& calibration() const { return calibration_; }
+  const std::array<RooflineCalibration, 2>& calibration() const { return calibration_; }
 
  private:
   ModelCard card_;
-  std::array<Calibration, 2> calibration_;  // by target::DeviceKind
+  std::array<RooflineCalibration, 2> calibration_;  // by target::DeviceKind
 };
 
 // base: may be nullptr.
 Result<std::unique_ptr<CostModel>> calibrate(const RooflineModel* base, const TrainingData& data,
                                              const TrainingControl& control, bool hold_out = true) {
-  std::array<Calibration, 2> calibration{};
+  std::array<RooflineCalibration, 2> calibration{};
   if (base != nullptr) calibration = base->calibration();
   std::array<std::vector<double>, 2> errors;
   feature::LeafFeatures leaves;
@@ -168,8 +168,8 @@ Result<std::unique_ptr<CostModel>> roofline_from_file(ModelFile file) {
     if (!(std::abs(scales[i]) < 100) || !(sigmas[i] >= 0 && sigmas[i] < 100))
       return Error{ErrorCode::kCorrupt, "", "the calibration is out of range"};
   }
-  const std::array<Calibration, 2> calibration = {Calibration{scales[0], sigmas[0]},
-                                                  Calibration{scales[1], sigmas[1]}};
+  const std::array<RooflineCalibration, 2> calibration = {RooflineCalibration{scales[0], sigmas[0]},
+                                                          RooflineCalibration{scales[1], sigmas[1]}};
   return std::unique_ptr<CostModel>(std::make_unique<RooflineModel>(std::move(file.card), calibration));
 }
 
@@ -184,7 +184,7 @@ const CostModelKind& roofline_kind() {
       },
       [](const UntrainedOptions& options) -> std::unique_ptr<CostModel> {
         return std::make_unique<RooflineModel>(untrained_card("roofline", options.seed),
-                                               std::array<Calibration, 2>());
+                                               std::array<RooflineCalibration, 2>());
       },
       roofline_from_file};
   return kind;

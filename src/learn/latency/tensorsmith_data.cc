@@ -160,7 +160,7 @@ std::vector<int> fold_numbers(const KindData& data, int folds, uint64_t seed) {
   int next = 0;
   for (const auto& [structure, present] : workloads) {
     std::vector<uint32_t> order(present.begin(), present.end());
-    shuffle(order, rng);
+    rng.shuffle(order);
     for (const uint32_t workload : order) fold_of[workload] = next++ % folds;
   }
   std::vector<int> out;
@@ -180,7 +180,7 @@ DeviceScales fit_resources(TensorsmithModel& model, ProgramKind kind, const Kind
   std::erase_if(groups, [](const auto& group) { return group.second.size() < kLeastFactorRecords; });
   for (auto& [key, members] : groups) {
     for (const size_t i : members) all_tasks[key].insert(data.workload[i]);
-    shuffle(members, rng);
+    rng.shuffle(members);
     members.resize(std::min(members.size(), kFactorRecords));
   }
   if (!goes_on) fit_common(factors, kind, data, groups);

@@ -42,11 +42,6 @@ std::vector<int> fold_numbers(const KindData& data, int folds, uint64_t seed);
 // one a structure that was fitted and known.
 using DeviceScales = std::map<uint32_t, std::vector<double>>;
 
-template <class T>
-void shuffle(std::vector<T>& items, Rng& rng) {
-  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[rng.below(i)]);
-}
-
 // New factors for each structure and device among the chosen programs, in place of those that the model has.
 // goes_on: the model's factors are a prior, the device's own or else the mean of the others' times its own
 // scale, which weighs the more the fewer tasks there are.

@@ -18,8 +18,8 @@ using feature::ProgramKind;
 using feature::WorkloadStructure;
 using Json = nlohmann::json;
 
-constexpr double kLeastBase = 1e-8;   // seconds: of a kernel with a handful of values
-constexpr double kLeastShare = 1e-6;  // of a resource in the base
+constexpr double kLeastBase = 1e-8;           // seconds: of a kernel with a handful of values
+constexpr double kLeastResourceShare = 1e-6;  // of a resource in the base
 constexpr double kLeastGeneralShare = 1e-4;
 // What holds elsewhere of a device's correction; chosen by leaving each of three GPUs out.
 constexpr double kTransferred = 0.7;
@@ -28,7 +28,7 @@ constexpr double kTransferred = 0.7;
 // 32. Chosen on four draws of 5, 10 and 20 tasks of three GPUs, where other counts than 1 and 3 made little difference.
 double own_share(int workloads) { return (workloads + 1.0) / (workloads + 3.0); }
 
-Error corrupt(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
+Error corrupt_member(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
 
 std::string member_name(int kind, const char* sort, size_t member) {
   return std::string(feature::to_string(static_cast<ProgramKind>(kind))) + "." + sort +
@@ -39,10 +39,10 @@ std::string member_name(int kind, const char* sort, size_t member) {
 Result<std::vector<double>> finite_numbers(const Json& json, size_t count) {
   std::vector<double> out;
   if (!json.is_array() || json.size() != count)
-    return corrupt("the model's physics has a list of another length");
+    return corrupt_member("the model's physics has a list of another length");
   for (const Json& item : json) {
     if (!item.is_number() || !std::isfinite(item.get<double>()) || item.get<double>() < 0)
-      return corrupt("the model's physics holds something else than numbers");
+      return corrupt_member("the model's physics holds something else than numbers");
     out.push_back(item.get<double>());
   }
   return out;
@@ -59,7 +59,7 @@ Status read_kind(ModelFile& file, const Json& item, ProgramKind kind, int width,
   for (const Json& entry : item.at("factors")) {
     const int structure = entry.at("structure");
     if (structure < 0 || structure >= feature::kWorkloadStructures)
-      return corrupt("the model's physics is out of range");
+      return corrupt_member("the model's physics is out of range");
     TS_ASSIGN_OR_RETURN(auto factors, finite_numbers(entry.at("factors"), schema.resources.columns.size()));
     out.factors.entries.push_back(
         {static_cast<WorkloadStructure>(structure), entry.at("device"), std::move(factors)});
@@ -90,7 +90,7 @@ Status read_kind(ModelFile& file, const Json& item, ProgramKind kind, int width,
     const double shift = entry.at("shift");
     if (structure < 0 || structure >= feature::kWorkloadStructures || workloads < 0 ||
         !(std::abs(shift) < 100))
-      return corrupt("what the model has seen of a device is out of range");
+      return corrupt_member("what the model has seen of a device is out of range");
     out.shown[entry.at("device")][static_cast<WorkloadStructure>(structure)] = {workloads, shift};
   }
   return {};
@@ -105,11 +105,11 @@ Status read_calibrations(const Json& items, std::map<CalibrationKey, Calibration
     const auto width = [](double value) { return value >= 0 && value < 100; };
     if (!(std::abs(calibration.shift) < 100) || !(std::abs(calibration.mean_shift) < 100) ||
         !width(calibration.log_sigma) || !width(calibration.log_90) || !width(calibration.log_95))
-      return corrupt("the model's calibration is out of range");
+      return corrupt_member("the model's calibration is out of range");
     const int kind = item.at("kind"), structure = item.at("structure");
     if (kind < 0 || kind >= feature::kProgramKinds || structure < 0 ||
         structure >= feature::kWorkloadStructures)
-      return corrupt("the model's calibration is of no kind or structure");
+      return corrupt_member("the model's calibration is of no kind or structure");
     out[{static_cast<ProgramKind>(kind), static_cast<WorkloadStructure>(structure), item.at("device")}] =
         calibration;
   }
@@ -200,7 +200,7 @@ std::string TensorsmithModel::column_name(ProgramKind kind, size_t column) {
 void TensorsmithModel::append_row(const SummarizedProgram& program, std::vector<float>& out) const {
   const feature::ProgramSummary& summary = program.summary;
   for (const double seconds : summary.resources)
-    out.push_back(static_cast<float>(std::log2(std::max(seconds / program.base, kLeastShare))));
+    out.push_back(static_cast<float>(std::log2(std::max(seconds / program.base, kLeastResourceShare))));
   const auto columns = feature::summary_schema(summary.kind).columns.columns;
   for (size_t c = 0; c < summary.columns.size(); ++c) {
     const bool hidden =
@@ -475,7 +475,7 @@ Result<std::unique_ptr<CostModel>> TensorsmithModel::from_file(ModelFile file) {
   auto model = std::make_unique<TensorsmithModel>();
   TS_ASSIGN_OR_RETURN(const auto text, file.values<uint8_t>("physics.json", {-1}));
   const Json physics = parse_json<Json>({reinterpret_cast<const char*>(text.data()), text.size()});
-  if (physics.is_discarded()) return corrupt("the model's physics is no JSON");
+  if (physics.is_discarded()) return corrupt_member("the model's physics is no JSON");
   try {
     if (physics.at("summary_version") != feature::kSummaryVersion)
       return Error{ErrorCode::kMismatch, "",
@@ -483,12 +483,12 @@ Result<std::unique_ptr<CostModel>> TensorsmithModel::from_file(ModelFile file) {
     const int base = physics.at("base");
     if (base < 0 || base > static_cast<int>(TensorsmithBase::kNone) ||
         physics.at("kinds").size() != feature::kProgramKinds)
-      return corrupt("the model's physics is out of range");
+      return corrupt_member("the model's physics is out of range");
     model->base = static_cast<TensorsmithBase>(base);
     model->device_columns = physics.at("device_columns");
     model->rank_weight = physics.at("rank_weight");
     if (!(model->rank_weight >= 0 && model->rank_weight <= 1))
-      return corrupt("the model's weight of the rank members is out of range");
+      return corrupt_member("the model's weight of the rank members is out of range");
     for (int k = 0; k < feature::kProgramKinds; ++k) {
       const auto place = static_cast<size_t>(k);
       TS_RETURN_IF_ERROR(read_kind(file, physics.at("kinds")[place], static_cast<ProgramKind>(k),
@@ -499,12 +499,12 @@ Result<std::unique_ptr<CostModel>> TensorsmithModel::from_file(ModelFile file) {
       const int kind = item.at("kind"), structure = item.at("structure");
       if (kind < 0 || kind >= feature::kProgramKinds || structure < 0 ||
           structure >= feature::kWorkloadStructures)
-        return corrupt("the model's sizes are of no kind or structure");
+        return corrupt_member("the model's sizes are of no kind or structure");
       model->sizes[{static_cast<ProgramKind>(kind), static_cast<WorkloadStructure>(structure)}] = {
           item.at("low"), item.at("high")};
     }
   } catch (const nlohmann::json::exception&) {
-    return corrupt("the model's physics lacks an entry or has one of another type");
+    return corrupt_member("the model's physics lacks an entry or has one of another type");
   }
   model->model_card = std::move(file.card);
   return std::unique_ptr<CostModel>(std::move(model));

@@ -34,7 +34,7 @@ constexpr int kDeviceRounds = 33, kDeviceDepth = 4;
 // Times eta where training goes on: the programs of few tasks are alike.
 constexpr double kFewTasksEta = 1.0 / 3;
 
-struct Options {
+struct TensorsmithOptions {
   std::string base = "resources";
   std::string loss = "relative";
   bool device_columns = true;
@@ -48,7 +48,7 @@ struct Options {
   bool known_devices = true;  // false: only what is needed for devices that are not known
   PackSumOptions fit;
 
-  Options() {
+  TensorsmithOptions() {
     fit.max_depth = 6;
     fit.gamma = 0;
     fit.min_child_weight = 50;
@@ -99,7 +99,7 @@ double mean_shift(std::span<const double> errors) {
 
 class TensorsmithTrainer final : public CostModelTrainer {
  public:
-  TensorsmithTrainer(Options options, Json parameters)
+  TensorsmithTrainer(TensorsmithOptions options, Json parameters)
       : options_(std::move(options)), parameters_(std::move(parameters)) {}
 
   Result<std::unique_ptr<CostModel>> train(const TrainingData& data,
@@ -221,7 +221,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
       card.new_kind[kind].devices = static_cast<int>(names.size());
     }
     // Smaller models of the same recipe: what differs between devices shows in these as well.
-    Options smaller = options_;
+    TensorsmithOptions smaller = options_;
     smaller.hold_out = smaller.calibrate = false;
     smaller.known_devices = options_.base_kind() != TensorsmithBase::kResources;
     smaller.members = std::min(smaller.members, 1);
@@ -528,7 +528,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
     return {};
   }
 
-  Options options_;
+  TensorsmithOptions options_;
   Json parameters_;
 };
 
@@ -537,7 +537,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
 const CostModelKind& tensorsmith_kind() {
   static const CostModelKind kind = {"tensorsmith",
                                      [](const Json& given) -> Result<std::unique_ptr<CostModelTrainer>> {
-                                       Options options;
+                                       TensorsmithOptions options;
                                        TS_ASSIGN_OR_RETURN(Json all, options.read(given));
                                        return std::unique_ptr<CostModelTrainer>(
                                            std::make_unique<TensorsmithTrainer>(options, std::move(all)));

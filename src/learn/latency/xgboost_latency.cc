@@ -43,12 +43,12 @@ enum class Label : uint8_t {
   kSpeed,         // the task's fastest seconds / seconds: ranks only
 };
 
-struct Options {
+struct XgboostOptions {
   std::string label = "seconds";
   int early_stop = 50;
   PackSumOptions fit;
 
-  Options() {
+  XgboostOptions() {
     fit.max_depth = 8;
     fit.gamma = 0.003;
     fit.min_child_weight = 2;
@@ -141,7 +141,7 @@ class XgboostModel final : public CostModel {
   }
 };
 
-Result<std::unique_ptr<CostModel>> from_file(ModelFile file) {
+Result<std::unique_ptr<CostModel>> read_xgboost(ModelFile file) {
   auto model = std::make_unique<XgboostModel>();
   TS_ASSIGN_OR_RETURN(const auto numbers, file.values<double>("bias_and_log_sigma", {2}));
   TS_ASSIGN_OR_RETURN(const auto label, file.values<uint8_t>("label", {1}));
@@ -196,7 +196,7 @@ Result<PackSumData> gather(const TrainingData& data, std::span<const int64_t> re
 
 class XgboostTrainer final : public CostModelTrainer {
  public:
-  XgboostTrainer(Options options, Json parameters, bool hold_out = true)
+  XgboostTrainer(XgboostOptions options, Json parameters, bool hold_out = true)
       : options_(std::move(options)), parameters_(std::move(parameters)), hold_out_(hold_out) {}
 
   Result<std::unique_ptr<CostModel>> train(const TrainingData& data,
@@ -267,7 +267,7 @@ class XgboostTrainer final : public CostModelTrainer {
 
   // Smaller models of the same recipe say what it is worth on devices that it has not seen.
   Status hold_out(const TrainingData& data, const TrainingControl& control, ModelCard& card) const {
-    Options smaller = options_;
+    XgboostOptions smaller = options_;
     smaller.fit.rounds = std::min(smaller.fit.rounds, kHeldOutRounds);
     TrainingControl quiet = control;
     quiet.checkpoint.clear();
@@ -304,7 +304,7 @@ class XgboostTrainer final : public CostModelTrainer {
     return state;
   }
 
-  Options options_;
+  XgboostOptions options_;
   Json parameters_;
   bool hold_out_;
 };
@@ -315,7 +315,7 @@ const CostModelKind& xgboost_kind() {
   static const CostModelKind kind = {
       "xgboost",
       [](const Json& given) -> Result<std::unique_ptr<CostModelTrainer>> {
-        Options options;
+        XgboostOptions options;
         TS_ASSIGN_OR_RETURN(Json all, options.read(given));
         return std::unique_ptr<CostModelTrainer>(std::make_unique<XgboostTrainer>(options, std::move(all)));
       },
@@ -325,7 +325,7 @@ const CostModelKind& xgboost_kind() {
         gbt.threads = options.threads;
         return make_online_xgboost(gbt);
       },
-      from_file};
+      read_xgboost};
   return kind;
 }
 

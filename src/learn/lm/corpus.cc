@@ -12,12 +12,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kFormat = "tensorsmith corpus";
+constexpr const char* kCorpusFormat = "tensorsmith corpus";
 constexpr size_t kMaskBytes = kOutputs / 8;
 
-Status check_format(const Metadata& metadata) {
+Status check_corpus_format(const Metadata& metadata) {
   const auto format = metadata.find("format");
-  if (format == metadata.end() || format->second != kFormat)
+  if (format == metadata.end() || format->second != kCorpusFormat)
     return Error{ErrorCode::kCorrupt, "", "is no corpus of programs; lm corpus makes one"};
   const auto version = metadata.find("version");
   if (version == metadata.end() || version->second != std::to_string(kCorpusVersion))
@@ -27,7 +27,7 @@ Status check_format(const Metadata& metadata) {
 
 Error damaged(const std::string& what) { return {ErrorCode::kCorrupt, "", "is damaged: " + what}; }
 
-Result<Corpus> from_file(const TensorFile& file) {
+Result<Corpus> read_corpus_file(const TensorFile& file) {
   Corpus corpus;
   try {
     for (const Json& text : Json::parse(file.metadata.at("devices"))) {
@@ -92,7 +92,7 @@ TensorFile to_file(const Corpus& corpus) {
                        {"structure", p.structure},
                        {"similar", p.similar},
                        {"placements", p.placements}});
-  file.metadata = {{"format", kFormat},
+  file.metadata = {{"format", kCorpusFormat},
                    {"version", std::to_string(kCorpusVersion)},
                    {"devices", devices.dump()},
                    {"tasks", tasks.dump()},
@@ -161,8 +161,8 @@ Status write_corpus(const Corpus& corpus, const std::string& path) {
 }
 
 Result<Corpus> read_corpus(const std::string& path) {
-  TS_ASSIGN_OR_RETURN(const TensorFile file, read_tensor_file(path, check_format));
-  auto corpus = from_file(file);
+  TS_ASSIGN_OR_RETURN(const TensorFile file, read_tensor_file(path, check_corpus_format));
+  auto corpus = read_corpus_file(file);
   if (!corpus.ok()) return Error{corpus.error().code, path, corpus.error().reason};
   return corpus;
 }

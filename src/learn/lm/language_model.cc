@@ -12,12 +12,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kFormat = "tensorsmith language model";
+constexpr const char* kModelFormat = "tensorsmith language model";
 constexpr int kMostWidth = 4096, kMostLayers = 64;
 
-Status check_format(const Metadata& metadata) {
+Status check_model_format(const Metadata& metadata) {
   const auto format = metadata.find("format");
-  if (format == metadata.end() || format->second != kFormat)
+  if (format == metadata.end() || format->second != kModelFormat)
     return Error{ErrorCode::kCorrupt, "", "is no language model; lm pretrain makes one"};
   const auto version = metadata.find("version");
   if (version == metadata.end() || version->second != std::to_string(kLanguageModelVersion))
@@ -25,7 +25,7 @@ Status check_format(const Metadata& metadata) {
   return {};
 }
 
-Result<LanguageModel> from_file(const TensorFile& file) {
+Result<LanguageModel> read_model_file(const TensorFile& file) {
   const Error damaged{ErrorCode::kCorrupt, "", "is damaged: its metadata are not those of a language model"};
   LanguageModel model;
   try {
@@ -93,7 +93,7 @@ Status write_language_model(const LanguageModel& model, const std::string& path)
   TensorFile file;
   const LanguageModelSizes& s = model.sizes;
   file.metadata = {
-      {"format", kFormat},
+      {"format", kModelFormat},
       {"version", std::to_string(kLanguageModelVersion)},
       {"sizes",
        Json{{"width", s.width}, {"heads", s.heads}, {"layers", s.layers}, {"hidden", s.hidden}}.dump()},
@@ -109,8 +109,8 @@ Status write_language_model(const LanguageModel& model, const std::string& path)
 }
 
 Result<LanguageModel> read_language_model(const std::string& path) {
-  TS_ASSIGN_OR_RETURN(const TensorFile file, read_tensor_file(path, check_format));
-  auto model = from_file(file);
+  TS_ASSIGN_OR_RETURN(const TensorFile file, read_tensor_file(path, check_model_format));
+  auto model = read_model_file(file);
   if (!model.ok()) return Error{model.error().code, path, model.error().reason};
   return model;
 }

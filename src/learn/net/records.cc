@@ -15,10 +15,6 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-void shuffle(std::span<int64_t> items, Rng& rng) {
-  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[rng.below(i)]);
-}
-
 // Every n-th, so that at most `most` are left.
 std::vector<int64_t> thinned(const std::vector<int64_t>& records, int64_t most) {
   const int64_t n = static_cast<int64_t>(records.size());
@@ -79,13 +75,13 @@ std::vector<int64_t> Records::order(uint64_t seed, int epoch, int list) const {
   Rng rng(Hasher().add(seed).add(static_cast<uint64_t>(epoch)).digest64());
   if (list <= 0) {
     std::vector<int64_t> out = train_;
-    shuffle(out, rng);
+    rng.shuffle(out);
     return out;
   }
   // Shuffled within their tasks, cut into lists, and the lists shuffled.
   std::vector<int64_t> places(train_.size());
   std::iota(places.begin(), places.end(), 0);
-  shuffle(places, rng);
+  rng.shuffle(places);
   std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
     return train_task_[static_cast<size_t>(a)] < train_task_[static_cast<size_t>(b)];
   });
@@ -99,7 +95,7 @@ std::vector<int64_t> Records::order(uint64_t seed, int epoch, int list) const {
     }
     ++length;
   }
-  shuffle(starts, rng);
+  rng.shuffle(starts);
   std::vector<int64_t> out;
   out.reserve(train_.size());
   for (const int64_t start : starts) {

@@ -18,8 +18,8 @@ constexpr double kFailedResidual = 2;
 constexpr double kSigmaPrior = 16, kUnknownSigma = 0.5;
 
 // By workload and device.
-using Task = std::pair<const StoredWorkload*, const target::Device*>;
-Task task_of(const ProgramQuery& query) { return {query.workload, query.device}; }
+using ResidualTask = std::pair<const StoredWorkload*, const target::Device*>;
+ResidualTask task_of(const ProgramQuery& query) { return {query.workload, query.device}; }
 
 class ResidualModel final : public CostModel {
  public:
@@ -61,7 +61,7 @@ class ResidualModel final : public CostModel {
       if (std::isfinite(log_prior(measured))) learned.push_back(measured);
     if (learned.size() < kMinTrainingPrograms) return {};
     std::vector<float> labels;
-    std::map<Task, Mean> means;
+    std::map<ResidualTask, Mean> means;
     Mean all;
     for (const MeasuredProgram& measured : learned) {
       if (!std::isfinite(measured.seconds)) continue;
@@ -70,7 +70,7 @@ class ResidualModel final : public CostModel {
       all.add(r);
     }
     const double base = all.count > 0 ? all.sum / all.count : 0;
-    std::map<Task, double> task_means;
+    std::map<ResidualTask, double> task_means;
     for (const auto& [task, mean] : means)
       task_means[task] = (mean.sum + kMeanPrior * base) / (mean.count + kMeanPrior);
     for (const MeasuredProgram& measured : learned) {
@@ -95,7 +95,7 @@ class ResidualModel final : public CostModel {
     }
   };
 
-  double mean_of(const Task& task) const {
+  double mean_of(const ResidualTask& task) const {
     const auto at = task_means_.find(task);
     return at != task_means_.end() ? at->second : base_;
   }
@@ -137,7 +137,7 @@ class ResidualModel final : public CostModel {
   GbtOptions options_;
   ModelCard card_;
   std::optional<Forest> forest_;
-  std::map<Task, double> task_means_;
+  std::map<ResidualTask, double> task_means_;
   double base_ = 0;  // of tasks without measurements
   std::unordered_map<const feature::FeatureMatrix*, double> prior_log_seconds_;
   Mean errors_;  // squares

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kHidden = 64;
 constexpr int kEpochs = 400, kPatience = 60;
-constexpr size_t kBatch = 16;
+constexpr size_t kMlpBatch = 16;
 constexpr double kRate = 2e-3;
 // Adam (Kingma and Ba 2015), its usual numbers.
 constexpr double kMeanDecay = 0.9, kSquareDecay = 0.999, kTiny = 1e-8;
@@ -50,8 +50,8 @@ Mlp::Mlp(const ProgramRows& train, std::span<const double> labels, const Program
   int64_t steps = 0;
   for (int epoch = 0; epoch < kEpochs && since < kPatience; ++epoch) {
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng.below(i)]);
-    for (size_t at = 0; at < order.size(); at += kBatch) {
-      const size_t end = std::min(order.size(), at + kBatch);
+    for (size_t at = 0; at < order.size(); at += kMlpBatch) {
+      const size_t end = std::min(order.size(), at + kMlpBatch);
       for (size_t i = at; i < end; ++i) {
         const size_t p = order[i];
         std::vector<std::vector<std::vector<double>>> rows(train.begin[p + 1] - train.begin[p]);

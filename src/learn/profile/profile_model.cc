@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kKind = "profile";
+constexpr const char* kProfileKind = "profile";
 constexpr const char* kReads = "profile.json";  // what the rows are
 
 template <class Columns>
@@ -71,7 +71,7 @@ class ProfileModel final : public CostModel {
   }
 };
 
-Result<std::unique_ptr<CostModel>> from_file(ModelFile file) {
+Result<std::unique_ptr<CostModel>> read_profile_model(ModelFile file) {
   TS_ASSIGN_OR_RETURN(const auto text, file.values<uint8_t>(kReads, {-1}));
   const Json reads =
       parse_json<Json>(std::string_view(reinterpret_cast<const char*>(text.data()), text.size()));
@@ -104,7 +104,7 @@ Result<std::unique_ptr<CostModel>> train_profile_model(const ProfiledPrograms& d
   std::iota(programs.begin(), programs.end(), size_t{0});
   TS_ASSIGN_OR_RETURN(model->ranker,
                       train_on_programs(data, programs, FeatureSet::kProfile, options.learner, options.seed));
-  model->model_card = card_of_profiles(data, kKind, options.seed);
+  model->model_card = card_of_profiles(data, kProfileKind, options.seed);
   model->model_card.command = options.command;
   model->model_card.parameters =
       Json{{"learner", to_string(options.learner)}, {"profiler", data.profiler}}.dump();
@@ -113,8 +113,9 @@ Result<std::unique_ptr<CostModel>> train_profile_model(const ProfiledPrograms& d
 
 const CostModelKind& profile_kind() {
   static const CostModelKind kind = {
-      kKind, [](const Json&) -> Result<std::unique_ptr<CostModelTrainer>> { return needs_profiles(kKind); },
-      nullptr, from_file};
+      kProfileKind,
+      [](const Json&) -> Result<std::unique_ptr<CostModelTrainer>> { return needs_profiles(kProfileKind); },
+      nullptr, read_profile_model};
   return kind;
 }
 

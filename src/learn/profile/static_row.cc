@@ -9,7 +9,7 @@ namespace tensorsmith::learn {
 
 namespace {
 // Of a resource that is not used: a thousandth of a thousandth of the operations' time.
-constexpr double kLeastShare = 1e-6;
+constexpr double kLeastColumnShare = 1e-6;
 }  // namespace
 
 Result<std::vector<float>> static_row(const feature::ProgramSummary& summary) {
@@ -21,7 +21,7 @@ Result<std::vector<float>> static_row(const feature::ProgramSummary& summary) {
   std::vector<float> row;
   row.reserve(static_width());
   for (const double seconds : summary.resources)
-    row.push_back(static_cast<float>(std::log2(std::max(seconds / compute, kLeastShare))));
+    row.push_back(static_cast<float>(std::log2(std::max(seconds / compute, kLeastColumnShare))));
   row.insert(row.end(), summary.columns.begin(), summary.columns.end());
   return row;
 }

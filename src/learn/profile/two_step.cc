@@ -20,7 +20,7 @@ namespace tensorsmith::learn {
 namespace {
 
 constexpr size_t kCounters = feature::kCpuProfileColumns.size();
-constexpr const char* kKind = "two-step";
+constexpr const char* kTwoStepKind = "two-step";
 
 // Trees with what they are added to.
 struct Regression {
@@ -124,7 +124,7 @@ class TwoStepModel final : public CostModel {
   }
 };
 
-Result<std::unique_ptr<CostModel>> from_file(ModelFile file) {
+Result<std::unique_ptr<CostModel>> read_two_step(ModelFile file) {
   auto model = std::make_unique<TwoStepModel>();
   TS_ASSIGN_OR_RETURN(const auto sigma, file.values<double>("log_sigma", {1}));
   TS_ASSIGN_OR_RETURN(const auto version, file.values<uint8_t>("version", {2}));
@@ -255,7 +255,7 @@ class Training {
   }
 
   ModelCard card() const {
-    ModelCard card = card_of_profiles(data_, kKind, options_.seed);
+    ModelCard card = card_of_profiles(data_, kTwoStepKind, options_.seed);
     card.command = options_.command;
     card.parameters = nlohmann::json{{"counters", options_.counters},
                                      {"rounds", options_.rounds},
@@ -289,11 +289,11 @@ Result<std::unique_ptr<CostModel>> train_two_step(const ProfiledPrograms& data,
 }
 
 const CostModelKind& two_step_kind() {
-  static const CostModelKind kind = {kKind,
+  static const CostModelKind kind = {kTwoStepKind,
                                      [](const nlohmann::json&) -> Result<std::unique_ptr<CostModelTrainer>> {
-                                       return needs_profiles(kKind);
+                                       return needs_profiles(kTwoStepKind);
                                      },
-                                     nullptr, from_file};
+                                     nullptr, read_two_step};
   return kind;
 }
 

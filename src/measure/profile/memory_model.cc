@@ -3,14 +3,14 @@
 namespace tensorsmith::measure {
 
 namespace {
-constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kModelPageBytes = 4096;
 // 64 pages of 4 KiB, four ways: no device file says it; cores of the last ten years have 64 to 96.
-constexpr CacheShape kTlb{64 * static_cast<int64_t>(kPageBytes), 4};
+constexpr CacheShape kTlb{64 * static_cast<int64_t>(kModelPageBytes), 4};
 }  // namespace
 
 MemoryModel::MemoryModel(const CacheHierarchy& caches, size_t sites)
     : line_bytes_(static_cast<uint64_t>(caches.line_bytes)),
-      tlb_(kTlb, static_cast<int>(kPageBytes)),
+      tlb_(kTlb, static_cast<int>(kModelPageBytes)),
       counts_(sites),
       last_(sites) {
   for (const CacheShape& shape : caches.levels) {
@@ -24,7 +24,7 @@ void MemoryModel::restart() {
 }
 
 void MemoryModel::translate(size_t site, uint64_t address) {
-  const uint64_t page = address / kPageBytes;
+  const uint64_t page = address / kModelPageBytes;
   if (page == last_page_) return;
   last_page_ = page;
   if (!tlb_.access(page, false).hit) ++counts_[site].pages;

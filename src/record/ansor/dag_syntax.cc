@@ -16,7 +16,7 @@ using ir::Intrinsic;
 using ir::Token;
 using Kind = DagNode::Kind;
 
-constexpr int kMaxNesting = 200;
+constexpr int kMaxDagNesting = 200;
 constexpr int kMaxChain = 500;  // operators of equal strength in a row
 constexpr size_t kMaxOperations = 4096;
 
@@ -200,7 +200,7 @@ class DagParser {
   int expression(int strength) {
     if (error_) return -1;
     if (strength > kStrongest) return prefix();
-    if (strength == 1 && ++nesting_ > kMaxNesting) {
+    if (strength == 1 && ++nesting_ > kMaxDagNesting) {
       fail(lexer_.peek(), "the expression nests too deeply");
       return -1;
     }
@@ -223,7 +223,7 @@ class DagParser {
     const Token at = lexer_.peek();
     if (!at.is("-") && !at.is("!")) return primary();
     lexer_.next();
-    if (++nesting_ > kMaxNesting) fail(at, "the expression nests too deeply");
+    if (++nesting_ > kMaxDagNesting) fail(at, "the expression nests too deeply");
     if (error_) return -1;
     DagNode made;
     made.kind = Kind::kUnary;

@@ -67,7 +67,7 @@ DagExtents extents_of_steps(const DagSyntax& dag, DagExtents known, const AnsorR
 }
 
 // "conv2d_layer" of a key that names a function; otherwise the operation with the most work a name tells.
-std::string name_of(const std::string& key, const ir::Workload& workload) {
+std::string workload_name(const std::string& key, const ir::Workload& workload) {
   const Json json = parse_json<Json>(key);
   if (json.is_array() && !json.empty() && json[0].is_string()) {
     const auto& first = json[0].get_ref<const std::string&>();
@@ -92,7 +92,7 @@ Result<std::shared_ptr<const AnsorWorkloads::Task>> AnsorWorkloads::make_task(co
   auto task = std::make_shared<Task>();
   TS_ASSIGN_OR_RETURN(task->workload, build_workload(dag, extents));
   task->key = key;
-  task->name = name_of(key, task->workload);
+  task->name = workload_name(key, task->workload);
   task->structural_key = ir::structural_key(task->workload);
   task->flops = entry.flops > 0 ? entry.flops : ir::flop_count(task->workload);
   task->fresh = sched::Schedule::create(task->workload);

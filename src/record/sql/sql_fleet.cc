@@ -12,7 +12,7 @@ namespace tensorsmith::record {
 namespace {
 
 constexpr int64_t kDayMs = 24 * 3600 * 1000;
-constexpr size_t kRowsAtOnce = 32;
+constexpr size_t kJobsAtOnce = 32;
 constexpr size_t kJobColumnCount = 15;
 constexpr const char* kJobColumns =
     "key, recorded, task_key, device_key, threads, flush_cache, code_version, trace, note, why, strategy, "
@@ -71,8 +71,8 @@ Status SqlFleet::post(const std::vector<Job>& jobs) {
     TS_RETURN_IF_ERROR(change(std::string("DELETE FROM job WHERE state IN ('done', 'failed') AND ended_ms<") +
                                   session_->now_ms() + " - $1",
                               {kDayMs}));
-    for (size_t begin = 0; begin < jobs.size(); begin += kRowsAtOnce) {
-      const size_t rows = std::min(kRowsAtOnce, jobs.size() - begin);
+    for (size_t begin = 0; begin < jobs.size(); begin += kJobsAtOnce) {
+      const size_t rows = std::min(kJobsAtOnce, jobs.size() - begin);
       SqlValues values;
       for (size_t i = 0; i < rows; ++i)
         for (SqlValue& value : job_values(jobs[begin + i])) values.push_back(std::move(value));

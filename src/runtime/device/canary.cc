@@ -6,7 +6,7 @@ namespace {
 constexpr int64_t kBlocks = 8, kThreads = 64;
 
 // out[i] = 3 * i + 1. For compute capability 5.0 and newer: the driver makes machine code of it.
-constexpr std::string_view kPtx = R"(
+constexpr std::string_view kCanaryPtx = R"(
 .version 6.0
 .target sm_50
 .address_size 64
@@ -27,13 +27,14 @@ constexpr std::string_view kPtx = R"(
   ret;
 }
 )";
-constexpr std::string_view kOpenClC =
+constexpr std::string_view kCanaryOpenCl =
     "kernel void canary(global int* out) { out[get_global_id(0)] = 3 * (int)get_global_id(0) + 1; }\n";
 
 }  // namespace
 
 Status run_canary(Gpu& gpu) {
-  TS_ASSIGN_OR_RETURN(const auto module, gpu.load(gpu.properties().api == GpuApi::kCuda ? kPtx : kOpenClC));
+  TS_ASSIGN_OR_RETURN(const auto module,
+                      gpu.load(gpu.properties().api == GpuApi::kCuda ? kCanaryPtx : kCanaryOpenCl));
   std::vector<int32_t> values(static_cast<size_t>(kBlocks * kThreads));
   TS_ASSIGN_OR_RETURN(const auto memory,
                       gpu.allocate(static_cast<int64_t>(values.size() * sizeof values.front())));

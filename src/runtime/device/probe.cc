@@ -8,12 +8,12 @@ namespace {
 // Larger than any cache, and no larger than a small device allows.
 constexpr int64_t kMostCopiedBytes = int64_t{512} << 20;
 constexpr int64_t kCacheMultiple = 4;
-constexpr int64_t kThreads = 128, kBytesPerThread = 16;
+constexpr int64_t kCopyThreads = 128, kBytesPerThread = 16;
 constexpr int kPasses = 8;
 constexpr int kShortLaunches = 200;
 
 // Each thread copies 16 bytes.
-constexpr std::string_view kPtx = R"(
+constexpr std::string_view kCopyPtx = R"(
 .version 6.0
 .target sm_50
 .address_size 64
@@ -38,7 +38,7 @@ constexpr std::string_view kPtx = R"(
   ret;
 }
 )";
-constexpr std::string_view kOpenClC =
+constexpr std::string_view kCopyOpenCl =
     "kernel void copy(global const float4* from, global float4* to) { to[get_global_id(0)] = "
     "from[get_global_id(0)]; "
     "}\n";
@@ -47,7 +47,7 @@ constexpr std::string_view kOpenClC =
 Result<double> fastest(Gpu& gpu, const GpuModule& module, std::span<const GpuSpan> buffers, int64_t blocks,
                        int launches) {
   const std::vector<Launch> all(static_cast<size_t>(launches),
-                                Launch{"copy", {blocks, 1, 1}, {kThreads, 1, 1}, 0, {{0, 0}, {1, 0}}});
+                                Launch{"copy", {blocks, 1, 1}, {kCopyThreads, 1, 1}, 0, {{0, 0}, {1, 0}}});
   TS_ASSIGN_OR_RETURN(const auto sequence, gpu.make_sequence());
   TS_RETURN_IF_ERROR(sequence->add(module, all, buffers, {}));
   TS_ASSIGN_OR_RETURN(double best, sequence->time());
@@ -62,11 +62,11 @@ Result<double> fastest(Gpu& gpu, const GpuModule& module, std::span<const GpuSpa
 
 Result<GpuMeasurements> measure_gpu(Gpu& gpu) {
   const GpuProperties& p = gpu.properties();
-  const int64_t unit = kThreads * kBytesPerThread;
+  const int64_t unit = kCopyThreads * kBytesPerThread;
   const int64_t wanted = std::max<int64_t>(kCacheMultiple * p.l2_bytes, int64_t{64} << 20);
   const int64_t most = std::min(kMostCopiedBytes, p.max_buffer_bytes / 4);
   const int64_t blocks = std::max<int64_t>(std::min(wanted, most) / unit, 1);
-  TS_ASSIGN_OR_RETURN(const auto module, gpu.load(p.api == GpuApi::kCuda ? kPtx : kOpenClC));
+  TS_ASSIGN_OR_RETURN(const auto module, gpu.load(p.api == GpuApi::kCuda ? kCopyPtx : kCopyOpenCl));
   TS_ASSIGN_OR_RETURN(const auto from, gpu.allocate(blocks * unit));
   TS_ASSIGN_OR_RETURN(const auto to, gpu.allocate(blocks * unit));
   TS_RETURN_IF_ERROR(gpu.fill(from->all(), 1));

@@ -8,6 +8,8 @@
 
 namespace tensorsmith::space {
 
+inline double as_double(int64_t n) { return static_cast<double>(n); }
+
 // Bytes of one access of device memory.
 inline constexpr double kSectorBytes = 32;
 // The widest access of a thread.

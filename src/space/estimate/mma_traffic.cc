@@ -9,8 +9,6 @@ namespace tensorsmith::space {
 
 namespace {
 
-double as_double(int64_t n) { return static_cast<double>(n); }
-
 // Elements of the reduction that the operand has for each of its rows or columns; those that overlapping windows share
 // count for one of these.
 double sum_elements(const StageInfo& anchor, const MmaProduct& product, const Read& read) {

@@ -8,7 +8,7 @@ namespace tensorsmith::space {
 
 namespace {
 
-constexpr int64_t kUnrollLimits[] = {1, 2, 4, 8};
+constexpr int64_t kAttentionUnrollLimits[] = {1, 2, 4, 8};
 constexpr int64_t kMostRows = 256;
 
 }  // namespace
@@ -75,7 +75,7 @@ AttentionPlan::Tile AttentionPlan::decode_tile(Decisions d, const TileSlots& slo
   tile.columns = std::min(lengths(d, slots.columns)[0], columns);
   if (tile.columns > lanes) tile.columns -= tile.columns % lanes;
   tile.lanes = std::min(tile.columns, lanes);
-  tile.unroll = largest_divisor(depth, kUnrollLimits[category(d, slots.unroll)]);
+  tile.unroll = largest_divisor(depth, kAttentionUnrollLimits[category(d, slots.unroll)]);
   return tile;
 }
 

@@ -14,10 +14,6 @@ using sched::TailPolicy;
 // Vectors of a row's partial results: as many as hide the latency of an operation.
 constexpr int64_t kPartialVectors = 4;
 
-bool contains(const std::vector<LoopId>& list, LoopId loop) {
-  return std::find(list.begin(), list.end(), loop) != list.end();
-}
-
 // Loops of a stage in this order, those that are not named outermost.
 void order_inside(TraceMaker& maker, StageId stage, const std::vector<LoopId>& inner) {
   std::vector<LoopId> order;

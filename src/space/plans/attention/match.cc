@@ -130,7 +130,7 @@ class Finder {
   const WorkloadAnalysis& analysis_;
 };
 
-void match(const PlanContext& context, Patterns& patterns) {
+void match_attention(const PlanContext& context, Patterns& patterns) {
   const Finder finder(*context.analysis);
   for (const StageId s : context.analysis->stages.ids()) {
     auto found = finder.with_product(s);
@@ -144,13 +144,13 @@ void match(const PlanContext& context, Patterns& patterns) {
   }
 }
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_attention(const PlanContext& context, const Group& group, Plans& plans) {
   if (const auto* stages = dynamic_cast<const AttentionStages*>(group.pattern))
     plans.push_back(std::make_shared<AttentionPlan>(context, group.root, *stages));
 }
 
 }  // namespace
 
-extern const PlanKind attention_kind{"attention", make, match};
+extern const PlanKind attention_kind{"attention", make_attention, match_attention};
 
 }  // namespace tensorsmith::space

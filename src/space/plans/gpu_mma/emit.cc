@@ -5,11 +5,7 @@
 
 namespace tensorsmith::space {
 
-namespace {
-
-constexpr auto kPredicate = sched::TailPolicy::kPredicate;
-
-}  // namespace
+namespace {}  // namespace
 
 void GpuMmaPlan::emit(TraceMaker& maker, Decisions d) const {
   const Choice c = decode(d);

@@ -14,8 +14,6 @@ namespace {
 
 constexpr double kWordBytes = 4;  // of a lane's narrowest full access
 
-double as_double(int64_t n) { return static_cast<double>(n); }
-
 double mma_cycles(const GpuMachine& m) {
   const GpuConstants& k = gpu_constants();
   if (m.capability < sched::kAmpere) return k.mma_cycles_turing;

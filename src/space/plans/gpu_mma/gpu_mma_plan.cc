@@ -10,12 +10,12 @@ namespace tensorsmith::space {
 namespace {
 
 constexpr int64_t kTiles[] = {16, 32, 64, 128};  // of a warp, rows and columns
-constexpr int64_t kWarps[] = {1, 2, 4, 8};
-constexpr int64_t kChunkBytes[] = {32, 64, 128};
+constexpr int64_t kMmaWarps[] = {1, 2, 4, 8};
+constexpr int64_t kMmaChunkBytes[] = {32, 64, 128};
 constexpr int64_t kVectors[] = {16, 8, 4};  // bytes
-constexpr int64_t kGroups[] = {1, 2, 4, 8};
+constexpr int64_t kMmaGroups[] = {1, 2, 4, 8};
 // Registers of a thread beside its sums and fragments: addresses and counters.
-constexpr double kOtherRegisters = 56;
+constexpr double kMmaOtherRegisters = 56;
 constexpr int64_t kMostSums = sched::kMostMmaPairs * sched::kMmaPairs;  // of a thread
 
 bool depends_on(const ReadIndex& index, AxisId a, AxisId b) {
@@ -30,7 +30,7 @@ AxisId line_of(const Read& read, AxisId own, AxisId sum) {
   return line;
 }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t mma_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t step_of(const Read& read, AxisId axis) {
   for (const ReadIndex& index : read.indices)
@@ -69,13 +69,13 @@ GpuMmaPlan::Choice GpuMmaPlan::decode(Decisions d) const {
   Choice c;
   c.warp_rows = kTiles[category(d, warp_rows_)];
   c.warp_columns = kTiles[category(d, warp_columns_)];
-  c.warps_down = kWarps[category(d, warps_down_)];
-  c.warps_across = kWarps[category(d, warps_across_)];
-  c.chunk = kChunkBytes[category(d, chunk_)] / product_.element_bytes;
+  c.warps_down = kMmaWarps[category(d, warps_down_)];
+  c.warps_across = kMmaWarps[category(d, warps_across_)];
+  c.chunk = kMmaChunkBytes[category(d, chunk_)] / product_.element_bytes;
   c.stages = static_cast<int64_t>(category(d, stages_)) + 1;
   c.padded = category(d, layout_) == 1;
   c.columns_outside = category(d, order_) == 1;
-  c.group = kGroups[category(d, group_)];
+  c.group = kMmaGroups[category(d, group_)];
   c.vector_bytes = kVectors[category(d, vector_)];
   return c;
 }
@@ -122,7 +122,7 @@ GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId o
 
 int64_t GpuMmaPlan::tiles_along(AxisId own, int64_t tile) const {
   const AxisId outer = folded(own);
-  return outer.valid() ? ceil_div(extent(outer), tile / kFoldedPoints) : ceil_div(extent(own), tile);
+  return outer.valid() ? mma_ceil_div(extent(outer), tile / kFoldedPoints) : mma_ceil_div(extent(own), tile);
 }
 
 int64_t GpuMmaPlan::points(AxisId own) const {
@@ -130,7 +130,7 @@ int64_t GpuMmaPlan::points(AxisId own) const {
 }
 
 int64_t GpuMmaPlan::covered(AxisId own, int64_t tile) const {
-  const int64_t strips = folded(own).valid() ? ceil_div(extent(own), kFoldedPoints) : 1;
+  const int64_t strips = folded(own).valid() ? mma_ceil_div(extent(own), kFoldedPoints) : 1;
   return strips * tiles_along(own, tile) * tile;
 }
 
@@ -156,7 +156,7 @@ GpuBlock GpuMmaPlan::block(const Choice& c) const {
   block.shared_bytes = c.stages * (a.rows * a.row_stride + b.rows * b.row_stride) * product_.element_bytes;
   const auto sums = static_cast<double>(c.warp_rows * c.warp_columns / 32);
   const auto fragments = static_cast<double>(c.warp_rows / 16 * 4 + c.warp_columns / 8 * 2);
-  block.registers = kOtherRegisters + sums + fragments;
+  block.registers = kMmaOtherRegisters + sums + fragments;
   return block;
 }
 

@@ -185,7 +185,7 @@ bool multiplies_matrices(const PlanContext& context, const MmaProduct& product) 
 
 namespace {
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_gpu_mma(const PlanContext& context, const Group& group, Plans& plans) {
   if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty()) return;
   if (context.machine.gpu.warp != 32) return;
   const auto product = match_mma(context, group.root, group.anchor);
@@ -203,6 +203,6 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
 
 }  // namespace
 
-extern const PlanKind gpu_mma_kind{"gpu_mma", make, nullptr, target::DeviceKind::kGpu};
+extern const PlanKind gpu_mma_kind{"gpu_mma", make_gpu_mma, nullptr, target::DeviceKind::kGpu};
 
 }  // namespace tensorsmith::space

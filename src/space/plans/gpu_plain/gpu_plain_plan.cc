@@ -54,12 +54,12 @@ class GpuPlainPlan final : public Plan {
   StageId output_;
 };
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_gpu_plain(const PlanContext& context, const Group& group, Plans& plans) {
   plans.push_back(std::make_shared<GpuPlainPlan>(context, group.root));
 }
 
 }  // namespace
 
-extern const PlanKind gpu_plain_kind{"gpu_plain", make, nullptr, target::DeviceKind::kGpu};
+extern const PlanKind gpu_plain_kind{"gpu_plain", make_gpu_plain, nullptr, target::DeviceKind::kGpu};
 
 }  // namespace tensorsmith::space

@@ -6,11 +6,7 @@
 
 namespace tensorsmith::space {
 
-namespace {
-
-constexpr auto kPredicate = sched::TailPolicy::kPredicate;
-
-}  // namespace
+namespace {}  // namespace
 
 sched::Annotation GpuRowsPlan::row_threads() const {
   return lanes_last_ ? sched::Annotation::kThreadY : sched::Annotation::kThreadX;

@@ -12,11 +12,6 @@ constexpr int64_t kMaxWarps = 32, kMaxRows = 128;
 constexpr int64_t kOneStep = 16;
 constexpr double kRegisters = 32;
 
-template <class List, class Item>
-bool contains(const List& list, const Item& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
 }  // namespace
 
 GpuRowsPlan::GpuRowsPlan(const PlanContext& context, const Group& group)

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kFewPoints = 16;
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_gpu_rows(const PlanContext& context, const Group& group, Plans& plans) {
   if (group.pattern != nullptr) return;
   if (group.attached.empty() &&
       (!group.anchor.valid() || context.stage(group.anchor).reduce_points() < kFewPoints))
@@ -18,6 +18,6 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
 
 }  // namespace
 
-extern const PlanKind gpu_rows_kind{"gpu_rows", make, nullptr, target::DeviceKind::kGpu};
+extern const PlanKind gpu_rows_kind{"gpu_rows", make_gpu_rows, nullptr, target::DeviceKind::kGpu};
 
 }  // namespace tensorsmith::space

@@ -127,13 +127,13 @@ double GpuSpatialPlan::estimate(Decisions d) const {
   return gpu_seconds(m, kernel);
 }
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_gpu_spatial(const PlanContext& context, const Group& group, Plans& plans) {
   if (!group.attached.empty() || group.pattern != nullptr) return;
   plans.push_back(std::make_shared<GpuSpatialPlan>(context, group));
 }
 
 }  // namespace
 
-extern const PlanKind gpu_spatial_kind{"gpu_spatial", make, nullptr, target::DeviceKind::kGpu};
+extern const PlanKind gpu_spatial_kind{"gpu_spatial", make_gpu_spatial, nullptr, target::DeviceKind::kGpu};
 
 }  // namespace tensorsmith::space

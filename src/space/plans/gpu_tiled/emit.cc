@@ -6,8 +6,6 @@ namespace tensorsmith::space {
 
 namespace {
 
-constexpr auto kPredicate = sched::TailPolicy::kPredicate;
-
 void append(std::vector<LoopId>& list, const std::vector<LoopId>& more) {
   list.insert(list.end(), more.begin(), more.end());
 }

@@ -14,8 +14,6 @@ namespace {
 using sched::kPairSteps;
 constexpr int kF32Bytes = 4;
 
-double as_double(int64_t n) { return static_cast<double>(n); }
-
 int64_t power_of_two_in(int64_t n, int64_t most) { return std::min(n & -n, most); }
 
 }  // namespace

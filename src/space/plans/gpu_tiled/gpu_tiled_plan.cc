@@ -11,9 +11,9 @@ namespace tensorsmith::space {
 
 namespace {
 
-constexpr int64_t kUnrollLimits[] = {1, 4, 16, 64};
+constexpr int64_t kGpuUnrollLimits[] = {1, 4, 16, 64};
 // Registers of a thread beside its accumulators and operands: addresses and counters.
-constexpr double kOtherRegisters = 24;
+constexpr double kTiledOtherRegisters = 24;
 // Of these, those that are in use while products are computed.
 constexpr double kLiveAddresses = 12;
 constexpr double kMostValues = 64;
@@ -167,7 +167,7 @@ GpuTiledPlan::Choice GpuTiledPlan::decode(Decisions d) const {
     const auto last = std::span(c.block_order).last(category(d, order_slot_) + 1);
     std::rotate(last.begin(), last.begin() + 1, last.end());
   }
-  if (unroll_slot_ != kNone) c.unroll = kUnrollLimits[category(d, unroll_slot_)];
+  if (unroll_slot_ != kNone) c.unroll = kGpuUnrollLimits[category(d, unroll_slot_)];
   if (stages_slot_ != kNone) c.stages = static_cast<int64_t>(category(d, stages_slot_)) + 1;
   return c;
 }
@@ -271,7 +271,7 @@ GpuBlock GpuTiledPlan::block(Decisions d, const Choice& c) const {
     operands += values(c, operand, true);
   }
   // Half of the values of a step wait while the others are used.
-  block.registers = kOtherRegisters + accumulators + 0.5 * std::min(operands, kMostValues);
+  block.registers = kTiledOtherRegisters + accumulators + 0.5 * std::min(operands, kMostValues);
   return block;
 }
 

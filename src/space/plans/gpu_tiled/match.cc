@@ -5,7 +5,7 @@ namespace tensorsmith::space {
 
 namespace {
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_gpu_tiled(const PlanContext& context, const Group& group, Plans& plans) {
   if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty()) return;
   // Without reuse a tile gains nothing over the threads of gpu_rows and gpu_spatial.
   const auto& info = context.stage(group.anchor);
@@ -15,6 +15,6 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
 
 }  // namespace
 
-extern const PlanKind gpu_tiled_kind{"gpu_tiled", make, nullptr, target::DeviceKind::kGpu};
+extern const PlanKind gpu_tiled_kind{"gpu_tiled", make_gpu_tiled, nullptr, target::DeviceKind::kGpu};
 
 }  // namespace tensorsmith::space

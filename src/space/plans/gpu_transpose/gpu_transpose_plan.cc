@@ -80,7 +80,6 @@ GpuBlock GpuTransposePlan::block(Decisions d) const {
 }
 
 void GpuTransposePlan::emit(TraceMaker& maker, Decisions d) const {
-  constexpr auto kPredicate = sched::TailPolicy::kPredicate;
   const StageId copy =
       maker.cache_read(read_.producer, ir::MemoryScope::kShared, {output_}, read_.indices.size());
   const auto axes = maker.axis_loops(output_);
@@ -138,7 +137,7 @@ double GpuTransposePlan::estimate(Decisions d) const {
   return gpu_seconds(m, kernel);
 }
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_gpu_transpose(const PlanContext& context, const Group& group, Plans& plans) {
   const auto& info = context.stage(group.root);
   if (group.anchor.valid() || !group.attached.empty() || info.reduction || info.arg_reduction) return;
   const AxisId across = info.contiguous_axis;
@@ -164,6 +163,7 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
 
 }  // namespace
 
-extern const PlanKind gpu_transpose_kind{"gpu_transpose", make, nullptr, target::DeviceKind::kGpu};
+extern const PlanKind gpu_transpose_kind{"gpu_transpose", make_gpu_transpose, nullptr,
+                                         target::DeviceKind::kGpu};
 
 }  // namespace tensorsmith::space

@@ -10,11 +10,7 @@
 
 namespace tensorsmith::space {
 
-namespace {
-
-double as_double(int64_t n) { return static_cast<double>(n); }
-
-}  // namespace
+namespace {}  // namespace
 
 double GpuWgmmaPlan::estimate(Decisions d) const {
   const Choice c = decode(d);

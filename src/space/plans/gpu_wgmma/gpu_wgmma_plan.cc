@@ -12,12 +12,12 @@ namespace {
 
 constexpr int64_t kColumns[] = {32, 64, 96, 128, 192, 256};
 constexpr int64_t kGroupsOfWarps[] = {1, 2, 4};
-constexpr int64_t kChunkBytes[] = {64, 128};
+constexpr int64_t kWgmmaChunkBytes[] = {64, 128};
 constexpr int64_t kFewestStages = 2;
-constexpr int64_t kGroups[] = {1, 2, 4, 8, 16};
+constexpr int64_t kWgmmaGroups[] = {1, 2, 4, 8, 16};
 constexpr int64_t kThreads = 32 * sched::kWarpgroupWarps;
 // Registers of a thread beside its sums: addresses, descriptors and counters.
-constexpr double kOtherRegisters = 40;
+constexpr double kWgmmaOtherRegisters = 40;
 // A warp beside those that compute leaves registers to two warpgroups at most.
 constexpr int64_t kMostGroupsWithOwnWarp = 2;
 // Code generation tries all pairs (codegen/gpu/block_cluster.h).
@@ -53,11 +53,11 @@ GpuWgmmaPlan::Choice GpuWgmmaPlan::decode(Decisions d) const {
   c.columns_of_group = kColumns[category(d, columns_)];
   c.groups_down = kGroupsOfWarps[category(d, down_)];
   c.groups_across = kGroupsOfWarps[category(d, across_)];
-  c.chunk = kChunkBytes[category(d, chunk_)] / product_.element_bytes;
+  c.chunk = kWgmmaChunkBytes[category(d, chunk_)] / product_.element_bytes;
   c.stages = static_cast<int64_t>(category(d, stages_)) + kFewestStages;
   c.copies = static_cast<Copies>(category(d, copies_));
   c.columns_outside = category(d, order_) == 1;
-  c.group = kGroups[category(d, group_)];
+  c.group = kWgmmaGroups[category(d, group_)];
   c.persistent = category(d, persistent_) == 1;
   c.cluster = category(d, cluster_) == 1;
   return c;
@@ -101,7 +101,7 @@ GpuBlock GpuWgmmaPlan::block(const Choice& c) const {
   block.shared_bytes = sched::kWarpgroupTileAlignment + aligned(chunk * c.rows()) +
                        aligned(chunk * c.columns()) + 16 * c.stages;
   const double sums = static_cast<double>(c.columns_of_group) / 2;
-  block.registers = kOtherRegisters + sums;
+  block.registers = kWgmmaOtherRegisters + sums;
   return block;
 }
 
@@ -168,7 +168,7 @@ std::string GpuWgmmaPlan::describe() const {
 
 namespace {
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_gpu_wgmma(const PlanContext& context, const Group& group, Plans& plans) {
   if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty() || !group.pads.empty())
     return;
   if (context.machine.gpu.warp != 32 || context.machine.gpu.capability != sched::kHopper) return;
@@ -182,6 +182,6 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
 
 }  // namespace
 
-extern const PlanKind gpu_wgmma_kind{"gpu_wgmma", make, nullptr, target::DeviceKind::kGpu};
+extern const PlanKind gpu_wgmma_kind{"gpu_wgmma", make_gpu_wgmma, nullptr, target::DeviceKind::kGpu};
 
 }  // namespace tensorsmith::space

@@ -32,12 +32,12 @@ class PlainPlan final : public Plan {
   StageId output_;
 };
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_plain(const PlanContext& context, const Group& group, Plans& plans) {
   plans.push_back(std::make_shared<PlainPlan>(context, group.root));
 }
 
 }  // namespace
 
-extern const PlanKind plain_kind{"plain", make};
+extern const PlanKind plain_kind{"plain", make_plain};
 
 }  // namespace tensorsmith::space

@@ -19,7 +19,7 @@ bool reduces_contiguously(const PlanContext& context, StageId s) {
   return false;
 }
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_rows(const PlanContext& context, const Group& group, Plans& plans) {
   if (group.pattern != nullptr) return;
   std::vector<StageId> attached = group.attached;
   if (attached.empty()) {
@@ -31,6 +31,6 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
 
 }  // namespace
 
-extern const PlanKind rows_kind{"rows", make};
+extern const PlanKind rows_kind{"rows", make_rows};
 
 }  // namespace tensorsmith::space

@@ -5,7 +5,7 @@ namespace tensorsmith::space {
 
 namespace {
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_spatial(const PlanContext& context, const Group& group, Plans& plans) {
   if (group.anchor.valid() || !group.attached.empty()) return;
   const auto& info = context.stage(group.root);
   plans.push_back(std::make_shared<SpatialPlan>(context, group.root, false));
@@ -17,6 +17,6 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
 
 }  // namespace
 
-extern const PlanKind spatial_kind{"spatial", make};
+extern const PlanKind spatial_kind{"spatial", make_spatial};
 
 }  // namespace tensorsmith::space

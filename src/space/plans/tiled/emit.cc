@@ -10,8 +10,6 @@ namespace tensorsmith::space {
 
 namespace {
 
-constexpr LoopId kNoLoop;
-
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Splits a loop into lengths.size() + 1 levels; levels of extent 1 make no loop (kNoLoop).

@@ -5,7 +5,7 @@ namespace tensorsmith::space {
 
 namespace {
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_tiled(const PlanContext& context, const Group& group, Plans& plans) {
   if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty()) return;
   plans.push_back(std::make_shared<TiledPlan>(context, group.root, group.anchor, group.pads, false));
   if (context.stage(group.anchor).data_reuse)
@@ -14,6 +14,6 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
 
 }  // namespace
 
-extern const PlanKind tiled_kind{"tiled", make};
+extern const PlanKind tiled_kind{"tiled", make_tiled};
 
 }  // namespace tensorsmith::space

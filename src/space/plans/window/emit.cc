@@ -5,11 +5,7 @@
 
 namespace tensorsmith::space {
 
-namespace {
-
-constexpr LoopId kNoLoop;
-
-}  // namespace
+namespace {}  // namespace
 
 void WindowPlan::emit(TraceMaker& maker, Decisions d) const {
   const auto tail = tail_of(d);

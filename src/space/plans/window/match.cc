@@ -32,7 +32,7 @@ bool slides(const PlanContext& context, StageId anchor) {
 }
 
 // None where the anchor reduces over no small sliding window or its output has no contiguous axis.
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_window(const PlanContext& context, const Group& group, Plans& plans) {
   const StageId output = group.root, anchor = group.anchor;
   if (!anchor.valid() || group.pattern != nullptr || !group.attached.empty()) return;
   const auto& info = context.stage(anchor);
@@ -49,6 +49,6 @@ void make(const PlanContext& context, const Group& group, Plans& plans) {
 
 }  // namespace
 
-extern const PlanKind window_kind{"window", make};
+extern const PlanKind window_kind{"window", make_window};
 
 }  // namespace tensorsmith::space

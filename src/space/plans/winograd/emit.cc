@@ -32,7 +32,7 @@ void vectorize(TraceMaker& maker, StageId stage, LoopId loop, int64_t extent) {
   if (extent > 1) maker.annotate(stage, loop, Annotation::kVectorize);
 }
 
-void append(std::vector<LoopId>& list, const std::vector<LoopId>& more) {
+void append_loops(std::vector<LoopId>& list, const std::vector<LoopId>& more) {
   list.insert(list.end(), more.begin(), more.end());
 }
 
@@ -64,7 +64,7 @@ WinogradPlan::OutputLoops WinogradPlan::emit_output(TraceMaker& maker, const Cho
   std::vector<LoopId> strips{h[0]}, blocks{h[1], channels[0]};
   if (output_axis_[kBatch].valid()) strips.insert(strips.begin(), loop_of(kBatch));
   std::vector<LoopId> order = strips;
-  append(order, blocks);
+  append_loops(order, blocks);
   const std::vector<LoopId> rows{channels[1], h[2]};
   for (LoopId loop : maker.leaves(output_)) {
     const auto in = [&](const std::vector<LoopId>& l) {
@@ -72,14 +72,14 @@ WinogradPlan::OutputLoops WinogradPlan::emit_output(TraceMaker& maker, const Cho
     };
     if (!in(order) && !in(rows) && !in(w.outer) && loop != w.vector) order.push_back(loop);
   }
-  append(order, rows);
-  append(order, w.outer);
+  append_loops(order, rows);
+  append_loops(order, w.outer);
   order.push_back(w.vector);
   maker.reorder(output_, order);
   vectorize(maker, output_, w.vector, width_);
   OutputLoops loops{strips.back(), blocks.back()};
   if (!c.parallel) return loops;
-  if (!c.strips) append(strips, blocks);
+  if (!c.strips) append_loops(strips, blocks);
   const LoopId fused = maker.fuse(output_, strips);
   maker.annotate(output_, fused, Annotation::kParallel);
   if (c.strips) {
@@ -100,8 +100,8 @@ void WinogradPlan::emit_inverse_transform(TraceMaker& maker, StageId anchor, Loo
     const VectorLoop w =
         split_vectors(maker, anchor, all[3], width_, tiles * stages_.m, TailPolicy::kOverrun);
     std::vector<LoopId> order{all[0], all[2]};
-    append(order, w.outer);
-    append(order, {w.vector, all[1]});
+    append_loops(order, w.outer);
+    append_loops(order, {w.vector, all[1]});
     maker.reorder(anchor, order);
     maker.annotate(anchor, w.vector, Annotation::kUnroll);
     vectorize(maker, anchor, all[1], lanes);
@@ -127,7 +127,7 @@ void WinogradPlan::emit_product(TraceMaker& maker, const Choice& c, StageId loca
     const VectorLoop vectors = split_vectors(maker, copy, channels[1], c.tile_c, c.lanes);
     // All tiles use a panel of the weights before the next is read.
     std::vector<LoopId> order{all[0], all[1], channels[0], all[2], h[0], w[0], h[1], w[1]};
-    append(order, vectors.outer);
+    append_loops(order, vectors.outer);
     order.push_back(vectors.vector);
     maker.reorder(copy, order);
     for (LoopId loop : {h[1], w[1]}) maker.annotate(copy, loop, Annotation::kUnroll);
@@ -142,9 +142,9 @@ void WinogradPlan::emit_product(TraceMaker& maker, const Choice& c, StageId loca
   std::vector<LoopId> sum{all[6]};
   if (c.unroll > 1) sum = maker.split(local, all[6], {c.unroll}, TailPolicy::kPeel);
   std::vector<LoopId> order{all[0], all[1], all[2]};
-  append(order, sum);
-  append(order, {all[3], all[4]});
-  append(order, vectors.outer);
+  append_loops(order, sum);
+  append_loops(order, {all[3], all[4]});
+  append_loops(order, vectors.outer);
   order.push_back(vectors.vector);
   maker.reorder(local, order);
   if (c.unroll > 1) maker.annotate(local, sum[1], Annotation::kUnroll);
@@ -191,11 +191,11 @@ void WinogradPlan::emit_data_transform(TraceMaker& maker, const Choice& c, LoopI
     order.push_back(channels[0]);
     within = channels[1];
   }
-  append(order, x.outer);
+  append_loops(order, x.outer);
   const VectorLoop rows = split_vectors(maker, data, within, lanes, kTransposed);
-  append(order, rows.outer);
+  append_loops(order, rows.outer);
   within = rows.vector;
-  append(order, {within, x.vector});
+  append_loops(order, {within, x.vector});
   maker.reorder(data, order);
   maker.annotate(data, within, Annotation::kUnroll);
   vectorize(maker, data, x.vector, row);

@@ -8,7 +8,7 @@ namespace {
 // Each step inserts five stages before its own.
 constexpr int kInserted = 5;
 
-void match(const PlanContext& context, Patterns& patterns) {
+void match_winograd(const PlanContext& context, Patterns& patterns) {
   // Steps come last convolution first, so those that follow one move its stages.
   int moved = 0;
   for (size_t i = context.rewriting.size(); i-- > 0;) {
@@ -36,13 +36,13 @@ void match(const PlanContext& context, Patterns& patterns) {
   }
 }
 
-void make(const PlanContext& context, const Group& group, Plans& plans) {
+void make_winograd(const PlanContext& context, const Group& group, Plans& plans) {
   if (const auto* stages = dynamic_cast<const WinogradStages*>(group.pattern))
     plans.push_back(std::make_shared<WinogradPlan>(context, group.root, *stages));
 }
 
 }  // namespace
 
-extern const PlanKind winograd_kind{"winograd", make, match};
+extern const PlanKind winograd_kind{"winograd", make_winograd, match_winograd};
 
 }  // namespace tensorsmith::space

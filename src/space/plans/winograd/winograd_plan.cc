@@ -8,7 +8,7 @@ namespace tensorsmith::space {
 
 namespace {
 
-constexpr int64_t kUnrollLimits[] = {1, 2, 4, 8};
+constexpr int64_t kWinogradUnrollLimits[] = {1, 2, 4, 8};
 // Products of vectors that are written one after the other, in all copies of the code: what more of them
 // save, a jump in as many cycles as there are products, is not worth their code.
 constexpr int64_t kUnrolledProducts = 48;
@@ -58,7 +58,7 @@ WinogradPlan::Choice WinogradPlan::decode(Decisions d) const {
   c.lanes = std::min(c.tile_c, lanes);
   const int64_t accumulators = c.tile_h * c.tile_w * ((c.tile_c + lanes - 1) / lanes);
   const int64_t unroll =
-      std::min(kUnrollLimits[category(d, unroll_slot_)],
+      std::min(kWinogradUnrollLimits[category(d, unroll_slot_)],
                std::max<int64_t>(kUnrolledProducts / std::max<int64_t>(accumulators * code_copies(c), 1), 1));
   c.unroll = largest_divisor(in_channels_, unroll);
   c.parallel = context_.threads > 1 && category(d, parallel_slot_) == 1;
