@@ -4,6 +4,8 @@ add_library(tensorsmith_options INTERFACE)
 # -Wno-psabi: notes of GCC on calling conventions that changed between its versions, which concern no user.
 target_compile_options(tensorsmith_options INTERFACE -Wall -Wextra -Wpedantic -Wnon-virtual-dtor
   -Wno-missing-field-initializers -Wno-psabi)
+# A failed check names its file as it lies in the repository, wherever that was built.
+target_compile_options(tensorsmith_options INTERFACE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 if(TENSORSMITH_UNITY)
   # Names of one file's anonymous namespace are seen by the files after it in the same batch: these two warnings only make
   # sense for files by themselves.
@@ -60,13 +62,24 @@ function(tensorsmith_room name)
   endif()
 endfunction()
 
+# tensorsmith_test_program(NAME SOURCES a.cc ... DEPS rooms): a GoogleTest binary.
+function(tensorsmith_test_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE tensorsmith_options ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE TENSORSMITH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(TENSORSMITH_TEST_PCH AND NOT "tensorsmith_net" IN_LIST ARG_DEPS)  # libtorch's definitions are others
+    target_precompile_headers(${name} REUSE_FROM tensorsmith_test_headers)
+    # GCC 12 warns wrongly about string copies where headers are precompiled.
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds$<SEMICOLON>-Wno-restrict$<SEMICOLON>-Wno-stringop-overflow>)
+  endif()
+endfunction()
+
 # tensorsmith_test(NAME SOURCES a.cc ... DEPS rooms [LABELS l] [TIMEOUT s])
 # One GoogleTest binary, registered with ctest under its name.
 function(tensorsmith_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE tensorsmith_options ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE TENSORSMITH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  tensorsmith_test_program(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
   add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
@@ -86,9 +99,7 @@ endfunction()
 set(TENSORSMITH_TEST_ISAS sse4.2 avx avx2 avxvnni avx512 avx512vnni avx512bf16 amx)  # tests/codegen/isas.cc
 function(tensorsmith_isa_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE tensorsmith_options ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE TENSORSMITH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  tensorsmith_test_program(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()

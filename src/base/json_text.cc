@@ -1,5 +1,7 @@
 #include "base/json_text.h"
 
+#include <nlohmann/json.hpp>
+
 namespace tensorsmith {
 
 bool nests_deeper(std::string_view json, int limit) {
@@ -25,5 +27,13 @@ bool nests_deeper(std::string_view json, int limit) {
   }
   return false;
 }
+
+template <class Json>
+Json parse_json(std::string_view text) {
+  if (nests_deeper(text, kMaxJsonNesting)) return Json(Json::value_t::discarded);
+  return Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+}
+template nlohmann::json parse_json(std::string_view text);
+template nlohmann::ordered_json parse_json(std::string_view text);
 
 }  // namespace tensorsmith

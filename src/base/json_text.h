@@ -2,6 +2,7 @@
 // is done with the values later (printing, comparing) recurses.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
 namespace tensorsmith {
@@ -12,12 +13,9 @@ inline constexpr int kMaxJsonNesting = 64;
 // Whether arrays and objects of the text, valid JSON or not, stand more than `limit` deep in each other.
 bool nests_deeper(std::string_view json, int limit);
 
-// Json: a nlohmann::basic_json. Discarded, which is neither an object nor an array, where the text is no JSON
-// or nests deeper than kMaxJsonNesting.
+// Json: nlohmann::json or ordered_json, whose parsers are compiled once, here. Discarded, which is neither an array nor an
+// object, where the text is no JSON or nests deeper than kMaxJsonNesting.
 template <class Json>
-Json parse_json(std::string_view text) {
-  if (nests_deeper(text, kMaxJsonNesting)) return Json(Json::value_t::discarded);
-  return Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-}
+Json parse_json(std::string_view text);
 
 }  // namespace tensorsmith

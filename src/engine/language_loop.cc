@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/input_file.h"
+#include "base/json_text.h"
 #include "base/thread_pool.h"
 #include "engine/fleet_measurer.h"
 #include "engine/language_corpus.h"
@@ -34,7 +35,7 @@ struct LoopState {
     LoopState state;
     if (!fs::exists(path)) return state;
     TS_ASSIGN_OR_RETURN(const std::string text, read_input(path, kMaxStateBytes));
-    const auto json = nlohmann::json::parse(text, nullptr, false);
+    const auto json = parse_json<nlohmann::json>(text);
     if (!json.is_object() || !json.contains("round") || !json.contains("records_before"))
       return Error{ErrorCode::kMismatch, path, "is not the state of a loop; name another directory"};
     state.round = json.value("round", 1);

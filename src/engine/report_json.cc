@@ -3,6 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace tensorsmith::engine {
 namespace {
 
@@ -99,7 +101,7 @@ nlohmann::json to_json(const Prediction& prediction) {
   for (const auto& attribute : prediction.assumed) assumed[attribute.name] = attribute.value;
   const nlohmann::json unknown;
   return {{"model", prediction.model.graph.name},
-          {"device", nlohmann::json::parse(target::to_json(prediction.device))},
+          {"device", parse_json<nlohmann::json>(target::to_json(prediction.device))},
           {"predictor", prediction.predictor},
           {"seconds", p.seconds},
           {"log_sigma", p.log_sigma},

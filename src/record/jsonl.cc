@@ -229,7 +229,7 @@ std::string to_json_line(const DeviceInfo& device) {
   return dump(Json{{"type", "device"},
                    {"v", kJsonVersion},
                    {"key", device.key},
-                   {"attributes", Json::parse(target::to_json(device.device))}});
+                   {"attributes", parse_json<Json>(target::to_json(device.device))}});
 }
 
 std::string to_json_line(const Record& record) {

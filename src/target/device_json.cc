@@ -144,7 +144,7 @@ Result<Device> parse_device(std::string_view text, std::string_view place) {
 }
 
 Result<std::vector<std::string>> left_out_attributes(std::string_view text) {
-  const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json root = parse_json<Json>(text);
   if (!root.is_object()) return Error{ErrorCode::kCorrupt, "", "not a JSON object"};
   std::vector<std::string> out;
   const Device any;

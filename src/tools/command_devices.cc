@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "engine/gpu_device.h"
 #include "engine/measured_device.h"
 #include "tools/commands.h"
@@ -34,7 +35,7 @@ Status list_devices(const ListOptions& options) {
   if (options.json) {
     nlohmann::ordered_json out = nlohmann::ordered_json::array();
     for (const auto& d : devices) {
-      out.push_back(nlohmann::ordered_json::parse(target::to_json(d)));
+      out.push_back(parse_json<nlohmann::ordered_json>(target::to_json(d)));
       out.back()["key"] = d.key();
       out.back()["used_by"] = uses(d);
     }
@@ -76,7 +77,7 @@ Status show(const ShowOptions& options) {
     device = engine::with_measurements(std::move(device));
   }
   if (engine::is_local(device)) print_notes(DeviceOptions().notes(device));
-  print_json(nlohmann::ordered_json::parse(target::to_json(device)), 2);
+  print_json(parse_json<nlohmann::ordered_json>(target::to_json(device)), 2);
   return {};
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/json_text.h"
 #include "engine/gpu_device.h"
 #include "engine/language_corpus.h"
 #include "engine/language_decoder.h"
@@ -199,7 +200,7 @@ Status train(LmTrainCommand& command) {
   std::error_code ignored;
   std::filesystem::remove(checkpoint, ignored);
   const double seconds = clock.monotonic_seconds() - start;
-  const Json metrics = Json::parse(model.metrics);
+  const Json metrics = parse_json<Json>(model.metrics);
   if (command.json) {
     print_json(Json{{"parameters", model.parameters()},
                     {"tasks", model.tasks.size()},

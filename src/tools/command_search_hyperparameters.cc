@@ -67,7 +67,7 @@ class TrialLog {
       }
       const Json json = parse_json<Json>(line);
       // What is no JSON compares as neither equal nor unequal to anything.
-      if (kept.empty() && !(json == Json::parse(first))) return other;
+      if (kept.empty() && !(json == parse_json<Json>(first))) return other;
       if (!kept.empty()) {
         if (!json.is_object() || !json.contains("parameters") || !json.contains("value"))
           return Error{ErrorCode::kCorrupt, path, "holds a line that is no trial"};
@@ -181,7 +181,7 @@ Status search(const SearchCommand& command) {
     line["seconds"] = clock.monotonic_seconds() - start;
     learn::Trial trial{proposed, std::numeric_limits<double>::infinity()};
     if (model.ok()) {
-      const Json metrics = Json::parse((*model)->card().metrics);
+      const Json metrics = parse_json<Json>((*model)->card().metrics);
       if (!metrics.contains(command.metric) || !metrics[command.metric].is_number())
         return Error{ErrorCode::kInvalidArgument, "--metric",
                      "this model has no '" + command.metric + "' on the validation part"};

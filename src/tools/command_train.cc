@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 #include "engine/evaluation_run.h"
 #include "engine/model_data.h"
 #include "engine/shipped_file.h"
@@ -240,7 +241,7 @@ Status train(TrainCommand& command) {
 
   const learn::ModelCard& card = (*model)->card();
   const double seconds = clock.monotonic_seconds() - start;
-  const Json metrics = Json::parse(card.metrics);
+  const Json metrics = parse_json<Json>(card.metrics);
   Json test = Json::object();
   if (from_databases) {
     TS_ASSIGN_OR_RETURN(test, compare_on_test(data, split, **model, command));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "measure/profile/simulate.h"
 #include "tools/console.h"
 #include "tools/profiled_data.h"
@@ -15,7 +16,7 @@ namespace {
 
 // The counters that the model was trained on; those of a simulation for models that read none.
 std::string profiler_of(const learn::ModelCard& card) {
-  const auto parameters = nlohmann::json::parse(card.parameters);
+  const auto parameters = parse_json<nlohmann::json>(card.parameters);
   const auto at = parameters.find("profiler");
   return at != parameters.end() && at->is_string() ? at->get<std::string>() : measure::kSimulation;
 }

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/input_file.h"
+#include "base/json_text.h"
 #include "tools/console.h"
 
 namespace tensorsmith::tools {
@@ -40,7 +41,7 @@ Result<RunLog> RunLog::open(const std::string& path, const engine::CompareOption
   for (size_t begin = 0; text.ok() && begin < text->size();) {
     const size_t end = text->find('\n', begin);
     if (end == std::string::npos) break;
-    const auto line = Json::parse(text->substr(begin, end - begin), nullptr, false);
+    const auto line = parse_json<Json>(text->substr(begin, end - begin));
     if (line.is_discarded() || !line.contains("of") || !line.contains("best") || !line.contains("seconds") ||
         !line.contains("spent") || !line.contains("untuned"))
       return Error{ErrorCode::kMismatch, path, "is no log of compared searches; name another file"};

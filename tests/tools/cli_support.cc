@@ -17,6 +17,8 @@
 namespace tensorsmith::testing {
 namespace {
 
+namespace fs = std::filesystem;
+
 // In the child, with SIGPIPE as a shell leaves it.
 void redirect(Stream stream, int captured, int descriptor) {
   switch (stream) {
@@ -39,8 +41,33 @@ void redirect(Stream stream, int captured, int descriptor) {
   }
 }
 
+bool others_may_enter(const fs::path& folder) {
+  for (fs::path path = folder;; path = path.parent_path()) {
+    if ((fs::status(path).permissions() & fs::perms::others_exec) == fs::perms::none) return false;
+    if (path == path.root_path()) return true;
+  }
+}
+
+// The program as other users may run it: in a build below a folder that they cannot enter, as root's home, a copy elsewhere,
+// with the files that are shipped with it. The copy is removed when the test ends.
+std::string program_for_others() {
+  const fs::path program = TENSORSMITH_PROGRAM;
+  if (others_may_enter(program.parent_path())) return program;
+  static const TemporaryDirectory copy;
+  fs::path copied = copy.path() / "bin/tensorsmith";
+  if (!fs::exists(copied)) {
+    fs::permissions(copy.path(), fs::perms(0755));
+    for (const char* folder : {"bin", "share/tensorsmith"}) fs::create_directories(copy.path() / folder);
+    for (const auto& entry : fs::directory_iterator(TENSORSMITH_MODELS))
+      fs::copy(entry.path(), copy.path() / "share/tensorsmith");
+    fs::copy(program, copied);
+  }
+  return copied;
+}
+
 pid_t spawn(const std::vector<std::string>& arguments, const CliOptions& options, int out, int err) {
-  std::vector<std::string> words = {TENSORSMITH_PROGRAM};
+  std::vector<std::string> words = {options.drop_privileges && geteuid() == 0 ? program_for_others()
+                                                                              : TENSORSMITH_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "base/json_text.h"
 #include "learn/dataset/store.h"
 #include "learn/dataset/store_format.h"
 #include "record/jsonl.h"
@@ -53,7 +54,7 @@ class Writer : public StoreWriter {
       if (devices_[d] == name) return static_cast<uint32_t>(d);
     }
     devices_.push_back(name);
-    if (attributes) device_attributes_[name] = nlohmann::json::parse(target::to_json(*attributes));
+    if (attributes) device_attributes_[name] = parse_json<nlohmann::json>(target::to_json(*attributes));
     return static_cast<uint32_t>(devices_.size()) - 1;
   }
 

@@ -120,7 +120,7 @@ Result<std::vector<SeenDevice>> parse_seen(const Json& metadata) {
   std::vector<SeenDevice> out;
   const auto it = metadata.find("seen");
   if (it == metadata.end()) return out;
-  const Json json = Json::parse(it->get<std::string>(), nullptr, false);
+  const Json json = parse_json<Json>(it->get<std::string>());
   const Error bad = corrupt_model("\"seen\" of the card is no list of devices");
   if (!json.is_array()) return bad;
   try {
@@ -147,7 +147,7 @@ Result<std::vector<SeenDevice>> parse_seen(const Json& metadata) {
 Status parse_held_out(const Json& metadata, const char* name, std::array<HeldOutError, 2>& out) {
   const auto it = metadata.find(name);
   if (it == metadata.end()) return {};
-  const Json json = Json::parse(it->get<std::string>(), nullptr, false);
+  const Json json = parse_json<Json>(it->get<std::string>());
   const Error bad = corrupt_model("\"" + std::string(name) + "\" of the card has no errors of devices");
   if (!json.is_object()) return bad;
   try {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/json_text.h"
+
 namespace tensorsmith::learn {
 
 namespace {
@@ -92,7 +94,7 @@ Result<Json> parse_parameters(const std::vector<std::string>& assignments) {
       return Error{ErrorCode::kInvalidArgument, "'" + text + "'", "write parameters as NAME=VALUE"};
     const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
     if (out.contains(name)) return Error{ErrorCode::kInvalidArgument, "parameter " + name, "is given twice"};
-    const Json parsed = Json::parse(value, nullptr, false);
+    const Json parsed = parse_json<Json>(value);
     out[name] = parsed.is_number() || parsed.is_boolean() ? parsed : Json(value);
   }
   return out;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/json_text.h"
 #include "base/rng.h"
 
 namespace tensorsmith::learn {
@@ -142,7 +143,7 @@ Result<Dimension> parse_dimension(const std::string& text) {
       const size_t end = std::min(value.find('|', begin), value.size());
       const std::string one = value.substr(begin, end - begin);
       if (one.empty()) return bad;
-      const Json parsed = Json::parse(one, nullptr, false);
+      const Json parsed = parse_json<Json>(one);
       d.choices.push_back(parsed.is_number() || parsed.is_boolean() ? parsed : Json(one));
       begin = end + 1;
     }
