@@ -52,6 +52,6 @@ fresh
 echo 'COPY none /' >> "$directory/Containerfile"
 expect "copies none, which is not there"
 # The options that the workflow and the Containerfile give to scripts are ones that these have.
-for mode in $(grep -oh 'scripts/install_dependencies [a-z]*' "$tree/Containerfile" "$tree"/.github/workflows/*.yml | cut -d' ' -f2); do
+for mode in $(grep -ohE '(RUN|run:) scripts/install_dependencies [a-z]+' "$tree/Containerfile" "$tree"/.github/workflows/*.yml | cut -d' ' -f3); do
   grep -q "^  $mode)" "$tree/scripts/install_dependencies" || { echo "install_dependencies has no '$mode'"; exit 1; }
 done
