@@ -3,8 +3,8 @@
 A chart is described in its result file (see scripts/make_results):
 
     file      name of the SVG beside the result file
-    title     one line
-    subtitle  optional: one line: machine, threads, what else the reader must know
+    title     what is compared
+    subtitle  optional: machine, threads, what else the reader must know
     label     column that names the rows
     series    names of the bars of a row, each with its column
     rows      optional: names of the rows to draw, in this order; default: all rows of the file
@@ -16,6 +16,7 @@ A chart is described in its result file (see scripts/make_results):
 """
 import math
 import re
+import textwrap
 from xml.sax.saxutils import escape
 
 NUMBER = r"-?\d*\.?\d+"
@@ -28,15 +29,16 @@ SPREAD = {
 REQUIRED = {"file", "title", "label", "series", "scale"}
 OPTIONAL = {"subtitle", "rows", "short", "mean", "unit", "overview"}
 
-WIDTH, MARGIN, FONT, SMALL = 720, 24, 15, 13
+# Narrow, so that a phone still shows letters of a readable size.
+WIDTH, MARGIN, TITLE, FONT, SMALL = 600, 20, 17, 15, 13
 BAR, BAR_GAP, ROW_GAP = 12, 3, 13
-CHARACTER = 0.56  # mean width of a character over the size of the font
-TICK_GAP = 52     # least distance of two ticks
+CHARACTER, BOLD = 0.56, 0.64  # mean width of a character over the size of the font
+TICK_GAP = 46                 # least distance of two ticks
 
 # Text has at least 4.5 : 1 of contrast with its card, bars 3 : 1. The hues differ in lightness for those who do not see them.
 STYLE = """
   text { font: 15px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; fill: #1f2430; }
-  .title { font-size: 18px; font-weight: 600; }
+  .title { font-size: 17px; font-weight: 600; }
   .small { font-size: 13px; fill: #5a6170; }
   .strong { font-weight: 600; }
   .card { fill: #ffffff; stroke: #e3e6ec; }
@@ -154,8 +156,8 @@ def draw(chart, result, source):
     unit = chart.get("unit", "×" if chart["scale"] == "ratio" else "")
     series = list(chart["series"])
     figures = [cell for _, _, cells in rows for cell in cells if not isinstance(cell, str)]
-    left = MARGIN + CHARACTER * FONT * max(len(name) for name, _, _ in rows) + 12
-    axis = Axis(chart["scale"], [v for cell in figures for v in cell], left, WIDTH - MARGIN - 54)
+    left = MARGIN + CHARACTER * FONT * max(len(name) for name, _, _ in rows) + 10
+    axis = Axis(chart["scale"], [v for cell in figures for v in cell], left, WIDTH - MARGIN - 48)
     height_of_row = len(series) * (BAR + BAR_GAP) - BAR_GAP + ROW_GAP
 
     body = []
@@ -163,11 +165,13 @@ def draw(chart, result, source):
     def text(x, y, content, style="", anchor="start"):
         body.append(f'  <text x="{x:.1f}" y="{y:.1f}" class="{style}" text-anchor="{anchor}">{escape(content)}</text>')
 
-    y = MARGIN + 18
-    text(MARGIN, y, chart["title"], "title")
-    if "subtitle" in chart:
+    y = MARGIN - 6
+    for line in textwrap.wrap(chart["title"], int((WIDTH - 2 * MARGIN) / (BOLD * TITLE))):
         y += 22
-        text(MARGIN, y, chart["subtitle"], "small")
+        text(MARGIN, y, line, "title")
+    for line in textwrap.wrap(chart.get("subtitle", ""), int((WIDTH - 2 * MARGIN) / (CHARACTER * SMALL))):
+        y += 20
+        text(MARGIN, y, line, "small")
     y += 16
     if len(series) > 1:
         y += 14
@@ -176,8 +180,8 @@ def draw(chart, result, source):
             body.append(f'  <rect x="{x:.1f}" y="{y - 11}" width="12" height="12" rx="2" class="s{i}"/>')
             text(x + 18, y, name)
             x += 18 + CHARACTER * FONT * len(name) + 26
-        y += 10
-    y += 20
+        y += 14
+    y += 22
     top = y
     bottom = top + len(rows) * height_of_row + (8 if chart.get("mean") else 0)
     for tick in axis.ticks:
@@ -190,7 +194,7 @@ def draw(chart, result, source):
             body.append(f'  <line x1="{MARGIN}" x2="{WIDTH - MARGIN}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>')
             y += 8
         middle = y + (height_of_row - ROW_GAP) / 2
-        text(left - 12, middle + 5, name, "strong" if is_mean else "", "end")
+        text(left - 10, middle + 5, name, "strong" if is_mean else "", "end")
         for i, cell in enumerate(cells):
             center = y + BAR / 2
             if isinstance(cell, str):

@@ -1,44 +1,147 @@
-"""Pages of reference, from what is there: the commands' own help, the package's docstrings, the C header.
+"""Pages of reference, from what is there: the commands' manual pages, the package's docstrings, the C header.
 
     reference.py PROGRAM FOLDER
 """
 
+import html
 import pathlib
 import re
 import subprocess
 import sys
 
-SUBCOMMAND = re.compile(r"^  ([a-z][\w-]*)")
+ESCAPES = {"\\e": "\\", "\\-": "-", "\\(ti": "~", "\\(ha": "^", "\\(ga": "`", "\\(aq": "'", "\\&": ""}
+ESCAPE = re.compile("|".join(re.escape(escape) for escape in ESCAPES))
+FONT = re.compile(r"\\f([BIR])")
+FONT_TAGS = {"B": ("<code>", "</code>"), "I": ("<var>", "</var>"), "R": ("", "")}
+CODE = re.compile(r"`([^`]+)`")
 
 
-def help_of(program, words):
-    return subprocess.run([program, *words, "--help"], check=True, capture_output=True, text=True).stdout
+def plain(text):
+    return ESCAPE.sub(lambda match: ESCAPES[match.group(0)], FONT.sub("", text))
 
 
-def subcommands(text):
-    inside = False
-    for line in text.splitlines():
-        if line.startswith("Subcommands:"):
-            inside = True
-        elif inside and line and not line.startswith(" "):
-            inside = False
-        elif inside and (match := SUBCOMMAND.match(line)):
-            yield match.group(1)
+def inline(text):
+    """HTML of a line of roff: bold is what one types, italic stands for something else."""
+    out, closing = "", ""
+    for i, part in enumerate(FONT.split(text)):
+        if i % 2:
+            out += closing
+            opening, closing = FONT_TAGS[part]
+            out += opening
+        else:
+            out += CODE.sub(r"<code>\1</code>", html.escape(plain(part), quote=False))
+    return out + closing
 
 
-def commands(program, words, out):
-    text = help_of(program, words)
-    out.append(f"{'#' * (len(words) + 1)} tensorsmith {' '.join(words)}".rstrip())
-    out.append(f"\n```text\n{text.rstrip()}\n```\n")
-    for name in subcommands(text):
-        commands(program, [*words, name], out)
+class Section:
+    def __init__(self, title):
+        self.title = title
+        self.items = []  # (term, lines), both roff; the term is None for text by itself
+        self.groups = {}  # index of an item -> the subtitle before it
+
+
+def sections(page):
+    """The sections of a manual page that man_pages.cc has written, by title."""
+    out, term, verbatim = {}, False, False
+    for line in page.splitlines():
+        if line.startswith(".SH "):
+            section = out.setdefault(line[4:], Section(line[4:]))
+        elif line.startswith(".SS "):
+            section.groups[len(section.items)] = line[4:]
+            section.items.append((None, []))
+        elif line in (".EX", ".EE"):
+            verbatim = line == ".EX"
+        elif line == ".TP":
+            term = True
+        elif line == ".br" or line.startswith(".TH "):
+            continue
+        else:
+            for macro in (".BR ", ".B "):
+                if line.startswith(macro) and not verbatim:
+                    line = "\\fB" + line[len(macro) :] + "\\fR"
+            if term:
+                section.items.append((line, []))
+                term = False
+            else:
+                if not section.items:
+                    section.items.append((None, []))
+                section.items[-1][1].append(line)
+    return out
+
+
+def commands_below(manual):
+    """(words, summary) of each command of the section COMMANDS, whose terms are as "tensorsmith-db-info (1)"."""
+    if "COMMANDS" not in manual:
+        return []
+    items = manual["COMMANDS"].items
+    return [(plain(term).split()[0].split("-", 1)[1], inline(" ".join(lines))) for term, lines in items if term]
+
+
+def text_of(section):
+    return inline(" ".join(line for _, lines in section.items for line in lines))
+
+
+def definitions(section):
+    """A list of terms, each beside its description where there is room."""
+    yield '<dl class="options">'
+    for i, (term, lines) in enumerate(section.items):
+        if i in section.groups:
+            yield f"</dl>\n<p><strong>{inline(section.groups[i])}</strong></p>\n" + '<dl class="options">'
+        if term:
+            yield f"<dt>{inline(term)}</dt><dd>{inline(' '.join(lines))}</dd>"
+    yield "</dl>"
+
+
+def anchor(words):
+    return "-".join(["tensorsmith", *words])
+
+
+def command(manual, words, out):
+    """Adds the section of one command; `words` follow "tensorsmith"."""
+    depth = 2 if len(words) < 2 else 3
+    out.append(f'<a id="{anchor(words)}"></a>\n\n{"#" * depth} {" ".join(words)}\n')
+    out.append(f"{text_of(manual['DESCRIPTION'])}\n")
+    usage = " ".join(plain(line) for _, lines in manual["SYNOPSIS"].items for line in lines)
+    out.append(f"```text\n{usage}\n```\n")
+    if "EXAMPLES" in manual:
+        lines = [plain(line) for _, lines in manual["EXAMPLES"].items for line in lines]
+        shown = [line.strip() for line in lines if line.startswith("  ")]
+        out.append("Examples:\n\n```text\n" + "\n".join(shown) + "\n```\n")
+    for name in ("ARGUMENTS", "OPTIONS"):
+        if name in manual:
+            out.append(f"{name.capitalize()}:\n\n" + "\n".join(definitions(manual[name])) + "\n")
+
+
+def overview(below):
+    yield "| command | does |\n|---|---|"
+    for name, summary in below:
+        yield f"| [{name}](#{anchor([name])}) | {summary.replace('|', '&#124;')} |"
+
+
+def commands_page(program):
+    def manual_of(words):
+        return sections(subprocess.run([program, "man", *words], check=True, capture_output=True, text=True).stdout)
+
+    top = manual_of([])
+    out = ["# Commands\n", f"{text_of(top['DESCRIPTION'])}\n", "\n".join(overview(commands_below(top))) + "\n"]
+    out.append("[What all commands share](../docs/using.md): models, shapes, threads, databases, output files.\n")
+    out.append(f"Exit status: {text_of(top['EXIT STATUS'])}\n")
+
+    def add(words):
+        manual = manual_of(words)
+        command(manual, words, out)
+        for name, _ in commands_below(manual):
+            # "db-info", or "info" where names below "db" have no prefix
+            add([*words, name.removeprefix("-".join(words) + "-")])
+
+    for name, _ in commands_below(top):
+        add([name])
+    return "\n".join(out)
 
 
 def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    out = []
-    commands(program, [], out)
-    (folder / "commands.md").write_text("\n".join(out), encoding="utf-8")
+    (folder / "commands.md").write_text(commands_page(program), encoding="utf-8")
     package = pathlib.Path("python/tensorsmith")
     parts = [p.stem for p in sorted(package.glob("*.py")) if p.stem in PYTHON_PARTS]
     assert len(parts) == len(PYTHON_PARTS), set(PYTHON_PARTS) - set(parts)
