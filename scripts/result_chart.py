@@ -24,7 +24,7 @@ CELL = re.compile(rf"^\s*({NUMBER})(?:\s*%)?(?:\s*\(({NUMBER}) \.\. ({NUMBER})\)
 RATIO_TICKS = [0.25, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75, 2, 2.5, 3, 4, 5, 6, 8, 10]
 SPREAD = {
     "ratio": "Thin lines: from the 10th to the 90th percentile of the rounds.",
-    "amount": "Thin lines: the spread over splits or seeds, as the result file has it.",
+    "amount": "Thin lines: the spread over splits or seeds.",
 }
 REQUIRED = {"file", "title", "label", "series", "scale"}
 OPTIONAL = {"subtitle", "rows", "short", "mean", "unit", "overview"}
