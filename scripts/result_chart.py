@@ -45,7 +45,7 @@ STYLE = """
   .grid { stroke: #e8eaef; }
   .base { stroke: #8a91a0; stroke-width: 1.5; }
   .spread { stroke: #1f2430; stroke-opacity: .55; stroke-width: 1.5; }
-  .s0 { fill: #2f6fde; } .s1 { fill: #e39a26; } .s2 { fill: #23877a; } .s3 { fill: #a35bb5; }
+  .s0 { fill: #2f6fde; } .s1 { fill: #d07d0c; } .s2 { fill: #23877a; } .s3 { fill: #a35bb5; }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6e9ef; }
     .small { fill: #a4abb9; }

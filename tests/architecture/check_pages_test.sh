@@ -34,5 +34,9 @@ page '| declared in | as | named in |' '|---|---|---|' '| `src/room/list.h` | `v
 expect "does not name listed"
 page '| declared in | as | named in |' '|---|---|---|' '| `src/room/list.h` | `int (\w+)\(\)` | `src/room/sources` |'
 expect "declares nothing"
+page '[a page](docs/)' $(seq 119)
+expect ""
+page '[a page](docs/)' $(seq 120)
+expect "has 121 lines, more than 120"
 page 'Nothing to check.'
 expect "no page says anything"
