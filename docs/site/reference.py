@@ -70,11 +70,12 @@ def sections(page):
 
 
 def commands_below(manual):
-    """(words, summary) of each command of the section COMMANDS, whose terms are as "tensorsmith-db-info (1)"."""
-    if "COMMANDS" not in manual:
-        return []
-    items = manual["COMMANDS"].items
-    return [(plain(term).split()[0].split("-", 1)[1], inline(" ".join(lines))) for term, lines in items if term]
+    """(group, words, summary) of each command of the section COMMANDS, whose terms are as "tensorsmith-db-info (1)"."""
+    section, group = manual.get("COMMANDS", Section("COMMANDS")), ""
+    for i, (term, lines) in enumerate(section.items):
+        group = section.groups.get(i, group)
+        if term:
+            yield group, plain(term).split()[0].split("-", 1)[1], inline(" ".join(lines))
 
 
 def text_of(section):
@@ -101,7 +102,10 @@ def command(manual, words, out):
     depth = 2 if len(words) < 2 else 3
     out.append(f'<a id="{anchor(words)}"></a>\n\n{"#" * depth} {" ".join(words)}\n')
     out.append(f"{text_of(manual['DESCRIPTION'])}\n")
-    usage = " ".join(plain(line) for _, lines in manual["SYNOPSIS"].items for line in lines)
+    usage = ""
+    for line in (line for _, lines in manual["SYNOPSIS"].items for line in lines):
+        usage += ("\n" if line.startswith("\\fB") else " ") + plain(line)
+    usage = usage.strip()
     out.append(f"```text\n{usage}\n```\n")
     if "EXAMPLES" in manual:
         lines = [plain(line) for _, lines in manual["EXAMPLES"].items for line in lines]
@@ -112,9 +116,14 @@ def command(manual, words, out):
             out.append(f"{name.capitalize()}:\n\n" + "\n".join(definitions(manual[name])) + "\n")
 
 
-def overview(below):
-    yield "| command | does |\n|---|---|"
-    for name, summary in below:
+def overview(manual):
+    """A table of the commands for each group of them."""
+    last = None
+    for group, name, summary in commands_below(manual):
+        if group != last:
+            yield f"\n{inline(group).rstrip(':')}:\n" if group else ""
+            yield "| command | does |\n|---|---|"
+        last = group
         yield f"| [{name}](#{anchor([name])}) | {summary.replace('|', '&#124;')} |"
 
 
@@ -123,18 +132,18 @@ def commands_page(program):
         return sections(subprocess.run([program, "man", *words], check=True, capture_output=True, text=True).stdout)
 
     top = manual_of([])
-    out = ["# Commands\n", f"{text_of(top['DESCRIPTION'])}\n", "\n".join(overview(commands_below(top))) + "\n"]
+    out = ["# Commands\n", f"{text_of(top['DESCRIPTION'])}\n", "\n".join(overview(top)) + "\n"]
     out.append("[What all commands share](../docs/using.md): models, shapes, threads, databases, output files.\n")
     out.append(f"Exit status: {text_of(top['EXIT STATUS'])}\n")
 
     def add(words):
         manual = manual_of(words)
         command(manual, words, out)
-        for name, _ in commands_below(manual):
+        for _, name, _ in commands_below(manual):
             # "db-info", or "info" where names below "db" have no prefix
             add([*words, name.removeprefix("-".join(words) + "-")])
 
-    for name, _ in commands_below(top):
+    for _, name, _ in commands_below(top):
         add([name])
     return "\n".join(out)
 

@@ -104,7 +104,8 @@ class Reader:
         else:
             subprocess.run(["tensorsmith", "zoo", "export", "squeezenet1_1", "--size", "64", "--force", "-o", model],
                            env=self.environment, check=True, capture_output=True)
-        (self.work / "x.npy").write_bytes(npy((1, 3, 64, 64)))
+        for name in ("x.npy", "image.npy"):
+            (self.work / name).write_bytes(npy((1, 3, 64, 64)))
         if not (self.work / "mine.db").exists():
             made = self.shell("tensorsmith tune model.onnx -o made --seconds 3 --db mine.db --quiet && cp mine.db tensorsmith.db"
                               " && cp -r made tuned && cp -r made model_tuned && tensorsmith db export mine.db records.jsonl")
