@@ -107,11 +107,16 @@ class Reader:
                            env=self.environment, check=True, capture_output=True)
         for name in ("x.npy", "image.npy"):
             (self.work / name).write_bytes(npy((1, 3, 64, 64)))
-        if not (self.work / "mine.db").exists():
-            made = self.shell("tensorsmith tune model.onnx -o made --seconds 3 --db mine.db --quiet && cp mine.db tensorsmith.db"
-                              " && cp -r made tuned && cp -r made model_tuned && tensorsmith db export mine.db records.jsonl")
-            if made.returncode:
-                self.fail("(preparation)", made.stderr)
+        made = self.work / "made"
+        if not made.exists():
+            result = self.shell("tensorsmith tune model.onnx -o made --seconds 3 --db mine.db --quiet && cp mine.db tensorsmith.db"
+                                " && tensorsmith db export mine.db records.jsonl")
+            if result.returncode:
+                self.fail("(preparation)", result.stderr)
+        if kind != "mnist":
+            for name in ("tuned", "model_tuned"):
+                shutil.rmtree(self.work / name, ignore_errors=True)
+                shutil.copytree(made, self.work / name)
 
     def key(self):
         """The key of a task of model.onnx, which tensorsmith.db has records of."""
