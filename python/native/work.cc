@@ -3,7 +3,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,6 +16,7 @@
 #include "engine/predict.h"
 #include "engine/report_json.h"
 #include "engine/shipped_file.h"
+#include "engine/speedup.h"
 #include "engine/tune_model.h"
 #include "engine/tune_sources.h"
 #include "errors.h"
@@ -61,8 +61,6 @@ Result<target::Device> device_of(const std::string& name, int threads) {
 // Names of tasks come from files: what is no UTF-8 in them is replaced.
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 const char* text(engine::TunePhase phase) {
   switch (phase) {
     case engine::TunePhase::kUntuned:
@@ -93,8 +91,10 @@ class PythonEvents final : public engine::TuneEvents {
           {"failures", p.failures},
           {"resumed", p.resumed},
           {"task", p.current_task < p.tasks.size() ? p.tasks[p.current_task].name : ""},
-          {"untuned_seconds", number(p.model_default_seconds())},
-          {"best_seconds", number(p.model_best_seconds())}});
+          {"estimate", engine::to_json(engine::estimate_of(p))}});
+  }
+  void compared(const engine::Speedup& speedup) override {
+    tell({{"phase", phase_}, {"end_to_end", engine::to_json(speedup)}});
   }
 
  private:

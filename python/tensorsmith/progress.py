@@ -29,10 +29,12 @@ class TuneProgressBar:
             done = event["elapsed_seconds"] if self._by_time else event["trials"]
             if self._bar.total is not None:
                 done = min(done, self._bar.total)
-            untuned, best = event["untuned_seconds"], event["best_seconds"]
-            if untuned and best:
+            estimate = event["estimate"]
+            if estimate:
                 self._bar.set_postfix_str(
-                    f"{event['trials']} trials, {1e3 * best:.3g} ms ({untuned / best:.2f}x)", refresh=False
+                    f"{event['trials']} trials, estimate {1e3 * estimate['tuned_seconds']:.3g} ms"
+                    f" ({estimate['ratio']:.2f}x)",
+                    refresh=False,
                 )
             self._bar.update(done - self._bar.n)  # draws a few times a second
         else:

@@ -28,18 +28,30 @@ class TaskReport:
     failures: int
     kept: bool  #: it runs the untuned schedule
     untuned_seconds: float | None
-    tuned_seconds: float | None
+    tuned_seconds: float | None  #: of the schedule that the compiled model runs, measured alone
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """The sum of the kernels' times, each measured alone. It is not the speed-up of the model."""
+
+    untuned_seconds: float
+    tuned_seconds: float
+    ratio: float  #: untuned over tuned
+
+
+@dataclass(frozen=True, repr=False)
 class TuneResult:
     """What `tune` did."""
 
     directory: str  #: the compiled model
     database: str  #: the records
-    untuned_seconds: float | None  #: a run of the whole model, by default measured end to end
-    tuned_seconds: float | None
-    end_to_end: bool  #: whether these are of the whole model, or sums over its kernels
+    untuned_seconds: float | None  #: a run of the whole untuned model; None: the whole model was not run
+    tuned_seconds: float | None  #: a run of the whole compiled model, in turn with the untuned one
+    speedup: float | None  #: how many times as fast as the untuned model; None: the whole model was not run
+    spread: float | None  #: how much the runs differ: the distance of their quartiles over the lower quartile
+    warning: str | None  #: why the speed-up is uncertain, where other programs disturbed the runs
+    estimate: Estimate | None  #: what is known without running the whole model
     trials: int  #: measurements of this run
     resumed: int  #: records that were there already
     elapsed_seconds: float
@@ -47,16 +59,19 @@ class TuneResult:
     notes: tuple[str, ...]
     report: dict[str, Any] = field(repr=False)  #: all that `tensorsmith tune --json` tells
 
-    @property
-    def speedup(self) -> float | None:
-        """How many times as fast as the untuned model."""
-        if not self.untuned_seconds or not self.tuned_seconds:
-            return None
-        return self.untuned_seconds / self.tuned_seconds
-
     def load(self, threads: int = 0) -> Model:
         """The compiled model, ready to run."""
         return load(self.directory, threads)
+
+    def __repr__(self) -> str:
+        if self.speedup is not None and self.spread is not None:
+            gain = f"{self.speedup:.2f}x, the runs differ by {100 * self.spread:.1f} %"
+        elif self.estimate is not None:
+            gain = f"estimate {self.estimate.ratio:.2f}x, the whole model was not run"
+        else:
+            gain = "not known"
+        warning = f", warning: {self.warning}" if self.warning else ""
+        return f"<TuneResult {self.directory!r}, {self.trials} trials, speed-up: {gain}{warning}>"
 
 
 @dataclass(frozen=True)
@@ -137,7 +152,8 @@ def tune(
         seconds: for everything until the model is written. Give it, or `trials` (measurements), or `until_gain` (stop
             where going on as long again is expected to gain less than this share).
         progress: True shows a bar; a function is called with each event, a dict: phase, and after each measurement
-            elapsed_seconds, trials, failures, resumed, task, untuned_seconds, best_seconds.
+            elapsed_seconds, trials, failures, resumed, task, estimate (untuned_seconds, tuned_seconds, ratio); after the
+            comparison of whole models end_to_end, as in the report.
         shapes: of inputs by name, for symbolic dimensions or in place of fixed ones.
         absent: optional inputs that are not given.
         bounded: results whose number of rows depends on the data have their largest shape, padded.
@@ -197,13 +213,16 @@ def tune(
 
 
 def _tune_result(report: dict[str, Any]) -> TuneResult:
-    whole = report.get("end_to_end")
+    whole = report.get("end_to_end") or {}
     return TuneResult(
         directory=report["directory"],
         database=report["database"],
-        untuned_seconds=whole["untuned_seconds"] if whole else report["model_default_seconds"],
-        tuned_seconds=whole["tuned_seconds"] if whole else report["model_best_seconds"],
-        end_to_end=whole is not None,
+        untuned_seconds=whole.get("untuned_seconds"),
+        tuned_seconds=whole.get("tuned_seconds"),
+        speedup=whole.get("speedup"),
+        spread=whole.get("spread"),
+        warning=whole.get("warning"),
+        estimate=Estimate(**report["estimate"]) if report["estimate"] else None,
         trials=report["trials"],
         resumed=report["resumed"],
         elapsed_seconds=report["elapsed_seconds"],
@@ -215,13 +234,17 @@ def _tune_result(report: dict[str, Any]) -> TuneResult:
                 failures=task["failures"],
                 kept=task["kept"],
                 untuned_seconds=task["default_seconds"],
-                tuned_seconds=task["best_seconds"],
+                tuned_seconds=task["default_seconds"] if task["kept"] else _of_a_call(task),
             )
             for task in report["tasks"]
         ),
         notes=tuple(report["notes"]),
         report=report,
     )
+
+
+def _of_a_call(task: dict[str, Any]) -> float | None:
+    return task["alone_seconds"] / task["weight"] if "alone_seconds" in task else None
 
 
 def compile(

@@ -168,6 +168,8 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
     description.cpu_features.push_back(feature.substr(1));
   }
   description.threads = options.tuned ? device.cores : 0;
+  if (options.speedup) description.end_to_end = stored(*options.speedup);
+  description.estimate = stored(options.estimate);
   for (graph::ValueId id : model.graph.inputs) {
     description.inputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
   }

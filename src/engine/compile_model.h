@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "engine/load_model.h"
 #include "engine/packed_weights.h"
 #include "engine/schedules.h"
+#include "engine/speedup.h"
 #include "runtime/model.h"
 #include "target/target.h"
 
@@ -33,6 +35,9 @@ struct CompileOptions {
   std::string directory;
   std::string model_name;
   bool tuned = false;
+  // What the run that tuned the model found; the compiled model keeps it.
+  std::optional<Speedup> speedup = std::nullopt;
+  Estimate estimate = {};
   int jobs = 1;                               // kernels compiled at a time
   const codegen::Backend* backend = nullptr;  // null: the one for the device
   BuildCache* cache = nullptr;                // may be null; of this model, device and backend

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "feature/profile_schema.h"
 #include "learn/profile/transfer.h"
@@ -86,11 +87,10 @@ std::string ratio_text(double best, double typical) {
 
 void add_limit_sentence(Explanation& out) {
   const Demand& limit = out.best[out.limit];
-  const double share = limit.seconds / out.best_seconds;
+  const double share = limit.busy_share(out.best_seconds);
   if (share >= kIsLimit) {
-    out.sentences.push_back(
-        fmt::format("The fastest program is limited by {}: busy for {:.0f} % of its time.", limit.part,
-                    100 * std::min(share, 1.0)));
+    out.sentences.push_back(fmt::format(
+        "The fastest program is limited by {}: busy for {:.0f} % of its time.", limit.part, 100 * share));
   } else {
     out.sentences.push_back(
         fmt::format("No part of the core is busy for most of the fastest program's time; {} is the busiest, "
@@ -98,6 +98,26 @@ void add_limit_sentence(Explanation& out) {
                     "rest is waiting: for results of earlier instructions, or for memory.",
                     limit.part, 100 * share));
   }
+}
+
+// Which parts would take longer alone than the program takes, and why that can be.
+void add_excess_sentence(Explanation& out) {
+  std::string parts;
+  double most = 1;
+  for (const auto& [demands, seconds] :
+       {std::pair(&out.best, out.best_seconds), std::pair(&out.typical, out.typical_seconds)}) {
+    for (const Demand& demand : *demands) {
+      if (!demand.exceeds(seconds)) continue;
+      if (parts.find(demand.part) == std::string::npos) parts += (parts.empty() ? "" : ", ") + demand.part;
+      most = std::max(most, demand.seconds / seconds);
+    }
+  }
+  if (parts.empty()) return;
+  out.sentences.push_back(
+      fmt::format("By the rates in the device file, {} would take up to {:.0f} % of the measured time, which cannot "
+                  "be, so it is shown as 100 %. Either the processor is faster there than the file says, or the "
+                  "counters are higher than the real ones.",
+                  parts, 100 * most));
 }
 
 void add_difference_sentence(Explanation& out) {
@@ -119,6 +139,7 @@ void add_difference_sentence(Explanation& out) {
 
 void add_sentences(Explanation& out) {
   add_limit_sentence(out);
+  add_excess_sentence(out);
   add_difference_sentence(out);
   if (!out.counters.empty()) {
     const CounterChange& first = out.counters.front();
@@ -135,6 +156,10 @@ void add_sentences(Explanation& out) {
 }
 
 }  // namespace
+
+double Demand::busy_share(double program_seconds) const {
+  return program_seconds > 0 ? std::min(seconds / program_seconds, 1.0) : 0;
+}
 
 std::vector<Demand> demands_of(const std::map<std::string, double>& counters, const target::Device& known) {
   const target::Device device = target::with_assumed_rates(known);

@@ -15,6 +15,11 @@ namespace tensorsmith::engine {
 struct Demand {
   std::string part;  // "multiply-adds", "reads from L2"
   double seconds = 0;
+
+  // Of the time that the program takes, the share that the part is busy: at most 1, which no part can exceed.
+  double busy_share(double program_seconds) const;
+  // By its rates the part alone would take longer than the program takes: the rates or the counters are wrong.
+  bool exceeds(double program_seconds) const { return seconds > program_seconds; }
 };
 // In a fixed order. What the device file leaves out is assumed (target::with_assumed_rates).
 std::vector<Demand> demands_of(const std::map<std::string, double>& counters, const target::Device& device);

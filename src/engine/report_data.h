@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/speedup.h"
 #include "record/record.h"
 #include "target/target.h"
 
@@ -30,6 +31,7 @@ struct ReportSetup {
   std::optional<target::Device> device;  // nothing: the database does not describe it
   record::MeasureSettings settings;
   std::vector<ReportRoof> roofs;
+  Estimate estimate;  // of all its tasks, each called once
 };
 
 struct ReportRecord {
@@ -73,7 +75,7 @@ struct ReportPoint {
 struct ReportModelTask {
   size_t task = 0;  // place in Report::tasks
   int calls = 1;
-  // Of all calls of one run, in their places in the model; kUnknownSeconds where that was not timed.
+  // Of all calls during one run of the model; kUnknownSeconds where that was not timed.
   double untuned_in_model = kUnknownSeconds, tuned_in_model = kUnknownSeconds;
   bool kept_untuned = false;
 };
@@ -91,10 +93,8 @@ struct ReportModel {
   std::string name, directory, device, tool_version;
   int threads = 0;  // it was tuned for; 0 = not tuned
   std::vector<ReportModelTask> tasks;
-  // One run of the model. end_to_end: both were run in turn; else the sums of what its tasks take by themselves.
-  double untuned_seconds = kUnknownSeconds, tuned_seconds = kUnknownSeconds;
-  bool end_to_end = false;
-  double spread = 0;  // of the runs, see InModel
+  std::optional<Speedup> end_to_end;  // as the run found it that tuned the model; nothing where it did not run the model
+  Estimate estimate;
   std::vector<ReportPoint> best_so_far;
   // Of the compiled model, as timed for the report: by run. Empty: it was not run.
   std::vector<double> run_seconds;

@@ -32,6 +32,23 @@ nlohmann::json to_json(const ProgramSource& source) {
           {"distance", source.distance}};
 }
 
+nlohmann::json to_json(const Speedup& speedup) {
+  const std::string warning = warning_of(speedup);
+  return {{"untuned_seconds", number_or_null(speedup.untuned_seconds)},
+          {"tuned_seconds", number_or_null(speedup.tuned_seconds)},
+          {"speedup", number_or_null(speedup.ratio())},
+          {"spread", number_or_null(speedup.spread)},
+          {"busy", speedup.busy()},
+          {"warning", warning.empty() ? nlohmann::json(nullptr) : nlohmann::json(warning)}};
+}
+
+nlohmann::json to_json(const Estimate& estimate) {
+  if (!estimate.known()) return nullptr;
+  return {{"untuned_seconds", estimate.untuned_seconds},
+          {"tuned_seconds", estimate.tuned_seconds},
+          {"ratio", estimate.ratio()}};
+}
+
 nlohmann::json to_json(const TunedModel& tuned, const std::string& directory, const std::string& database) {
   const search::TuneProgress& p = tuned.report.final;
   nlohmann::json tasks = nlohmann::json::array();
@@ -45,18 +62,17 @@ nlohmann::json to_json(const TunedModel& tuned, const std::string& directory, co
                      {"default_seconds", number_or_null(task.default_seconds)},
                      {"best_seconds", number_or_null(task.best_seconds)}});
     if (tuned.sources[t]) tasks.back()["source"] = to_json(*tuned.sources[t]);
+    if (tuned.alone[t] > 0) tasks.back()["alone_seconds"] = task.weight * tuned.alone[t];
     if (!tuned.in_model) continue;
-    if (tuned.alone[t] > 0) tasks.back()["alone_seconds"] = tuned.alone[t];
-    tasks.back()["in_model_untuned_seconds"] = tuned.in_model->task_untuned[t];
-    tasks.back()["in_model_tuned_seconds"] = tuned.in_model->task_tuned[t];
+    tasks.back()["in_model_untuned_seconds"] = number_or_null(tuned.in_model->task_untuned[t]);
+    tasks.back()["in_model_tuned_seconds"] = number_or_null(tuned.in_model->task_tuned[t]);
   }
   nlohmann::json out = {{"directory", directory},
                         {"database", database},
                         {"elapsed_seconds", p.elapsed_seconds},
                         {"trials", p.trials},
                         {"resumed", p.resumed},
-                        {"model_default_seconds", number_or_null(p.model_default_seconds())},
-                        {"model_best_seconds", number_or_null(p.model_best_seconds())},
+                        {"estimate", to_json(tuned.estimate)},
                         {"ended_by", end_text(tuned.report.end)},
                         {"tasks", tasks}};
   for (const SourceScore& score : tuned.source_scores)
@@ -65,12 +81,7 @@ nlohmann::json to_json(const TunedModel& tuned, const std::string& directory, co
                                     {"covered", score.covered},
                                     {"heuristic", score.heuristic},
                                     {"gain", score.gain}});
-  if (tuned.in_model) {
-    out["end_to_end"] = {{"untuned_seconds", tuned.in_model->untuned},
-                         {"tuned_seconds", tuned.in_model->tuned},
-                         {"spread", tuned.in_model->spread},
-                         {"speedup", tuned.in_model->untuned / tuned.in_model->tuned}};
-  }
+  if (tuned.in_model) out["end_to_end"] = to_json(tuned.in_model->whole);
   return out;
 }
 

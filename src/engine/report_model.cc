@@ -25,6 +25,8 @@ ReportModel described(const runtime::ModelDescription& description, const std::s
   model.device = description.device;
   model.tool_version = description.tool_version;
   model.threads = description.threads;
+  model.end_to_end = speedup_of(description);
+  model.estimate = estimate_of(description);
   double begin = 0;
   for (const runtime::CallInfo& call : description.calls) {
     ReportKernel& kernel = model.kernels.emplace_back();

@@ -6,8 +6,9 @@
 namespace tensorsmith::engine {
 
 Result<Report> report_of_run(const std::vector<ModelToTune>& models, const std::vector<TunedModel>& tuned,
-                             const target::Device& device, const record::MeasureSettings& settings,
-                             record::Database& database, ReportLoops* loops, const Clock& clock) {
+                             const search::TuneProgress* progress, const target::Device& device,
+                             const record::MeasureSettings& settings, record::Database& database,
+                             ReportLoops* loops, const Clock& clock) {
   Report report;
   ReportFilter filter{std::set<std::string>(), device.key(), settings};
   for (const ModelToTune& model : models) {
@@ -25,7 +26,7 @@ Result<Report> report_of_run(const std::vector<ModelToTune>& models, const std::
     }
     model.name = models[m].name;
     model.directory = models[m].directory;
-    connect_run(report, *models[m].model, tuned.empty() ? nullptr : &tuned[m], model);
+    connect_run(report, *models[m].model, tuned.empty() ? nullptr : &tuned[m], progress, model);
     report.models.push_back(std::move(model));
   }
   return report;

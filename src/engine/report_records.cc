@@ -127,19 +127,20 @@ Status read(record::Database& database, const ReportFilter& filter,
   return {};
 }
 
-// The curve of the model's tasks, and what it says of before and after.
+// The curve of the model's tasks, and the estimate of a model that does not have the one of its run.
 void add_up(const Report& report, ReportModel& model) {
   std::vector<std::pair<size_t, int>> tasks;
+  std::vector<TaskTimes> times;
   for (const ReportModelTask& task : model.tasks) {
     tasks.emplace_back(task.task, task.calls);
-    const ReportSetup& setup = report.setups[report.tasks[task.task].setup];
+    const ReportTask& measured = report.tasks[task.task];
+    times.push_back({static_cast<double>(task.calls), measured.untuned_seconds, measured.best_seconds});
+    const ReportSetup& setup = report.setups[measured.setup];
     // Bandwidths that were measured when nothing else ran, most likely.
     if (setup.device_key == model.ran_on_key && setup.device) model.roofs = setup.roofs;
   }
   model.best_so_far = best_so_far(report, tasks);
-  if (model.best_so_far.empty()) return;
-  model.untuned_seconds = model.best_so_far.front().seconds;
-  model.tuned_seconds = model.best_so_far.back().seconds;
+  if (!model.estimate.known()) model.estimate = estimate_of(times);
 }
 
 }  // namespace
@@ -211,9 +212,14 @@ Status add_records(record::Database& database, const ReportFilter& filter, Repor
   }
   for (size_t s = 0; s < report.setups.size(); ++s) {
     std::vector<std::pair<size_t, int>> tasks;
-    for (size_t t = 0; t < report.tasks.size(); ++t)
-      if (report.tasks[t].setup == s) tasks.emplace_back(t, 1);
+    std::vector<TaskTimes> times;
+    for (size_t t = 0; t < report.tasks.size(); ++t) {
+      if (report.tasks[t].setup != s) continue;
+      tasks.emplace_back(t, 1);
+      times.push_back({1, report.tasks[t].untuned_seconds, report.tasks[t].best_seconds});
+    }
     report.best_so_far.push_back(best_so_far(report, tasks));
+    report.setups[s].estimate = estimate_of(times);
   }
   return {};
 }
@@ -285,7 +291,7 @@ void connect_records(const Report& report, ReportModel& model) {
 }
 
 void connect_run(const Report& report, const LoadedModel& loaded, const TunedModel* tuned,
-                 ReportModel& model) {
+                 const search::TuneProgress* progress, ReportModel& model) {
   std::vector<std::optional<size_t>> places;  // by task of the partition
   for (size_t t = 0; t < loaded.partition.tasks.size(); ++t) {
     const graph::Task& task = loaded.partition.tasks[t];
@@ -306,12 +312,13 @@ void connect_run(const Report& report, const LoadedModel& loaded, const TunedMod
   }
   for (size_t c = 0; c < model.kernels.size() && c < loaded.partition.calls.size(); ++c)
     model.kernels[c].place = places[loaded.partition.calls[c].task];
+  if (tuned != nullptr) {
+    model.estimate = tuned->estimate;
+    if (tuned->in_model) model.end_to_end = tuned->in_model->whole;
+  } else if (progress != nullptr) {
+    model.estimate = estimate_of(*progress, loaded.partition);
+  }
   add_up(report, model);
-  if (tuned == nullptr || !tuned->in_model) return;
-  model.untuned_seconds = tuned->in_model->untuned;
-  model.tuned_seconds = tuned->in_model->tuned;
-  model.spread = tuned->in_model->spread;
-  model.end_to_end = true;
 }
 
 }  // namespace tensorsmith::engine

@@ -37,12 +37,12 @@ std::vector<ReportPoint> best_so_far(const Report& report, const std::vector<std
 // The device's peak and the bandwidths of its memories, the highest first.
 std::vector<ReportRoof> roofs_of(const target::Device& device);
 
-// Sets the model's tasks, sums and curve to what the report's records say of its kernels, which know names and work
-// only: of several such tasks it is the one whose best program takes about as long as the kernel.
+// Sets the model's tasks and curve, and its estimate if it has none, to what the report's records say of its kernels, which
+// know names and work only: of several such tasks it is the one whose best program takes about as long as the kernel.
 void connect_records(const Report& report, ReportModel& model);
-// The same of a model that a run tunes, whose tasks are known by their keys. tuned: what the run found, with what it timed
-// end to end; null while it goes on.
+// The same of a model that a run tunes, whose tasks are known by their keys. tuned: what the run found, with its speed-up;
+// null while it goes on. progress: where the run is then; null before the first measurement.
 void connect_run(const Report& report, const LoadedModel& loaded, const TunedModel* tuned,
-                 ReportModel& model);
+                 const search::TuneProgress* progress, ReportModel& model);
 
 }  // namespace tensorsmith::engine

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -21,7 +22,7 @@ namespace {
 // How the time after the search is spent.
 constexpr size_t kMaxVariants = 4;
 constexpr int64_t kMaxVariantBytes = int64_t{3} << 29;  // weights of all variants together
-constexpr double kTrialTimeShare = 0.05;                // of the whole run; once for each of two comparisons
+constexpr double kTrialTimeShare = 0.05;                // of the whole run; once for each comparison
 constexpr double kMinTrialSeconds = 0.5, kMaxTrialSeconds = 4;
 // Tuned kernels can take longer to compile than the untuned ones.
 constexpr double kSlowerBuild = 1.5;
@@ -30,8 +31,11 @@ constexpr double kLeastSearchShare = 0.6, kLeastSearchSeconds = 1;
 // Of weights to a disk and flushed, chosen for a slow one.
 constexpr double kWrittenBytesPerSecond = 2.5e8;
 
-// A task that takes this much longer in the tuned model than in the untuned one loses there.
-constexpr double kLosingShare = 0.02;
+// How often the tasks of the chosen model are compared with those of the untuned one. What loses goes back to its untuned
+// schedule, so the next comparison is of another model.
+constexpr int kTaskComparisons = 2;
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
 size_t variants_that_fit(const ModelTrials& trials) {
   const int64_t each = std::max<int64_t>(trials.weights_bytes(), 1);
@@ -70,16 +74,39 @@ struct ModelPlan {
   double build_seconds = 0, compare_seconds = 0, write_seconds = 0;
 };
 
-// trials holds the untuned model. Adds the searched schedules, lets the model choose, writes the result to
-// compile_options.directory, and compares it with the untuned model end to end: what is not faster is not kept.
-// schedules: set to those of the compiled model, by task.
-// later_seconds: planned for other models after this one. comparing_seconds: for each of two comparisons.
-Result<InModel> compile_fastest(double comparing_seconds, const LoadedModel& model,
-                                const target::Device& device, const search::TuneReport& report,
-                                const ModelPlan& plan, double later_seconds, ModelTrials& trials,
-                                TuneEvents& events, CompileOptions compile_options,
+// The times of tasks in the untuned and in the chosen model, over all timings of the two in turn. What disturbs a call only
+// makes it slower, so the fastest of all timings counts: two timings that differ by a load of the machine cannot make a
+// schedule look slower than it is.
+class TasksInTurn {
+ public:
+  explicit TasksInTurn(size_t tasks) : untuned_(tasks, kUnknown), chosen_(tasks, kUnknown) {}
+
+  // trials: the untuned model and the chosen one, just timed.
+  void add(const ModelTrials& trials) {
+    for (size_t t = 0; t < untuned_.size(); ++t) {
+      untuned_[t] = std::min(untuned_[t], trials.task_seconds(0, t));
+      chosen_[t] = std::min(chosen_[t], trials.task_seconds(1, t));
+    }
+  }
+  bool chosen_loses(size_t task) const { return chosen_[task] > untuned_[task]; }
+  // From now on the chosen model runs the task's untuned schedule.
+  void give_up(size_t task) { chosen_[task] = kUnknown; }
+
+  double untuned(size_t task) const { return untuned_[task]; }
+  double chosen(size_t task) const { return chosen_[task]; }
+  // Where both models run one schedule.
+  double same(size_t task) const { return std::min(untuned_[task], chosen_[task]); }
+
+ private:
+  std::vector<double> untuned_, chosen_;
+};
+
+// trials holds the untuned model. Adds the searched schedules, lets the model choose, and compares the result with the
+// untuned model end to end: what is not faster is not taken.
+// schedules: set to those that the compiled model shall run, by task. comparing_seconds: for each comparison.
+Result<InModel> choose_in_model(double comparing_seconds, const search::TuneReport& report,
+                                const ModelPlan& plan, ModelTrials& trials,
                                 std::vector<TaskSchedule>& schedules) {
-  events.begins(TunePhase::kCompare, {plan.compare_seconds, plan.write_seconds + later_seconds});
   std::vector<TaskSchedule> untuned = trials.first_schedules();
   std::vector<TaskSchedule> chosen = ranked_schedules(report, 0);
   if (plan.variants > 1) {
@@ -91,33 +118,35 @@ Result<InModel> compile_fastest(double comparing_seconds, const LoadedModel& mod
   for (size_t t = 0; t < untuned.size(); ++t) {
     if (!report.untuned_works[t]) untuned[t] = chosen[t];
   }
-  // What loses beside its new neighbours goes back to the untuned schedule, once: after that it is noise.
-  for (bool last = false;; last = true) {
+  const auto same = [&](size_t t) { return chosen[t].trace == untuned[t].trace; };
+  TasksInTurn times(chosen.size());
+  for (int comparison = 1;; ++comparison) {
     trials.keep_first();
     TS_RETURN_IF_ERROR(trials.add(chosen));
     TS_RETURN_IF_ERROR(trials.time(comparing_seconds));
+    // The last one is for the whole model alone, whose tasks no longer change.
+    if (comparison > kTaskComparisons) break;
+    times.add(trials);
     bool some = false;
-    for (size_t t = 0; t < chosen.size() && !last; ++t) {
-      if (chosen[t].trace == untuned[t].trace ||
-          trials.task_seconds(1, t) <= (1 + kLosingShare) * trials.task_seconds(0, t))
-        continue;
+    for (size_t t = 0; t < chosen.size(); ++t) {
+      if (same(t) || !times.chosen_loses(t)) continue;
       chosen[t] = untuned[t];
+      times.give_up(t);
       some = true;
     }
     if (!some) break;
   }
-  InModel result{trials.model_seconds(0), trials.model_seconds(1), {}, {}, 0};
-  result.spread = std::min(trials.spread(0), trials.spread(1));
-  const bool keep = result.tuned <= result.untuned;
+  InModel result;
+  result.whole = {trials.model_seconds(0), trials.model_seconds(1),
+                  std::max(trials.spread(0), trials.spread(1))};
+  const bool faster = result.whole.tuned_seconds <= result.whole.untuned_seconds;
   for (size_t t = 0; t < chosen.size(); ++t) {
-    result.task_untuned.push_back(trials.task_seconds(0, t));
-    result.task_tuned.push_back(trials.task_seconds(keep ? 1 : 0, t));
+    const double one = same(t) ? times.same(t) : times.untuned(t);
+    result.task_tuned.push_back(faster && !same(t) ? times.chosen(t) : one);
+    result.task_untuned.push_back(report.untuned_works[t] ? one : kUnknown);
   }
-  if (!keep) result.tuned = result.untuned;
-  schedules = std::move(keep ? chosen : untuned);
-  events.begins(TunePhase::kWrite, {plan.write_seconds, later_seconds});
-  compile_options.cache = &trials.cache();
-  TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
+  if (!faster) result.whole.tuned_seconds = result.whole.untuned_seconds;
+  schedules = std::move(faster ? chosen : untuned);
   return result;
 }
 
@@ -144,7 +173,7 @@ double divide_time(double seconds, double elapsed, double comparing_seconds, std
       return ModelTrials::timing_seconds(variants, plan.latency, comparing_seconds);
     };
     return plan.build_seconds * static_cast<double>(plan.variants) +
-           (plan.variants > 1 ? timing(plan.variants) : 0) + timing(2);
+           (plan.variants > 1 ? timing(plan.variants) : 0) + kTaskComparisons * timing(2);
   };
   double left = 0;
   for (;;) {
@@ -405,23 +434,31 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
     compile_options.jobs = jobs;
     compile_options.log = &log;
     std::vector<TaskSchedule> schedules = ranked_schedules(tuned.report, 0);
-    if (!options.end_to_end || cancel) {
-      events.begins(TunePhase::kWrite, {plans[m].build_seconds + plans[m].write_seconds, later_seconds});
-      TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
-    } else {
-      TS_ASSIGN_OR_RETURN(tuned.in_model,
-                          compile_fastest(comparing_seconds, model, device, tuned.report, plans[m],
-                                          later_seconds, *trials[m], events, compile_options, schedules));
+    const bool compares = options.end_to_end && !cancel;
+    if (compares) {
+      events.begins(TunePhase::kCompare, {plans[m].compare_seconds, plans[m].write_seconds + later_seconds});
+      TS_ASSIGN_OR_RETURN(tuned.in_model, choose_in_model(comparing_seconds, tuned.report, plans[m],
+                                                          *trials[m], schedules));
+      events.compared(tuned.in_model->whole);
     }
-    trials[m].reset();
+    std::vector<TaskTimes> alone;
     for (size_t t = 0; t < schedules.size(); ++t) {
       tuned.kept.push_back(sched::print(schedules[t].trace) == sched::print(defaults[m][t].trace) ? 1 : 0);
       const search::TaskProgress& task = tuned.report.final.tasks[t];
-      const double alone = tuned.kept[t] != 0 ? task.default_seconds : schedules[t].measured_seconds;
-      tuned.alone.push_back(std::isfinite(alone) ? task.weight * alone : 0);
+      const double seconds = tuned.kept[t] != 0 ? task.default_seconds : schedules[t].measured_seconds;
+      tuned.alone.push_back(std::isfinite(seconds) ? seconds : 0);
+      alone.push_back({task.weight, task.default_seconds, tuned.alone.back()});
       tuned.sources.push_back(tuned.kept[t] != 0 ? std::nullopt
                                                  : source_of(schedules[t].trace, seeds[places[t]]));
     }
+    tuned.estimate = estimate_of(alone);
+    if (compares) compile_options.speedup = tuned.in_model->whole;
+    compile_options.estimate = tuned.estimate;
+    if (compares) compile_options.cache = &trials[m]->cache();
+    events.begins(TunePhase::kWrite,
+                  {plans[m].write_seconds + (compares ? 0 : plans[m].build_seconds), later_seconds});
+    TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
+    trials[m].reset();
     tuned.elapsed_seconds = clock.monotonic_seconds() - start;
     out.push_back(std::move(tuned));
   }

@@ -12,6 +12,7 @@
 #include "engine/load_model.h"
 #include "engine/schedules.h"
 #include "engine/source_models.h"
+#include "engine/speedup.h"
 #include "engine/warm_start.h"
 #include "learn/search_model.h"
 #include "measure/measurer.h"
@@ -41,6 +42,7 @@ class TuneEvents {
   virtual ~TuneEvents() = default;
   virtual void begins(TunePhase, const PhasePlan&) {}
   virtual void progress(const search::TuneProgress&) {}  // after every measurement
+  virtual void compared(const Speedup&) {}               // at the end of kCompare, before kWrite
 };
 
 struct ModelToTune {
@@ -79,19 +81,21 @@ struct TuneModelOptions {
   bool fleet = false;
 };
 
-// What the whole model says about the schedules: latencies end to end, and each task's time in its place.
+// What running the whole model, untuned and tuned in turn, says.
 struct InModel {
-  double untuned = 0;
-  double tuned = 0;
-  std::vector<double> task_untuned, task_tuned;  // by task, seconds of all calls of one run
-  double spread = 0;  // of the runs: their quartiles' distance over the lower one, of the steadier model
+  Speedup whole;
+  // By task, seconds of all calls during one run, each the fastest of the runs. A task that keeps its untuned schedule has
+  // one time. Of all others the tuned one is the shorter: one that is not goes back to the untuned schedule. Infinite: not
+  // known, as where the untuned program fails.
+  std::vector<double> task_untuned, task_tuned;
 };
 
 struct TunedModel {
   search::TuneReport report;
   std::optional<InModel> in_model;  // none without the end-to-end comparison
+  Estimate estimate;                // of the schedules that the compiled model runs
   std::vector<char> kept;           // by task: the compiled model runs the untuned schedule
-  // By task: seconds of all calls of the schedule that the compiled model runs, each measured by itself; 0 = not known.
+  // By task: seconds of a call of the schedule that the compiled model runs, measured alone; 0 = not known.
   std::vector<double> alone;
   // By task: where the schedule that the compiled model runs comes from; nothing for what this run's search found.
   std::vector<std::optional<ProgramSource>> sources;

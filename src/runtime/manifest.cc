@@ -249,6 +249,26 @@ CallInfo read_call(const Json& element, const std::string& place, Status& status
   return call;
 }
 
+Json print_times(const TuningTimes& times) {
+  return {{"untuned_seconds", finite(times.untuned_seconds)},
+          {"tuned_seconds", finite(times.tuned_seconds)},
+          {"spread", finite(times.spread)}};
+}
+
+std::optional<TuningTimes> read_times(ObjectReader& manifest, const Json& json, const char* key,
+                                      Status& status) {
+  if (!manifest.has(key)) return std::nullopt;
+  ObjectReader reader(json[key], key, status);
+  TuningTimes times;
+  times.untuned_seconds = reader.number("untuned_seconds");
+  times.tuned_seconds = reader.number("tuned_seconds");
+  times.spread = reader.number("spread");
+  if (!(times.untuned_seconds > 0)) reader.fail("untuned_seconds", "must be above 0");
+  if (!(times.tuned_seconds > 0)) reader.fail("tuned_seconds", "must be above 0");
+  if (!(times.spread >= 0)) reader.fail("spread", "is negative");
+  return times;
+}
+
 std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
@@ -285,6 +305,8 @@ std::string print_manifest(const ModelDescription& d) {
   json["inputs"] = print_tensors(d.inputs);
   json["outputs"] = print_tensors(d.outputs);
   json["arena_bytes"] = d.arena_bytes;
+  if (d.end_to_end) json["end_to_end"] = print_times(*d.end_to_end);
+  if (d.estimate) json["estimate"] = print_times(*d.estimate);
   json["kernels_hash"] = d.kernels_hash;
   json["weights_hash"] = d.weights_hash;
   json["weights_bytes"] = d.weights_bytes;
@@ -365,6 +387,8 @@ Result<ModelDescription> parse_manifest(std::string_view text) {
   d.inputs = read_tensors(reader, "inputs", status);
   d.outputs = read_tensors(reader, "outputs", status);
   d.arena_bytes = reader.integer("arena_bytes");
+  d.end_to_end = read_times(reader, json, "end_to_end", status);
+  d.estimate = read_times(reader, json, "estimate", status);
   d.kernels_hash = reader.text("kernels_hash");
   d.weights_hash = reader.text("weights_hash");
   d.weights_bytes = reader.integer("weights_bytes");

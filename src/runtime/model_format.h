@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -88,6 +89,12 @@ struct CallInfo {
   double measured_seconds = 0;   // 0 = not known
 };
 
+// Seconds of a run before and after tuning, for reports.
+struct TuningTimes {
+  double untuned_seconds = 0, tuned_seconds = 0;
+  double spread = 0;  // of the runs that were timed
+};
+
 struct ModelDescription {
   std::string name;
   std::string tool_version;
@@ -99,6 +106,8 @@ struct ModelDescription {
   std::vector<TensorInfo> outputs;
   int64_t arena_bytes = 0;  // values that live between calls; placed by the compiler's memory plan
   std::vector<CallInfo> calls;
+  // What the run that tuned the model found (engine/speedup.h says what they mean); nothing for other models.
+  std::optional<TuningTimes> end_to_end, estimate;
   // Filled in by write_model():
   std::vector<WeightInfo> weights;
   int64_t weights_bytes = 0;  // size of weights.bin

@@ -87,6 +87,7 @@ struct TaskProgress {
   double default_seconds = 0;  // the untuned schedule, +inf before it is measured
   double best_seconds = 0;     // +inf before
   double hint_seconds = 0;     // as the task has it
+  std::string key = {};        // as the task has it
 };
 struct TuneProgress {
   double elapsed_seconds = 0;

@@ -400,7 +400,7 @@ TuneProgress TuningRun::progress_report() const {
   for (size_t i = 0; i < states_.size(); ++i) {
     const auto& state = *states_[i];
     p.tasks.push_back({tasks_[i].name, tasks_[i].weight, state.trials(), state.failures(),
-                       state.default_seconds(), state.best_seconds(), tasks_[i].hint_seconds});
+                       state.default_seconds(), state.best_seconds(), tasks_[i].hint_seconds, tasks_[i].key});
   }
   const double expected = std::min(expected_model_seconds_, p.model_best_seconds());
   if (std::isfinite(expected)) p.expected_model_seconds = std::max(expected, 0.0);

@@ -33,7 +33,9 @@ nlohmann::json to_json(const engine::Explanation& e) {
   for (size_t d = 0; d < e.best.size(); ++d)
     out["demands"].push_back({{"part", e.best[d].part},
                               {"best_seconds", e.best[d].seconds},
-                              {"typical_seconds", e.typical[d].seconds}});
+                              {"best_busy", e.best[d].busy_share(e.best_seconds)},
+                              {"typical_seconds", e.typical[d].seconds},
+                              {"typical_busy", e.typical[d].busy_share(e.typical_seconds)}});
   for (const auto& c : e.counters)
     out["counters"].push_back(
         {{"name", c.name}, {"importance", c.importance}, {"best", c.best}, {"typical", c.typical}});
@@ -51,9 +53,9 @@ void print_explanation(const engine::Explanation& e) {
   Table demands({"part of the core", "fastest", "% of its time", "typical", "% of its time"});
   for (size_t d = 0; d < e.best.size(); ++d)
     demands.add({e.best[d].part, format_seconds(e.best[d].seconds),
-                 fmt::format("{:.0f}", 100 * e.best[d].seconds / e.best_seconds),
+                 fmt::format("{:.0f}", 100 * e.best[d].busy_share(e.best_seconds)),
                  format_seconds(e.typical[d].seconds),
-                 fmt::format("{:.0f}", 100 * e.typical[d].seconds / e.typical_seconds)});
+                 fmt::format("{:.0f}", 100 * e.typical[d].busy_share(e.typical_seconds))});
   print_lines(demands.text());
   Table counters({"counter", "importance", "fastest", "typical"});
   for (const auto& c : e.counters)

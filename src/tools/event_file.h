@@ -39,6 +39,7 @@ class TuneCurves final : public engine::TuneEvents {
   TuneCurves(EventFile& file, engine::TuneEvents& next) : file_(file), next_(next) {}
   void begins(engine::TunePhase phase, const engine::PhasePlan& plan) override { next_.begins(phase, plan); }
   void progress(const search::TuneProgress& p) override;
+  void compared(const engine::Speedup& speedup) override { next_.compared(speedup); }
 
  private:
   EventFile& file_;

@@ -53,8 +53,8 @@ std::string explain_plot(const engine::Explanation& e) {
   double y = kBarsTop;
   for (size_t d = 0; d < e.best.size(); ++d, y += kBarsRow) {
     out += row_name(y + kBarsBar + 4, e.best[d].part);
-    const double best = e.best[d].seconds / e.best_seconds,
-                 typical = e.typical[d].seconds / e.typical_seconds;
+    const double best = e.best[d].busy_share(e.best_seconds),
+                 typical = e.typical[d].busy_share(e.typical_seconds);
     out += bar(y, best, kSvgColours[0], fmt::format("{:.0f} %", 100 * best));
     out += bar(y + kBarsBar + 1, typical, kSvgColours[1], fmt::format("{:.0f} %", 100 * typical));
   }

@@ -9,6 +9,8 @@ namespace tensorsmith::tools {
 namespace {
 
 constexpr size_t kColumns = 200;
+// A page asks every other second.
+constexpr double kFarewellSeconds = 10, kFarewellStep = 0.1;
 
 }  // namespace
 
@@ -23,9 +25,28 @@ Result<std::unique_ptr<LiveReport>> LiveReport::serve(int port, const Clock& clo
                                                       engine::TuneEvents& next) {
   std::unique_ptr<LiveReport> live(new LiveReport(clock, limits, next));
   TS_ASSIGN_OR_RETURN(live->server_, ReportServer::start(port));
-  live->server_->serve({[l = live.get()] { return report_page(l->data()); },
-                        [l = live.get()] { return json_text(l->data()); }});
+  live->show();
   return live;
+}
+
+void LiveReport::show() {
+  server_->serve({[this](const std::string& data_url) { return report_page(data(data_url)); },
+                  [this](const std::string& data_url) { return json_text(data(data_url)); }});
+}
+
+void LiveReport::end(const std::string& state, std::optional<engine::Report> report,
+                     const std::atomic<bool>& cancel) {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = state;
+    final_ = std::move(report);
+  }
+  show();
+  const bool was_cancelled = cancel;
+  const double start = clock_.monotonic_seconds();
+  while (!server_->wait_until_sent(kFarewellStep)) {
+    if (clock_.monotonic_seconds() - start > kFarewellSeconds || cancel != was_cancelled) return;
+  }
 }
 
 void LiveReport::follow(Run run) {
@@ -43,24 +64,35 @@ void LiveReport::progress(const search::TuneProgress& p) {
   next_.progress(p);
   const std::lock_guard lock(mutex_);
   line_.update(p, clock_.monotonic_seconds());
-  trials_ = p.trials;
+  progress_ = p;
 }
 
-nlohmann::json LiveReport::data() {
+void LiveReport::compared(const engine::Speedup& speedup) {
+  next_.compared(speedup);
+  const std::lock_guard lock(mutex_);
+  line_.compared(speedup);
+}
+
+nlohmann::json LiveReport::data(const std::string& data_url) {
   std::string state;
-  int64_t trials = 0;
+  std::optional<search::TuneProgress> progress;
   const Run* run = nullptr;
   {
     const std::lock_guard lock(mutex_);
+    const std::string result = run_ ? run_->result : "";
+    if (ended_)
+      return report_json(final_ ? *final_ : report_, {false, printable(*ended_), data_url, result});
     state = line_.text(clock_.monotonic_seconds(), kColumns);
-    trials = trials_;
+    progress = progress_;
     if (run_) run = &*run_;
   }
+  const int64_t trials = progress ? progress->trials : 0;
   if (run != nullptr && trials != reported_trials_) {
     // A reader of its own: what the run writes waits for no page.
     auto made = [&]() -> Result<engine::Report> {
       TS_ASSIGN_OR_RETURN(auto database, record::Database::open_read_only(run->database));
-      return engine::report_of_run(run->models, {}, run->device, run->settings, *database, &loops_, clock_);
+      return engine::report_of_run(run->models, {}, progress ? &*progress : nullptr, run->device,
+                                   run->settings, *database, &loops_, clock_);
     }();
     if (made.ok()) {
       report_ = std::move(made).value();
@@ -70,7 +102,7 @@ nlohmann::json LiveReport::data() {
       state += "; its records cannot be read: " + made.error().message();
     }
   }
-  return report_json(report_, {true, printable(state), server_->data_url()});
+  return report_json(report_, {true, printable(state), data_url, run != nullptr ? run->result : ""});
 }
 
 }  // namespace tensorsmith::tools

@@ -72,6 +72,11 @@ void ProgressDisplay::progress(const search::TuneProgress& p) {
   if (now - last_draw_ >= (redraws() ? kTerminalInterval : kPlainInterval)) draw(now);
 }
 
+void ProgressDisplay::compared(const engine::Speedup& speedup) {
+  const std::lock_guard lock(mutex_);
+  line_.compared(speedup);
+}
+
 void ProgressDisplay::tick() {
   const std::lock_guard lock(mutex_);
   if (redraws()) draw(clock_.monotonic_seconds());

@@ -34,6 +34,7 @@ class ProgressDisplay final : public engine::TuneEvents {
   bool redraws() const { return output_.kind == DisplayOutput::Kind::kTerminal; }
   void begins(engine::TunePhase phase, const engine::PhasePlan& plan) override;
   void progress(const search::TuneProgress& p) override;
+  void compared(const engine::Speedup& speedup) override;
   // Time has passed: redraws.
   void tick();
   // Calls print(), which writes whole lines to the same terminal, so that they do not run into the redrawn one.

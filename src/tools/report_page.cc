@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "engine/report_json.h"
 #include "tools/console.h"
 #include "tools/report_assets.h"
 #include "tools/svg.h"
@@ -43,6 +44,7 @@ Json setup_json(const engine::ReportSetup& setup) {
           {"device_key", setup.device_key},
           {"threads", setup.settings.threads},
           {"cold_caches", setup.settings.flush_cache},
+          {"estimate", engine::to_json(setup.estimate)},
           {"roofs", roofs_json(setup.roofs)}};
 }
 
@@ -129,10 +131,8 @@ Json model_json(const engine::ReportModel& model) {
           {"tool_version", model.tool_version},
           {"threads", model.threads},
           {"tasks", tasks},
-          {"untuned_seconds", number(model.untuned_seconds)},
-          {"tuned_seconds", number(model.tuned_seconds)},
-          {"end_to_end", model.end_to_end},
-          {"spread", model.spread},
+          {"end_to_end", model.end_to_end ? engine::to_json(*model.end_to_end) : Json()},
+          {"estimate", engine::to_json(model.estimate)},
           {"best_so_far", points_json(model.best_so_far)},
           {"run_seconds", model.run_seconds},
           {"not_run_because", model.not_run_because},
@@ -198,7 +198,8 @@ nlohmann::json report_json(const engine::Report& report) {
 
 nlohmann::json report_json(const engine::Report& report, const ReportLive& live) {
   Json out = report_json(report);
-  out["live"] = {{"running", live.running}, {"state", live.state}, {"url", live.url}};
+  out["live"] = {
+      {"running", live.running}, {"state", live.state}, {"url", live.url}, {"result", live.result}};
   return out;
 }
 

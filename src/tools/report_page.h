@@ -16,8 +16,9 @@ inline constexpr const char* kReportMark = "<!-- tensorsmith report -->";
 // Shown by a page that changes while a run goes on.
 struct ReportLive {
   bool running = true;
-  std::string state;  // for people: "measuring  12 s / 1:00 ..."
-  std::string url;    // where the page asks for newer data, on its own host
+  std::string state;   // for people: "measuring  12 s / 1:00 ..."; at the end what became of the run
+  std::string url;     // where the page asks for newer data, on its own host
+  std::string result;  // for people: where the result is written to
 };
 
 // What the page reads; docs/report.md lists the members. Numbers that are not known are null.

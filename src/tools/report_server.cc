@@ -5,10 +5,13 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -18,6 +21,9 @@ namespace {
 
 constexpr const char* kAddress = "127.0.0.1";
 constexpr int kThreads = 2;  // a page asks one thing at a time
+constexpr size_t kMostReaders = 64;
+constexpr const char* kVersionHeader = "Report-Version";
+constexpr const char* kReaderHeader = "Report-Reader";
 
 Result<std::string> random_token() {
   std::array<uint8_t, 16> bytes{};
@@ -57,11 +63,17 @@ class HttpReportServer final : public ReportServer {
     server_.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       return admit(request, response);
     });
-    server_.Get("/", [this](const httplib::Request&, httplib::Response& response) {
-      answer(response, "text/html; charset=utf-8", &ServedReport::page);
+    server_.Get("/", [this](const httplib::Request& request, httplib::Response& response) {
+      answer(request, response, "text/html; charset=utf-8", &ServedReport::page);
     });
-    server_.Get("/data.json", [this](const httplib::Request&, httplib::Response& response) {
-      answer(response, "application/json", &ServedReport::data);
+    server_.Get("/data.json", [this](const httplib::Request& request, httplib::Response& response) {
+      answer(request, response, "application/json", &ServedReport::data);
+    });
+    // Called when an answer was written.
+    server_.set_logger([this](const httplib::Request&, const httplib::Response& response) {
+      if (response.status == 200 && response.has_header(kReaderHeader))
+        was_sent(std::stoi(response.get_header_value(kReaderHeader)),
+                 std::stoi(response.get_header_value(kVersionHeader)));
     });
     port_ = port == 0 ? server_.bind_to_any_port(kAddress) : server_.bind_to_port(kAddress, port) ? port : -1;
     if (port_ < 0)
@@ -81,9 +93,24 @@ class HttpReportServer final : public ReportServer {
   void serve(ServedReport report) override {
     const std::lock_guard lock(mutex_);
     report_ = std::move(report);
+    ++version_;
+  }
+  bool wait_until_sent(double seconds) override {
+    int wanted = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      wanted = version_;
+    }
+    std::unique_lock lock(readers_mutex_);
+    const auto all_have_it = [&] {
+      const auto since = Moment::clock::now() - std::chrono::duration<double>(kFollowingSeconds);
+      return std::all_of(readers_.begin(), readers_.end(), [&](const auto& entry) {
+        return entry.second.asked < since || entry.second.sent >= wanted;
+      });
+    };
+    return sent_.wait_for(lock, std::chrono::duration<double>(seconds), all_have_it);
   }
   std::string url() const override { return fmt::format("http://{}:{}/?token={}", kAddress, port_, token_); }
-  std::string data_url() const override { return "data.json?token=" + token_; }
 
  private:
   httplib::Server::HandlerResponse admit(const httplib::Request& request, httplib::Response& response) const {
@@ -103,14 +130,39 @@ class HttpReportServer final : public ReportServer {
     return httplib::Server::HandlerResponse::Handled;
   }
 
-  void answer(httplib::Response& response, const char* type,
-              std::function<std::string()> ServedReport::* part) {
+  void answer(const httplib::Request& request, httplib::Response& response, const char* type,
+              std::function<std::string(const std::string&)> ServedReport::* part) {
+    const int reader = reader_of(request.get_param_value("reader"));
     const std::lock_guard lock(mutex_);
     if (!(report_.*part)) {
       response.status = 503;
       return;
     }
-    response.set_content((report_.*part)(), type);
+    response.set_content((report_.*part)(fmt::format("data.json?token={}&reader={}", token_, reader)), type);
+    response.set_header(kReaderHeader, std::to_string(reader));
+    response.set_header(kVersionHeader, std::to_string(version_));
+  }
+
+  // The number of the page that asks: a new one, unless it was given one before.
+  int reader_of(const std::string& named) {
+    const std::lock_guard lock(readers_mutex_);
+    const auto longest_ago = [](const auto& a, const auto& b) { return a.second.asked < b.second.asked; };
+    auto at = std::find_if(readers_.begin(), readers_.end(),
+                           [&](const auto& entry) { return std::to_string(entry.first) == named; });
+    if (at == readers_.end()) {
+      if (readers_.size() >= kMostReaders)
+        readers_.erase(std::min_element(readers_.begin(), readers_.end(), longest_ago));
+      at = readers_.emplace(++last_reader_, Reader()).first;
+    }
+    at->second.asked = Moment::clock::now();
+    return at->first;
+  }
+  void was_sent(int reader, int version) {
+    const std::lock_guard lock(readers_mutex_);
+    const auto at = readers_.find(reader);
+    if (at == readers_.end()) return;
+    at->second.sent = std::max(at->second.sent, version);
+    sent_.notify_all();
   }
 
   const std::string token_;
@@ -118,6 +170,16 @@ class HttpReportServer final : public ReportServer {
   httplib::Server server_;
   std::mutex mutex_;  // of report_ and its calls
   ServedReport report_;
+  int version_ = 0;  // how often serve() was called
+  using Moment = std::chrono::steady_clock::time_point;
+  struct Reader {
+    Moment asked;
+    int sent = 0;  // the newest version that was written to it
+  };
+  std::mutex readers_mutex_;  // of what follows until ended_
+  std::condition_variable sent_;
+  std::map<int, Reader> readers_;  // by number
+  int last_reader_ = 0;
   std::atomic<bool> ended_ = false;  // the listener
   std::thread listener_;
 };

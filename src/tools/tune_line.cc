@@ -59,6 +59,7 @@ void TuneLine::begins(TunePhase phase, const engine::PhasePlan& plan, double now
   phase_ = phase;
   plan_ = plan;
   phase_start_ = now;
+  if (phase == TunePhase::kCompare) speedup_.reset();
 }
 
 void TuneLine::update(const search::TuneProgress& progress, double now) {
@@ -106,10 +107,13 @@ std::string TuneLine::text(double now, size_t columns) const {
   if (!progress_) return line.text();
 
   const search::TuneProgress& p = *progress_;
-  const double untuned = p.model_default_seconds(), best = p.model_best_seconds();
-  if (std::isfinite(untuned) && std::isfinite(best) && best > 0) {
-    line.add(fmt::format("  model {} -> {} ({:.2f}x)", format_seconds(untuned), format_seconds(best),
-                         untuned / best));
+  const engine::Estimate estimate = engine::estimate_of(p);
+  if (speedup_) {
+    line.add(fmt::format("  end to end {} -> {} ({})", format_seconds(speedup_->untuned_seconds),
+                         format_seconds(speedup_->tuned_seconds), engine::ratio_text(speedup_->ratio())));
+  } else if (estimate.known()) {
+    line.add(fmt::format("  estimate {} -> {} ({})", format_seconds(estimate.untuned_seconds),
+                         format_seconds(estimate.tuned_seconds), engine::ratio_text(estimate.ratio())));
     if (phase_ == TunePhase::kSearch && p.expected_model_seconds > 0)
       line.add(fmt::format(" -> {} expected", format_seconds(p.expected_model_seconds)));
   }

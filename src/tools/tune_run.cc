@@ -19,6 +19,7 @@
 #include "record/database.h"
 #include "search/strategy.h"
 #include "search/tuner.h"
+#include "tools/command_line.h"
 #include "tools/console.h"
 #include "tools/event_file.h"
 #include "tools/interrupt.h"
@@ -163,6 +164,19 @@ ReportSettings run_settings(const TuneRunOptions& options) {
   return settings;
 }
 
+// Where a run's results are, for readers of its page.
+std::string results_text(const TuneRunOptions& options, const std::vector<engine::ModelToTune>& models) {
+  std::string folders;
+  for (const engine::ModelToTune& model : models)
+    folders += (folders.empty() ? "" : ", ") + model.directory;
+  const std::string folder = models.size() == 1 ? "Folder of the compiled model: "
+                                                : "Folders of the compiled models: ";
+  if (!options.report.empty()) return folder + folders + ". File with this page: " + options.report + ".";
+  std::string command = "tensorsmith report " + shell_word(record::shown_database(options.database));
+  for (const engine::ModelToTune& model : models) command += " " + shell_word(model.directory);
+  return folder + folders + ". To keep this page: " + command + " -o report.html";
+}
+
 // The cost model that the report asks: the run's, if it is a file; empty: the one that is shipped.
 std::string predictor_of(const TuneRunOptions& options) {
   std::error_code ignored;
@@ -302,12 +316,17 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   }
   engine::TuneEvents& events = curves ? *curves : shown;
   LogApart log(display, options.quiet ? LogLevel::kError : LogLevel::kWarning);
-  if (live) live->follow({models, device, settings, options.database, run_settings(options)});
+  if (live)
+    live->follow({models, device, settings, options.database, run_settings(options), results_text(options, models)});
   // From here on a signal ends the search after the current measurement, and the best so far is compiled.
   const std::atomic<bool>& cancel_requested = catch_interrupts();
-  TS_ASSIGN_OR_RETURN(
-      const std::vector<engine::TunedModel> tuned,
-      engine::tune_models(models, device, tune_options, *database, clock, log, events, cancel_requested));
+  auto result =
+      engine::tune_models(models, device, tune_options, *database, clock, log, events, cancel_requested);
+  if (!result.ok()) {
+    if (live) live->end("The run failed: " + result.error().message(), std::nullopt, cancel_requested);
+    return result.error();
+  }
+  const std::vector<engine::TunedModel> tuned = std::move(result).value();
   ticker.reset();
   display.finish();
   if (curves_file != nullptr) TS_RETURN_IF_ERROR(curves_file->finish());
@@ -328,13 +347,19 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
         print_out("no schedule of other models suits any of its tasks, so it stays untuned\n");
     }
   }
-  if (!options.report.empty()) {
-    TS_ASSIGN_OR_RETURN(engine::Report report,
-                        engine::report_of_run(models, tuned, device, settings, *database, nullptr, clock));
+  if (!options.report.empty() || live) {
+    TS_ASSIGN_OR_RETURN(engine::Report report, engine::report_of_run(models, tuned, nullptr, device, settings,
+                                                                     *database, nullptr, clock));
     report.settings = run_settings(options);
     TS_RETURN_IF_ERROR(add_predictions(predictor_of(options), report));
-    TS_RETURN_IF_ERROR(write_report(report, options.report));
-    if (!options.json) print_out("report: {}\n", options.report);
+    if (!options.report.empty()) {
+      TS_RETURN_IF_ERROR(write_report(report, options.report));
+      if (!options.json) print_out("report: {}\n", options.report);
+    }
+    if (live)
+      live->end(std::string(tuned.front().interrupted ? "The run was interrupted. " : "The run has ended. ") +
+                    results_text(options, models),
+                std::move(report), cancel_requested);
   }
   if (tuned.front().interrupted) {
     return Error{ErrorCode::kCancelled, command,

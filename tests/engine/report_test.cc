@@ -150,7 +150,17 @@ TEST_F(ReportTest, KernelsFindTheirRecords) {
   EXPECT_EQ(model.kernels[0].place, 1U);
   EXPECT_EQ(model.kernels[1].place, 0U);
   EXPECT_FALSE(model.kernels[3].place.has_value());
-  EXPECT_DOUBLE_EQ(model.untuned_seconds, 2 * 1e-3 + 4e-3);
+  EXPECT_DOUBLE_EQ(model.estimate.untuned_seconds, 2 * 1e-3 + 4e-3);
+  EXPECT_FALSE(model.end_to_end.has_value()) << "nobody ran the model";
+  // What the run that tuned a model found is not replaced by sums of records.
+  ReportModel tuned;
+  tuned.threads = device_.cores;
+  tuned.estimate = {5e-3, 4e-3};
+  tuned.end_to_end = Speedup{3e-3, 2e-3, 0.25};
+  tuned.kernels = model.kernels;
+  connect_records(made, tuned);
+  EXPECT_EQ(tuned.estimate.untuned_seconds, 5e-3);
+  EXPECT_EQ(tuned.end_to_end->ratio(), 1.5);
   model = {};
   model.threads = device_.cores + 1;  // its records are others
   model.kernels.push_back({made.tasks[0].name, {}, 0, 1e-3, 2e6, 0});

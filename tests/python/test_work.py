@@ -20,8 +20,9 @@ def test_tunes_and_goes_on(mnist):
     first = tensorsmith.tune(mnist, trials=12, threads=1, seed=1, progress=events.append)
     assert first.directory == "mnist_8.tensorsmith"
     assert first.trials == 12
-    assert first.speedup > 0
     assert {e["phase"] for e in events} >= {"untuned", "search", "write"}
+    compared = [e["end_to_end"] for e in events if "end_to_end" in e]
+    assert compared == [first.report["end_to_end"]]
     measured = [e["trials"] for e in events if "trials" in e]
     assert measured == sorted(measured)
     assert measured[-1] == 12
@@ -49,6 +50,23 @@ def test_tunes_and_goes_on(mnist):
     assert again.resumed == count
     known = tensorsmith.compile(mnist, "compiled", threads=1)
     assert known.tuned_tasks > 0
+
+
+def test_the_speed_up_is_that_of_the_report(mnist):
+    tuned = tensorsmith.tune(mnist, "tuned", trials=12, threads=1, seed=1)
+    words = ["report", "tensorsmith.db", "tuned", "--json", "--cost-model", "none"]
+    (model,) = json.loads(tensorsmith.run_command(*words, quiet=True))["models"]
+    whole = model["end_to_end"]
+    assert (tuned.speedup, tuned.spread, tuned.warning) == (whole["speedup"], whole["spread"], whole["warning"])
+    assert (tuned.untuned_seconds, tuned.tuned_seconds) == (whole["untuned_seconds"], whole["tuned_seconds"])
+    assert f"{tuned.speedup:.2f}x" in repr(tuned)
+    assert tuned.warning is None or tuned.warning in repr(tuned)
+    for task in tuned.tasks:
+        assert not task.kept or task.untuned_seconds == task.tuned_seconds
+    unrun = tensorsmith.tune(mnist, "unrun", trials=12, threads=1, seed=1, end_to_end=False)
+    assert (unrun.speedup, unrun.untuned_seconds, unrun.tuned_seconds) == (None, None, None)
+    assert unrun.estimate.ratio == unrun.estimate.untuned_seconds / unrun.estimate.tuned_seconds
+    assert f"estimate {unrun.estimate.ratio:.2f}x" in repr(unrun)
 
 
 def test_a_bar_shows_progress(mnist, capsys):

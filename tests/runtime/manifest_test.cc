@@ -21,6 +21,8 @@ ModelDescription complete() {
   d.weights_hash = content_key("w");
   d.kernels_hash = content_key("k");
   d.name = "name with \"quotes\", \n and \xc3\xa4";
+  d.end_to_end = {{3e-3, 2e-3, 0.25}};
+  d.estimate = {{3.5e-3, 1.5e-3, 0}};
   return d;
 }
 
@@ -47,6 +49,26 @@ TEST(Manifest, PrintedTextParsesToTheSameDescription) {
   EXPECT_EQ(parsed->calls[1].buffers[3].kind, BufferKind::kOutput);
 }
 
+TEST(Manifest, KeepsWhatTuningGained) {
+  const auto parsed = parse_manifest(print_manifest(complete()));
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  ASSERT_TRUE(parsed->end_to_end && parsed->estimate);
+  EXPECT_EQ(parsed->end_to_end->untuned_seconds, 3e-3);
+  EXPECT_EQ(parsed->end_to_end->tuned_seconds, 2e-3);
+  EXPECT_EQ(parsed->end_to_end->spread, 0.25);
+  EXPECT_EQ(parsed->estimate->untuned_seconds, 3.5e-3);
+  // A manifest of before has neither, and is read as ever.
+  ModelDescription before = complete();
+  before.end_to_end.reset();
+  before.estimate.reset();
+  const std::string text = print_manifest(before);
+  EXPECT_EQ(text.find("end_to_end"), std::string::npos);
+  EXPECT_EQ(text.find("estimate"), std::string::npos);
+  const auto old = parse_manifest(text);
+  ASSERT_TRUE(old.ok()) << old.error().message();
+  EXPECT_FALSE(old->end_to_end || old->estimate);
+}
+
 TEST(Manifest, EveryBadValueIsFound) {
   using D = ModelDescription;
   const struct {
@@ -62,6 +84,9 @@ TEST(Manifest, EveryBadValueIsFound) {
       {[](D& d) { d.arena_bytes = -1; }, "arena_bytes: size of -1 bytes"},
       {[](D& d) { d.arena_bytes = 100; }, "calls[0].buffers[2]: needs 256 bytes, only 36 are there"},
       {[](D& d) { d.threads = -2; }, "threads: out of range"},
+      {[](D& d) { d.end_to_end->untuned_seconds = 0; }, "end_to_end.untuned_seconds: must be above 0"},
+      {[](D& d) { d.estimate->tuned_seconds = -1; }, "estimate.tuned_seconds: must be above 0"},
+      {[](D& d) { d.end_to_end->spread = -1; }, "end_to_end.spread: is negative"},
       {[](D& d) { d.weights[1].offset = 520; }, "weights[1]: reaches outside"},
       {[](D& d) { d.weights[1].offset = INT64_MAX; }, "weights[1]: reaches outside"},
       {[](D& d) { d.weights[1].offset = 8; }, "weights[1]: offset 8 is not a multiple of 64"},
@@ -191,6 +216,7 @@ TEST(Manifest, WrongJsonTypesNameThePlace) {
       {"\"quantization_step\": 0.1", "\"quantization_step\": null",
        "outputs[0].quantization_step: must be a number"},
       {"\"threads\": 2", "\"threads\": 4294967298", "threads: out of range"},
+      {"\"spread\": 0.25", "\"spread\": \"much\"", "end_to_end.spread: must be a number"},
   };
   for (const auto& c : cases) {
     std::string text = good;

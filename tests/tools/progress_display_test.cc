@@ -79,15 +79,22 @@ TEST_F(Progress, EveryPhaseShowsItsNameAndTheTime) {
   clock_.now += 3;
   display.progress(progress_of(30, 6e-3, 5e-3));
   EXPECT_EQ(shown(),
-            "measuring  10 s / 1:00  ETA 50 s  model 9.000 ms -> 6.000 ms (1.50x) -> 5.000 ms expected  "
+            "measuring  10 s / 1:00  ETA 50 s  estimate 9.000 ms -> 6.000 ms (1.50x) -> 5.000 ms expected  "
             "30 trials (3.0/s)  | conv: 6.000 ms");
   // The search ended early, so that less is left than the budget says.
   display.begins(TunePhase::kCompare, {10, 3});
   EXPECT_EQ(shown(),
-            "comparing  10 s / 1:00  ETA 13 s  model 9.000 ms -> 6.000 ms (1.50x)  30 trials (3.0/s)");
+            "comparing  10 s / 1:00  ETA 13 s  estimate 9.000 ms -> 6.000 ms (1.50x)  30 trials (3.0/s)");
   EXPECT_THAT(shown_after(4, display), HasSubstr("comparing  14 s / 1:00  ETA 9 s"));
+  // The speed-up of the whole model takes the place of the estimate.
+  display.compared({9.5e-3, 7.6e-3, 0.02});
   display.begins(TunePhase::kWrite, {3});
-  EXPECT_THAT(shown_after(1, display), HasSubstr("writing    15 s / 1:00  ETA 2 s"));
+  EXPECT_THAT(shown_after(1, display),
+              AllOf(HasSubstr("writing    15 s / 1:00  ETA 2 s  end to end 9.500 ms -> 7.600 ms (1.25x)"),
+                    Not(HasSubstr("estimate"))));
+  // The next model of several has its own.
+  display.begins(TunePhase::kCompare, {10, 3});
+  EXPECT_THAT(shown(), HasSubstr("estimate 9.000 ms -> 6.000 ms (1.50x)"));
   display.finish();
   EXPECT_EQ(shown(), "\n");
   EXPECT_EQ(shown_after(1, display), "");
@@ -150,7 +157,7 @@ TEST_F(Progress, FiguresThatHaveNoRoomAreLeftOut) {
   display.begins(TunePhase::kSearch, {});
   display.progress(progress_of(30, 6e-3, 5e-3));
   columns_ = 80;
-  EXPECT_EQ(shown_after(1, display), "measuring  1 s / 1:00  ETA 59 s  model 9.000 ms -> 6.000 ms (1.50x)");
+  EXPECT_EQ(shown_after(1, display), "measuring  1 s / 1:00  ETA 59 s  estimate 9.000 ms -> 6.000 ms (1.50x)");
   columns_ = 24;
   EXPECT_EQ(shown_after(0, display), "measuring  1 s / 1:00");
 }
@@ -189,7 +196,7 @@ TEST_F(Progress, PlainOutputIsALineAPhaseAndOneEveryFewSeconds) {
   const std::string lines = shown();
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 3) << lines;  // at once, after 5 and after 10 s
   EXPECT_THAT(lines,
-              AllOf(HasSubstr("measuring  1 s / 1:00  ETA 59 s  model 9.000 ms"), Not(HasSubstr("\r"))));
+              AllOf(HasSubstr("measuring  1 s / 1:00  ETA 59 s  estimate 9.000 ms"), Not(HasSubstr("\r"))));
   display.begins(TunePhase::kWrite, {});
   EXPECT_EQ(shown(), " 12.0 s  writing the compiled model ...\n");
   display.finish();

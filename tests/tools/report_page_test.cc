@@ -88,7 +88,7 @@ TEST(ReportPage, AsksNothingOfAnyNetwork) {
   const std::regex loads(R"(<(script|img|link|iframe|video|object|embed)[^>]*\s(src|href|data)="(?!data:))");
   EXPECT_FALSE(std::regex_search(page.substr(0, page.find("<script>")), loads));
   const std::string live =
-      report_page(report_json(hostile_report("plain"), {true, "measuring", "data.json?token=1"}));
+      report_page(report_json(hostile_report("plain"), {true, "measuring", "data.json?token=1", ""}));
   EXPECT_THAT(live, HasSubstr("connect-src 'self'"));
 }
 

@@ -30,6 +30,11 @@ class ReportServerTest : public ::testing::Test {
     return answer ? answer->status : -1;
   }
 
+  void serve(const std::string& page, const std::string& data) {
+    server_->serve({[=](const std::string& url) { return page + " " + url; },
+                    [=](const std::string& url) { return data + " " + url; }});
+  }
+
   std::unique_ptr<ReportServer> server_ = ReportServer::start(0).value();
   const Link link_ = parts_of(server_->url());
 };
@@ -39,7 +44,8 @@ TEST_F(ReportServerTest, TheLinkLeadsToThePageAndItsData) {
   const std::string page = "/?token=" + link_.token;
   EXPECT_EQ(status(page), 503);  // nothing to show yet
   int asked = 0;
-  server_->serve({[] { return std::string("<!doctype html>"); }, [&] { return std::to_string(++asked); }});
+  server_->serve({[](const std::string&) { return std::string("<!doctype html>"); },
+                  [&](const std::string&) { return std::to_string(++asked); }});
   httplib::Client client("127.0.0.1", link_.port);
   const auto answer = client.Get(page);
   ASSERT_TRUE(answer);
@@ -47,14 +53,37 @@ TEST_F(ReportServerTest, TheLinkLeadsToThePageAndItsData) {
   EXPECT_EQ(answer->body, "<!doctype html>");
   EXPECT_THAT(answer->get_header_value("Content-Type"), HasSubstr("text/html"));
   EXPECT_EQ(answer->get_header_value("Cache-Control"), "no-store");
-  const std::string data = "/" + server_->data_url();
+  const std::string data = "/data.json?token=" + link_.token;
   EXPECT_EQ(client.Get(data)->body, "1");
   EXPECT_EQ(client.Get(data)->body, "2");
   EXPECT_EQ(status("/manifest.json?token=" + link_.token), 404);
 }
 
+TEST_F(ReportServerTest, WaitsUntilThePagesThatFollowHaveTheLastReport) {
+  const auto get = [&](const std::string& path) {
+    httplib::Client client("127.0.0.1", link_.port);
+    const auto answer = client.Get(path);
+    EXPECT_TRUE(answer);
+    return answer ? answer->body : "";
+  };
+  serve("page", "first");
+  EXPECT_TRUE(server_->wait_until_sent(0)) << "nobody follows";
+  // Two pages, of which each learns where its own data are.
+  const std::string one = get("/?token=" + link_.token), other = get("/?token=" + link_.token);
+  EXPECT_NE(one, other);
+  const auto data_of = [](const std::string& answer) { return "/" + answer.substr(answer.find("data.json")); };
+  EXPECT_THAT(get(data_of(one)), StartsWith("first "));
+  EXPECT_TRUE(server_->wait_until_sent(5));
+  serve("page", "last");
+  EXPECT_FALSE(server_->wait_until_sent(0.01));
+  EXPECT_THAT(get(data_of(one)), StartsWith("last "));
+  EXPECT_FALSE(server_->wait_until_sent(0.01)) << "the other page has not asked yet";
+  EXPECT_EQ(data_of(get(data_of(other))), data_of(other)) << "a page stays the same reader";
+  EXPECT_TRUE(server_->wait_until_sent(5));
+}
+
 TEST_F(ReportServerTest, WithoutTheTokenNobodyGetsAnything) {
-  server_->serve({[] { return std::string("page"); }, [] { return std::string("data"); }});
+  serve("page", "data");
   std::string other = link_.token;
   other.back() = other.back() == '0' ? '1' : '0';
   for (const std::string& token : {std::string(), other, link_.token.substr(1), link_.token + "0"}) {
@@ -66,7 +95,7 @@ TEST_F(ReportServerTest, WithoutTheTokenNobodyGetsAnything) {
 }
 
 TEST_F(ReportServerTest, UnderAnotherNameNobodyGetsAnything) {
-  server_->serve({[] { return std::string("page"); }, [] { return std::string("data"); }});
+  serve("page", "data");
   const std::string page = "/?token=" + link_.token, port = std::to_string(link_.port);
   EXPECT_EQ(status(page, {{"Host", "localhost:" + port}}), 200);
   for (const char* host : {"evil.example", "127.0.0.1", "127.0.0.1:1", "127.0.0.1.evil.example"})

@@ -3,22 +3,6 @@ function nameOf(model) {
   return model.name || model.directory;
 }
 
-// {name, before, after, how} of each model; without one, of the tasks of each setup.
-function gains(data) {
-  if (data.models.length > 0)
-    return data.models.map((model) => ({
-      name: nameOf(model), before: model.untuned_seconds, after: model.tuned_seconds,
-      now: model.run_seconds.length > 0 ? quantile(model.run_seconds, .25) : null,
-      how: model.end_to_end ? "whole runs, untuned and tuned in turn" : "sum of the kernels, each measured by itself",
-    }));
-  return data.setups.map((setup, s) => {
-    const curve = data.best_so_far[s].seconds;
-    return { name: "all tasks, each called once" + (data.setups.length > 1 ? ", " + setupName(data, s) : ""),
-             before: curve.length > 0 ? curve[0] : null, after: curve.length > 0 ? curve[curve.length - 1] : null,
-             now: null, how: "sum of the tasks, each measured by itself" };
-  });
-}
-
 function setupName(data, s) {
   const setup = data.setups[s];
   const threads = setup.threads + (setup.threads === 1 ? " thread" : " threads");
@@ -31,10 +15,13 @@ function latencySection(data) {
   const out = [];
   if (known.length === 0) out.push(paragraph("No latency is known yet."));
   if (known.length > 0) {
+    const estimates = known.every((row) => row.word === "estimate");
     const bars = [["untuned", "before", 5], ["tuned", "after", 0], ["compiled model, timed for this page", "now", 2]];
     const used = bars.filter(([, key]) => known.some((row) => isKnown(row[key])));
-    out.push(plot("plot-latency", "Latency before and after tuning",
-                  known.map((row) => `${row.name}: ${seconds(row.before)} untuned, ${seconds(row.after)} tuned`).join("; ") + ".",
+    out.push(...warnings(known));
+    out.push(plot("plot-latency", estimates ? "Sum of the tasks' times before and after tuning" : "Latency before and after tuning",
+                  known.map((row) => `${row.name}: ` + (isKnown(row.now) ? `${seconds(row.now)}, ${row.how}`
+                                                        : `${seconds(row.before)} untuned, ${seconds(row.after)} tuned`)).join("; ") + ".",
                   60 + known.length * used.length * 34, (colours) => ({
                     type: "bar", indexAxis: "y", labels: known.map((row) => short(row.name, rowRoom())),
                     datasets: used.map(([label, key, c]) => ({ label, data: known.map((row) => row[key]),
@@ -43,9 +30,11 @@ function latencySection(data) {
                     tooltip: (item) => `${known[item.dataIndex].name}, ${item.dataset.label}: ${seconds(item.raw)}`,
                   })));
     out.push(table("Time of a run of each model", [["model", false], ["untuned", true], ["tuned", true], ["speed-up", true],
-                               ["timed for this page", true], ["how", false]],
-                   known.map((row) => [row.name, seconds(row.before), seconds(row.after), times(row.before, row.after),
-                                       isKnown(row.now) ? seconds(row.now) : "no", row.how])));
+                               ["how", false]],
+                   known.map((row) => [row.name, seconds(row.before), seconds(row.after), gainText(row),
+                                       isKnown(row.now) ? `${seconds(row.now)}, ${row.how}` : row.how])));
+    if (known.some((row) => isKnown(row.ratio)) && data.models.some((model) => model.run_seconds.length > 0))
+      out.push(paragraph("The section One run shows other runs, which were made for this page at another time; their times can differ.", true));
   }
   out.push(element("h3", {}, "Beside other engines"));
   if (data.peers.length === 0) {

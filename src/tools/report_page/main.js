@@ -13,10 +13,10 @@ const kSections = [
 const kPollMilliseconds = 2000;
 
 function summarySection(data) {
-  const pairs = [];
-  for (const gain of gains(data)) {
-    if (isKnown(gain.before) && isKnown(gain.after))
-      pairs.push([gain.name, `${seconds(gain.before)} → ${seconds(gain.after)}`], ["speed-up", times(gain.before, gain.after)]);
+  const pairs = [], all = gains(data);
+  for (const gain of all) {
+    if (isKnown(gain.ratio))
+      pairs.push([gain.name, `${seconds(gain.before)} → ${seconds(gain.after)}`], [gain.word, ratioText(gain.ratio)]);
     else if (isKnown(gain.now)) pairs.push([gain.name, seconds(gain.now)]);
   }
   const measured = data.tasks.reduce((sum, task) => sum + task.records.at.length, 0);
@@ -24,7 +24,7 @@ function summarySection(data) {
   if (data.tasks.length > 0)
     pairs.push(["tasks", String(data.tasks.length)], ["programs measured", String(measured)], ["failed", String(failed)],
                ["time of the search", duration(lastMoment(data))]);
-  return [pairs.length > 0 ? figures(pairs) : paragraph("Nothing was measured yet.")];
+  return [pairs.length > 0 ? figures(pairs) : paragraph("Nothing was measured yet."), ...warnings(all)];
 }
 
 const state = {};  // what the reader chose, kept while the page is drawn again
@@ -69,7 +69,7 @@ function follow(data) {
       showLive(newer.live);
       again(newer);
     })
-    .catch(() => showLive({ state: "The run has ended, or its page is no longer served." }));
+    .catch(() => showLive({ state: "The run no longer answers: it has ended or was stopped. " + data.live.result }));
 }
 
 // On paper: dark on white, and the numbers behind each plot.

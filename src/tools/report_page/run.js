@@ -40,7 +40,7 @@ function runOf(model, m) {
   out.push(paragraph(
     ran ? `One run of ${model.run_seconds.length}, the one at the lower quartile of their times: ${seconds(model.kernels_run_seconds)}, of which ` +
             `${seconds(Math.max(model.kernels_run_seconds - total, 0))} lie between the kernels.`
-        : `The model was not run (${model.not_run_because}): each kernel as it was measured by itself, one after the other.`, true));
+        : `The model was not run (${model.not_run_because}): the times are those of each kernel measured alone, one after the other.`, true));
   const rows = shownRows(model.kernels);
   const share = (row) => row.seconds / total;
   const spans = rows.flatMap((row, r) => row.kernels.map((kernel) => ({

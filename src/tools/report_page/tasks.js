@@ -53,16 +53,16 @@ function tasksSection(data) {
             seconds(task.untuned_seconds), seconds(task.best_seconds), times(task.untuned_seconds, task.best_seconds),
             String(task.records.at.length), String(failuresOf(task)), chosenBecause(data, task)];
   });
-  const out = [table("Tasks, those that take longest first; times of one call, measured by itself",
+  const out = [table("Tasks, those that take longest first; times of one call, each task measured alone",
                      [["task", false], ["calls", true], ["share", true], ["untuned", true], ["best", true], ["speed-up", true],
                       ["measured", true], ["failed", true], ["the best was measured because", false]], rows)];
   const placed = [...part.values()].filter((of) => isKnown(of.tuned_in_model));
   if (placed.length > 0)
-    out.push(tableBehind("table-in-model", "tasks in their places in the model",
+    out.push(tableBehind("table-in-model", "times of the tasks during a run of the model, all calls",
                          [["task", false], ["calls", true], ["untuned", true], ["tuned", true], ["speed-up", true]],
                          () => placed.map((of) => [taskLabel(data, of.task), String(of.calls), seconds(of.untuned_in_model),
-                                                   seconds(of.tuned_in_model),
-                                                   of.kept_untuned ? "runs untuned" : times(of.untuned_in_model, of.tuned_in_model)])));
+                                                   of.kept_untuned ? "untuned, kept" : seconds(of.tuned_in_model),
+                                                   of.kept_untuned ? "" : times(of.untuned_in_model, of.tuned_in_model)])));
   out.push(element("h3", {}, "Winning schedules"));
   for (const t of order) {
     const task = data.tasks[t];

@@ -9,6 +9,7 @@ records within a second of the processor's time, and the page of a run while it 
 TENSORSMITH_BROWSER_PYTHON names its interpreter. Exits with 77 without it, unless TENSORSMITH_REQUIRE_BROWSER is set.
 """
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -255,9 +256,39 @@ def check_live(browser, tensorsmith, model, folder):
         run.terminate()
         run.stderr.read()
         check(run.wait() == 130, f"the run ended with {run.returncode}")
-    reader.wait_for("document.getElementById('live').textContent.includes('ended')", 30)
-    reader.errors = [e for e in reader.errors if "ERR_CONNECTION_REFUSED" not in e and "ERR_EMPTY_RESPONSE" not in e]
+    # The page has the last data before the run ends, so nothing that it asks for is refused.
+    said = "document.getElementById('live').textContent"
+    check(reader.evaluate(f"{said}.includes('interrupted') && {said}.includes('model: live')"), f"at the end: {reader.evaluate(said)}")
     reader.close()
+
+
+def check_end(browser, tensorsmith, model, folder):
+    """The page shows the final speed-up, as the command prints it, and where the results are."""
+    command = [tensorsmith, "tune", model, "-o", "whole", "--db", "whole.db", "--threads", "1", "--trials", "60", "--serve", "0",
+               "--report", "whole.html", "--json"]
+    run = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    url = next(found.group() for line in run.stderr if (found := re.search(r"http://127\.0\.0\.1:\d+/\?token=[0-9a-f]+", line)))
+    reader = Reader(browser, url)
+    said = "document.getElementById('live').textContent"
+    reader.wait_for(f"{said}.includes('The run has ended')", 200)
+    whole = json.loads(run.stdout.read())["end_to_end"]
+    run.stderr.read()
+    check(run.wait() == 0, f"the run ended with {run.returncode}")
+    check(reader.evaluate(f"{said}.includes('model: whole.') && {said}.includes('whole.html')"), f"at the end: {reader.evaluate(said)}")
+    check_speedup(reader, whole)
+    reader.close()
+    reader = Reader(browser, (folder / "whole.html").as_uri())
+    check_speedup(reader, whole)
+    reader.close()
+
+
+def check_speedup(reader, whole):
+    """whole: as `tune --json` tells it. Both bars are of it, and no other."""
+    text = reader.evaluate("document.querySelector('#summary').textContent")
+    check(f"{whole['speedup']:.2f}×" in text, f"{reader.name}: {whole['speedup']} is not in {text}")
+    check((whole["warning"] or "") in text and ("Warning" in text) == whole["busy"], f"{reader.name}: {whole['warning']} in {text}")
+    bars = reader.evaluate("""Chart.getChart("plot-latency").data.datasets.map((set) => [set.label, ...set.data])""")
+    check(bars == [["untuned", whole["untuned_seconds"]], ["tuned", whole["tuned_seconds"]]], f"{reader.name}: bars {bars}")
 
 
 def add_records(path, count):
@@ -311,6 +342,7 @@ def main():
             check_large(browser, of("large.html"), 10_000)
             check_hostile(browser, of("hostile.html"))
             check_live(browser, tensorsmith, model, folder)
+            check_end(browser, tensorsmith, model, folder)
             print(f"Chromium {browser.version}: {len(failures)} failures")
             browser.close()
     return 1 if failures else 0
