@@ -113,11 +113,11 @@ void add_excess_sentence(Explanation& out) {
     }
   }
   if (parts.empty()) return;
-  out.sentences.push_back(
-      fmt::format("By the rates in the device file, {} would take up to {:.0f} % of the measured time, which cannot "
-                  "be, so it is shown as 100 %. Either the processor is faster there than the file says, or the "
-                  "counters are higher than the real ones.",
-                  parts, 100 * most));
+  out.sentences.push_back(fmt::format(
+      "By the rates in the device file, {} would take up to {:.0f} % of the measured time, which cannot "
+      "be, so it is shown as 100 %. Either the processor is faster there than the file says, or the "
+      "counters are higher than the real ones.",
+      parts, 100 * most));
 }
 
 void add_difference_sentence(Explanation& out) {

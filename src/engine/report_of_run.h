@@ -15,7 +15,8 @@ namespace tensorsmith::engine {
 // result, whose compiled models are run (report_model.h); empty while it goes on. progress: where it is then, or null.
 // loops: may be null. Errors: those of the database and of loading a compiled model.
 Result<Report> report_of_run(const std::vector<ModelToTune>& models, const std::vector<TunedModel>& tuned,
-                             const search::TuneProgress* progress, const target::Device& device, const record::MeasureSettings& settings,
-                             record::Database& database, ReportLoops* loops, const Clock& clock);
+                             const search::TuneProgress* progress, const target::Device& device,
+                             const record::MeasureSettings& settings, record::Database& database,
+                             ReportLoops* loops, const Clock& clock);
 
 }  // namespace tensorsmith::engine

@@ -33,9 +33,7 @@ std::string ratio_text(double ratio) {
   return std::isfinite(ratio) && ratio > 0 ? fmt::format("{:.2f}x", ratio) : "-";
 }
 
-std::string spread_text(const Speedup& speedup) {
-  return "the runs differ by " + percent(speedup.spread);
-}
+std::string spread_text(const Speedup& speedup) { return "the runs differ by " + percent(speedup.spread); }
 
 std::string warning_of(const Speedup& speedup) {
   if (!speedup.busy()) return {};

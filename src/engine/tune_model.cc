@@ -437,8 +437,8 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
     const bool compares = options.end_to_end && !cancel;
     if (compares) {
       events.begins(TunePhase::kCompare, {plans[m].compare_seconds, plans[m].write_seconds + later_seconds});
-      TS_ASSIGN_OR_RETURN(tuned.in_model, choose_in_model(comparing_seconds, tuned.report, plans[m],
-                                                          *trials[m], schedules));
+      TS_ASSIGN_OR_RETURN(tuned.in_model,
+                          choose_in_model(comparing_seconds, tuned.report, plans[m], *trials[m], schedules));
       events.compared(tuned.in_model->whole);
     }
     std::vector<TaskTimes> alone;

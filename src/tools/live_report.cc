@@ -80,8 +80,7 @@ nlohmann::json LiveReport::data(const std::string& data_url) {
   {
     const std::lock_guard lock(mutex_);
     const std::string result = run_ ? run_->result : "";
-    if (ended_)
-      return report_json(final_ ? *final_ : report_, {false, printable(*ended_), data_url, result});
+    if (ended_) return report_json(final_ ? *final_ : report_, {false, printable(*ended_), data_url, result});
     state = line_.text(clock_.monotonic_seconds(), kColumns);
     progress = progress_;
     if (run_) run = &*run_;

@@ -24,7 +24,9 @@ TaskSeconds seconds_of(const engine::TunedModel& tuned, size_t task) {
   const auto& progress = tuned.report.final.tasks[task];
   const double untuned = progress.weight * progress.default_seconds;
   const double alone = progress.weight * tuned.alone[task];
-  return {untuned, tuned.kept[task] != 0 ? untuned : alone > 0 ? alone : std::numeric_limits<double>::infinity()};
+  return {untuned, tuned.kept[task] != 0 ? untuned
+                   : alone > 0           ? alone
+                                         : std::numeric_limits<double>::infinity()};
 }
 
 // The kernels of the compiled model, over the tasks of which both are known.
@@ -62,15 +64,14 @@ void print_table(const engine::TunedModel& tuned) {
   for (const size_t t : order) {
     const auto& task = tasks[t];
     const bool kept = tuned.kept[t] != 0;
-    std::vector<std::string> row{
-        task.name,
-        fmt::format("{:.0f}", task.weight),
-        total > 0 ? percent(known(t) / total) : "-",
-        format_seconds(seconds[t].untuned / task.weight),
-        kept ? "-" : format_seconds(seconds[t].tuned / task.weight),
-        kept ? "kept" : engine::ratio_text(seconds[t].untuned / seconds[t].tuned),
-        std::to_string(task.trials),
-        std::to_string(task.failures)};
+    std::vector<std::string> row{task.name,
+                                 fmt::format("{:.0f}", task.weight),
+                                 total > 0 ? percent(known(t) / total) : "-",
+                                 format_seconds(seconds[t].untuned / task.weight),
+                                 kept ? "-" : format_seconds(seconds[t].tuned / task.weight),
+                                 kept ? "kept" : engine::ratio_text(seconds[t].untuned / seconds[t].tuned),
+                                 std::to_string(task.trials),
+                                 std::to_string(task.failures)};
     if (any_source) row.push_back(tuned.sources[t] ? source_text(*tuned.sources[t]) : "");
     table.add(row);
   }
@@ -129,8 +130,9 @@ void print_tune_report(const engine::TunedModel& tuned, const std::string& direc
   const auto tried = static_cast<size_t>(
       std::count_if(p.tasks.begin(), p.tasks.end(), [](const auto& task) { return task.trials > 1; }));
   if (tried < p.tasks.size()) {
-    print_out("{} of {} tasks were not searched: they take too little time, or the search did not reach them.\n",
-              p.tasks.size() - tried, p.tasks.size());
+    print_out(
+        "{} of {} tasks were not searched: they take too little time, or the search did not reach them.\n",
+        p.tasks.size() - tried, p.tasks.size());
   }
   if (const auto sums = alone_and_in_model(tuned); sums.in_model > 0 && sums.alone > 0) {
     print_out("kernels:        {} in a run of the model, {} where each was measured alone\n",

@@ -167,10 +167,9 @@ ReportSettings run_settings(const TuneRunOptions& options) {
 // Where a run's results are, for readers of its page.
 std::string results_text(const TuneRunOptions& options, const std::vector<engine::ModelToTune>& models) {
   std::string folders;
-  for (const engine::ModelToTune& model : models)
-    folders += (folders.empty() ? "" : ", ") + model.directory;
-  const std::string folder = models.size() == 1 ? "Folder of the compiled model: "
-                                                : "Folders of the compiled models: ";
+  for (const engine::ModelToTune& model : models) folders += (folders.empty() ? "" : ", ") + model.directory;
+  const std::string folder =
+      models.size() == 1 ? "Folder of the compiled model: " : "Folders of the compiled models: ";
   if (!options.report.empty()) return folder + folders + ". File with this page: " + options.report + ".";
   std::string command = "tensorsmith report " + shell_word(record::shown_database(options.database));
   for (const engine::ModelToTune& model : models) command += " " + shell_word(model.directory);
@@ -317,7 +316,8 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   engine::TuneEvents& events = curves ? *curves : shown;
   LogApart log(display, options.quiet ? LogLevel::kError : LogLevel::kWarning);
   if (live)
-    live->follow({models, device, settings, options.database, run_settings(options), results_text(options, models)});
+    live->follow(
+        {models, device, settings, options.database, run_settings(options), results_text(options, models)});
   // From here on a signal ends the search after the current measurement, and the best so far is compiled.
   const std::atomic<bool>& cancel_requested = catch_interrupts();
   auto result =

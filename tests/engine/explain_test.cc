@@ -49,8 +49,9 @@ TEST(Explain, NothingIsBusyForMoreThanTheWholeTime) {
   EXPECT_EQ(memory.busy_share(explained->best_seconds), 1);
   EXPECT_THAT(explained->sentences, Contains(HasSubstr("busy for 100 %")));
   // The reason is said, with the part and by how much.
-  EXPECT_THAT(explained->sentences, Contains(testing::AllOf(HasSubstr("reads from memory would take up to 105 %"),
-                                                            HasSubstr("device file"))));
+  EXPECT_THAT(explained->sentences,
+              Contains(testing::AllOf(HasSubstr("reads from memory would take up to 105 %"),
+                                      HasSubstr("device file"))));
 }
 
 TEST(Explain, WhatFitsNeedsNoReason) {

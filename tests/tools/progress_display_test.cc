@@ -157,7 +157,8 @@ TEST_F(Progress, FiguresThatHaveNoRoomAreLeftOut) {
   display.begins(TunePhase::kSearch, {});
   display.progress(progress_of(30, 6e-3, 5e-3));
   columns_ = 80;
-  EXPECT_EQ(shown_after(1, display), "measuring  1 s / 1:00  ETA 59 s  estimate 9.000 ms -> 6.000 ms (1.50x)");
+  EXPECT_EQ(shown_after(1, display),
+            "measuring  1 s / 1:00  ETA 59 s  estimate 9.000 ms -> 6.000 ms (1.50x)");
   columns_ = 24;
   EXPECT_EQ(shown_after(0, display), "measuring  1 s / 1:00");
 }

@@ -71,7 +71,9 @@ TEST_F(ReportServerTest, WaitsUntilThePagesThatFollowHaveTheLastReport) {
   // Two pages, of which each learns where its own data are.
   const std::string one = get("/?token=" + link_.token), other = get("/?token=" + link_.token);
   EXPECT_NE(one, other);
-  const auto data_of = [](const std::string& answer) { return "/" + answer.substr(answer.find("data.json")); };
+  const auto data_of = [](const std::string& answer) {
+    return "/" + answer.substr(answer.find("data.json"));
+  };
   EXPECT_THAT(get(data_of(one)), StartsWith("first "));
   EXPECT_TRUE(server_->wait_until_sent(5));
   serve("page", "last");
