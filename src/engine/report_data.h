@@ -93,8 +93,8 @@ struct ReportModel {
   std::string name, directory, device, tool_version;
   int threads = 0;  // it was tuned for; 0 = not tuned
   std::vector<ReportModelTask> tasks;
-  std::optional<Speedup>
-      end_to_end;  // as the run found it that tuned the model; nothing where it did not run the model
+  // As the run found it that tuned the model; nothing where that did not run the whole model.
+  std::optional<Speedup> end_to_end;
   Estimate estimate;
   std::vector<ReportPoint> best_so_far;
   // Of the compiled model, as timed for the report: by run. Empty: it was not run.

@@ -139,7 +139,9 @@ Result<InModel> choose_in_model(double comparing_seconds, const search::TuneRepo
   InModel result;
   result.whole = {trials.model_seconds(0), trials.model_seconds(1),
                   std::max(trials.spread(0), trials.spread(1))};
-  const bool faster = result.whole.tuned_seconds <= result.whole.untuned_seconds;
+  bool faster = false;
+  for (size_t t = 0; t < chosen.size(); ++t) faster = faster || !same(t);
+  faster = faster && result.whole.tuned_seconds <= result.whole.untuned_seconds;
   for (size_t t = 0; t < chosen.size(); ++t) {
     const double one = same(t) ? times.same(t) : times.untuned(t);
     result.task_tuned.push_back(faster && !same(t) ? times.chosen(t) : one);

@@ -79,8 +79,12 @@ void print_table(const engine::TunedModel& tuned) {
   print_out("{}\n", tuned.in_model ? "Times are of one call during a run of the model; the untuned and the "
                                      "tuned model ran in turn."
                                    : "Times are of one call; each task was measured alone.");
-  if (std::any_of(tuned.kept.begin(), tuned.kept.end(), [](char kept) { return kept != 0; }))
+  const auto kept = static_cast<size_t>(std::count(tuned.kept.begin(), tuned.kept.end(), char{1}));
+  if (kept > 0 && kept == tasks.size()) {
+    print_out("No schedule made the model faster, so the compiled model runs the untuned ones.\n");
+  } else if (kept > 0) {
     print_out("kept: no schedule was faster, so the compiled model runs the untuned one.\n");
+  }
 }
 
 // The speed-up of the whole model, or what there is instead.
