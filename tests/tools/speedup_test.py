@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 POLL_SECONDS = 0.5
@@ -47,7 +48,10 @@ def follow(link):
     data = data_of(read(link))
     while data["live"]["running"]:
         time.sleep(POLL_SECONDS)
-        data = json.loads(read(link.split("?")[0] + data["live"]["url"]))
+        try:
+            data = json.loads(read(link.split("?")[0] + data["live"]["url"]))
+        except urllib.error.URLError as error:
+            sys.exit(f"FAILED: the page was no longer served before it had the final result: {error}")
     return data
 
 

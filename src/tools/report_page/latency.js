@@ -15,25 +15,27 @@ function latencySection(data) {
   const out = [];
   if (known.length === 0) out.push(paragraph("No latency is known yet."));
   if (known.length > 0) {
-    const estimates = known.every((row) => row.word === "estimate");
+    const estimates = known.every((row) => row.word === "estimate"), gained = known.some((row) => isKnown(row.ratio));
+    const title = estimates ? "Sum of the tasks' times before and after tuning"
+                            : gained ? "Latency before and after tuning" : "Latency of the compiled model";
     const bars = [["untuned", "before", 5], ["tuned", "after", 0], ["compiled model, timed for this page", "now", 2]];
     const used = bars.filter(([, key]) => known.some((row) => isKnown(row[key])));
     out.push(...warnings(known));
-    out.push(plot("plot-latency", estimates ? "Sum of the tasks' times before and after tuning" : "Latency before and after tuning",
+    out.push(plot("plot-latency", title,
                   known.map((row) => `${row.name}: ` + (isKnown(row.now) ? `${seconds(row.now)}, ${row.how}`
                                                         : `${seconds(row.before)} untuned, ${seconds(row.after)} tuned`)).join("; ") + ".",
                   60 + known.length * used.length * 34, (colours) => ({
                     type: "bar", indexAxis: "y", labels: known.map((row) => short(row.name, rowRoom())),
                     datasets: used.map(([label, key, c]) => ({ label, data: known.map((row) => row[key]),
                                                                backgroundColor: colours.lines[c], borderColor: colours.lines[c] })),
-                    scales: { x: axis("time of a run", { beginAtZero: true, tick: (value) => seconds(value) }), y: axis("") },
+                    scales: { x: axis(estimates ? "sum of the tasks' times" : "time of a run", { beginAtZero: true, tick: (value) => seconds(value) }), y: axis("") },
                     tooltip: (item) => `${known[item.dataIndex].name}, ${item.dataset.label}: ${seconds(item.raw)}`,
                   })));
     out.push(table("Time of a run of each model", [["model", false], ["untuned", true], ["tuned", true], ["speed-up", true],
                                ["how", false]],
                    known.map((row) => [row.name, seconds(row.before), seconds(row.after), gainText(row),
                                        isKnown(row.now) ? `${seconds(row.now)}, ${row.how}` : row.how])));
-    if (known.some((row) => isKnown(row.ratio)) && data.models.some((model) => model.run_seconds.length > 0))
+    if (gained && data.models.some((model) => model.run_seconds.length > 0))
       out.push(paragraph("The section One run shows other runs, which were made for this page at another time; their times can differ.", true));
   }
   out.push(element("h3", {}, "Beside other engines"));
