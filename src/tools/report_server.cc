@@ -161,6 +161,7 @@ class HttpReportServer final : public ReportServer {
     const std::lock_guard lock(readers_mutex_);
     const auto at = readers_.find(reader);
     if (at == readers_.end()) return;
+    at->second.asked = Moment::clock::now();  // it asks again from now on
     at->second.sent = std::max(at->second.sent, version);
     sent_.notify_all();
   }
