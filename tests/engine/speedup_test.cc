@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "engine/report_json.h"
 #include "graph/tasks.h"
@@ -32,10 +33,10 @@ TEST(Speedup, WarnsWhereRunsDifferByMoreThanTheThreshold) {
 }
 
 TEST(Estimate, IsTheSumOverTheCallsOfAllTasks) {
-  const Estimate sum = estimate_of({{2, 4e-3, 1e-3},
-                                    {1, kNever, 3e-3},  // the untuned program failed
-                                    {3, 1e-3, 0},       // no other ran
-                                    {5, kNever, kNever}});
+  const Estimate sum = estimate_of(std::vector<TaskTimes>{{2, 4e-3, 1e-3},
+                                                          {1, kNever, 3e-3},  // the untuned program failed
+                                                          {3, 1e-3, 0},       // no other ran
+                                                          {5, kNever, kNever}});
   EXPECT_DOUBLE_EQ(sum.untuned_seconds, 8e-3 + 3e-3 + 3e-3);
   EXPECT_DOUBLE_EQ(sum.tuned_seconds, 2e-3 + 3e-3 + 3e-3);
   EXPECT_FALSE(estimate_of(std::vector<TaskTimes>()).known());

@@ -21,8 +21,8 @@ ModelDescription complete() {
   d.weights_hash = content_key("w");
   d.kernels_hash = content_key("k");
   d.name = "name with \"quotes\", \n and \xc3\xa4";
-  d.end_to_end = {{3e-3, 2e-3, 0.25}};
-  d.estimate = {{3.5e-3, 1.5e-3, 0}};
+  d.end_to_end = TuningTimes{3e-3, 2e-3, 0.25};
+  d.estimate = TuningTimes{3.5e-3, 1.5e-3, 0};
   return d;
 }
 
