@@ -41,12 +41,32 @@ struct ReportRecord {
   record::Reason reason = record::Reason::kUnstated;
   bool plausible = true;  // else faster than the device can be: it does not count
   std::string trace;      // sched::print
+  std::optional<record::DesignPoint> point = {};
+  int run = 0;  // after how many pauses it was measured
 };
 
 struct ReportFailure {
   record::Outcome outcome = record::Outcome::kOk;
   std::string reason;
   int64_t count = 0;
+};
+
+struct ReportDecisionValue {
+  int64_t value = 0;  // a length, or the number of a category
+  int64_t count = 0;  // of programs
+  double best_seconds = 0, median_seconds = 0;
+};
+
+// A decision of a task's search; the shares are those of decision_importance.h.
+struct ReportDecision {
+  std::string name, role;
+  double share = 0, chance = 0;
+  std::vector<ReportDecisionValue> values;  // where it explains more than chance does
+};
+
+struct ReportImportance {
+  int64_t programs = 0;
+  std::vector<ReportDecision> decisions;  // the most important first
 };
 
 // A task on a setup.
@@ -64,6 +84,7 @@ struct ReportTask {
   std::string no_loops_because;         // where `loops` is empty
   std::vector<ReportRecord> records;    // in the order of insertion
   std::vector<ReportFailure> failures;  // the most frequent first
+  std::optional<ReportImportance> importance;
 };
 
 struct ReportPoint {

@@ -17,16 +17,27 @@ namespace {
 // Longer pauses are between runs: nobody waited for them.
 constexpr int64_t kPauseMilliseconds = 60'000;
 
-// By place in the sorted moments: seconds since the first, without pauses.
-std::vector<double> without_pauses(const std::vector<int64_t>& moments) {
-  std::vector<double> seconds;
+// By place in the sorted moments.
+struct Timeline {
+  std::vector<double> seconds;  // since the first, without pauses
+  std::vector<int> runs;        // pauses before it
+};
+
+Timeline without_pauses(const std::vector<int64_t>& moments) {
+  Timeline timeline;
   int64_t elapsed = 0;
+  int run = 0;
   for (size_t i = 0; i < moments.size(); ++i) {
     const int64_t step = i == 0 ? 0 : moments[i] - moments[i - 1];
-    if (step <= kPauseMilliseconds) elapsed += step;
-    seconds.push_back(1e-3 * static_cast<double>(elapsed));
+    if (step <= kPauseMilliseconds) {
+      elapsed += step;
+    } else {
+      ++run;
+    }
+    timeline.seconds.push_back(1e-3 * static_cast<double>(elapsed));
+    timeline.runs.push_back(run);
   }
-  return seconds;
+  return timeline;
 }
 
 Result<std::string> loops_of(const ir::Workload& workload, const std::string& trace) {
@@ -56,8 +67,8 @@ struct Gathered {
 };
 
 void take(const record::Record& record, Gathered& to) {
-  to.task.records.push_back(
-      {0, record.result.best_estimate(), record.result.outcome, record.candidate.reason, true, record.trace});
+  to.task.records.push_back({0, record.result.best_estimate(), record.result.outcome, record.candidate.reason,
+                             true, record.trace, record.candidate.point});
   to.moments.push_back(record.unix_ms);
   to.strategies.push_back(record.candidate.strategy);
   if (!record.result.ok()) ++to.failures[{record.result.outcome, record.result.reason}];
@@ -201,11 +212,12 @@ Status add_records(record::Database& database, const ReportFilter& filter, Repor
   std::vector<int64_t> moments;
   for (const Gathered& g : gathered) moments.insert(moments.end(), g.moments.begin(), g.moments.end());
   std::sort(moments.begin(), moments.end());
-  const std::vector<double> seconds = without_pauses(moments);
+  const Timeline timeline = without_pauses(moments);
   for (Gathered& g : gathered) {
     for (size_t r = 0; r < g.moments.size(); ++r) {
       const auto at = std::lower_bound(moments.begin(), moments.end(), g.moments[r]) - moments.begin();
-      g.task.records[r].at_seconds = seconds[static_cast<size_t>(at)];
+      g.task.records[r].at_seconds = timeline.seconds[static_cast<size_t>(at)];
+      g.task.records[r].run = timeline.runs[static_cast<size_t>(at)];
     }
     finish(report.setups[g.task.setup].device, loops, g);
     report.tasks.push_back(std::move(g.task));

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 struct ReportCommand {
   std::vector<std::string> inputs;  // databases and directories
+  std::vector<std::string> beside;  // the same, or one report page
   std::string output, peers, cost_model, title, version;
   std::string gpu;  // where a compiled model runs
   int threads = 0;
@@ -36,13 +37,13 @@ Status check_command(const ReportCommand& command) {
   if (command.output.empty()) return {};
   std::vector<InputPath> inputs{{"--peers", command.peers}, {"--cost-model", command.cost_model}};
   for (const std::string& input : command.inputs) inputs.push_back({"INPUT", input});
+  for (const std::string& input : command.beside) inputs.push_back({"--beside", input});
   return check_outputs({{"-o", command.output, OutputKind::kReport}}, inputs, command.force);
 }
 
-std::string title_of(const ReportCommand& command) {
-  if (!command.title.empty()) return command.title;
+std::string title_of(const std::vector<std::string>& inputs) {
   std::string names;
-  for (const std::string& input : command.inputs) {
+  for (const std::string& input : inputs) {
     if (record::is_database_address(input)) {
       names += (names.empty() ? "" : ", ") + record::shown_database(input);
       continue;
@@ -54,14 +55,9 @@ std::string title_of(const ReportCommand& command) {
   return "Tensorsmith: " + names;
 }
 
-Status make_report(const ReportCommand& command) {
-  TS_RETURN_IF_ERROR(check_command(command));
-  engine::Report report;
-  report.title = title_of(command);
-  report.settings = common_settings(command.version);
-  if (!command.peers.empty()) {
-    TS_ASSIGN_OR_RETURN(report.peers, engine::read_peers(command.peers));
-  }
+// What a database and directories of compiled models tell.
+Status add_inputs(const std::vector<std::string>& inputs, const ReportCommand& command,
+                  engine::Report& report) {
   engine::ReportModelOptions model_options;
   model_options.run = !command.no_run;
   model_options.threads = command.threads;
@@ -74,28 +70,55 @@ Status make_report(const ReportCommand& command) {
   }
   std::error_code ignored;
   std::string database;
-  for (const std::string& input : command.inputs) {
+  for (const std::string& input : inputs) {
     if (fs::is_directory(input, ignored)) continue;
     if (!database.empty())
       return Error{ErrorCode::kInvalidArgument, record::shown_database(input),
                    "is a second database beside " + record::shown_database(database) +
-                       "; put both in one with `db export` and `db import`"};
+                       "; show it with --beside, or put both in one with `db export` and `db import`"};
     database = input;
     TS_ASSIGN_OR_RETURN(auto records, record::Database::open_read_only(input));
     TS_RETURN_IF_ERROR(engine::add_records(*records, {}, nullptr, report));
     report.settings.emplace_back("database", record::shown_database(input));
   }
   const SystemClock clock;
-  for (const std::string& input : command.inputs) {
+  for (const std::string& input : inputs) {
     if (!fs::is_directory(input, ignored)) continue;
     TS_ASSIGN_OR_RETURN(auto model, engine::read_report_model(input, model_options, clock));
     engine::connect_records(report, model);
     report.models.push_back(std::move(model));
   }
+  return {};
+}
+
+// The data of the run that is shown beside the other.
+Result<nlohmann::json> beside(const ReportCommand& command) {
+  if (command.beside.size() == 1 && is_report_page(command.beside[0]))
+    return read_report_page(command.beside[0]);
+  engine::Report report;
+  report.title = title_of(command.beside);
+  TS_RETURN_IF_ERROR(add_inputs(command.beside, command, report));
+  return report_json(report);
+}
+
+Status make_report(const ReportCommand& command) {
+  TS_RETURN_IF_ERROR(check_command(command));
+  engine::Report report;
+  report.title = command.title.empty() ? title_of(command.inputs) : command.title;
+  report.settings = common_settings(command.version);
+  if (!command.peers.empty()) {
+    TS_ASSIGN_OR_RETURN(report.peers, engine::read_peers(command.peers));
+  }
+  TS_RETURN_IF_ERROR(add_inputs(command.inputs, command, report));
+  add_importance(report);
   TS_RETURN_IF_ERROR(add_predictions(command.cost_model, report));
-  if (!command.output.empty()) TS_RETURN_IF_ERROR(write_report(report, command.output));
+  nlohmann::json data = report_json(report);
+  if (!command.beside.empty()) {
+    TS_ASSIGN_OR_RETURN(data["beside"], beside(command));
+  }
+  if (!command.output.empty()) TS_RETURN_IF_ERROR(write_report(data, command.output));
   if (command.json) {
-    print_json(report_json(report), 2);
+    print_json(data, 2);
   } else {
     print_out("report: {}\n", command.output);
   }
@@ -114,6 +137,12 @@ void add_report_command(CLI::App& app, int& exit_code) {
                    "the records the models run")
       ->required();
   command->add_option("-o,--output", o->output, "The page");
+  command
+      ->add_option(
+          "--beside", o->beside,
+          "Another run to show beside this one: a report page that was made before, or a database and "
+          "directories of compiled models (give --beside once for each)")
+      ->allow_extra_args(false);
   command->add_option("--peers", o->peers,
                       "Timings of other engines, as `bench/peers/models.py --json` prints them");
   command->add_option(

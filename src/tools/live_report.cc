@@ -74,14 +74,24 @@ void LiveReport::compared(const engine::Speedup& speedup) {
 }
 
 nlohmann::json LiveReport::data(const std::string& data_url) {
+  ReportLive live;
+  live.url = data_url;
   std::string state;
   std::optional<search::TuneProgress> progress;
   const Run* run = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    const std::string result = run_ ? run_->result : "";
-    if (ended_) return report_json(final_ ? *final_ : report_, {false, printable(*ended_), data_url, result});
-    state = line_.text(clock_.monotonic_seconds(), kColumns);
+    if (run_) live.result = run_->result;
+    if (ended_) {
+      live.running = false;
+      live.state = printable(*ended_);
+      return report_json(final_ ? *final_ : report_, live);
+    }
+    const double now = clock_.monotonic_seconds();
+    state = line_.text(now, kColumns);
+    live.phase = line_.phase();
+    live.elapsed_seconds = line_.elapsed_seconds(now);
+    live.left_seconds = line_.seconds_left(now);
     progress = progress_;
     if (run_) run = &*run_;
   }
@@ -101,7 +111,8 @@ nlohmann::json LiveReport::data(const std::string& data_url) {
       state += "; its records cannot be read: " + made.error().message();
     }
   }
-  return report_json(report_, {true, printable(state), data_url, run != nullptr ? run->result : ""});
+  live.state = printable(state);
+  return report_json(report_, live);
 }
 
 }  // namespace tensorsmith::tools

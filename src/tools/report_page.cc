@@ -1,10 +1,13 @@
 #include "tools/report_page.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/input_file.h"
+#include "base/json_text.h"
 #include "engine/report_json.h"
 #include "tools/console.h"
 #include "tools/report_assets.h"
@@ -14,6 +17,11 @@ namespace tensorsmith::tools {
 namespace {
 
 using Json = nlohmann::json;
+
+// Of the page's data; a page of another version cannot be read again.
+constexpr int kDataVersion = 2;
+constexpr int64_t kMaxPageBytes = int64_t{256} << 20;
+constexpr std::string_view kDataBegins = "<script type=\"application/json\" id=\"data\">";
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 Json number_if(double value) { return std::isfinite(value) && value > 0 ? Json(value) : Json(); }
@@ -66,20 +74,35 @@ class Names {
 // Records by column: a page of 10,000 is to stay small.
 Json records_json(const engine::ReportTask& task, Names& outcomes, Names& reasons) {
   Json at = Json::array(), seconds = Json::array(), outcome = Json::array(), reason = Json::array(),
-       implausible = Json::array();
+       implausible = Json::array(), run = Json::array();
   for (size_t r = 0; r < task.records.size(); ++r) {
     const engine::ReportRecord& record = task.records[r];
     at.push_back(record.at_seconds);
     seconds.push_back(number(record.seconds));
     outcome.push_back(outcomes.place(record::to_string(record.outcome)));
     reason.push_back(reasons.place(record::to_string(record.reason)));
+    run.push_back(record.run);
     if (!record.plausible) implausible.push_back(r);
   }
-  return {{"at", at},
-          {"seconds", seconds},
-          {"outcome", outcome},
-          {"reason", reason},
-          {"implausible", implausible}};
+  return {{"at", at},         {"seconds", seconds},         {"outcome", outcome},
+          {"reason", reason}, {"implausible", implausible}, {"run", run}};
+}
+
+// Values by column: [value, programs, fastest, median].
+Json importance_json(const std::optional<engine::ReportImportance>& importance) {
+  if (!importance) return {};
+  Json decisions = Json::array();
+  for (const engine::ReportDecision& decision : importance->decisions) {
+    Json values = Json::array();
+    for (const engine::ReportDecisionValue& v : decision.values)
+      values.push_back({v.value, v.count, v.best_seconds, v.median_seconds});
+    decisions.push_back({{"name", decision.name},
+                         {"role", decision.role},
+                         {"share", decision.share},
+                         {"chance", decision.chance},
+                         {"values", values}});
+  }
+  return {{"programs", importance->programs}, {"decisions", decisions}};
 }
 
 Json task_json(const engine::ReportTask& task, Names& outcomes, Names& reasons) {
@@ -100,7 +123,8 @@ Json task_json(const engine::ReportTask& task, Names& outcomes, Names& reasons) 
               {"trace", task.best ? task.records[*task.best].trace : ""},
               {"loops", task.loops},
               {"no_loops_because", task.no_loops_because},
-              {"failures", failures}};
+              {"failures", failures},
+              {"importance", importance_json(task.importance)}};
   out["records"] = records_json(task, outcomes, reasons);
   return out;
 }
@@ -167,7 +191,7 @@ std::string in_script(const std::string& json) {
 
 nlohmann::json report_json(const engine::Report& report) {
   Names outcomes, reasons;
-  Json out = {{"version", 1}, {"title", report.title}, {"predictor", report.predictor}};
+  Json out = {{"version", kDataVersion}, {"title", report.title}, {"predictor", report.predictor}};
   for (const char* list : {"setups", "tasks", "best_so_far", "models", "peers", "predictions", "settings"})
     out[list] = Json::array();
   for (const auto& setup : report.setups) out["setups"].push_back(setup_json(setup));
@@ -198,9 +222,46 @@ nlohmann::json report_json(const engine::Report& report) {
 
 nlohmann::json report_json(const engine::Report& report, const ReportLive& live) {
   Json out = report_json(report);
-  out["live"] = {
-      {"running", live.running}, {"state", live.state}, {"url", live.url}, {"result", live.result}};
+  out["live"] = {{"running", live.running},
+                 {"state", live.state},
+                 {"url", live.url},
+                 {"result", live.result},
+                 {"phase", live.phase},
+                 {"elapsed_seconds", live.elapsed_seconds},
+                 {"left_seconds", live.left_seconds ? Json(*live.left_seconds) : Json()}};
   return out;
+}
+
+bool is_report_page(const std::string& path) {
+  const auto file = open_input(path);
+  if (!file.ok()) return false;
+  // The mark stands in the head, before anything that the data say.
+  const auto bytes = input_bytes(*file, path);
+  if (!bytes.ok()) return false;
+  std::string head(static_cast<size_t>(std::min<int64_t>(*bytes, 1024)), '\0');
+  return read_exactly(*file, path, 0, head.data(), static_cast<int64_t>(head.size())).ok() &&
+         head.find(kReportMark) != std::string::npos;
+}
+
+Result<nlohmann::json> read_report_page(const std::string& path) {
+  TS_ASSIGN_OR_RETURN(const std::string page, read_input(path, kMaxPageBytes));
+  const size_t from = page.find(kDataBegins);
+  const size_t to = from == std::string::npos ? from : page.find("</script>", from);
+  if (to == std::string::npos) return Error{ErrorCode::kCorrupt, path, "is a report page without its data"};
+  Json data = parse_json<Json>(
+      std::string_view(page).substr(from + kDataBegins.size(), to - from - kDataBegins.size()));
+  if (!data.is_object() || !data.contains("version"))
+    return Error{ErrorCode::kCorrupt, path, "is a report page whose data are damaged"};
+  if (data["version"] != kDataVersion)
+    return Error{ErrorCode::kUnsupported, path,
+                 "was made by another version of Tensorsmith; make it again with `tensorsmith report`"};
+  for (const char* list : {"setups", "tasks", "models", "settings", "best_so_far"})
+    if (!data.contains(list) || !data[list].is_array())
+      return Error{ErrorCode::kCorrupt, path,
+                   std::string("is a report page without the list '") + list + "'"};
+  data.erase("beside");  // a page shows two runs
+  data.erase("live");
+  return data;
 }
 
 std::string report_page(const nlohmann::json& data) {

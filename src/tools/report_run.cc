@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/processors.h"
+#include "engine/report_importance.h"
 #include "engine/report_predictions.h"
 #include "engine/shipped_file.h"
 #include "record/jsonl.h"
@@ -43,9 +44,13 @@ Status add_predictions(const std::string& given, engine::Report& report) {
   return {};
 }
 
-Status write_report(const engine::Report& report, const std::string& path) {
+void add_importance(engine::Report& report) {
+  engine::add_importance(std::max(1, processors().usable), report);
+}
+
+Status write_report(const nlohmann::json& data, const std::string& path) {
   TS_ASSIGN_OR_RETURN(auto file, record::AtomicFileWriter::open(path));
-  TS_RETURN_IF_ERROR(file->write(report_page(report_json(report))));
+  TS_RETURN_IF_ERROR(file->write(report_page(data)));
   return file->commit();
 }
 

@@ -1,6 +1,7 @@
 // What `report` and `tune --report` have in common.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,10 @@ ReportSettings common_settings(const std::string& version);
 // nobody. Only the file that is given may fail.
 Status add_predictions(const std::string& given, engine::Report& report);
 
-// Writes the page, at once or not at all.
-Status write_report(const engine::Report& report, const std::string& path);
+// Which decisions of the search mattered, on all processors.
+void add_importance(engine::Report& report);
+
+// Writes the page of report_json(), at once or not at all.
+Status write_report(const nlohmann::json& data, const std::string& path);
 
 }  // namespace tensorsmith::tools

@@ -132,8 +132,10 @@ std::string TuneLine::text(double now, size_t columns) const {
   return line.text();
 }
 
+std::string TuneLine::phase() const { return words_of(phase_).sentence; }
+
 std::string TuneLine::phase_text(double now) const {
-  return fmt::format("{:5.1f} s  {} ...", now - start_, words_of(phase_).sentence);
+  return fmt::format("{:5.1f} s  {} ...", elapsed_seconds(now), phase());
 }
 
 }  // namespace tensorsmith::tools

@@ -30,6 +30,9 @@ class TuneLine {
   std::string text(double now, size_t columns) const;
   // "  0.9 s  compiling and timing the untuned model ...", for output that is not redrawn.
   std::string phase_text(double now) const;
+  // "measuring schedules"
+  std::string phase() const;
+  double elapsed_seconds(double now) const { return now - start_; }
   // Until the model is written; nullopt: not known, or overdue.
   std::optional<double> seconds_left(double now) const;
 

@@ -351,9 +351,10 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
     TS_ASSIGN_OR_RETURN(engine::Report report, engine::report_of_run(models, tuned, nullptr, device, settings,
                                                                      *database, nullptr, clock));
     report.settings = run_settings(options);
+    add_importance(report);
     TS_RETURN_IF_ERROR(add_predictions(predictor_of(options), report));
     if (!options.report.empty()) {
-      TS_RETURN_IF_ERROR(write_report(report, options.report));
+      TS_RETURN_IF_ERROR(write_report(report_json(report), options.report));
       if (!options.json) print_out("report: {}\n", options.report);
     }
     if (live)

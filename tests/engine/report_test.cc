@@ -78,6 +78,13 @@ TEST_F(ReportTest, BestSoFarOfTasksAndOfTheirSumWithoutPauses) {
   EXPECT_DOUBLE_EQ(made.tasks[1].best_seconds, 0.5e-3);
   EXPECT_EQ(made.tasks[1].best, 2U);
   EXPECT_EQ(made.tasks[1].strategy, "random");
+  const auto runs = [&](const ReportTask& task) {
+    std::vector<int> of;
+    for (const ReportRecord& record : task.records) of.push_back(record.run);
+    return of;
+  };
+  EXPECT_THAT(runs(made.tasks[0]), ElementsAre(0, 0, 1));
+  EXPECT_THAT(runs(made.tasks[1]), ElementsAre(0, 0, 1));
   ASSERT_THAT(made.best_so_far, SizeIs(1));
   EXPECT_THAT(made.best_so_far[0],
               ElementsAre(Point(0, 5e-3), Point(3, 4e-3), Point(4, 2e-3), Point(9, 1.5e-3)));

@@ -157,6 +157,22 @@ TEST_F(ReportCli, ATunedModelWithItsRun) {
   ASSERT_EQ(unrun.exit_code, 0) << unrun.err;
   EXPECT_TRUE(json::parse(unrun.out)["models"][0]["run_seconds"].empty());
   expect_refused({"report", "out", "-o", "out/report.html"}, "inside of");
+
+  // Beside the page of the run, and beside what it was made of.
+  ASSERT_EQ(
+      cli({"report", "a.db", "--beside", "run.html", "-o", "two.html", "--cost-model", "none"}).exit_code, 0);
+  const json two = data_of("two.html");
+  EXPECT_EQ(two["beside"], data);
+  EXPECT_EQ(records_of(two), records_of(data));
+  const CliResult both = cli({"report", "out", "--beside", "a.db", "--beside", "out", "--no-run", "--json"});
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  EXPECT_EQ(records_of(json::parse(both.out)["beside"]), records_of(data));
+  EXPECT_EQ(json::parse(both.out)["beside"]["models"].size(), 1U);
+  // Only two runs stand on a page.
+  const CliResult third = cli({"report", "a.db", "--beside", "two.html", "--json"});
+  EXPECT_FALSE(json::parse(third.out)["beside"].contains("beside"));
+  expect_refused({"report", "a.db", "--beside", "two.html", "-o", "two.html"}, "overwritten");
+  expect_refused({"report", "a.db", "--beside", "none.html", "-o", "three.html"}, "none.html");
 }
 
 TEST_F(ReportCli, AnInterruptedRunHasItsReport) {

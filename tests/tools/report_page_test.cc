@@ -3,9 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "cli_support.h"
 #include "tools/command_line.h"
 
 namespace tensorsmith::tools {
@@ -112,6 +114,65 @@ TEST(ReportPage, ColumnsHoldEachRecordOnce) {
   EXPECT_TRUE(json["tasks"][0]["best_seconds"].is_null());
 }
 
+TEST(ReportPage, IsReadAgainAsItWasWritten) {
+  const testing::TemporaryDirectory folder;
+  const auto write = [&](const std::string& text) {
+    std::ofstream(folder.file("a.html"), std::ios::binary) << text;
+    return folder.file("a.html");
+  };
+  for (const char* text : kHostile) {
+    if (std::string(text).find('\xff') != std::string::npos) continue;
+    SCOPED_TRACE(text);
+    nlohmann::json json = report_json(hostile_report(text));
+    nlohmann::json with = json;
+    with["beside"] = json;
+    with["live"] = {{"running", false}};
+    const std::string path = write(report_page(with));
+    EXPECT_TRUE(is_report_page(path));
+    const auto read = read_report_page(path);
+    ASSERT_TRUE(read.ok()) << read.error().message();
+    EXPECT_EQ(*read, json);
+  }
+}
+
+TEST(ReportPage, DamagedPagesAreNamed) {
+  const testing::TemporaryDirectory folder;
+  const std::string page = report_page(report_json(hostile_report("plain")));
+  const auto read = [&](const std::string& text) {
+    std::ofstream(folder.file("a.html"), std::ios::binary) << text;
+    return read_report_page(folder.file("a.html"));
+  };
+  const size_t at = page.find("id=\"data\">") + 10;
+  EXPECT_EQ(read(page.substr(0, at + 5)).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(read(std::string(page).insert(at, "[")).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(read(std::string(page).replace(page.find("\"version\":"), 11, "\"version\":9")).error().code,
+            ErrorCode::kUnsupported);
+  EXPECT_THAT(
+      read(std::string(page).replace(page.find("\"tasks\":[{\"best\""), 7, "\"other\"")).error().message(),
+      HasSubstr("'tasks'"));
+  EXPECT_EQ(read_report_page(folder.file("none.html")).error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(is_report_page(folder.file("none.html")));
+  std::ofstream(folder.file("b.html")) << "<html>another page</html>";
+  EXPECT_FALSE(is_report_page(folder.file("b.html")));
+}
+
+TEST(ReportPage, ImportanceAndProgressArePartOfTheData) {
+  engine::Report report = hostile_report("plain");
+  EXPECT_TRUE(report_json(report)["tasks"][0]["importance"].is_null());
+  report.tasks[0].importance =
+      engine::ReportImportance{40, {{"conv.tile.oc 2/3", "tile", 0.5, 0.1, {{16, 12, 1e-3, 2e-3}}}}};
+  ReportLive live{true, "measuring", "data.json?token=1", "measuring schedules", 12.5};
+  nlohmann::json json = report_json(report, live);
+  const auto& importance = json["tasks"][0]["importance"];
+  EXPECT_EQ(importance["programs"], 40);
+  EXPECT_EQ(importance["decisions"][0]["share"], 0.5);
+  EXPECT_EQ(importance["decisions"][0]["values"], nlohmann::json({{16, 12, 1e-3, 2e-3}}));
+  EXPECT_EQ(json["live"]["elapsed_seconds"], 12.5);
+  EXPECT_TRUE(json["live"]["left_seconds"].is_null());
+  live.left_seconds = 47;
+  EXPECT_EQ(report_json(report, live)["live"]["left_seconds"], 47);
+}
+
 TEST(ReportPage, NamesTheLibraryAndItsLicence) {
   const std::string page = report_page(report_json({}));
   EXPECT_THAT(page, HasSubstr("Chart.js v"));
@@ -130,8 +191,8 @@ TEST(CommandLine, HasNoPasswords) {
   using std::string_literals::operator""s;
   const std::string line = command_line(
       "/usr/bin/tensorsmith\0tune\0--db=postgresql://me:s3cret@host/team\0--from\0postgres://me:s3cret@host/x\0"s);
-  EXPECT_THAT(line, testing::Not(HasSubstr("s3cret")));
-  EXPECT_THAT(line, testing::StartsWith("tensorsmith tune --db="));
+  EXPECT_THAT(line, ::testing::Not(HasSubstr("s3cret")));
+  EXPECT_THAT(line, ::testing::StartsWith("tensorsmith tune --db="));
   EXPECT_THAT(line, HasSubstr("host/team"));
   EXPECT_THAT(line, HasSubstr("host/x"));
 }

@@ -9,6 +9,8 @@ function setupName(data, s) {
   return `${setup.description || setup.device}, ${threads}${setup.cold_caches ? ", cold caches" : ""}`;
 }
 
+const asSpeedup = { show: ratioText, unit: "" };
+
 function latencySection(data) {
   const rows = gains(data);
   const known = rows.filter((row) => isKnown(row.before) || isKnown(row.after) || isKnown(row.now));
@@ -18,23 +20,25 @@ function latencySection(data) {
     const estimates = known.every((row) => row.word === "estimate"), gained = known.some((row) => isKnown(row.ratio));
     const title = estimates ? "Sum of the tasks' times before and after tuning"
                             : gained ? "Latency before and after tuning" : "Latency of the compiled model";
-    const bars = [["untuned", "before", 5], ["tuned", "after", 0], ["compiled model, timed for this page", "now", 2]];
-    const used = bars.filter(([, key]) => known.some((row) => isKnown(row[key])));
+    const kinds = [["untuned", "before", 5], ["tuned", "after", 0], ["compiled model, timed for this page", "now", 2]];
+    const used = kinds.filter(([, key]) => known.some((row) => isKnown(row[key])));
+    const labels = shortNames(known.map((row) => row.name), rowRoom());
+    const columns = [["model", asText], ["untuned", asSeconds], ["tuned", asSeconds], ["speed-up", asSpeedup], ["how", asText]];
+    const cells = () => known.map((row) => [row.name, row.before, row.after, row.word === "speed-up" ? row.ratio : gainText(row),
+                                            isKnown(row.now) ? `${seconds(row.now)}, ${row.how}` : row.how]);
     out.push(...warnings(known));
     out.push(plot("plot-latency", title,
                   known.map((row) => `${row.name}: ` + (isKnown(row.now) ? `${seconds(row.now)}, ${row.how}`
                                                         : `${seconds(row.before)} untuned, ${seconds(row.after)} tuned`)).join("; ") + ".",
-                  60 + known.length * used.length * 34, (colours) => ({
-                    type: "bar", indexAxis: "y", labels: known.map((row) => short(row.name, rowRoom())),
-                    datasets: used.map(([label, key, c]) => ({ label, data: known.map((row) => row[key]),
-                                                               backgroundColor: colours.lines[c], borderColor: colours.lines[c] })),
-                    scales: { x: axis(estimates ? "sum of the tasks' times" : "time of a run", { beginAtZero: true, tick: (value) => seconds(value) }), y: axis("") },
+                  70 + known.length * (used.length * 24 + 16), (colours) => ({
+                    type: "bar", indexAxis: "y", labels,
+                    datasets: used.map(([label, key, c]) => bars(label, colours.lines[c], known.map((row) => row[key]))),
+                    scales: { x: valueAxis(estimates ? "sum of the tasks' times" : "time of a run", kTimeUnits,
+                                           used.flatMap(([, key]) => known.map((row) => row[key])), { zero: true }),
+                              y: nameAxis() },
                     tooltip: (item) => `${known[item.dataIndex].name}, ${item.dataset.label}: ${seconds(item.raw)}`,
-                  })));
-    out.push(table("Time of a run of each model", [["model", false], ["untuned", true], ["tuned", true], ["speed-up", true],
-                               ["how", false]],
-                   known.map((row) => [row.name, seconds(row.before), seconds(row.after), gainText(row),
-                                       isKnown(row.now) ? `${seconds(row.now)}, ${row.how}` : row.how])));
+                  }), { folded: false, table: { columns, rows: cells } }));
+    out.push(table("table-latency", "Time of a run of each model", columns, cells()));
     if (gained && data.models.some((model) => model.run_seconds.length > 0))
       out.push(paragraph("The section One run shows other runs, which were made for this page at another time; their times can differ.", true));
   }
@@ -45,19 +49,21 @@ function latencySection(data) {
     return out;
   }
   const label = (peer) => `${peer.model}, ${peer.threads} thread${peer.threads === 1 ? "" : "s"}, ${peer.peer}`;
+  const columns = [["model", asText], ["threads", asCount], ["engine", asText], ["Tensorsmith", asSeconds],
+                   ["time of the engine", asSeconds], ["ratio", asNumber], ["10th percentile", asNumber], ["90th percentile", asNumber]];
+  const peerRows = () => data.peers.map((peer) => [peer.model, peer.threads, peer.peer, peer.seconds, peer.peer_seconds, peer.ratio,
+                                                   peer.low, peer.high]);
+  const labels = shortNames(data.peers.map(label), rowRoom());
   out.push(plot("plot-peers", "Time of other engines over ours",
                 data.peers.map((peer) => `${label(peer)}: ${digits(peer.ratio)}`).join("; ") + ". Above 1: Tensorsmith is faster.",
-                60 + data.peers.length * 26, (colours) => ({
-                  type: "bar", indexAxis: "y", labels: data.peers.map((peer) => short(label(peer), rowRoom() + 6)),
-                  datasets: [{ label: "ratio", data: data.peers.map((peer) => peer.ratio), backgroundColor: colours.lines[0],
-                               borderColor: colours.lines[0] }],
-                  scales: { x: axis("above 1: Tensorsmith is faster", { beginAtZero: true }), y: axis("") },
+                60 + data.peers.length * 28, (colours) => ({
+                  type: "bar", indexAxis: "y", labels,
+                  datasets: [bars("ratio", colours.lines[0], data.peers.map((peer) => peer.ratio))],
+                  scales: { x: valueAxis("their time / our time", kNoUnits, data.peers.map((peer) => peer.ratio), { zero: true }),
+                            y: nameAxis() },
                   tooltip: (item) => `${label(data.peers[item.dataIndex])}: ${digits(item.raw)}`,
-                })));
-  out.push(table("Times beside other engines", [["model", false], ["threads", true], ["engine", false], ["Tensorsmith", true],
-                                          ["engine's time", true], ["ratio", true], ["10 to 90 %", true]],
-                 data.peers.map((peer) => [peer.model, String(peer.threads), peer.peer, seconds(peer.seconds),
-                                           seconds(peer.peer_seconds), digits(peer.ratio),
-                                           `${digits(peer.low)} to ${digits(peer.high)}`])));
+                  plugins: [markAt(1, colours.text)],
+                }), { folded: false, table: { columns, rows: peerRows } }));
+  out.push(table("table-peers", "Times beside other engines", columns, peerRows()));
   return out;
 }

@@ -3,6 +3,8 @@ const kSections = [
   ["summary", "Summary", summarySection],
   ["latency", "Latency", latencySection],
   ["search", "Search", searchSection],
+  ["decisions", "Decisions", importanceSection],
+  ["compare", "Two runs", compareSection],
   ["run", "One run", runSection],
   ["roofline", "Roofline", rooflineSection],
   ["predictions", "Predictions", predictionSection],
@@ -16,7 +18,7 @@ function summarySection(data) {
   const pairs = [], all = gains(data);
   for (const gain of all) {
     if (isKnown(gain.ratio))
-      pairs.push([gain.name, `${seconds(gain.before)} → ${seconds(gain.after)}`], [gain.word, ratioText(gain.ratio)]);
+      pairs.push([gain.name, `${seconds(gain.before)} → ${seconds(gain.after)}`], [gain.word, ratioText(gain.ratio), "strong"]);
     else if (isKnown(gain.now)) pairs.push([gain.name, seconds(gain.now)]);
   }
   const measured = data.tasks.reduce((sum, task) => sum + task.records.at.length, 0);
@@ -27,20 +29,31 @@ function summarySection(data) {
   return [pairs.length > 0 ? figures(pairs) : paragraph("Nothing was measured yet."), ...warnings(all)];
 }
 
+// Where and when, below the title.
+function about(data) {
+  const made = data.settings.find(([name]) => name === "made");
+  const setups = data.setups.map((_, s) => setupName(data, s));
+  return [...setups.slice(0, 3), ...(setups.length > 3 ? [`${setups.length - 3} other setups`] : []), ...(made ? [made[1]] : [])].join(" · ");
+}
+
 const state = {};  // what the reader chose, kept while the page is drawn again
 
 function showLive(live) {
   const line = document.getElementById("live");
   line.hidden = !live;
   if (live && line.textContent !== live.state) line.textContent = live.state;
+  showProgress(live);
 }
 
 function render(data) {
   const main = document.getElementById("main");
   const open = new Set([...main.querySelectorAll("details[open]")].map((details) => details.id));
-  const focused = document.activeElement ? document.activeElement.id : "";
+  const scrolled = new Map([...main.querySelectorAll(".table[id] .scroll")].map((part) => [part.parentNode.id, [part.scrollLeft, part.scrollTop]]));
+  const active = document.activeElement, focused = active ? active.id : "";
+  const selection = active && active.type === "search" ? [active.selectionStart, active.selectionEnd] : null;
   document.title = data.title;
   document.getElementById("title").textContent = data.title;
+  document.getElementById("about").textContent = about(data);
   document.getElementById("contents").replaceChildren(
     ...kSections.map(([id, title]) => element("li", {}, element("a", { href: "#" + id }, title))));
   unopened.clear();
@@ -54,8 +67,34 @@ function render(data) {
       fill(details);
       details.open = true;
     }
-  if (focused && document.getElementById(focused)) document.getElementById(focused).focus({ preventScroll: true });
+  for (const [id, [left, top]] of scrolled) {
+    const part = document.getElementById(id);
+    if (part) part.querySelector(".scroll").scrollTo(left, top);
+  }
+  const again = focused && document.getElementById(focused);
+  if (again) {
+    again.focus({ preventScroll: true });
+    if (selection) again.setSelectionRange(...selection);
+  }
   showLive(data.live);
+  markCurrent();
+}
+
+// The link of the section that is read.
+let watched = null;
+function markCurrent() {
+  if (watched) watched.disconnect();
+  const links = new Map([...document.querySelectorAll("#contents a")].map((link) => [link.getAttribute("href").slice(1), link]));
+  watched = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      for (const [id, link] of links) {
+        if (id === entry.target.id) link.setAttribute("aria-current", "true");
+        else link.removeAttribute("aria-current");
+      }
+    }
+  }, { rootMargin: "-15% 0px -80% 0px" });
+  for (const section of document.querySelectorAll("main > section")) watched.observe(section);
 }
 
 function follow(data) {

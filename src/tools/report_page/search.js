@@ -41,24 +41,27 @@ const heaviestFirst = (data) =>
 const taskLabel = (data, t) =>
   data.tasks[t].name + (data.setups.length > 1 ? ", " + setupName(data, data.tasks[t].setup) : "");
 
-const timeAxis = () => axis("time of the search", { type: "linear", beginAtZero: true, tick: (value) => duration(value) });
-const latencyAxis = (title) => axis(title, { type: "logarithmic", tick: logTick(seconds) });
+const searchTimeAxis = (moments) => valueAxis("time of the search", kDurationUnits, moments, { zero: true });
+const latencyAxis = (title, values, options) => valueAxis(title, kTimeUnits, values, options);
 
 function modelCurves(data) {
   const shown = curves(data).slice(0, kMostCurves);
   if (shown.length === 0) return [paragraph("No program ran yet.")];
+  const points = shown.flatMap((curve) => curve.points);
   return [
     plot("plot-model-curve", "Best so far: the whole model",
          shown.map((curve) => `${curve.name}: from ${seconds(curve.points[0].y)} to ` +
                               seconds(curve.points[curve.points.length - 1].y)).join("; ") + ".",
-         260, (colours) => ({
-           type: "line", datasets: shown.map((curve, i) => line(curve.name, colours.lines[i], curve.points, { stepped: "before" })),
-           scales: { x: timeAxis(), y: latencyAxis("sum of the kernels") },
+         280, (colours) => ({
+           type: "line",
+           datasets: shown.map((curve, i) => line(curve.name, colours.lines[i], curve.points, {
+             stepped: "before", ...(shown.length === 1 ? { fill: "start", backgroundColor: faded(colours.lines[i], .1) } : {}) })),
+           scales: { x: searchTimeAxis(points.map((p) => p.x)), y: latencyAxis("sum of the kernels", points.map((p) => p.y)) },
            tooltip: (item) => `${item.dataset.label}: ${seconds(item.raw.y)} after ${duration(item.raw.x)}`,
-         })),
-    tableBehind("table-model-curve", "best so far of the whole model",
-                [["of", false], ["after", true], ["time", true]],
-                () => shown.flatMap((curve) => curve.points.map((p) => [curve.name, duration(p.x), seconds(p.y)]))),
+         }), { zoom: "xy", table: {
+           id: "table-model-curve", caption: "best so far of the whole model",
+           columns: [["of", asText], ["after", asDuration], ["time", asSeconds]],
+           rows: () => shown.flatMap((curve) => curve.points.map((p) => [curve.name, p.x, p.y])) } }),
   ];
 }
 
@@ -72,16 +75,21 @@ function relativeCurves(data, order) {
     for (const step of steps) if (step.y < start) points.push({ x: step.x, y: start / step.y });
     return [...points, { x: end, y: points[points.length - 1].y }];
   };
+  const all = shown.map(of);
   return [plot("plot-task-curve", `Best so far: speed-up of the ${shown.length} tasks that take longest`,
                shown.map((t) => `${taskLabel(data, t)}: ${times(data.tasks[t].untuned_seconds, data.tasks[t].best_seconds)}`)
                     .join("; ") + ".",
-               300, (colours) => ({
+               320, (colours) => ({
                  type: "line",
-                 datasets: shown.map((t, i) => line(short(taskLabel(data, t), 48), colours.lines[i], of(t),
+                 datasets: shown.map((t, i) => line(shortNames(shown.map((u) => taskLabel(data, u)), 48)[i], colours.lines[i], all[i],
                                                     { stepped: "before", borderDash: i % 2 ? [6, 3] : [] })),
-                 scales: { x: timeAxis(), y: axis("times as fast as untuned", { type: "linear" }) },
+                 scales: { x: searchTimeAxis([end]),
+                           y: valueAxis("times as fast as untuned", [[1, "×"]], all.flat().map((p) => p.y)) },
                  tooltip: (item) => `${item.dataset.label}: ${digits(item.raw.y)}× after ${duration(item.raw.x)}`,
-               }))];
+               }), { zoom: "xy", table: {
+                 id: "table-task-curve", caption: "speed-up of the tasks that take longest",
+                 columns: [["task", asText], ["after", asDuration], ["times as fast as untuned", asFactor]],
+                 rows: () => shown.flatMap((t, i) => all[i].map((p) => [taskLabel(data, t), p.x, p.y])) } })];
 }
 
 function oneTaskCurve(data, t) {
@@ -96,17 +104,17 @@ function oneTaskCurve(data, t) {
     plot("plot-task-curve", "Best so far: " + taskLabel(data, t),
          `${records.at.length} programs measured, ${records.at.length - measured.length} of them failed; ` +
          `untuned ${seconds(task.untuned_seconds)}, best ${seconds(task.best_seconds)}.`,
-         300, (colours) => ({
+         320, (colours) => ({
            type: "scatter",
            datasets: [line("best so far", colours.lines[0], best, { stepped: "before" }),
-                      dots("measured programs", colours.lines[1], measured, { pointRadius: 2 })],
-           scales: { x: timeAxis(), y: latencyAxis("time of a call") },
+                      dots("measured programs", colours.lines[1], measured, { pointRadius: 2.5, backgroundColor: faded(colours.lines[1], .6) })],
+           scales: { x: searchTimeAxis([end]), y: latencyAxis("time of a call", measured.map((p) => p.y)) },
            tooltip: (item) => `${seconds(item.raw.y)} after ${duration(item.raw.x)}`,
-         })),
-    tableBehind("table-task-records", "all measured programs of the task",
-                [["number", true], ["after", true], ["time", true], ["outcome", false], ["why it was measured", false]],
-                () => records.at.map((at, r) => [String(r + 1), duration(at), seconds(records.seconds[r]),
-                                                 data.outcomes[records.outcome[r]], data.reasons[records.reason[r]]])),
+         }), { zoom: "xy", table: {
+           id: "table-task-records", caption: "all measured programs of the task",
+           columns: [["number", asCount], ["after", asDuration], ["time", asSeconds], ["outcome", asText], ["why it was measured", asText]],
+           rows: () => records.at.map((at, r) => [r + 1, at, records.seconds[r], data.outcomes[records.outcome[r]],
+                                                  data.reasons[records.reason[r]]]) } }),
   ];
 }
 

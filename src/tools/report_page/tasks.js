@@ -11,24 +11,25 @@ function predictionSection(data) {
   const errors = points.map((p) => Math.abs(p.y / p.x - 1));
   const all = points.flatMap((p) => [p.x, p.y]);
   const ends = [Math.min(...all) / 1.5, Math.max(...all) * 1.5];
-  const bars = points.flatMap((p) => (isKnown(p.low) ? [{ x: p.x, y: p.low }, { x: p.x, y: p.high }, { x: p.x, y: NaN }] : []));
+  const intervals = points.flatMap((p) => (isKnown(p.low) ? [{ x: p.x, y: p.low }, { x: p.x, y: p.high }, { x: p.x, y: NaN }] : []));
   const summary = `${points.length} programs; the median error is ${percent(quantile(errors, .5))}` +
     (withInterval > 0 ? `; ${percent(inside / withInterval)} of what was measured lies in the interval that is to hold 90 %` : "") + ".";
   return [
     paragraph(`Predicted by ${data.predictor}. ${summary}`),
-    plot("plot-predictions", "Predicted against measured", summary, 360, (colours) => ({
+    plot("plot-predictions", "Predicted against measured", summary, 400, (colours) => ({
       type: "scatter",
-      datasets: [dots("programs", colours.lines[0], points, { pointRadius: 3 }),
-                 line("interval of 90 %", colours.lines[5], bars, { borderWidth: 1, spanGaps: false, pointHitRadius: 0 }),
+      datasets: [dots("programs", colours.lines[0], points, { pointRadius: 3.5, backgroundColor: faded(colours.lines[0], .65) }),
+                 line("interval of 90 %", faded(colours.lines[5], .5), intervals, { borderWidth: 1, spanGaps: false, pointHitRadius: 0 }),
                  line("as measured", colours.lines[1], ends.map((v) => ({ x: v, y: v })), { borderDash: [6, 3], pointHitRadius: 0 })],
-      scales: { x: latencyAxis("measured"), y: latencyAxis("predicted") },
+      scales: { x: latencyAxis("measured", ends, { log: true }),
+                y: latencyAxis("predicted", [...ends, ...points.flatMap((p) => (isKnown(p.low) ? [p.low, p.high] : []))], { log: true }) },
       tooltip: (item) => item.raw.task === undefined ? item.dataset.label
                  : `${data.tasks[item.raw.task].name}: ${seconds(item.raw.y)}, measured ${seconds(item.raw.x)}`,
-    })),
-    tableBehind("table-predictions", "predicted against measured",
-                [["task", false], ["measured", true], ["predicted", true], ["interval of 90 %", true]],
-                () => points.map((p) => [taskLabel(data, p.task), seconds(p.x), seconds(p.y),
-                                         isKnown(p.low) ? `${seconds(p.low)} to ${seconds(p.high)}` : "not known"])),
+    }), { zoom: "xy", table: {
+      id: "table-predictions", caption: "predicted against measured",
+      columns: [["task", asText], ["measured", asSeconds], ["predicted", asSeconds], ["predicted over measured", asFactor],
+                ["interval of 90 %, from", asSeconds], ["to", asSeconds]],
+      rows: () => points.map((p) => [taskLabel(data, p.task), p.x, p.y, ratioOf(p.y, p.x), p.low, p.high]) } }),
   ];
 }
 
@@ -49,20 +50,20 @@ function tasksSection(data) {
   const total = order.reduce((sum, t) => sum + calls(t) * (isKnown(data.tasks[t].best_seconds) ? data.tasks[t].best_seconds : 0), 0);
   const rows = order.map((t) => {
     const task = data.tasks[t];
-    return [taskLabel(data, t), part.size > 0 ? String(calls(t)) : "1", percent(calls(t) * task.best_seconds / total),
-            seconds(task.untuned_seconds), seconds(task.best_seconds), times(task.untuned_seconds, task.best_seconds),
-            String(task.records.at.length), String(failuresOf(task)), chosenBecause(data, task)];
+    return [taskLabel(data, t), calls(t), isKnown(task.best_seconds) ? calls(t) * task.best_seconds / total : null,
+            task.untuned_seconds, task.best_seconds, ratioOf(task.untuned_seconds, task.best_seconds),
+            task.records.at.length, failuresOf(task), chosenBecause(data, task)];
   });
-  const out = [table("Tasks, those that take longest first; times of one call, each task measured alone",
-                     [["task", false], ["calls", true], ["share", true], ["untuned", true], ["best", true], ["speed-up", true],
-                      ["measured", true], ["failed", true], ["the best was measured because", false]], rows)];
+  const out = [table("table-tasks", "Tasks, those that take longest first; times of one call, each task measured alone",
+                     [["task", asText], ["calls", asCount], ["share", asPercent], ["untuned", asSeconds], ["best", asSeconds],
+                      ["speed-up", asFactor], ["programs", asCount], ["failed", asCount], ["why the best was measured", asText]], rows)];
   const placed = [...part.values()].filter((of) => isKnown(of.tuned_in_model));
   if (placed.length > 0)
     out.push(tableBehind("table-in-model", "times of the tasks during a run of the model, all calls",
-                         [["task", false], ["calls", true], ["untuned", true], ["tuned", true], ["speed-up", true]],
-                         () => placed.map((of) => [taskLabel(data, of.task), String(of.calls), seconds(of.untuned_in_model),
-                                                   of.kept_untuned ? "untuned, kept" : seconds(of.tuned_in_model),
-                                                   of.kept_untuned ? "" : times(of.untuned_in_model, of.tuned_in_model)])));
+                         [["task", asText], ["calls", asCount], ["untuned", asSeconds], ["tuned", asSeconds], ["speed-up", asFactor]],
+                         () => placed.map((of) => [taskLabel(data, of.task), of.calls, of.untuned_in_model,
+                                                   of.kept_untuned ? "untuned, kept" : of.tuned_in_model,
+                                                   of.kept_untuned ? "" : ratioOf(of.untuned_in_model, of.tuned_in_model)])));
   out.push(element("h3", {}, "Winning schedules"));
   for (const t of order) {
     const task = data.tasks[t];
@@ -88,16 +89,15 @@ function failureSection(data) {
   const failed = kinds.reduce((sum, kind) => sum + kind[1], 0);
   return [
     paragraph(`${failed} of ${measured} measured programs failed (${percent(failed / measured)}). A failure costs its candidate only.`),
-    plot("plot-failures", "Failures by kind", kinds.map(([name, count]) => `${name}: ${count}`).join("; ") + ".", 60 + kinds.length * 28,
+    plot("plot-failures", "Failures by kind", kinds.map(([name, count]) => `${name}: ${count}`).join("; ") + ".", 70 + kinds.length * 32,
          (colours) => ({
            type: "bar", indexAxis: "y", labels: kinds.map(([name]) => name),
-           datasets: [{ label: "programs", data: kinds.map(([, count]) => count), backgroundColor: colours.lines[6],
-                        borderColor: colours.lines[6] }],
-           scales: { x: axis("programs", { beginAtZero: true, ticks: { precision: 0 } }), y: axis("") },
+           datasets: [bars("programs", colours.lines[6], kinds.map(([, count]) => count))],
+           scales: { x: valueAxis("programs", kNoUnits, kinds.map(([, count]) => count), { zero: true }), y: nameAxis() },
            tooltip: (item) => `${kinds[item.dataIndex][0]}: ${item.raw}`,
-         })),
-    table("Failures by reason", [["reason", false], ["kind", false], ["programs", true], ["task", false]],
-          rows.map((row) => [row.reason || "none given", row.outcome, String(row.count), taskLabel(data, row.t)])),
+         }), { folded: false, table: { columns: [["kind", asText], ["programs", asCount]], rows: () => kinds } }),
+    table("table-failures", "Failures by reason", [["reason", asText], ["kind", asText], ["programs", asCount], ["task", asText]],
+          rows.map((row) => [row.reason || "none given", row.outcome, row.count, taskLabel(data, row.t)])),
   ];
 }
 
@@ -108,7 +108,7 @@ function settingsSection(data) {
     "compiled model", `${model.directory}: for ${model.device}, by Tensorsmith ${model.tool_version}` +
       (model.threads > 0 ? `, tuned for ${model.threads} thread${model.threads === 1 ? "" : "s"}` : ""),
   ]));
-  const out = [table("What reproduces it", [["what", false], ["value", false]], rows)];
+  const out = [table("table-settings", "What reproduces it", [["what", asText], ["value", asText]], rows)];
   if (data.notes.length > 0) out.push(element("ul", {}, ...data.notes.map((note) => element("li", {}, note))));
   return out;
 }

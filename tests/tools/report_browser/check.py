@@ -4,17 +4,23 @@
     check.py TENSORSMITH MODEL.onnx [--screenshots DIR]
 
 Tunes the model for some seconds and checks its page: no script error, no request, each section there, plots that are not
-empty, nothing wider than a phone, no violation that axe finds in light and dark, keyboard, print, hostile names, 10,000
-records within a second of the processor's time, and the page of a run while it goes on. Needs what scripts/install_browser installs:
+empty, clipped or without numbers on their axes, names that differ beside their bars, nothing wider than a phone, no violation
+that axe finds in light and dark, keyboard, sorting, filters, zoom, files that are saved, two runs side by side, print, hostile
+names, 10,000 records within a second of the processor's time, and the page of a run while it goes on. Needs what scripts/install_browser installs:
 TENSORSMITH_BROWSER_PYTHON names its interpreter. Exits with 77 without it, unless TENSORSMITH_REQUIRE_BROWSER is set.
 """
 import argparse
+import base64
+import csv
+import io
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -41,8 +47,9 @@ if not CHROMIUM:
     skip("Chromium is not there: scripts/install_dependencies test")
 
 AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-SECTIONS = ["summary", "latency", "search", "run", "roofline", "predictions", "tasks", "failures", "settings"]
-PHONE, DESKTOP = {"width": 375, "height": 812}, {"width": 1280, "height": 900}
+SCRIPTS = pathlib.Path(__file__).resolve().parents[3] / "src/tools/report_page"
+SECTIONS = ["summary", "latency", "search", "decisions", "compare", "run", "roofline", "predictions", "tasks", "failures", "settings"]
+SMALL, PHONE, DESKTOP = {"width": 375, "height": 812}, {"width": 400, "height": 860}, {"width": 1280, "height": 900}
 HOSTILE = "</script><script>window.injected=1</script><img src=x onerror=window.injected=2>"
 SECONDS = 1.0  # of the main thread, for a page of 10,000 records
 
@@ -55,12 +62,29 @@ def check(good, what):
         failures.append(what)
 
 
+# Notes where the texts of plots begin and end, by plot.
+RECORD_TEXTS = """
+window.texts = new Map();
+const fillText = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+  const measured = this.measureText(text), matrix = this.getTransform();
+  const corners = [[-measured.actualBoundingBoxLeft, -measured.actualBoundingBoxAscent],
+                   [measured.actualBoundingBoxRight, measured.actualBoundingBoxDescent]]
+    .map(([dx, dy]) => matrix.transformPoint({x: x + dx, y: y + dy}));
+  if (!window.texts.has(this.canvas)) window.texts.set(this.canvas, []);
+  window.texts.get(this.canvas).push({text: String(text), xs: corners.map((p) => p.x), ys: corners.map((p) => p.y)});
+  fillText.call(this, text, x, y, ...rest);
+};
+"""
+
+
 class Reader:
     """A page, with what it complains about and what it asks of the network."""
 
     def __init__(self, browser, url, size=DESKTOP, scheme="light"):
         self.context = browser.new_context(viewport=size, color_scheme=scheme)
         self.page = self.context.new_page()
+        self.page.add_init_script(RECORD_TEXTS)
         self.errors, self.requests = [], []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
@@ -74,6 +98,50 @@ class Reader:
 
     def evaluate(self, script):
         return self.page.evaluate(script)
+
+    def data(self):
+        return json.loads(self.evaluate("document.getElementById('data').textContent"))
+
+    def saved(self, button):
+        """The name and the bytes of the file that a button saves."""
+        self.page.wait_for_timeout(150)  # Chromium takes some ten downloads of a page in a second
+        with self.page.expect_download() as waiting:
+            self.page.locator("#" + button).click()
+        return waiting.value.suggested_filename, pathlib.Path(waiting.value.path()).read_bytes()
+
+    def scale(self, plot, axis):
+        return self.evaluate(f"(({{min, max, type}}) => [min, max, type])(Chart.getChart('{plot}').scales.{axis})")
+
+    def check_plots(self, zoomed=False):
+        """Texts inside of their plots, names that differ, axes with numbers, points inside where nothing is zoomed."""
+        clipped = self.evaluate("""[...window.texts].filter(([canvas]) => canvas.isConnected && canvas.id)
+            .flatMap(([canvas, texts]) => texts.slice(-400).filter(({xs, ys}) => Math.min(...xs) < -2 || Math.max(...xs) > canvas.width + 2
+                || Math.min(...ys) < -2 || Math.max(...ys) > canvas.height + 2).map(({text}) => canvas.id + ': ' + text))""")
+        check(not clipped, f"{self.name}: clipped texts {clipped[:5]}")
+        axes = self.evaluate("""[...document.querySelectorAll("canvas")].flatMap((canvas) => {
+            const chart = Chart.getChart(canvas);
+            return Object.values(chart.scales).map((scale) => ({plot: canvas.id, axis: scale.axis, type: scale.type,
+                 labels: scale.ticks.map((tick) => tick.label).filter((label) => label !== ""),
+                 names: scale.type === "category" ? scale.getLabels() : []}));
+        })""")
+        for axis in axes:
+            where = f"{self.name}: {axis['plot']}, {axis['axis']}: {axis['labels']}"
+            check(len(set(axis["names"])) == len(axis["names"]), f"{where}: names read the same")
+            if axis["type"] != "category":
+                check(3 <= len(axis["labels"]) <= 12, f"{where}: ticks")
+                check(len(set(axis["labels"])) == len(axis["labels"]), f"{where}: ticks read the same")
+            else:
+                check(len(axis["labels"]) == len(axis["names"]), f"{where}: bars without a name")
+        outside = self.evaluate("""[...document.querySelectorAll("canvas")].filter((canvas) => {
+            const chart = Chart.getChart(canvas), {left, right, top, bottom} = chart.chartArea;
+            return chart.data.datasets.some((set, s) => set.type === "scatter" && chart.getDatasetMeta(s).data.some((point) => {
+                const radius = point.options.pointStyle === "line" ? 0 : point.options.radius;
+                return point.x - radius < left || point.x + radius > right || point.y - radius < top || point.y + radius > bottom; }));
+        }).map((canvas) => canvas.id).filter((id) => id !== "plot-task-curve")""")
+        check(zoomed or not outside, f"{self.name}: points that are cut off in {outside}")
+        cut = self.evaluate("""[...document.querySelectorAll("body *")].filter((e) => e.clientWidth > 1 && e.scrollWidth > e.clientWidth + 1
+            && ["hidden", "clip"].includes(getComputedStyle(e).overflowX)).map((e) => e.tagName + " " + e.id + e.className)""")
+        check(not cut, f"{self.name}: text that is cut off in {cut}")
 
     def structure(self):
         return self.evaluate("""() => [...document.querySelectorAll("h1, h2, h3, canvas, details, table caption, select")]
@@ -120,7 +188,7 @@ class Reader:
 
 def check_page(browser, url, screenshots):
     structures = {}
-    for size in (PHONE, DESKTOP):
+    for size in (SMALL, PHONE, DESKTOP):
         for scheme in ("light", "dark"):
             reader = Reader(browser, url, size, scheme)
             sections = reader.evaluate("[...document.querySelectorAll('main > section')].map((s) => s.id)")
@@ -128,9 +196,10 @@ def check_page(browser, url, screenshots):
             thin = reader.evaluate("[...document.querySelectorAll('main > section')].filter((s) => s.children.length < 2).map((s) => s.id)")
             check(not thin, f"{reader.name}: sections without content {thin}")
             reader.check_layout()
+            reader.check_plots()
             reader.check_accessibility()
             structures[reader.name] = reader.structure()
-            if screenshots:
+            if screenshots and size is not SMALL:
                 reader.page.screenshot(path=screenshots / f"report_{size['width']}_{scheme}.png", full_page=True)
             reader.open_all()
             reader.check_layout()
@@ -183,6 +252,211 @@ def check_keyboard(browser, url):
     reader.page.wait_for_selector("details[id^=schedule-][open] pre")
     check("for " in reader.evaluate("document.querySelector('details[id^=schedule-] pre').textContent"), "no loops")
     reader.check_layout()
+    reader.close()
+
+
+def check_labels(browser):
+    """Names shortened in the middle: short enough, different where the names are, with the beginning and the end of the name."""
+    seed = random.randrange(1 << 32)
+    numbers = random.Random(seed)
+    context = browser.new_context()
+    page = context.new_page()
+    shorten = (SCRIPTS / "labels.js").read_text(encoding="utf-8") + "\n; window.shortNames = shortNames; 0"
+    page.evaluate(shorten)
+    for _ in range(300):
+        most = numbers.randrange(8, 40)
+        parts = ["".join(numbers.choices("ab_1é", k=numbers.randrange(0, 30))) for _ in range(4)]
+        names = ["".join(numbers.choices(parts, k=numbers.randrange(1, 5))) + numbers.choice(["", "_x", "_y"]) for _ in range(30)]
+        labels = page.evaluate("([names, most]) => window.shortNames(names, most)", [names, most])
+        what = f"seed {seed}, at most {most}: "
+        check(all(len(label) <= most for label in labels), what + "a label is too long")
+        check(len(set(labels)) == len(set(names)), what + "different names have one label")
+        check(len(set(zip(names, labels))) == len(set(names)), what + "one name has two labels")
+        for name, label in zip(names, labels):
+            if label == name:
+                continue
+            check(len(name) > most or label in names, what + f"{name} is shortened without need")
+            head, tail = label.split("…")
+            check(name.startswith(head) and (name.endswith(tail) or "#" in tail), what + f"{name} is called {label}")
+    context.close()
+
+
+def check_tables(browser, url):
+    """Rows are sorted and filtered, by the mouse and by keys; the CSV file has the numbers of the data."""
+    reader = Reader(browser, url)
+    data = reader.data()
+    cells = lambda column: reader.evaluate(
+        f"[...document.querySelectorAll('#table-tasks tbody tr')].map((row) => row.children[{column}].textContent)")
+    names = [task["name"] for task in data["tasks"]]
+    check(sorted(cells(0)) == sorted(names), f"rows of the tasks: {cells(0)}")
+    best = {task["name"]: task["best_seconds"] for task in data["tasks"]}
+    by_time = sorted(names, key=lambda name: best[name])
+    first = cells(0)
+    head = reader.page.locator("#table-tasks th", has=reader.page.locator("#table-tasks-sort-4"))
+    reader.page.focus("#table-tasks-sort-4")
+    for state, order in (("descending", by_time[::-1]), ("ascending", by_time), (None, first)):
+        reader.page.keyboard.press("Enter")
+        check(head.get_attribute("aria-sort") == state, f"sorted {head.get_attribute('aria-sort')}, wanted {state}")
+        check([best[name] for name in cells(0)] == [best[name] for name in order], f"{state}: {cells(0)}")
+    reader.page.click("#table-tasks-sort-0")
+    natural = lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name.lower())]
+    check(cells(0) == sorted(names, key=natural), f"by name: {cells(0)}")
+    # Exactly the rows with all words, in any order and case.
+    if len(names) >= 8:
+        word = names[0].split("_")[0]
+        reader.page.fill("#table-tasks-filter", word.upper())
+        texts = [name for name in names if word in name]
+        check(set(cells(0)) >= set(texts) and len(cells(0)) < len(names) + 1, f"filtered by {word}: {cells(0)}")
+        reader.page.fill("#table-tasks-filter", "no such words")
+        check(reader.evaluate("document.querySelector('#table-tasks .count').textContent").startswith("0 of"), "rows without the words")
+        reader.page.fill("#table-tasks-filter", "")
+    name, content = reader.saved("table-tasks-csv")
+    rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+    check(name == "tensorsmith-tasks.csv" and len(rows) == len(names) + 1, f"{name} has {len(rows)} rows")
+    check("best (s)" in rows[0], f"columns {rows[0]}")
+    check({row[0]: float(row[rows[0].index("best (s)")]) for row in rows[1:]} == best, "times in the CSV file")
+    check(not reader.evaluate("[...document.querySelectorAll('thead th')].some((th) => !th.querySelector('button'))"), "headings that do not sort")
+    reader.close()
+
+
+def check_figures(browser, url):
+    """Each plot can be saved as a picture and as numbers."""
+    reader = Reader(browser, url)
+    plots = reader.evaluate("[...document.querySelectorAll('figure canvas')].map((c) => [c.id, c.clientWidth, c.clientHeight])")
+    check(len(plots) >= 7, f"plots {plots}")
+    for plot, width, height in plots:
+        name, picture = reader.saved(plot + "-png")
+        size = struct.unpack(">II", picture[16:24]) if picture[:8] == b"\x89PNG\r\n\x1a\n" else (0, 0)
+        check(name.endswith(".png") and size[0] >= 2 * width and size[1] >= 2 * height, f"{name}: {size}, the plot has {width} x {height}")
+        colours = reader.page.evaluate("""async (url) => {
+            const image = new Image();
+            image.src = url;
+            await image.decode();
+            const pen = new OffscreenCanvas(image.width, image.height).getContext("2d");
+            pen.drawImage(image, 0, 0);
+            const pixels = pen.getImageData(0, 0, image.width, image.height).data, seen = new Set();
+            for (let i = 0; i < pixels.length; i += 4) seen.add(pixels[i] << 16 | pixels[i + 1] << 8 | pixels[i + 2]);
+            return [seen.size, pixels[3]];
+        }""", "data:image/png;base64," + base64.b64encode(picture).decode())
+        check(colours[0] > 8 and colours[1] == 255, f"{name}: {colours}")
+        name, content = reader.saved(plot + "-csv")
+        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+        check(name.endswith(".csv") and len(rows) >= 2, f"{name} has {len(rows)} rows")
+        check(all(len(row) == len(rows[0]) for row in rows), f"{name}: rows of different lengths")
+    # The curve of the model, digit by digit.
+    data = reader.data()
+    curve = data["models"][0]["best_so_far"] if data["models"] else data["best_so_far"][0]
+    _, content = reader.saved("plot-model-curve-csv")
+    rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))[1:]
+    check([(float(a), float(s)) for _, a, s in rows] == list(zip(curve["at"], curve["seconds"])), "the curve in the CSV file")
+    check([asked for asked in reader.requests if not asked.startswith(("blob:", "data:"))] == [url], f"asked for {set(reader.requests)}")
+    reader.close()
+
+
+def check_zoom(browser, url):
+    reader = Reader(browser, url)
+    for plot, axes in (("plot-model-curve", "xy"), ("plot-timeline-0", "x"), ("plot-roofline-0", "xy")):
+        if not reader.evaluate(f"document.getElementById('{plot}') !== null"):
+            continue
+        reader.page.locator("#" + plot).scroll_into_view_if_needed()
+        whole = {axis: reader.scale(plot, axis) for axis in axes}
+        check(reader.page.is_disabled(f"#{plot}-reset"), f"{plot}: nothing to reset")
+        box = reader.page.locator("#" + plot).bounding_box()
+        area = reader.evaluate(f"(({{left, right, top, bottom}}) => ({{left, right, top, bottom}}))(Chart.getChart('{plot}').chartArea)")
+        at = lambda x, y: (box["x"] + area["left"] + x * (area["right"] - area["left"]), box["y"] + area["top"] + y * (area["bottom"] - area["top"]))
+        reader.page.mouse.move(*at(.25, .2))
+        reader.page.mouse.down()
+        reader.page.mouse.move(*at(.5, .5), steps=4)
+        reader.page.mouse.up()
+        for axis in axes:
+            low, high, kind = whole[axis]
+            # What lies at a share of the axis, from its low end.
+            value = lambda share: low * (high / low) ** share if kind == "logarithmic" else low + share * (high - low)
+            wanted = (value(.25), value(.5)) if axis == "x" else (value(.5), value(.8))
+            found = reader.scale(plot, axis)
+            near = 0.02 * (wanted[1] - wanted[0])
+            check(all(abs(f - w) <= near for f, w in zip(found, wanted)), f"{plot}: {axis} shows {found}, wanted {wanted}")
+        reader.check_plots(zoomed=True)
+        reader.page.focus(f"#{plot}-reset")
+        reader.page.keyboard.press("Enter")
+        check({axis: reader.scale(plot, axis) for axis in axes} == whole, f"{plot}: not as before")
+        check(reader.evaluate("document.activeElement.id") == plot + "-in", "the focus is lost")
+        reader.page.keyboard.press("Enter")
+        check(all(reader.scale(plot, axis)[:2] != whole[axis][:2] for axis in axes), f"{plot}: the button does not zoom")
+        # Another plot of the same page, drawn again in other colours, keeps its range.
+        zoomed = reader.scale(plot, "x")
+        reader.page.emulate_media(color_scheme="dark")
+        reader.page.wait_for_timeout(200)
+        check(reader.scale(plot, "x") == zoomed, f"{plot}: other colours forget the zoom")
+        reader.page.emulate_media(color_scheme="light")
+        reader.page.click(f"#{plot}-out")
+        check({axis: reader.scale(plot, axis) for axis in axes} == whole, f"{plot}: not zoomed out")
+    reader.close()
+
+
+def fastest_sum(report, others):
+    """The sum over the tasks that others have too of calls times the fastest program."""
+    keys = {task["key"] for task in others["tasks"] if task["best_seconds"]}
+    calls = {}
+    for source in (report, others):
+        own = {}
+        for model in source["models"]:
+            for part in model["tasks"]:
+                key = source["tasks"][part["task"]]["key"]
+                own[key] = own.get(key, 0) + part["calls"]
+        for key, count in own.items():
+            calls[key] = max(calls.get(key, 1), count)
+    return sum(calls.get(t["key"], 1) * t["best_seconds"] for t in report["tasks"] if t["key"] in keys and t["best_seconds"])
+
+
+def check_beside(browser, url):
+    """Two runs side by side, and the other way round."""
+    reader = Reader(browser, url)
+    data = reader.data()
+    value = lambda: float(reader.evaluate("document.querySelector('#compare .strong dd').textContent").rstrip("×"))
+    wanted = fastest_sum(data, data["beside"]) / fastest_sum(data["beside"], data)
+    check(abs(value() / wanted - 1) < .01, f"{value()} times as fast, wanted {wanted}")
+    reader.page.select_option("#choose-run-a", "1")
+    reader.page.select_option("#choose-run-b", "0")
+    check(abs(value() * wanted - 1) < .01, f"the other way round {value()}, wanted {1 / wanted}")
+    reader.page.select_option("#choose-run-a", "0")
+    check(value() == 1, f"a run is {value()} times as fast as itself")
+    reader.check_layout()
+    reader.check_plots()
+    reader.check_accessibility()
+    check(reader.requests == [url], f"asked for {reader.requests}")
+    reader.close()
+
+
+def check_runs(browser, url, runs):
+    """The runs that one database holds can be chosen one by one."""
+    reader = Reader(browser, url)
+    names = reader.evaluate("[...document.querySelectorAll('#choose-run-a option')].map((o) => o.textContent)")
+    check(len(names) == runs + 1, f"runs: {names}")
+    measured = "[...document.querySelectorAll('#compare .figures div')].find((d) => d.textContent.startsWith('programs'))"
+    data = reader.data()
+    count = lambda run: sum(task["records"]["run"].count(run) for task in data["tasks"])
+    reader.page.select_option("#choose-run-a", "1")
+    reader.page.select_option("#choose-run-b", "2")
+    texts = reader.evaluate(f"{measured} && {measured}.lastChild.textContent")
+    check(texts is not None and all(0 < int(n) <= count(r) for r, n in enumerate(texts.split(" and "))), f"programs: {texts}")
+    reader.check_layout()
+    reader.close()
+
+
+def check_decisions(browser, url):
+    reader = Reader(browser, url)
+    tasks = [task for task in reader.data()["tasks"] if task["importance"]]
+    check(bool(tasks), "no task whose decisions are judged")
+    names = reader.evaluate("[...document.querySelectorAll('#choose-importance option')].length")
+    check(names == len(tasks) + 1, f"{names} choices for {len(tasks)} tasks")
+    reader.page.select_option("#choose-importance", "1")
+    check("of the spread" in reader.page.text_content("#decisions figcaption").lower().replace("share of the spread", "of the spread"),
+          "no plot of the decisions")
+    reader.open_all()
+    reader.check_layout()
+    reader.check_plots()
+    reader.check_accessibility()
     reader.close()
 
 
@@ -248,6 +522,11 @@ def check_live(browser, tensorsmith, model, folder):
         reader.page.focus("#choose-task")
         reader.wait_for(f"parseInt({measured}.lastChild.textContent) > {first}", 200)
         check(reader.evaluate("document.activeElement.id") == "choose-task", "newer data take the focus away")
+        bar = reader.evaluate("(({value, position}) => [value, position])(document.querySelector('#progress progress'))")
+        check(0 < bar[0] < 1 and 0 < bar[1] < 1, f"the bar stands at {bar}")
+        check(re.fullmatch(r"\d+:\d\d so far, \d+:\d\d left", reader.page.text_content("#progress .left")) is not None,
+              f"time: {reader.page.text_content('#progress .left')}")
+        check("measuring" in reader.page.text_content("#progress .phase"), f"phase: {reader.page.text_content('#progress .phase')}")
         check("trials" in reader.page.text_content("#live"), f"state: {reader.page.text_content('#live')}")
         check(all(asked.startswith(url.split("?")[0]) for asked in reader.requests), f"asked for {set(reader.requests)}")
         reader.check_layout()
@@ -321,6 +600,18 @@ def main():
 
         run("tune", model, "-o", "tuned", "--db", "a.db", "--trials", "40", "--threads", "1", "--quiet", "--report", "run.html")
         run("report", "a.db", "-o", "records.html")
+        run("tune", model, "-o", "other", "--db", "b.db", "--trials", "30", "--threads", "1", "--seed", "9", "--quiet", "--report", "other.html")
+        run("report", "a.db", "tuned", "--beside", "other.html", "-o", "beside.html")
+        # The same names but for some letters in the middle, and half of the records an hour later.
+        shutil.copy(folder / "a.db", folder / "runs.db")
+        database = sqlite3.connect(folder / "runs.db")
+        middle = "'the_beginning_that_all_names_have_'"
+        database.execute(f"UPDATE task SET name = {middle} || rowid || '_and_the_end_that_all_names_have'")
+        half = database.execute("SELECT unix_ms FROM record ORDER BY unix_ms LIMIT 1 OFFSET (SELECT count(*) / 2 FROM record)").fetchone()[0]
+        database.execute("UPDATE record SET unix_ms = unix_ms + 3600000 WHERE unix_ms > ?", (half,))
+        database.commit()
+        database.close()
+        run("report", "runs.db", "-o", "runs.html")
         shutil.copy(folder / "a.db", folder / "large.db")
         add_records(folder / "large.db", 10_000)
         run("report", "large.db", "tuned", "-o", "large.html")
@@ -336,6 +627,15 @@ def main():
             of = lambda name: (folder / name).as_uri()
             for name in ("run.html", "records.html"):
                 check_page(browser, of(name), args.screenshots if name == "run.html" else None)
+            check_page(browser, of("beside.html"), None)
+            check_page(browser, of("runs.html"), None)
+            check_labels(browser)
+            check_tables(browser, of("run.html"))
+            check_figures(browser, of("beside.html"))
+            check_zoom(browser, of("run.html"))
+            check_beside(browser, of("beside.html"))
+            check_runs(browser, of("runs.html"), 2)
+            check_decisions(browser, of("run.html"))
             check_colours(browser, of("run.html"))
             check_keyboard(browser, of("run.html"))
             check_print(browser, of("run.html"))
