@@ -471,6 +471,13 @@ def check_print(browser, url):
     check(bool(printed) and printed["page"] == "#ffffff", f"printed on {printed}")
     check(bool(printed) and printed["tables"] >= 4, f"tables in print: {printed}")
     check(reader.evaluate("document.documentElement.dataset.print") is None, "stays as printed")
+    # Nothing is cut off at the edge of the paper, with the tables behind the plots open.
+    paper = Reader(browser, url, {"width": 720, "height": 1000})
+    paper.page.emulate_media(media="print")
+    paper.evaluate("dispatchEvent(new Event('beforeprint'))")
+    paper.page.wait_for_timeout(200)
+    paper.check_layout()
+    paper.close()
     reader.close()
 
 
