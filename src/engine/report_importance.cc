@@ -13,19 +13,19 @@
 namespace tensorsmith::engine {
 namespace {
 
-constexpr size_t kFewestPrograms = 12;
+constexpr size_t kFewestJudged = 12;
 constexpr int kShuffles = 200;
-constexpr uint64_t kSeed = 20261128;
+constexpr uint64_t kShuffleSeed = 20261128;
 constexpr size_t kMostValues = 12;  // that are listed of a decision
 
-struct Program {
+struct JudgedProgram {
   const record::DesignPoint* point = nullptr;
   double seconds = 0;
 };
 
 // The programs that ran and that the space still builds from their decisions.
-std::vector<Program> programs_of(const ReportTask& task, const space::DesignSpace& space) {
-  std::vector<Program> programs;
+std::vector<JudgedProgram> judged_programs(const ReportTask& task, const space::DesignSpace& space) {
+  std::vector<JudgedProgram> programs;
   for (const ReportRecord& record : task.records) {
     if (record.outcome != record::Outcome::kOk || !record.plausible || !record.point) continue;
     const space::Candidate candidate{record.point->sketch, record.point->decisions};
@@ -38,16 +38,16 @@ std::vector<Program> programs_of(const ReportTask& task, const space::DesignSpac
 }
 
 // With the algorithms that the run was allowed: the space with which more of its records agree.
-std::pair<std::optional<space::DesignSpace>, std::vector<Program>> space_of(const ReportTask& task,
-                                                                            const ReportSetup& setup) {
-  std::pair<std::optional<space::DesignSpace>, std::vector<Program>> best;
+std::pair<std::optional<space::DesignSpace>, std::vector<JudgedProgram>> matching_space(
+    const ReportTask& task, const ReportSetup& setup) {
+  std::pair<std::optional<space::DesignSpace>, std::vector<JudgedProgram>> best;
   const auto workload = ir::parse_workload(task.text);
   if (!workload.ok() || !setup.device) return best;
   for (const bool winograd : {true, false}) {
     auto space = space::DesignSpace::build(
         *workload, *setup.device, {.threads = std::max(setup.settings.threads, 1), .winograd = winograd});
     if (!space.ok()) continue;
-    auto programs = programs_of(task, *space);
+    auto programs = judged_programs(task, *space);
     if (programs.size() <= best.second.size()) continue;
     best = {std::move(space).value(), std::move(programs)};
     if (best.second.size() == task.records.size()) break;
@@ -83,7 +83,8 @@ struct NamedColumn {
 };
 
 // The structure, and each number of each slot; slots of one name are one decision in all structures.
-std::vector<NamedColumn> columns_of(const std::vector<Program>& programs, const space::DesignSpace& space) {
+std::vector<NamedColumn> columns_of(const std::vector<JudgedProgram>& programs,
+                                    const space::DesignSpace& space) {
   std::vector<NamedColumn> columns(1);
   columns[0].decision.name = columns[0].decision.role = "structure";
   std::map<std::string, size_t> places;
@@ -114,7 +115,8 @@ std::vector<NamedColumn> columns_of(const std::vector<Program>& programs, const 
   return columns;
 }
 
-std::vector<ReportDecisionValue> values_of(const std::vector<Program>& programs, const NamedColumn& named) {
+std::vector<ReportDecisionValue> values_of(const std::vector<JudgedProgram>& programs,
+                                           const NamedColumn& named) {
   std::map<int64_t, std::vector<double>> seconds;
   for (size_t p = 0; p < programs.size(); ++p)
     if (named.column.group[p] >= 0) seconds[named.column.value[p]].push_back(programs[p].seconds);
@@ -133,16 +135,16 @@ std::vector<ReportDecisionValue> values_of(const std::vector<Program>& programs,
 std::optional<ReportImportance> importance_of(const ReportTask& task, const ReportSetup& setup) {
   if (std::count_if(task.records.begin(), task.records.end(), [](const auto& r) {
         return r.point.has_value();
-      }) < static_cast<std::ptrdiff_t>(kFewestPrograms))
+      }) < static_cast<std::ptrdiff_t>(kFewestJudged))
     return std::nullopt;
-  const auto [space, programs] = space_of(task, setup);
-  if (programs.size() < kFewestPrograms) return std::nullopt;
+  const auto [space, programs] = matching_space(task, setup);
+  if (programs.size() < kFewestJudged) return std::nullopt;
   std::vector<NamedColumn> named = columns_of(programs, *space);
   std::vector<double> logs;
-  for (const Program& program : programs) logs.push_back(std::log(program.seconds));
+  for (const JudgedProgram& program : programs) logs.push_back(std::log(program.seconds));
   std::vector<DecisionColumn> columns;
   for (const NamedColumn& one : named) columns.push_back(one.column);
-  const auto explained = explained_spread(logs, columns, kShuffles, kSeed);
+  const auto explained = explained_spread(logs, columns, kShuffles, kShuffleSeed);
   ReportImportance importance;
   importance.programs = static_cast<int64_t>(programs.size());
   for (size_t c = 0; c < named.size(); ++c) {

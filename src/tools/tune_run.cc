@@ -29,6 +29,7 @@
 #include "tools/output_files.h"
 #include "tools/progress_display.h"
 #include "tools/report.h"
+#include "tools/report_page.h"
 #include "tools/report_run.h"
 #include "tools/ticker.h"
 #include "tools/tune_report.h"
