@@ -526,9 +526,19 @@ def check_live(browser, tensorsmith, model, folder):
     try:
         reader.wait_for(f"{measured} && parseInt({measured}.lastChild.textContent) > 0", 200)
         first = int(reader.evaluate(f"{measured}.lastChild.textContent"))
+        # What the reader chose stays when newer data come: the order of rows, the range of a plot, what is open, the focus.
+        reader.page.click("#table-tasks-sort-4")
+        reader.page.click("#plot-model-curve-in")
+        reader.evaluate("document.getElementById('table-model-curve').open = true")
+        chosen = """[document.querySelector('#table-tasks-sort-4').parentNode.getAttribute('aria-sort'),
+            document.getElementById('plot-model-curve-reset').disabled, document.getElementById('table-model-curve').open]"""
+        before, zoomed = reader.evaluate(chosen), reader.scale("plot-model-curve", "x")
+        check(before == ["descending", False, True], f"chosen: {before}")
         reader.page.focus("#choose-task")
         reader.wait_for(f"parseInt({measured}.lastChild.textContent) > {first}", 200)
         check(reader.evaluate("document.activeElement.id") == "choose-task", "newer data take the focus away")
+        check(reader.evaluate(chosen) == before, f"newer data forget what was chosen: {reader.evaluate(chosen)}")
+        check(reader.scale("plot-model-curve", "x") == zoomed, "newer data forget the zoom")
         bar = reader.evaluate("(({value, position}) => [value, position])(document.querySelector('#progress progress'))")
         check(0 < bar[0] < 1 and 0 < bar[1] < 1, f"the bar stands at {bar}")
         check(re.fullmatch(r"\d+:\d\d so far, \d+:\d\d left", reader.page.text_content("#progress .left")) is not None,
