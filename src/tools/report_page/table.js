@@ -33,7 +33,7 @@ function table(id, caption, columns, rows) {
       show();
     });
     const head = element("th", { scope: "col", class: kind ? "number" : "text" }, button);
-    if (!kind) head.style.minWidth = `min(calc(${longestOf(rows, c)}ch + 1.3rem), ${c === 0 ? 20 : 14}rem, ${c === 0 ? 40 : 60}vw)`;
+    if (!kind) head.style.minWidth = `min(calc(${longestOf(rows, c)}ch + 1.3rem), ${c === 0 ? 18 : 14}rem, ${c === 0 ? 40 : 60}vw)`;
     return head;
   });
 

@@ -33,10 +33,12 @@ function predictionSection(data) {
   ];
 }
 
+// With the strategy that proposed it, where there are several.
 const chosenBecause = (data, task) => {
   if (task.best === null) return "no program ran";
   const why = data.reasons[task.records.reason[task.best]];
-  return task.strategy ? `${why} (${task.strategy})` : why;
+  const several = new Set(data.tasks.map((other) => other.strategy).filter((name) => name)).size > 1;
+  return several && task.strategy ? `${why} (${task.strategy})` : why;
 };
 
 const failuresOf = (task) => task.failures.reduce((sum, failure) => sum + failure.count, 0);
@@ -56,7 +58,7 @@ function tasksSection(data) {
   });
   const out = [table("table-tasks", "Tasks, those that take longest first; times of one call, each task measured alone",
                      [["task", asText], ["calls", asCount], ["share", asPercent], ["untuned", asSeconds], ["best", asSeconds],
-                      ["speed-up", asFactor], ["programs", asCount], ["failed", asCount], ["why the best was measured", asText]], rows)];
+                      ["speed-up", asFactor], ["programs", asCount], ["failed", asCount], ["origin of the best", asText]], rows)];
   const placed = [...part.values()].filter((of) => isKnown(of.tuned_in_model));
   if (placed.length > 0)
     out.push(tableBehind("table-in-model", "times of the tasks during a run of the model, all calls",
