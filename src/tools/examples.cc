@@ -109,6 +109,7 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith report tensorsmith.db tuned -o report.html\n"
        "  tensorsmith report tensorsmith.db -o records.html\n"
        "  tensorsmith report tuned -o report.html --peers peers.json\n"
+       "  tensorsmith report tensorsmith.db tuned --beside before.html -o both.html\n"
        "  tensorsmith report tensorsmith.db tuned --json"},
       {"explain", "  tensorsmith explain bert.db --task softmax --plot softmax.svg"},
       {"train",
