@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One run has one speed-up, wherever it is shown.
 
-    speedup_test.py TENSORSMITH MODEL.onnx [--runs N] [--busy] [--trials N] [--python INTERPRETER]
+    speedup_test.py TENSORSMITH MODEL.onnx [--runs N] [--busy] [--trials N] [--threads N] [--python INTERPRETER]
 
 Tunes the model with a page that is followed as a browser follows it, and compares: the text of the command line or its
 --json, the report page, the last data of the served page, the report that is made of the files afterwards, the compiled
@@ -21,9 +21,10 @@ import urllib.error
 import urllib.request
 
 POLL_SECONDS = 0.5
+THREADS = "1"
 PYTHON = """
 import json, sys, tensorsmith
-tuned = tensorsmith.tune(sys.argv[1], "python", database="python.db", trials=int(sys.argv[2]), threads=1, seed=int(sys.argv[3]))
+tuned = tensorsmith.tune(sys.argv[1], "python", database="python.db", trials=int(sys.argv[2]), threads=int(sys.argv[4]), seed=int(sys.argv[3]))
 print(json.dumps({"speedup": tuned.speedup, "warning": tuned.warning, "spread": tuned.spread, "repr": repr(tuned)}))
 """
 
@@ -87,7 +88,7 @@ def check_tasks(tasks):
 
 def check_command(program, model, folder, seed, trials, as_json):
     out = f"out{seed}"
-    command = [program, "tune", model, "-o", out, "--db", "a.db", "--trials", trials, "--threads", "1", "--seed", seed,
+    command = [program, "tune", model, "-o", out, "--db", "a.db", "--trials", trials, "--threads", THREADS, "--seed", seed,
                "--report", f"run{seed}.html", "--serve", "0", *(["--json"] if as_json else [])]
     run = subprocess.Popen(list(map(str, command)), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     link = None
@@ -132,7 +133,7 @@ def check_command(program, model, folder, seed, trials, as_json):
 
 def check_estimate(program, model, folder):
     """Without the comparison of whole models nothing calls itself a speed-up."""
-    words = ["tune", model, "-o", "unrun", "--db", "b.db", "--trials", "12", "--threads", "1", "--skip-end-to-end", "--quiet"]
+    words = ["tune", model, "-o", "unrun", "--db", "b.db", "--trials", "12", "--threads", THREADS, "--skip-end-to-end", "--quiet"]
     text = subprocess.run([program, *words, "--report", "unrun.html"], cwd=folder, check=True, capture_output=True, text=True).stdout
     page = data_of((folder / "unrun.html").read_text(encoding="utf-8"))["models"][0]
     later = json.loads(subprocess.run([program, "report", "b.db", "unrun", "--json", "--cost-model", "none", "--no-run"], cwd=folder,
@@ -145,7 +146,7 @@ def check_estimate(program, model, folder):
 
 
 def check_python(interpreter, program, model, folder, seed, trials):
-    words = [interpreter, "-c", PYTHON, model, str(trials), str(seed)]
+    words = [interpreter, "-c", PYTHON, model, str(trials), str(seed), THREADS]
     told = json.loads(subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
     words = [program, "report", "python.db", "python", "--json", "--cost-model", "none"]
     report = json.loads(subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout)["models"][0]
@@ -156,15 +157,19 @@ def check_python(interpreter, program, model, folder, seed, trials):
 
 
 def main():
+    global THREADS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tensorsmith", type=pathlib.Path)
-    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("model", help="an ONNX file, or zoo:NAME")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--trials", type=int, default=40)
+    parser.add_argument("--threads", default=THREADS, help="0: all processors")
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--python")
     args = parser.parse_args()
-    program, model = str(args.tensorsmith.resolve()), str(args.model.resolve())
+    THREADS = args.threads
+    program = str(args.tensorsmith.resolve())
+    model = args.model if args.model.startswith("zoo:") else str(pathlib.Path(args.model).resolve())
     with tempfile.TemporaryDirectory() as folder, busy_processor(args.busy):
         folder = pathlib.Path(folder)
         for seed in range(args.runs):
