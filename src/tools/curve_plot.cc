@@ -6,13 +6,12 @@
 #include <cmath>
 #include <limits>
 
-#include "tools/output_files.h"
 #include "tools/svg.h"
 
 namespace tensorsmith::tools {
 namespace {
 
-constexpr double kWidth = 620, kHeight = 420, kLeft = 70, kTop = 50, kLegend = 250;
+constexpr double kWidth = 620, kHeight = 420, kLeft = 70, kTop = 50, kLegend = 250, kNameLeft = 32;
 
 struct Range {
   double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
@@ -49,13 +48,17 @@ std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes) 
   const auto x_of = [&](double x) { return kLeft + (std::log2(x) - first) / (last - first) * kWidth; };
   const auto y_of = [&](double y) { return kTop + kHeight - (y - bottom) / (top - bottom) * kHeight; };
 
+  double legend_width = kLegend;
+  for (const Curve& curve : curves)
+    legend_width = std::max(legend_width, kNameLeft + svg_text_width(svg_text(curve.name).size()));
+
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
       "{1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
       "{4}\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
       "<text x=\"{2:.0f}\" y=\"28\" font-size=\"16\">{3}</text>\n",
-      kLeft + kWidth + kLegend, kTop + kHeight + 60, kLeft, svg_text(axes.title), kPlotMark);
+      kLeft + kWidth + legend_width, kTop + kHeight + 60, kLeft, svg_text(axes.title), kPlotMark);
   for (double power = std::ceil(first); power <= last; ++power) {
     const double x = x_of(std::exp2(power));
     out += fmt::format(
@@ -72,27 +75,25 @@ std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes) 
   size_t number = 0;
   for (const Curve& curve : curves) {
     const char* colour = kSvgColours[number % kSvgColours.size()];
-    const auto path = [&](const std::vector<double>& values) {
-      std::string d;
-      for (size_t i = 0; i < std::min(values.size(), curve.x.size()); ++i)
-        if (std::isfinite(values[i]))
-          d += fmt::format("{}{:.1f} {:.1f}", d.empty() ? "M" : "L", x_of(curve.x[i]), y_of(values[i]));
-      return d;
+    // Goes on along the path; a path begins with a move, whichever value is the first to have a place.
+    const auto go_to = [&](std::string& path, size_t i, const std::vector<double>& values) {
+      if (std::isfinite(values[i]))
+        path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x_of(curve.x[i]), y_of(values[i]));
     };
-    if (!curve.low.empty()) {
-      std::string band = path(curve.low);
-      for (size_t i = std::min(curve.high.size(), curve.x.size()); i-- > 0;)
-        if (std::isfinite(curve.high[i]))
-          band += fmt::format("L{:.1f} {:.1f}", x_of(curve.x[i]), y_of(curve.high[i]));
-      out += fmt::format("<path d=\"{}Z\" fill=\"{}\" opacity=\"0.15\"/>\n", band, colour);
-    }
-    out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n", path(curve.y),
-                       colour);
+    const auto count = [&](const std::vector<double>& values) {
+      return std::min(values.size(), curve.x.size());
+    };
+    std::string band, line;
+    for (size_t i = 0; i < count(curve.low); ++i) go_to(band, i, curve.low);
+    for (size_t i = count(curve.high); i-- > 0;) go_to(band, i, curve.high);
+    for (size_t i = 0; i < count(curve.y); ++i) go_to(line, i, curve.y);
+    if (!band.empty()) out += fmt::format("<path d=\"{}Z\" fill=\"{}\" opacity=\"0.15\"/>\n", band, colour);
+    out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n", line, colour);
     const double y = kTop + 14 + 22 * static_cast<double>(number);
     out += fmt::format(
         "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n"
         "<text x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n",
-        kLeft + kWidth + 14, y - 11, colour, kLeft + kWidth + 32, y, svg_text(curve.name));
+        kLeft + kWidth + 14, y - 11, colour, kLeft + kWidth + kNameLeft, y, svg_text(curve.name));
     ++number;
   }
   out += fmt::format(

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
-#include "tools/output_files.h"
 #include "tools/report.h"
 #include "tools/svg.h"
 
@@ -15,7 +15,7 @@ constexpr double kBarsLeft = 190, kBarsWidth = 420, kBarsRow = 34, kBarsBar = 12
                  kBarsRight = 90;
 
 std::string bar(double y, double share, const char* colour, const std::string& label) {
-  const double width = kBarsWidth * std::clamp(share, 0.0, 1.0);
+  const double width = std::isfinite(share) ? kBarsWidth * std::clamp(share, 0.0, 1.0) : 0;
   return fmt::format(
       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" fill=\"{}\"/>\n"
       "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"11\">{}</text>\n",

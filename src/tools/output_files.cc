@@ -21,6 +21,7 @@
 #include "record/line_reader.h"
 #include "tools/report_page.h"
 
+#include "tools/svg.h"
 namespace tensorsmith::tools {
 namespace {
 
@@ -154,7 +155,7 @@ KindTraits traits(OutputKind kind) {
                 return has(first_line(path), {"workload", "measured", "predicted"});
               }};
     case OutputKind::kPlot:
-      return {"plot of `eval --plot`", [](const std::string& path) {
+      return {"plot of Tensorsmith", [](const std::string& path) {
                 const std::string begin = begin_of(path, 1024);
                 return begin.starts_with("<svg ") && begin.find(kPlotMark) != std::string::npos;
               }};

@@ -26,7 +26,7 @@ enum class OutputKind {
   kCheckpoint,     // of a training: read before it is replaced, by who knows it
   kTrialLog,       // the same of a search for hyper-parameters
   kPredictions,    // `eval --predictions`
-  kPlot,           // `eval --plot`
+  kPlot,           // `eval --plot`, `compare --plot`, ...
   kTrace,          // `bench --trace`
   kOnnxModel,      // `zoo export`
   kTensor,         // `run --output`: output_I.pb
@@ -64,8 +64,5 @@ std::string device_file(const std::string& device);
 
 // For results without a single record: an existing output that is not empty stays, unless `force` is set.
 Status check_not_emptied(const OutputPath& output, bool force);
-
-// The comment by which a plot of ours is known.
-inline constexpr const char* kPlotMark = "<!-- tensorsmith eval --plot -->";
 
 }  // namespace tensorsmith::tools

@@ -3,18 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <cmath>
 
-#include "tools/output_files.h"
-#include "tools/report.h"
 #include "tools/svg.h"
 
 namespace tensorsmith::tools {
 namespace {
 
 constexpr int kPerDecade = 40;  // squares
-constexpr double kScatterSide = 560, kScatterLeft = 80, kScatterTop = 50, kScatterLegend = 170;
+constexpr double kScatterSide = 560, kScatterLeft = 80, kScatterTop = 50, kScatterLegend = 170,
+                 kLegendText = 32;
+
+// 10^decade seconds: "1 us", "100 ms".
+std::string decade_label(int decade) {
+  constexpr std::array kUnits = {"ns", "us", "ms", "s"};
+  constexpr int kFirst = -9;
+  const int unit = decade < kFirst ? 0 : std::min((decade - kFirst) / 3, static_cast<int>(kUnits.size()) - 1);
+  return fmt::format("{:g} {}", std::pow(10.0, decade - (kFirst + 3 * unit)),
+                     kUnits[static_cast<size_t>(unit)]);
+}
+
 int square_of(double seconds) { return static_cast<int>(std::floor(std::log10(seconds) * kPerDecade)); }
 
 }  // namespace
@@ -36,6 +46,10 @@ std::string ScatterPlot::svg(const std::string& title) const {
     most = std::max(most, count);
   }
   if (counts_.empty()) low = high = 0;
+  double legend_width = kScatterLegend;
+  for (const auto& [group, programs] : groups)
+    legend_width = std::max(legend_width, kLegendText + svg_text_width(svg_text(group).size() +
+                                                                       std::to_string(programs).size() + 3));
   // Whole decades.
   const int first = static_cast<int>(std::floor(static_cast<double>(low) / kPerDecade));
   const int last = static_cast<int>(std::floor(static_cast<double>(high) / kPerDecade)) + 1;
@@ -51,11 +65,11 @@ std::string ScatterPlot::svg(const std::string& title) const {
       "{4}\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
       "<text x=\"{2:.0f}\" y=\"28\" font-size=\"16\">{3}</text>\n",
-      kScatterLeft + kScatterSide + kScatterLegend, kScatterTop + kScatterSide + 60, kScatterLeft,
+      kScatterLeft + kScatterSide + legend_width, kScatterTop + kScatterSide + 60, kScatterLeft,
       svg_text(title), kPlotMark);
   for (int decade = first; decade <= last; ++decade) {
     const double x = x_of(decade * kPerDecade), y = y_of(decade * kPerDecade);
-    const std::string label = format_seconds(std::pow(10.0, decade));
+    const std::string label = decade_label(decade);
     out += fmt::format(
         "<path d=\"M{0:.1f} {1:.1f}V{2:.1f}M{3:.1f} {4:.1f}H{5:.1f}\" stroke=\"#ddd\"/>\n"
         "<text x=\"{0:.1f}\" y=\"{6:.1f}\" text-anchor=\"middle\">{7}</text>"
@@ -81,8 +95,8 @@ std::string ScatterPlot::svg(const std::string& title) const {
     out += fmt::format(
         "<rect x=\"{0:.0f}\" y=\"{1:.0f}\" width=\"12\" height=\"12\"/>\n</g>\n"
         "<text x=\"{2:.0f}\" y=\"{3:.0f}\">{4} ({5})</text>\n",
-        kScatterLeft + kScatterSide + 14, y - 11, kScatterLeft + kScatterSide + 32, y, svg_text(group),
-        programs);
+        kScatterLeft + kScatterSide + 14, y - 11, kScatterLeft + kScatterSide + kLegendText, y,
+        svg_text(group), programs);
     ++number;
   }
   const double twice = std::log10(2.0) * kPerDecade;

@@ -1,18 +1,32 @@
 #include "tools/svg.h"
 
-namespace tensorsmith::tools {
+#include "tools/console.h"
 
-std::string svg_text(const std::string& text) {
+namespace tensorsmith::tools {
+namespace {
+
+// U+FFFE and U+FFFF, which XML allows nowhere, not even as references (XML 1.0, section 2.2).
+constexpr std::string_view kNoCharacter = "\xEF\xBF";
+bool is_no_character(std::string_view text) {
+  return text.size() >= 3 && text.starts_with(kNoCharacter) && (text[2] == '\xBE' || text[2] == '\xBF');
+}
+
+}  // namespace
+
+std::string svg_text(std::string_view text) {
+  const std::string shown = printable(text);
   std::string out;
-  for (const char c : text) {
-    if (c == '<') {
+  for (size_t i = 0; i < shown.size(); ++i) {
+    if (shown[i] == '<') {
       out += "&lt;";
-    } else if (c == '>') {
+    } else if (shown[i] == '>') {
       out += "&gt;";
-    } else if (c == '&') {
+    } else if (shown[i] == '&') {
       out += "&amp;";
-    } else if (static_cast<unsigned char>(c) >= 0x20) {
-      out += c;
+    } else if (is_no_character(std::string_view(shown).substr(i))) {
+      i += 2;
+    } else {
+      out += shown[i];
     }
   }
   return out;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <string>
 
+#include "xml_check.h"
+
 namespace tensorsmith::tools {
 namespace {
 
@@ -28,7 +30,16 @@ TEST(CurvePlot, ACurveEachWithItsBand) {
   // Marks at powers of two, and at steps from .2 to 1.
   for (const char* mark : {">1<", ">2<", ">4<", ">8<", ">0.2<", ">0.4<"}) EXPECT_THAT(svg, HasSubstr(mark));
   EXPECT_EQ(count(svg, "<svg "), 1u);
-  EXPECT_THAT(svg, HasSubstr("</svg>"));
+  EXPECT_EQ(testing::xml_problem(svg), "");
+}
+
+// A "--" in a comment, bytes that are not UTF-8 and characters that XML forbids made browsers refuse the picture.
+TEST(CurvePlot, IsXmlWhateverTheNames) {
+  const std::string hostile = "a--b <\"&'> ]]> \x01\x1b[2J \xff \xc3\x28 \xEF\xBF\xBE\n";
+  const std::string svg =
+      curve_plot({{hostile, {1, 2}, {0, 1}, {0, 1}, {0, 1}}}, {hostile, hostile, hostile});
+  EXPECT_EQ(testing::xml_problem(svg), "");
+  EXPECT_THAT(svg, HasSubstr("a--b &lt;\"&amp;'&gt; ]]&gt; \\x01\\x1b[2J \\xff"));
 }
 
 // The left end is at the left, the highest value at the top.
@@ -42,7 +53,14 @@ TEST(CurvePlot, WhatIsNotFiniteIsLeftOut) {
       curve_plot({{"a", {1, 2, 3}, {INFINITY, 1, NAN}, {}, {}}, {"empty", {}, {}, {}, {}}}, {"", "", ""});
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
   EXPECT_THAT(svg, Not(HasSubstr("inf")));
-  EXPECT_THAT(curve_plot({}, {"", "", ""}), HasSubstr("</svg>"));
+  EXPECT_EQ(testing::xml_problem(svg), "");
+  EXPECT_EQ(testing::xml_problem(curve_plot({}, {"", "", ""})), "");
+  // A band begins where its first value has a place, on whichever side that is.
+  const std::string half = curve_plot(
+      {{"a", {1, 2}, {1, 2}, {INFINITY, NAN}, {1, 3}}, {"b", {1}, {1}, {NAN}, {NAN}}}, {"", "", ""});
+  EXPECT_EQ(count(half, "opacity=\"0.15\""), 1u);
+  EXPECT_THAT(half, Not(HasSubstr("d=\"L")));
+  EXPECT_THAT(half, Not(HasSubstr("d=\"Z")));
 }
 
 }  // namespace

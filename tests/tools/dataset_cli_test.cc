@@ -12,6 +12,7 @@
 
 #include "cli_support.h"
 #include "record/ansor_samples.h"
+#include "xml_check.h"
 
 namespace tensorsmith::testing {
 namespace {
@@ -160,11 +161,11 @@ TEST_F(DatasetCli, ComparesSearchesWithoutMeasuring) {
   const CliResult imported =
       run_cli({"dataset", "import", "xeon-8358=" + cpu_, "--workloads", workloads_, "-o", store_});
   ASSERT_EQ(imported.exit_code, 0) << imported.err;
-  const std::string picture = folder_.file("curves.svg");
+  const std::string picture = folder_.file("curves.svg"), over_time = folder_.file("seconds.svg");
   const std::vector<std::string> command = {
-      "compare",    "--store",          store_,       "--trials", "6",      "--seeds", "2",
-      "--strategy", "random",           "--strategy", "descent",  "--plot", picture,   "--cost-model",
-      "none",       "--least-programs", "10",         "--json",   "--quiet"};
+      "compare",    "--store",          store_,       "--trials", "6",       "--seeds",     "2",
+      "--strategy", "random",           "--strategy", "descent",  "--plot",  picture,       "--cost-model",
+      "none",       "--least-programs", "10",         "--json",   "--quiet", "--time-plot", over_time};
   const CliResult compared = run_cli(command);
   ASSERT_EQ(compared.exit_code, 0) << compared.err;
   const Json methods = Json::parse(compared.out)["methods"];
@@ -178,10 +179,7 @@ TEST_F(DatasetCli, ComparesSearchesWithoutMeasuring) {
     EXPECT_GT(curve.front(), 0);
     EXPECT_EQ(method["runs"].size(), 2u);
   }
-  std::ifstream svg(picture);
-  std::string first;
-  std::getline(svg, first);
-  EXPECT_NE(first.find("<svg "), std::string::npos);
+  for (const std::string& file : {picture, over_time}) EXPECT_EQ(xml_problem_of_file(file), "") << file;
   EXPECT_EQ(run_cli(command).out, compared.out);
 
   EXPECT_EQ(run_cli({"compare"}).exit_code, 2);

@@ -14,6 +14,7 @@
 #include "support/quality.h"
 
 namespace tensorsmith::testing {
+#include "xml_check.h"
 namespace {
 
 using Json = nlohmann::json;
@@ -75,7 +76,7 @@ TEST_F(LatencyCli, TrainsAndEvaluatesOnAPart) {
   EXPECT_THAT(evaluated.err, HasSubstr("of 15 workloads were among those"));
 
   EXPECT_THAT(content(picture), HasSubstr("xgboost: "));
-  EXPECT_THAT(content(picture), HasSubstr("</svg>"));
+  EXPECT_EQ(xml_problem_of_file(picture), "");
   // The file's pairs give the same error.
   std::ifstream in(predictions);
   double errors = 0;
