@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -327,6 +328,8 @@ def predict(
                 winograd=winograd,
             )
         )
+    for text in report["warnings"]:
+        warnings.warn(text, stacklevel=2)
     return Prediction(
         seconds=report["seconds"],
         low_seconds=report["low_seconds"],

@@ -41,14 +41,19 @@ Status check_knows_device(const learn::ModelCard& card, const std::string& file,
   return learn::check_knows(card, file, device);
 }
 
+// As models call it.
+target::Device stored_device(const target::Device& device) {
+  target::Device named = device;
+  named.name = learn::stored_device_name(device);
+  return named;
+}
+
 std::vector<std::string> notes_on(const Prediction& p, const learn::CostModel* model) {
   std::vector<std::string> out = p.model.graph.notes;
   if (!p.assumed.empty())
     out.push_back("assumed of " + p.device.name + ", which does not say it: " + target::to_string(p.assumed));
   if (model != nullptr) {
-    target::Device named = p.device;
-    named.name = learn::stored_device_name(p.device);
-    for (std::string& note : learn::describe_unseen(model->card(), p.latency.unseen, named))
+    for (std::string& note : learn::describe_unseen(model->card(), p.latency.unseen, stored_device(p.device)))
       out.push_back(std::move(note));
   }
   const auto& tasks = p.latency.tasks;
@@ -113,6 +118,11 @@ Result<Prediction> predict(const ModelSource& source, const PredictOptions& opti
                                                    : predict_model(out.model, out.device, out.schedules,
                                                                    latency_model.get(), out.cache_retention));
   out.notes = notes_on(out, latency_model.get());
+  if (latency_model != nullptr) {
+    std::string warning =
+        learn::describe_unseen_threads(latency_model->card(), out.latency.unseen, stored_device(out.device));
+    if (!warning.empty()) out.warnings.push_back(std::move(warning));
+  }
   if (out.by_estimate && !options.database.empty() && !options.untuned)
     out.notes.emplace_back("the estimate knows untuned schedules only; those of --db are not looked at");
   return out;

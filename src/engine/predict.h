@@ -34,7 +34,8 @@ struct Prediction {
   double cache_retention = 1;                     // target::measure_cache_retention
   LoadedModel model;
   ModelPrediction latency;
-  std::vector<std::string> notes;  // what whoever reads the prediction has to know of it, a line each
+  std::vector<std::string> warnings;  // what makes the prediction doubtful, a line each
+  std::vector<std::string> notes;     // what else whoever reads the prediction has to know of it, a line each
 };
 
 // By the estimate a GPU's schedules are the untuned ones whatever the database holds: there is none of a recorded trace.

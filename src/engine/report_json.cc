@@ -125,6 +125,7 @@ nlohmann::json to_json(const Prediction& prediction) {
             {"kind", p.unseen.kind},
             {"size", p.unseen.size}}},
           {"assumed", assumed},
+          {"warnings", prediction.warnings},
           {"notes", prediction.notes},
           {"refill_seconds", p.refill_seconds},
           {"cache_retention", prediction.cache_retention},

@@ -84,6 +84,8 @@ Status add_predictions(const std::string& file, int threads, Report& report) {
     named.name = learn::stored_device_name(named);
     for (std::string& note : learn::describe_unseen(model->card(), unseen[i], named))
       notes.insert(std::move(note));
+    if (std::string note = learn::describe_unseen_threads(model->card(), unseen[i], named); !note.empty())
+      notes.insert(std::move(note));
   }
   report.predictor = predictor;
   for (const std::string& note : notes) report.notes.push_back(predictor + ": " + note);

@@ -76,6 +76,7 @@ Status predict(const PredictOptions& options) {
   StderrLogSink log(LogLevel::kWarning);
   TS_ASSIGN_OR_RETURN(const engine::ModelSource source, options.model.source());
   TS_ASSIGN_OR_RETURN(const engine::Prediction prediction, engine::predict(source, predict_options, log));
+  for (const std::string& warning : prediction.warnings) warn(warning);
   if (options.json) {
     print_notes(prediction.notes);
     print_json(engine::to_json(prediction), 2);

@@ -31,6 +31,13 @@ struct ReportCommand {
 };
 
 Status check_command(const ReportCommand& command) {
+  std::error_code ignored;
+  for (const std::string& input : command.inputs) {
+    if (!record::is_database_address(input) && !fs::exists(input, ignored))
+      return Error{
+          ErrorCode::kNotFound, input,
+          "there is no such file or folder; name a record database, or the folder of a compiled model"};
+  }
   if (command.output.empty() && !command.json)
     return Error{ErrorCode::kInvalidArgument, "report",
                  "say where the page goes (-o FILE), or ask for --json"};
@@ -61,6 +68,7 @@ Status add_inputs(const std::vector<std::string>& inputs, const ReportCommand& c
   engine::ReportModelOptions model_options;
   model_options.run = !command.no_run;
   model_options.threads = command.threads;
+  if (model_options.run) warn_of_threads(command.threads);
   model_options.seed = command.seed;
   if (!command.gpu.empty()) {
     TS_ASSIGN_OR_RETURN(model_options.gpu, engine::parse_gpu_place(command.gpu));

@@ -1,5 +1,7 @@
 #include "tools/options.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <filesystem>
 
@@ -135,11 +137,23 @@ void DeviceOptions::add_to(CLI::App& command) {
   add_whole(command, "--threads", threads, 0, 1024, "Threads that kernels run on (0 = all cores)");
 }
 
+void warn_of_threads(int threads) {
+  if (threads <= 0) return;
+  const int most = processors().at_once;
+  if (threads > most)
+    warn(fmt::format(
+        "{} threads are more than the {} that can run at once on this machine: they take turns, which is "
+        "slower; use {} or fewer",
+        threads, most, most));
+}
+
 Result<target::Device> DeviceOptions::resolve() const {
   TS_ASSIGN_OR_RETURN(target::Device found, engine::find_device(device));
   if (threads > 0 && found.kind == target::DeviceKind::kGpu)
     return Error{ErrorCode::kInvalidArgument, "--threads", "applies to CPUs only, not to " + found.name};
-  return engine::with_threads(std::move(found), threads);
+  found = engine::with_threads(std::move(found), threads);
+  if (engine::is_local(found)) warn_of_threads(found.cores);
+  return found;
 }
 
 std::vector<std::string> DeviceOptions::notes(const target::Device& found) const {
@@ -154,7 +168,11 @@ void WorkingThreads::add_to(CLI::App& command, const std::string& help) {
   add_whole(command, "--threads", given_, 1, 1024, help)->default_str("one a core");
 }
 
-int WorkingThreads::count() const { return given_ > 0 ? given_ : processors().usable; }
+int WorkingThreads::count() const {
+  if (!warned_) warn_of_threads(given_);
+  warned_ = true;
+  return given_ > 0 ? given_ : processors().usable;
+}
 
 void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model) {
   command

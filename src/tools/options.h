@@ -37,11 +37,15 @@ struct ModelOptions {
 // Of --networks: "zoo" is every network of it; a name without '/' and '.' is one of the zoo.
 std::vector<ModelOptions> models_of_networks(const std::vector<std::string>& networks);
 
+// A warning where this process cannot run so many threads at once: they take turns, and everything is slower than with
+// fewer. 0 = by default, of which there are never too many.
+void warn_of_threads(int threads);
+
 struct DeviceOptions {
   std::string device = "local";
   int threads = 0;  // 0 = all cores
   void add_to(CLI::App& command);
-  // The device with the thread count applied.
+  // The device with the thread count applied; warn_of_threads() of it where it is this machine.
   Result<target::Device> resolve() const;
   // A note where this machine gives less than it shows, unless no more than that was asked for; at most one.
   // device: that of resolve().
@@ -54,11 +58,12 @@ struct DeviceOptions {
 class WorkingThreads {
  public:
   void add_to(CLI::App& command, const std::string& help);
-  // As given, else as many as this process may use well.
+  // As given, else as many as this process may use well. The first call warns of too many.
   int count() const;
 
  private:
   int given_ = 0;
+  mutable bool warned_ = false;
 };
 
 // --ranks, --rank and --master: a training by several processes.

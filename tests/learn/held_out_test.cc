@@ -13,6 +13,7 @@
 namespace tensorsmith::learn {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::MadeStore;
@@ -54,8 +55,16 @@ TEST(Unseen, DevicesAreKnownByNameAndFigures) {
   EXPECT_THAT(describe_unseen(card, unseen_by(card, edited), edited)[0], HasSubstr("another xeon-8358"));
   const auto lines = describe_unseen(card, {true, true, false}, target::find_device("epyc-7452").value());
   EXPECT_THAT(lines, ElementsAre(HasSubstr("not seen epyc-7452; it knows v100, xeon-8358"),
-                                 HasSubstr("not seen programs on 32 threads; it knows 32"),
                                  HasSubstr("does not say what its predictions are worth")));
+  const target::Device four = target::find_device("xeon-8358:threads=4").value();
+  EXPECT_THAT(describe_unseen_threads(card, unseen_by(card, four), four),
+              AllOf(HasSubstr("is for 4 threads, but the model was trained only on runs with 32 threads"),
+                    HasSubstr("A prediction for 32 threads is within")));
+  EXPECT_EQ(describe_unseen_threads(card, unseen_by(card, edited), edited), "");
+  card.devices = {"znver4-avx2-1t", "znver4-avx2-2t"};
+  card.seen.clear();
+  EXPECT_THAT(describe_unseen_threads(card, unseen_by(card, four), four),
+              AllOf(HasSubstr("runs with 1 or 2 threads"), HasSubstr("A prediction for 2 threads is")));
 }
 
 // Files of before name their devices only: the registry knows them, or the name says the threads.

@@ -249,17 +249,22 @@ TEST(PredictCommand, SaysWhatIsUnseen) {
   };
   const auto text = with({});
   EXPECT_THAT(text.out, HasSubstr("note: the model has not seen xeon-8358; it knows emeraldrapids-avx2-1t"));
-  EXPECT_THAT(text.out, HasSubstr("note: the model has not seen programs on 32 threads; it knows 1, 2"));
+  EXPECT_THAT(
+      text.err,
+      HasSubstr("tensorsmith: warning: this prediction is for 32 threads, but the model was trained only "
+                "on runs with 1 or 2 threads"));
   const auto whole = nlohmann::json::parse(with({"--json"}).out);
   EXPECT_EQ(whole["unseen"],
             nlohmann::json::parse(R"({"device":true,"threads":true,"kind":false,"size":false})"));
   EXPECT_EQ(whole["notes"].size(),
-            text.out.find("tasks: the model said less") == std::string::npos ? 3u : 4u);
+            text.out.find("tasks: the model said less") == std::string::npos ? 2u : 3u);
+  EXPECT_EQ(whole["warnings"].size(), 1U);
   EXPECT_GT(whole["high_seconds"].get<double>(), 2 * whole["seconds"].get<double>());
   EXPECT_GE(whole["low_seconds"].get<double>(), whole["least_seconds"].get<double>());
   // Fewer threads make nothing surer.
   const auto one = nlohmann::json::parse(with({"--threads", "1", "--json"}).out);
   EXPECT_EQ(one["unseen"]["threads"], false);
+  EXPECT_TRUE(one["warnings"].empty());
   EXPECT_NEAR(one["log_sigma"].get<double>(), whole["log_sigma"].get<double>(), 0.1);
   // Other models know this CPU, but not programs of ours.
   const std::string ansor = TENSORSMITH_SOURCE_DIR "/models/tensorsmith.safetensors";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -166,6 +167,26 @@ void UnseenEffects::apply(const target::Device& device, Prediction& prediction) 
   prediction.ranking_seconds *= std::exp(error.shift);
 }
 
+std::string describe_unseen_threads(const ModelCard& card, const Unseen& unseen,
+                                    const target::Device& device) {
+  if (!unseen.threads) return "";
+  std::set<int> known;
+  for (const SeenDevice& d : seen_devices(card))
+    if (d.kind == target::DeviceKind::kCpu && d.cores > 0) known.insert(d.cores);
+  if (known.empty()) return "";
+  std::string list;
+  for (const int count : known)
+    list += (list.empty() ? "" : count == *known.rbegin() ? " or " : ", ") + std::to_string(count);
+  const auto distance = [&](int count) { return std::abs(count - device.cores); };
+  const int nearest =
+      *std::min_element(known.begin(), known.end(), [&](int a, int b) { return distance(a) < distance(b); });
+  return "this prediction is for " + std::to_string(device.cores) +
+         (device.cores == 1 ? " thread" : " threads") + ", but the model was trained only on runs with " +
+         list + (known == std::set<int>{1} ? " thread" : " threads") +
+         "; its error can be larger than the interval says. A prediction for " + std::to_string(nearest) +
+         (nearest == 1 ? " thread" : " threads") + " is within what it knows";
+}
+
 std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& unseen,
                                          const target::Device& device) {
   std::vector<std::string> out;
@@ -175,17 +196,6 @@ std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& un
     const bool named = std::find(card.devices.begin(), card.devices.end(), device.name) != card.devices.end();
     out.push_back(named ? "the model knows another " + device.name + ", with other figures"
                         : "the model has not seen " + device.name + "; it knows " + join(card.devices));
-  }
-  if (unseen.threads) {
-    std::vector<std::string> counts;
-    for (const SeenDevice& d : seen_devices(card)) {
-      if (d.kind != target::DeviceKind::kCpu || d.cores == 0) continue;
-      if (std::string count = std::to_string(d.cores);
-          std::find(counts.begin(), counts.end(), count) == counts.end())
-        counts.push_back(std::move(count));
-    }
-    out.push_back("the model has not seen programs on " + std::to_string(device.cores) +
-                  (device.cores == 1 ? " thread" : " threads") + "; it knows " + join(counts));
   }
   if (unseen.kind) {
     out.push_back(

@@ -45,7 +45,10 @@ class UnseenEffects {
   std::map<const target::Device*, OfDevice> devices_;
 };
 
-// One sentence for each thing that is unseen, and what the widths come from; empty: nothing is unseen.
+// A sentence where the model was trained on runs with other numbers of threads than the device's; else empty.
+std::string describe_unseen_threads(const ModelCard& card, const Unseen& unseen,
+                                    const target::Device& device);
+// One sentence for each other thing that is unseen, and what the widths come from; empty: nothing is unseen.
 std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& unseen,
                                          const target::Device& device);
 
