@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "tools/tensor_input.h"
+#include "tools/npy.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tensorsmith;  // NOLINT(google-build-using-namespace)

@@ -78,8 +78,7 @@ class Ours:
             command += ["--input", f"{name}={self.scratch / name}.npy"]
         run(command)
         count = len(onnx.load(self.model, load_external_data=False).graph.output)
-        return [onnx.numpy_helper.to_array(onnx.load_tensor(str(self.scratch / "y" / f"output_{i}.pb"))).astype(np.float32)
-                for i in range(count)]
+        return [np.load(self.scratch / "y" / f"output_{i}.npy").astype(np.float32) for i in range(count)]
 
     def seconds(self):
         return json.loads(run([self.args.tensorsmith, "bench", self.compiled, "--seconds", "1", "--json"]))[0]["median_seconds"]

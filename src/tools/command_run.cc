@@ -11,6 +11,7 @@
 #include "graph/graph.h"
 #include "tools/commands.h"
 #include "tools/console.h"
+#include "tools/npy.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
@@ -27,7 +28,8 @@ struct RunOptions {
   int threads = 0;
   std::string device;               // empty: what the model was compiled for, the first of it
   std::vector<std::string> inputs;  // NAME=FILE
-  std::string output;               // directory for output_I.pb
+  std::string output;               // directory for output_I.npy
+  std::string format = "npy";       // of these files
   std::string check;                // test data directory
   std::string reference;            // ONNX model
   ModelOptions import;              // of --reference
@@ -138,6 +140,16 @@ std::vector<fs::path> data_sets(const fs::path& path) {
 }
 
 Status check_data_sets(runtime::Model& model, const RunOptions& options) {
+  std::error_code ignored;
+  if (!fs::exists(options.check, ignored)) {
+    return Error{ErrorCode::kNotFound, options.check,
+                 "there is no such folder; give --check one with input_0.pb and output_0.pb, or with "
+                 "test_data_set_* folders"};
+  }
+  if (!fs::is_directory(options.check, ignored)) {
+    return Error{ErrorCode::kInvalidArgument, options.check,
+                 "is a file; give --check the folder that holds input_0.pb and output_0.pb"};
+  }
   const auto sets = data_sets(options.check);
   if (sets.empty()) {
     return Error{ErrorCode::kNotFound, options.check, "no input_0.pb and no test_data_set_* folder in it"};
@@ -190,7 +202,13 @@ Status check_reference(runtime::Model& model, const RunOptions& options) {
 }
 
 std::string output_file(const RunOptions& options, size_t i) {
-  return (fs::path(options.output) / ("output_" + std::to_string(i) + ".pb")).string();
+  return (fs::path(options.output) / ("output_" + std::to_string(i) + "." + options.format)).string();
+}
+
+Status write_output(const RunOptions& options, size_t i, const std::string& name,
+                    const lower::Tensor& tensor) {
+  const std::string file = output_file(options, i);
+  return options.format == "npy" ? write_npy(file, tensor) : graph::write_tensor_proto(file, name, tensor);
 }
 
 // Makes the folder for the outputs. Nothing is run for results that cannot be written.
@@ -210,7 +228,59 @@ Status prepare_outputs(const RunOptions& options, size_t count) {
   return check_outputs(outputs, inputs, options.force);
 }
 
+// A line an output: where it was written, or its first elements.
+void print_outputs(const runtime::Model& model, const std::vector<lower::Tensor>& outputs,
+                   const RunOptions& options) {
+  constexpr int64_t kShown = 8;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const lower::Tensor& tensor = outputs[i];
+    const auto& info = model.outputs()[i];
+    if (!options.output.empty()) {
+      const bool widened = options.format == "npy" && tensor.dtype == ir::DType::kBF16;
+      print_out("{}: '{}' {} {}{}\n", output_file(options, i), info.name, ir::to_string(tensor.dtype),
+                fmt::join(info.shape, "x"), widened ? ", written as f32: NumPy has no bf16" : "");
+      continue;
+    }
+    std::string head;
+    for (int64_t e = 0; e < std::min(tensor.num_elements(), kShown); ++e) {
+      const ir::Scalar v = tensor.at(e);
+      head += " " + (ir::is_float(v.dtype) ? fmt::format("{:.6g}", v.f) : fmt::format("{}", v.i));
+    }
+    print_out("'{}' {} {}:{}{}\n", info.name, ir::to_string(tensor.dtype), fmt::join(info.shape, "x"), head,
+              tensor.num_elements() > kShown ? " ..." : "");
+  }
+}
+
+// The same with all elements, or with the files that hold them.
+void print_outputs_json(const runtime::Model& model, const std::vector<lower::Tensor>& outputs,
+                        const RunOptions& options) {
+  nlohmann::json list = nlohmann::json::array();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const lower::Tensor& tensor = outputs[i];
+    nlohmann::json entry = {
+        {"output", model.outputs()[i].name}, {"dtype", ir::to_string(tensor.dtype)}, {"shape", tensor.shape}};
+    if (options.output.empty()) {
+      nlohmann::json& values = entry["values"] = nlohmann::json::array();
+      for (int64_t e = 0; e < tensor.num_elements(); ++e) {
+        const ir::Scalar v = tensor.at(e);
+        if (ir::is_float(v.dtype)) {
+          values.push_back(v.f);  // null where it is not finite
+        } else if (v.dtype == ir::DType::kU64) {
+          values.push_back(static_cast<uint64_t>(v.i));
+        } else {
+          values.push_back(v.i);
+        }
+      }
+    } else {
+      entry["file"] = output_file(options, i);
+    }
+    list.push_back(std::move(entry));
+  }
+  print_json(nlohmann::json{{"outputs", list}}, -1);
+}
+
 Status run(const RunOptions& options) {
+  warn_of_threads(options.threads);
   runtime::LoadOptions load_options;
   load_options.threads = options.threads;
   if (!options.device.empty()) {
@@ -222,23 +292,11 @@ Status run(const RunOptions& options) {
   TS_ASSIGN_OR_RETURN(const auto inputs, given_inputs(*model, options.inputs));
   if (!options.output.empty()) TS_RETURN_IF_ERROR(prepare_outputs(options, model->outputs().size()));
   TS_ASSIGN_OR_RETURN(const auto outputs, engine::run_model(*model, inputs));
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const auto& info = model->outputs()[i];
-    if (!options.output.empty()) {
-      const std::string file = output_file(options, i);
-      TS_RETURN_IF_ERROR(graph::write_tensor_proto(file, info.name, outputs[i]));
-      print_out("{}: '{}' {} {}\n", file, info.name, ir::to_string(outputs[i].dtype),
-                fmt::join(info.shape, "x"));
-      continue;
-    }
-    std::string head;
-    for (int64_t e = 0; e < std::min<int64_t>(outputs[i].num_elements(), 8); ++e) {
-      const ir::Scalar v = outputs[i].at(e);
-      head += " " + (ir::is_float(v.dtype) ? fmt::format("{:.6g}", v.f) : fmt::format("{}", v.i));
-    }
-    print_out("'{}' {} {}:{}{}\n", info.name, ir::to_string(outputs[i].dtype), fmt::join(info.shape, "x"),
-              head, outputs[i].num_elements() > 8 ? " ..." : "");
+  if (!options.output.empty()) {
+    for (size_t i = 0; i < outputs.size(); ++i)
+      TS_RETURN_IF_ERROR(write_output(options, i, model->outputs()[i].name, outputs[i]));
   }
+  options.json ? print_outputs_json(*model, outputs, options) : print_outputs(*model, outputs, options);
   return {};
 }
 
@@ -257,7 +315,15 @@ void add_run_command(CLI::App& app, int& exit_code) {
                           "Input from a file, NAME=FILE (repeatable): .npy, .npz, .raw or .bin "
                           "(the elements alone, little-endian, row-major), anything else a TensorProto");
   input->allow_extra_args(false);
-  auto* output = command->add_option("--output", options->output, "Directory to write output_I.pb to");
+  auto* output = command->add_option(
+      "--output", options->output,
+      "Folder to write the outputs to, as output_0.npy, output_1.npy, ... in the model's order");
+  command
+      ->add_option("--format", options->format,
+                   "Format of the files in --output: npy (NumPy) or pb (ONNX's TensorProto)")
+      ->check(CLI::IsMember({"npy", "pb"}))
+      ->capture_default_str()
+      ->needs(output);
   add_force(*command, options->force);
   auto* check = command->add_option(
       "--check", options->check,

@@ -1,10 +1,16 @@
-// NumPy's .npy format: magic, version, the length of a header, the header (a Python dict as text), the elements.
+#include "tools/npy.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
 #include <optional>
 
-#include "tools/tensor_input.h"
+#include "ir/scalar.h"
+#include "record/jsonl.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -94,24 +100,54 @@ class HeaderParser {
   std::string_view text_;
 };
 
-std::optional<ir::DType> dtype_of(std::string_view descr) {
-  using ir::DType;
-  constexpr std::array<std::pair<std::string_view, DType>, 12> kKnown = {{{"b1", DType::kBool},
-                                                                          {"i1", DType::kI8},
-                                                                          {"u1", DType::kU8},
-                                                                          {"i2", DType::kI16},
-                                                                          {"u2", DType::kU16},
-                                                                          {"i4", DType::kI32},
-                                                                          {"u4", DType::kU32},
-                                                                          {"i8", DType::kI64},
-                                                                          {"u8", DType::kU64},
-                                                                          {"f2", DType::kF16},
-                                                                          {"f4", DType::kF32},
-                                                                          {"f8", DType::kF64}}};
+using ir::DType;
+// All types but bf16, which NumPy does not have.
+constexpr std::array<std::pair<std::string_view, DType>, 12> kKnown = {{{"b1", DType::kBool},
+                                                                        {"i1", DType::kI8},
+                                                                        {"u1", DType::kU8},
+                                                                        {"i2", DType::kI16},
+                                                                        {"u2", DType::kU16},
+                                                                        {"i4", DType::kI32},
+                                                                        {"u4", DType::kU32},
+                                                                        {"i8", DType::kI64},
+                                                                        {"u8", DType::kU64},
+                                                                        {"f2", DType::kF16},
+                                                                        {"f4", DType::kF32},
+                                                                        {"f8", DType::kF64}}};
+
+std::optional<DType> dtype_of(std::string_view descr) {
   if (descr.size() != 3 || (descr[0] != '<' && descr[0] != '|' && descr[0] != '=')) return std::nullopt;
   for (const auto& [name, dtype] : kKnown)
     if (descr.substr(1) == name && (descr[0] != '|' || bytes_of(dtype) == 1)) return dtype;  // '|': no order
   return std::nullopt;
+}
+
+std::string descr_of(DType dtype) {
+  const auto known =
+      std::find_if(kKnown.begin(), kKnown.end(), [&](const auto& entry) { return entry.second == dtype; });
+  TS_CHECK(known != kKnown.end(), "an element type that NumPy does not have");
+  return (bytes_of(dtype) == 1 ? "|" : "<") + std::string(known->first);
+}
+
+// The elements begin at a multiple of this (numpy.lib.format).
+constexpr size_t kAlignment = 64;
+// Spaces beyond those that the alignment needs, by which a file of ours is known. NumPy adds at most 20, so that an array can grow.
+constexpr size_t kMark = 2 * kAlignment;
+
+// Everything before the elements.
+std::string npy_header(DType dtype, const std::vector<int64_t>& shape) {
+  const std::string extents = fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr_of(dtype), extents);
+  constexpr size_t kBefore = 10;  // magic, version 1.0, two bytes of length
+  const size_t least = kBefore + header.size() + 1;
+  const size_t whole = (least + kAlignment - 1) / kAlignment * kAlignment + kMark;
+  header.resize(whole - kBefore - 1, ' ');
+  header += '\n';
+  TS_CHECK(header.size() < kMaxHeader, "a header longer than its length says");
+  std::string out(kMagic);
+  out += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+  return out + header;
 }
 
 // From column-major to row-major.
@@ -175,6 +211,28 @@ Result<lower::Tensor> parse_npy(std::string_view bytes, const std::string& path)
     for (std::byte& b : tensor.data) b = b == std::byte{0} ? b : std::byte{1};
   }
   return tensor;
+}
+
+Status write_npy(const std::string& path, const lower::Tensor& tensor) {
+  const bool widened = tensor.dtype == DType::kBF16;
+  TS_ASSIGN_OR_RETURN(const auto file, record::AtomicFileWriter::open(path));
+  TS_RETURN_IF_ERROR(file->write(npy_header(widened ? DType::kF32 : tensor.dtype, tensor.shape)));
+  if (widened) {
+    lower::Tensor wide = lower::Tensor::zeros(DType::kF32, tensor.shape);
+    for (int64_t i = 0; i < tensor.num_elements(); ++i)
+      wide.set(i, ir::scalar_float(DType::kF32, tensor.at(i).f));
+    TS_RETURN_IF_ERROR(file->write({reinterpret_cast<const char*>(wide.data.data()), wide.num_bytes()}));
+  } else {
+    TS_RETURN_IF_ERROR(file->write({reinterpret_cast<const char*>(tensor.data.data()), tensor.num_bytes()}));
+  }
+  return file->commit();
+}
+
+bool has_npy_mark(std::string_view begin) {
+  if (!begin.starts_with(kMagic)) return false;
+  const size_t end = begin.find('\n');
+  if (end == std::string_view::npos || end < kMark) return false;
+  return begin.substr(end - kMark, kMark).find_first_not_of(' ') == std::string_view::npos;
 }
 
 }  // namespace tensorsmith::tools

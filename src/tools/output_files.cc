@@ -19,9 +19,10 @@
 #include "learn/lm/language_model.h"
 #include "record/jsonl.h"
 #include "record/line_reader.h"
+#include "tools/npy.h"
 #include "tools/report_page.h"
-
 #include "tools/svg.h"
+
 namespace tensorsmith::tools {
 namespace {
 
@@ -173,7 +174,7 @@ KindTraits traits(OutputKind kind) {
     case OutputKind::kTensor:
       return {"tensor of `run --output`", [](const std::string& path) {
                 const std::string mark = graph::kTensorMark;
-                return end_of(path, mark.size()) == mark;
+                return has_npy_mark(begin_of(path, kMaxMarkedHeader)) || end_of(path, mark.size()) == mark;
               }};
     case OutputKind::kReport:
       return {"report page", [](const std::string& path) {

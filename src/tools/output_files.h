@@ -29,7 +29,7 @@ enum class OutputKind {
   kPlot,           // `eval --plot`, `compare --plot`, ...
   kTrace,          // `bench --trace`
   kOnnxModel,      // `zoo export`
-  kTensor,         // `run --output`: output_I.pb
+  kTensor,         // `run --output`: output_I.npy or output_I.pb
   kReport,         // `report`, `tune --report`
 };
 

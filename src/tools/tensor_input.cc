@@ -9,6 +9,7 @@
 
 #include "base/input_file.h"
 #include "graph/graph.h"
+#include "tools/npy.h"
 
 namespace tensorsmith::tools {
 namespace {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "base/result.h"
 #include "lower/interpreter.h"
@@ -17,8 +16,5 @@ namespace tensorsmith::tools {
 // no model takes (big-endian, complex, text); kInvalidArgument for an .npz of several arrays none of which has the
 // name, and for raw bytes that are not as many as the input's.
 Result<lower::Tensor> read_tensor(const std::string& path, const runtime::TensorInfo& input);
-
-// The contents of an .npy file, formats 1.0 to 3.0 (numpy.lib.format). The result is row-major.
-Result<lower::Tensor> parse_npy(std::string_view bytes, const std::string& path);
 
 }  // namespace tensorsmith::tools

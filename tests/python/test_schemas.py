@@ -16,6 +16,7 @@ COMMANDS = {
     "tune_no_measure": ["tune", "{model}", "-o", "guessed", "--no-measure"],
     "tasks": ["tasks", "{model}"],
     "run": ["run", "out", "--check", "{folder}/test_data_set_0"],
+    "run_outputs": ["run", "out", "--input", "Input3={folder}/test_data_set_0/input_0.pb"],
     "bench": ["bench", "out", "--seconds", "0.05"],
     "bench_profile": ["bench", "out", "--profile"],
     "db_info": ["db", "info", "tensorsmith.db"],

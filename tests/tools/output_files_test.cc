@@ -337,7 +337,7 @@ TEST_F(OutputFiles, TensorsOfOthersStay) {
   fs::create_directory(folder_.path() / "set");
   write_file(folder_.file("set/input_0.pb"), tensor.SerializeAsString());
   write_file(folder_.file("set/output_0.pb"), tensor.SerializeAsString());
-  const Words run = {"run", "out", "--input", "x=set/input_0.pb", "--output"};
+  const Words run = {"run", "out", "--input", "x=set/input_0.pb", "--format", "pb", "--output"};
   const auto into = [&](const std::string& place, const Words& more = {}) {
     Words words = run;
     words.push_back(place);
@@ -350,8 +350,9 @@ TEST_F(OutputFiles, TensorsOfOthersStay) {
   expect_refused(into("m.onnx"), {"m.onnx", "no folder"});
   fs::create_directory(folder_.path() / "given");
   fs::rename(folder_.path() / "set/input_0.pb", folder_.path() / "given/output_0.pb");
-  expect_refused({"run", "out", "--input", "x=given/output_0.pb", "--output", "given", "--force"},
-                 {"--input"});
+  expect_refused(
+      {"run", "out", "--input", "x=given/output_0.pb", "--format", "pb", "--output", "given", "--force"},
+      {"--input"});
   fs::rename(folder_.path() / "given/output_0.pb", folder_.path() / "set/input_0.pb");
   expect_done(into("a/b"));
   expect_done(into("a/b"));

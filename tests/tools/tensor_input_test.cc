@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/input_file.h"
+#include "tools/npy.h"
 
 namespace tensorsmith::tools {
 namespace {
