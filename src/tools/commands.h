@@ -39,6 +39,7 @@ void add_predict_command(CLI::App& app, int& exit_code);
 void add_lm_command(CLI::App& app, int& exit_code);
 void add_worker_command(CLI::App& app, int& exit_code);
 void add_zoo_command(CLI::App& app, int& exit_code);
+void add_help_command(CLI::App& app, int& exit_code);
 // Ends the help of each command with examples of its own; after all commands were added.
 void add_examples(CLI::App& app);
 

@@ -144,6 +144,9 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith zoo list\n"
        "  tensorsmith zoo export resnet50 --batch 4 -o resnet50.onnx"},
       {"zoo list", "  tensorsmith zoo list --json"},
+      {"help",
+       "  tensorsmith help tune\n"
+       "  tensorsmith help db export"},
       {"completion",
        "  source <(tensorsmith completion bash)\n"
        "  tensorsmith completion zsh > ~/.zfunc/_tensorsmith"},

@@ -31,9 +31,9 @@ int run(int argc, char** argv) {
       "under a learned cost model and compiles the result to a library that runs without the tuner.",
       "tensorsmith"};
   const std::string commit = TENSORSMITH_COMMIT;
-  app.set_version_flag("--version", "tensorsmith " TENSORSMITH_VERSION +
-                                        (commit.empty() ? "" : " (" + commit + ")") + ", " +
-                                        codegen::default_backend().version());
+  app.set_version_flag("-V,--version", "tensorsmith " TENSORSMITH_VERSION +
+                                           (commit.empty() ? "" : " (" + commit + ")") + ", " +
+                                           codegen::default_backend().version());
   app.require_subcommand(1);
   int exit_code = 0;
   tools::add_tasks_command(app, exit_code);
@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
   tools::add_lm_command(app, exit_code);
   tools::add_worker_command(app, exit_code);
   tools::add_zoo_command(app, exit_code);
+  tools::add_help_command(app, exit_code);
   tools::add_completion_command(app, exit_code);
   tools::add_man_command(app, TENSORSMITH_VERSION, TENSORSMITH_DATE, exit_code);
   tools::add_examples(app);
@@ -65,18 +66,19 @@ int run(int argc, char** argv) {
     const bool asked_for = app.exit(error, out, err) == 0;  // --help, --version
     tools::write_out(out.str());
     tools::write_error(err.str());
-    if (!asked_for) tools::write_error(tools::did_you_mean(app));
     return asked_for ? 0 : tools::kExitUsage;
   };
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    // Asked for before unknown words are looked at: `tensorsmith nonsense --help` is no help with anything.
-    const std::vector<std::string> unknown = app.remaining(true);
-    if (!unknown.empty()) return explain(CLI::ExtrasError(unknown));
-    return explain(help);
+  } catch (const CLI::CallForVersion& version) {
+    return explain(version);
   } catch (const CLI::ParseError& error) {
-    return explain(error);
+    // A word that nothing knows explains best what else is wrong, as that something is missing. `tensorsmith nonsense --help` is
+    // no help with anything.
+    const std::string unknown = tools::unknown_word(app);
+    if (unknown.empty()) return explain(error);
+    tools::print_error("tensorsmith: error: {}\n", unknown);
+    return tools::kExitUsage;
   }
   return exit_code;
 }

@@ -1,4 +1,4 @@
-// "Did you mean": the known word nearest to one that is not.
+// What is said of a word that the command line does not know: its name, and the known word nearest to it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,8 +15,12 @@ size_t edit_distance(std::string_view a, std::string_view b);
 // The nearest of the names, or nothing if none is near: at most a third of the word's letters differ.
 std::string nearest(std::string_view word, std::span<const std::string> names);
 
-// After a command line that did not parse: "Did you mean `tune`?", of the first word that nothing knows. Empty
-// if there is none, or nothing near it.
-std::string did_you_mean(const CLI::App& app);
+// One line, without a newline, about a word that stands where `app` looks for its commands, options or arguments:
+// "unknown command 'db inof'; did you mean `db info`?", "unknown option '--trails'; did you mean `--trials`?". Where nothing
+// is near, it says which --help has a list.
+std::string unknown_word(const CLI::App& app, const std::string& word);
+
+// The same about the first word of the line that nothing knows; empty if there is none. After app.parse() failed.
+std::string unknown_word(const CLI::App& app);
 
 }  // namespace tensorsmith::tools

@@ -207,20 +207,47 @@ TEST_F(Console, HelpIsForWhatThereIs) {
     EXPECT_EQ(cli(words).exit_code, 0) << ::testing::PrintToString(words);
 }
 
-TEST_F(Console, WordsThatAreNearlyRightAreSuggested) {
+TEST_F(Console, UnknownWordsAreNamed) {
   const std::vector<std::pair<Words, std::string>> lines = {
-      {{"tun", "m.onnx"}, "`tune`"},
-      {{"zoo", "lst"}, "`list`"},
-      {{"tune", "m.onnx", "-o", "out", "--second", "3"}, "`--seconds`"},
-      {{"tune", "m.onnx", "-o", "out", "--tirals=3"}, "`--trials`"},
-      {{"bnech", "out"}, "`bench`"}};
-  for (const auto& [words, suggestion] : lines) {
+      {{"frobnicate"}, "unknown command 'frobnicate'; `tensorsmith --help` lists the commands"},
+      {{"frobnicate", "tune", "m.onnx"},
+       "unknown command 'frobnicate'; `tensorsmith --help` lists the commands"},
+      {{"tun", "m.onnx"}, "unknown command 'tun'; did you mean `tune`?"},
+      {{"bnech", "out"}, "unknown command 'bnech'; did you mean `bench`?"},
+      {{"zoo", "lst"}, "unknown command 'zoo lst'; did you mean `zoo list`?"},
+      {{"db", "help"}, "unknown command 'db help'; did you mean `--help`?"},
+      {{"version"}, "unknown command 'version'; did you mean `--version`?"},
+      {{"help", "tun"}, "unknown command 'tun'; did you mean `tune`?"},
+      {{"help", "db", "exprot"}, "unknown command 'db exprot'; did you mean `db export`?"},
+      {{"-v"}, "unknown option '-v'; did you mean `--version`?"},
+      {{"-x"}, "unknown option '-x'; `tensorsmith --help` lists the options"},
+      {{"--verison"}, "unknown option '--verison'; did you mean `--version`?"},
+      {{"tune", "--xyzzy"}, "unknown option '--xyzzy'; `tensorsmith tune --help` lists the options"},
+      {{"tune", "m.onnx", "-o", "out", "--second", "3"},
+       "unknown option '--second'; did you mean `--seconds`?"},
+      {{"tune", "m.onnx", "-o", "out", "--tirals=3"}, "unknown option '--tirals'; did you mean `--trials`?"},
+      {{"db", "info", "a.db", "b.db"},
+       "unexpected argument 'b.db'; `tensorsmith db info --help` lists the arguments"}};
+  for (const auto& [words, text] : lines) {
     const CliResult result = cli(words);
     EXPECT_EQ(result.exit_code, 2) << ::testing::PrintToString(words);
-    EXPECT_THAT(result.err, HasSubstr("Did you mean " + suggestion + "?")) << ::testing::PrintToString(words);
+    EXPECT_EQ(result.err, "tensorsmith: error: " + text + "\n") << ::testing::PrintToString(words);
+    EXPECT_EQ(result.out, "");
   }
-  for (const Words& words : std::vector<Words>{{"nonsense"}, {"tune", "--xyzzy"}, {"run"}})
-    EXPECT_THAT(cli(words).err, Not(HasSubstr("Did you mean"))) << ::testing::PrintToString(words);
+  for (const Words& words : std::vector<Words>{{}, {"run"}, {"db"}})
+    EXPECT_THAT(cli(words).err, Not(HasSubstr("unknown"))) << ::testing::PrintToString(words);
+}
+
+TEST_F(Console, HelpIsACommandToo) {
+  EXPECT_EQ(cli({"help"}).out, cli({"--help"}).out);
+  EXPECT_EQ(cli({"help", "tune"}).out, cli({"tune", "--help"}).out);
+  EXPECT_EQ(cli({"help", "db", "export"}).out, cli({"db", "export", "--help"}).out);
+  EXPECT_EQ(cli({"help", "db"}).out, cli({"db", "--help"}).out);
+  EXPECT_THAT(cli({"help", "help"}).out, HasSubstr("tensorsmith help [OPTIONS] [command...]"));
+  const CliResult version = cli({"-V"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, HasSubstr("tensorsmith "));
+  EXPECT_EQ(version.out, cli({"--version"}).out);
 }
 
 // Each command's examples are its own, and have only options that it has.
