@@ -27,6 +27,10 @@ struct TrainingProgress {
   int step = 0, steps = 0;  // rounds or epochs
   double train_loss = 0, validation_loss = 0;
   double samples_per_second = 0;  // 0: not known
+  // Of a model whose parts are trained one after the other, each from its own first step: the part's name
+  // ("cpu-nests-member-1") and its step. Empty: the model is trained as a whole.
+  std::string member;
+  int member_step = 0;
 };
 
 // Processes that train one model together, as torch.distributed counts them: on this machine or on several. They have the
@@ -46,6 +50,8 @@ struct TrainingControl {
   // Called by kinds that keep checkpoints, once the file, if there is one, is known to be of this training.
   std::function<void()> owns_checkpoint;
   std::function<void(const TrainingProgress&)> progress;
+  // Whether progress has a validation loss also where it decides nothing and takes time to compute.
+  bool validation_curves = false;
   // Asked between steps: true ends training with kCancelled, after a checkpoint.
   std::function<bool()> stop;
   // Of a trainer that several_processes(). Only process 0 reports progress and keeps checkpoints.

@@ -20,13 +20,14 @@
 #include "record/database.h"
 #include "tools/commands.h"
 #include "tools/console.h"
-#include "tools/event_file.h"
+#include "tools/import_summary.h"
 #include "tools/interrupt.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
 #include "tools/report.h"
 #include "tools/train_profile.h"
+#include "tools/training_curves.h"
 #include "tools/training_display.h"
 
 namespace tensorsmith::tools {
@@ -210,18 +211,15 @@ Status train(TrainCommand& command) {
   if (found && !command.quiet) print_error("going on from {}\n", checkpoint);
   control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
   TrainingDisplay display(clock, static_cast<int64_t>(records.train.size()));
-  std::unique_ptr<EventFile> curves;
+  std::optional<TrainingCurves> curves;
   if (!command.tensorboard.empty() && processes.rank == 0) {
-    TS_ASSIGN_OR_RETURN(curves, EventFile::create(command.tensorboard, clock));
+    TS_ASSIGN_OR_RETURN(curves, TrainingCurves::create(command.tensorboard, clock));
+    control.validation_curves = true;
   }
-  if (!command.quiet || curves != nullptr) {
+  if (!command.quiet || curves) {
     control.progress = [&](const learn::TrainingProgress& progress) {
       if (!command.quiet) display.update(progress);
-      if (curves == nullptr) return;
-      curves->scalar("loss/train", progress.step, progress.train_loss);
-      curves->scalar("loss/validation", progress.step, progress.validation_loss);
-      if (progress.samples_per_second > 0)
-        curves->scalar("samples_per_second", progress.step, progress.samples_per_second);
+      if (curves) curves->add(progress);
     };
   }
   auto model = base ? trainer->fine_tune(*base, records, control) : trainer->train(records, control);
@@ -233,7 +231,7 @@ Status train(TrainCommand& command) {
                                              : std::string())};
   }
   if (processes.rank > 0) return {};
-  if (curves != nullptr) TS_RETURN_IF_ERROR(curves->finish());
+  if (curves) TS_RETURN_IF_ERROR(curves->finish());
   TS_RETURN_IF_ERROR((*model)->save(command.output));
   // Kinds of models without checkpoints look at no file that has the name.
   std::error_code ignored;

@@ -15,6 +15,8 @@ static_assert(std::endian::native == std::endian::little, "the format's numbers 
 
 namespace {
 
+namespace fs = std::filesystem;
+
 // CRC-32C (Castagnoli), reflected.
 constexpr uint32_t kPolynomial = 0x82f63b78;
 
@@ -63,13 +65,17 @@ constexpr int kValue = 1, kTag = 1, kSimpleValue = 2;
 
 }  // namespace
 
-Result<std::unique_ptr<EventFile>> EventFile::create(const std::string& folder, const Clock& clock) {
-  namespace fs = std::filesystem;
+Status make_event_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directory(folder, error);
   if (!fs::is_directory(folder, error))
     return Error{ErrorCode::kInvalidArgument, folder,
                  "is no folder and cannot be made one; name a folder for event files"};
+  return {};
+}
+
+Result<std::unique_ptr<EventFile>> EventFile::create(const std::string& folder, const Clock& clock) {
+  TS_RETURN_IF_ERROR(make_event_folder(folder));
   const int64_t now = clock.unix_milliseconds();
   const std::string name = fmt::format("events.out.tfevents.{}.tensorsmith.{}", now, ::getpid());
   TS_ASSIGN_OR_RETURN(auto file, runtime::FileWriter::create((fs::path(folder) / name).string()));

@@ -12,10 +12,13 @@
 
 namespace tensorsmith::tools {
 
+// Makes the folder if it is not there. kInvalidArgument: there is something else of the name, or it cannot be made.
+Status make_event_folder(const std::string& folder);
+
 class EventFile {
  public:
-  // A new file in the folder, which is made if it is not there. clock: of the events; outlives it. kIo; kInvalidArgument:
-  // there is something else of the name.
+  // A new file in the folder, which is made if it is not there. clock: of the events; outlives it. kIo; as of
+  // make_event_folder().
   static Result<std::unique_ptr<EventFile>> create(const std::string& folder, const Clock& clock);
 
   // A point of the curve `tag`. What cannot be written is told by finish(): a curve is no reason to end a run.

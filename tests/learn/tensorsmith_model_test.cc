@@ -244,6 +244,44 @@ TEST(TensorsmithModel, GoesOnAfterAKillToTheSameBytes) {
   EXPECT_LT(rounds, 120 * 20);  // two kinds of programs, ten forests each: some were there
 }
 
+// A curve each, from its own first step, with a validation loss that only looks.
+TEST(TensorsmithModel, MembersHaveCurvesOfTheirOwn) {
+  const MadeStore made({.noise = 0.1});
+  const std::string path = made.folder().file("model"), again = made.folder().file("again");
+  const Json parameters = quick({{"members", 2}, {"rank_members", 1}, {"folds", 2}, {"rounds", 60}});
+  TrainingControl control;
+  control.seed = 3;
+  auto plain = train(made.data(), parameters, control);
+  ASSERT_TRUE(plain.ok()) << plain.error().message();
+  ASSERT_TRUE((*plain)->save(path).ok());
+  std::map<std::string, std::vector<TrainingProgress>> curves;
+  control.progress = [&](const TrainingProgress& p) { curves[p.member].push_back(p); };
+  control.validation_curves = true;
+  auto watched = train(made.data(), parameters, control);
+  ASSERT_TRUE(watched.ok()) << watched.error().message();
+  ASSERT_TRUE((*watched)->save(again).ok());
+  EXPECT_EQ(bytes_of(path), bytes_of(again)) << "what is only looked at changes nothing";
+  for (const char* member :
+       {"gpu-tiled-member-1", "gpu-tiled-member-2", "gpu-tiled-rank-1", "gpu-tiled-device-v100"})
+    EXPECT_TRUE(curves.contains(member)) << member;
+  for (const auto& [member, points] : curves) {
+    EXPECT_NE(member, "");
+    for (size_t i = 0; i < points.size(); ++i) {
+      EXPECT_EQ(points[i].member_step, static_cast<int>(i) + 1) << member;
+      EXPECT_TRUE(std::isfinite(points[i].validation_loss)) << member;
+    }
+    EXPECT_LT(points.back().train_loss, points.front().train_loss) << member;
+  }
+  // Programs that no tree saw are predicted worse than those that it was fitted to, and better than without trees.
+  const auto& curve = curves["gpu-tiled-member-1"];
+  EXPECT_GT(curve.back().validation_loss, curve.back().train_loss);
+  EXPECT_LT(curve.back().validation_loss, curve.front().validation_loss);
+  // Without being asked for, it is not computed.
+  control.validation_curves = false;
+  control.progress = [&](const TrainingProgress& p) { EXPECT_TRUE(std::isnan(p.validation_loss)); };
+  EXPECT_TRUE(train(made.data(), parameters, control).ok());
+}
+
 // Trained on the V100, a quarter of the K80's programs makes that right too.
 TEST(TensorsmithModel, FewProgramsOfAnotherDeviceAreEnough) {
   const MadeStore made({.devices = {"v100", "k80"}, .tasks = 12, .programs = 60, .seed = test::test_seed(1)});

@@ -41,6 +41,29 @@ def test_of_a_training(mnist):
     assert [e.step for e in found["loss/train"]] == [1, 2, 3]
 
 
+def test_members_are_runs_of_their_own(mnist, tmp_path):
+    tensorsmith.tune(mnist, trials=100, threads=1, seed=2, end_to_end=False)
+    tensorsmith.run_command("dataset", "import", "tensorsmith.db", "-o", "own.store", quiet=True)
+    tensorsmith.run_command("dataset", "split", "own.store", "--kind", "within-task", "-o", "own.split", quiet=True)
+    parameters = {"rounds": 7, "members": 2, "min_child_weight": 2}
+    words = ["train", "--model", "tensorsmith", "--store", "own.store", "--split", "own.split", "--quiet"]
+    words += [word for name, value in parameters.items() for word in ("--param", f"{name}={value}")]
+    tensorsmith.run_command(*words, "-o", "own.model", "--tensorboard", "logs", quiet=True)
+    runs = {folder.name: curves(folder) for folder in (tmp_path / "logs").iterdir()}
+    members = {"cpu-nests-member-1", "cpu-nests-member-2", "cpu-nests-rank-1"}
+    assert members <= set(runs)
+    assert all(run.startswith("cpu-nests-device-") for run in set(runs) - members)
+    for run, found in runs.items():
+        steps = [e.step for e in found["loss/train"]]
+        assert steps == list(range(1, len(steps) + 1)), run
+        assert found["loss/train"][-1].value < found["loss/train"][0].value, run
+        assert [e.step for e in found["loss/validation"]] == steps, run
+    assert len(runs["cpu-nests-member-1"]["loss/train"]) == 7
+    # Programs that are only looked at change nothing about the model.
+    tensorsmith.run_command(*words, "-o", "plain.model", quiet=True)
+    assert (tmp_path / "own.model").read_bytes() == (tmp_path / "plain.model").read_bytes()
+
+
 def test_a_file_in_the_folder_s_place(mnist, tmp_path):
     (tmp_path / "logs").write_text("dear reader")
     with pytest.raises(tensorsmith.errors.CommandFailed, match="logs: is no folder"):

@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -12,9 +14,9 @@
 #include "learn/latency_testing.h"
 #include "record/ansor_samples.h"
 #include "support/quality.h"
+#include "xml_check.h"
 
 namespace tensorsmith::testing {
-#include "xml_check.h"
 namespace {
 
 using Json = nlohmann::json;
@@ -52,6 +54,32 @@ class LatencyCli : public ::testing::Test {
   const std::string store_ = folder_.file("store"), by_task_ = folder_.file("by-task.split"),
                     within_ = folder_.file("within.split");
 };
+
+// TensorBoard shows folders as runs; tests/python/test_tensorboard.py reads the files with TensorBoard itself.
+TEST_F(LatencyCli, MembersAreRunsOfTensorBoard) {
+  const auto event_files = [](const std::filesystem::path& folder) {
+    std::map<std::string, int> out;  // by run
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+      if (entry.path().filename().string().starts_with("events.out.tfevents."))
+        ++out[entry.path().parent_path().lexically_relative(folder)];
+    return out;
+  };
+  const std::string logs = folder_.file("logs"), whole = folder_.file("whole");
+  const CliResult members = train("tensorsmith", within_, folder_.file("m"),
+                                  {"--param", "rounds=5", "--param", "members=2", "--param", "hold_out=false",
+                                   "--tensorboard", logs, "--quiet"});
+  ASSERT_EQ(members.exit_code, 0) << members.err;
+  const auto runs = event_files(logs);
+  for (const char* run :
+       {"gpu-tiled-member-1", "gpu-tiled-member-2", "gpu-tiled-rank-1", "cpu-tiled-member-1"})
+    EXPECT_EQ(runs.count(run), 1U) << run;
+  for (const auto& [run, files] : runs) EXPECT_EQ(files, 1) << run;
+  EXPECT_EQ(runs.count("."), 0U);
+  const CliResult one = train("xgboost", within_, folder_.file("x"),
+                              {"--param", "rounds=5", "--tensorboard", whole, "--quiet"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(event_files(whole), (std::map<std::string, int>{{".", 1}}));
+}
 
 TEST_F(LatencyCli, TrainsAndEvaluatesOnAPart) {
   const std::string model = folder_.file("model");

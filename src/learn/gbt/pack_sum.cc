@@ -220,7 +220,8 @@ Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const
   // max(1, rows * eta): TVM's where that is safe, and never an overshoot.
   std::vector<float> gradient(row_count), hessian(row_count);
   const auto stopped_early = [&] {
-    return validates && options.early_stop > 0 && state.rounds - state.best_rounds >= options.early_stop;
+    return validates && options.validation_chooses && options.early_stop > 0 &&
+           state.rounds - state.best_rounds >= options.early_stop;
   };
   while (state.rounds < options.rounds && !stopped_early()) {
     if (options.stop && options.stop()) {
@@ -270,7 +271,8 @@ Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const
   TS_XGBOOST(XGBoosterPredict(booster.handle, matrix.handle, 0, 0, 0, &predicted_count, &predicted));
   PackSumFit fit;
   fit.row_predictions.assign(predicted, predicted + predicted_count);
-  const auto kept = static_cast<size_t>(validates ? state.best_rounds : state.rounds);
+  const auto kept =
+      static_cast<size_t>(validates && options.validation_chooses ? state.best_rounds : state.rounds);
   TS_ASSIGN_OR_RETURN(const std::vector<Tree> trees, read_trees(booster.handle, columns, kept));
   TS_ASSIGN_OR_RETURN(fit.forest, Forest::create(trees, width));
   return fit;

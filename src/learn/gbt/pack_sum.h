@@ -56,6 +56,8 @@ struct PackSumOptions {
   int threads = 1;
   uint64_t seed = 0;
   int early_stop = 0;  // rounds without a better loss on the validation data; 0: all rounds
+  bool validation_chooses =
+      true;  // false: the validation data are only looked at; all rounds are made and kept
   PackSumState resume;
   // After each round: rounds done, weighted mean of squared errors, or of |exp(p - y) - 1| (validation: NaN
   // where there is none).

@@ -6,11 +6,11 @@
 #include <set>
 
 #include "base/statistics.h"
-#include "learn/gbt/pack_sum.h"
 #include "learn/latency/evaluation.h"
 #include "learn/latency/held_out.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/tensorsmith_data.h"
+#include "learn/latency/tensorsmith_rows.h"
 
 namespace tensorsmith::learn {
 
@@ -126,6 +126,8 @@ class TensorsmithTrainer final : public CostModelTrainer {
     std::string hash;
     std::vector<Forest::Arrays> forests;  // in the order of the steps, as the checkpoint keeps them
     std::vector<int> widths;
+
+    bool draws_curves() const { return control.progress && control.validation_curves; }
   };
 
   Result<std::unique_ptr<CostModel>> fit(const TensorsmithModel* before, const TrainingData& data,
@@ -171,15 +173,14 @@ class TensorsmithTrainer final : public CostModelTrainer {
         low = std::min(low, flops);
         high = std::max(high, flops);
       }
-      TS_ASSIGN_OR_RETURN(scales[static_cast<size_t>(k)], fit_kind(*model, before, kind, programs, all, run));
+      const KindData& unseen = validation[static_cast<size_t>(k)];
+      std::vector<size_t> all_unseen(unseen.size());
+      std::iota(all_unseen.begin(), all_unseen.end(), size_t{0});
+      TS_ASSIGN_OR_RETURN(scales[static_cast<size_t>(k)],
+                          fit_kind(*model, before, kind, programs, all, {unseen, all_unseen}, run));
       if (!options_.calibrate) continue;
       Errors errors;
-      if (!strict || !shared) {
-        const KindData& unseen = validation[static_cast<size_t>(k)];
-        std::vector<size_t> chosen(unseen.size());
-        std::iota(chosen.begin(), chosen.end(), size_t{0});
-        add_errors(*model, kind, unseen, chosen, data, errors);
-      }
+      if (!strict || !shared) add_errors(*model, kind, unseen, all_unseen, data, errors);
       if (calibration_folds > 0)
         TS_RETURN_IF_ERROR(add_fold_errors(before, kind, programs, calibration_folds, run, errors));
       calibrate(*model, kind, errors, data, strict ? kLeastCalibrationTasks : 1,
@@ -237,10 +238,11 @@ class TensorsmithTrainer final : public CostModelTrainer {
         card);
   }
 
-  // Factors and trees of a kind from the chosen programs. The model holds what before has.
+  // Factors and trees of a kind from the chosen programs. The model holds what before has. validation: what curves of the
+  // training are drawn of. fold: of the model's folds, from 1; 0: the model itself.
   Result<DeviceScales> fit_kind(TensorsmithModel& model, const TensorsmithModel* before, ProgramKind kind,
-                                const KindData& data, std::span<const size_t> chosen, Run& run,
-                                bool fold = false) const {
+                                const KindData& data, std::span<const size_t> chosen,
+                                const ChosenPrograms& validation, Run& run, int fold = 0) const {
     DeviceScales scales;
     if (options_.base_kind() == TensorsmithBase::kResources)
       scales = fit_resources(model, kind, data, chosen, run.data, run.control.seed, before != nullptr);
@@ -249,39 +251,26 @@ class TensorsmithTrainer final : public CostModelTrainer {
     const bool goes_on = !forests.members.empty();
     const int rounds = goes_on ? options_.new_rounds : options_.fit.rounds;
     const auto wanted = [&](int members) {
-      return static_cast<size_t>(fold ? std::min(members, 1) : members);
+      return static_cast<size_t>(fold > 0 ? std::min(members, 1) : members);
     };
-    if (!fold && speaks_for_new_devices(before, kind))
-      TS_RETURN_IF_ERROR(fit_devices(model, kind, data, chosen, run));
+    if (fold == 0 && speaks_for_new_devices(before, kind))
+      TS_RETURN_IF_ERROR(fit_devices(model, kind, data, chosen, validation, run));
     if (options_.members == 0 || rounds == 0 || !options_.known_devices) return scales;
 
-    PackSumData rows;
-    rows.width = TensorsmithModel::width(kind);
-    rows.column_name = [kind](size_t column) { return TensorsmithModel::column_name(kind, column); };
-    const std::vector<double> weights = task_weights(data, chosen);
-    std::vector<float> row, all;
-    std::vector<double> labels;
-    for (const size_t i : chosen) {
-      SummarizedProgram program = data.program(kind, i);
-      program.base =
-          model.base_seconds(program.summary, program.structure, run.data.devices[data.device[i]]->name);
-      model.append_row(program, all);
-      labels.push_back(std::log(data.seconds[i] / program.base));
-    }
     // Further trees learn what those that there are lack of seconds, and of what is ranked by.
-    std::vector<double> sums(chosen.size(), 0), rank_sums(chosen.size(), 0);
-    if (goes_on) model.add_trees(kind, all, sums, {}, rank_sums);
-    const auto width = static_cast<size_t>(rows.width);
-    for (size_t i = 0; i < chosen.size(); ++i)
-      rows.add(std::span(all).subspan(i * width, width), static_cast<float>(labels[i] - sums[i]),
-               static_cast<float>(weights[i]));
-    std::vector<float>().swap(all);
-
+    TreeRows rows = tree_rows(model, kind, {data, chosen}, run.data);
+    TreeRows watched;
+    if (run.draws_curves()) watched = tree_rows(model, kind, validation, run.data);
     const PackSumLoss loss = options_.loss == "relative" ? PackSumLoss::kRelative : PackSumLoss::kSquared;
-    const auto add = [&](std::vector<Forest>& list, size_t count, PackSumLoss of) -> Status {
+    const std::string name =
+        std::string(to_string(kind)) + (fold > 0 ? "-fold-" + std::to_string(fold) : std::string());
+    const auto add = [&](std::vector<Forest>& list, size_t count, PackSumLoss of,
+                         const char* role) -> Status {
       if (goes_on) list.resize(std::min(list.size(), count));
       for (size_t m = 0; m < (goes_on ? list.size() : count); ++m) {
-        TS_ASSIGN_OR_RETURN(Forest forest, next_forest(rows, kind, of, rounds, run, goes_on));
+        const std::string member = name + role + (fold > 0 ? "" : "-" + std::to_string(m + 1));
+        TS_ASSIGN_OR_RETURN(Forest forest,
+                            next_forest(rows.data, watched.data, member, kind, of, rounds, run, goes_on));
         if (goes_on) {
           list[m].append(forest);
         } else {
@@ -290,9 +279,11 @@ class TensorsmithTrainer final : public CostModelTrainer {
       }
       return {};
     };
-    TS_RETURN_IF_ERROR(add(forests.members, wanted(options_.members), loss));
-    for (size_t i = 0; i < chosen.size(); ++i) rows.labels[i] = static_cast<float>(labels[i] - rank_sums[i]);
-    TS_RETURN_IF_ERROR(add(forests.rank_members, wanted(options_.rank_members), PackSumLoss::kHuber));
+    TS_RETURN_IF_ERROR(add(forests.members, wanted(options_.members), loss, fold > 0 ? "" : "-member"));
+    rows.data.labels = std::move(rows.rank_labels);
+    watched.data.labels = std::move(watched.rank_labels);
+    TS_RETURN_IF_ERROR(
+        add(forests.rank_members, wanted(options_.rank_members), PackSumLoss::kHuber, "-rank"));
     return scales;
   }
 
@@ -326,29 +317,25 @@ class TensorsmithTrainer final : public CostModelTrainer {
 
   // What the factors of all devices miss on each of the chosen programs' devices.
   Status fit_devices(TensorsmithModel& model, ProgramKind kind, const KindData& data,
-                     std::span<const size_t> chosen, Run& run) const {
+                     std::span<const size_t> chosen, const ChosenPrograms& validation, Run& run) const {
     if (device_forests(data) == 0) return {};
     std::map<uint32_t, std::vector<size_t>> by_device;
     for (const size_t i : chosen) by_device[data.device[i]].push_back(i);
     std::vector<DeviceForest>& known = model.kinds[static_cast<size_t>(kind)].devices;
     for (const auto& [number, members] : by_device) {
       const target::Device& device = *run.data.devices[number];
-      PackSumData rows;
-      rows.width = TensorsmithModel::width(kind);
-      rows.column_name = [kind](size_t column) { return TensorsmithModel::column_name(kind, column); };
-      const std::vector<double> weights = task_weights(data, members);
-      std::vector<float> row;
-      for (size_t j = 0; j < members.size(); ++j) {
-        SummarizedProgram program = data.program(kind, members[j]);
-        program.base = model.base_seconds(program.summary, program.structure, "");
-        row.clear();
-        model.append_general_row(program, row);
-        rows.add(row, static_cast<float>(std::log(data.seconds[members[j]] / program.base)),
-                 static_cast<float>(weights[j]));
+      const PackSumData rows = device_tree_rows(model, kind, {data, members});
+      PackSumData watched;
+      if (run.draws_curves()) {
+        std::vector<size_t> own;
+        for (const size_t i : validation.chosen)
+          if (validation.data.device[i] == number) own.push_back(i);
+        watched = device_tree_rows(model, kind, {validation.data, own});
       }
       const PackSumLoss loss = options_.loss == "relative" ? PackSumLoss::kRelative : PackSumLoss::kSquared;
       TS_ASSIGN_OR_RETURN(Forest forest,
-                          next_forest(rows, kind, loss, kDeviceRounds, run, false, kDeviceDepth));
+                          next_forest(rows, watched, std::string(to_string(kind)) + "-device-" + device.name,
+                                      kind, loss, kDeviceRounds, run, false, kDeviceDepth));
       std::erase_if(known, [&](const DeviceForest& other) { return other.device == device.name; });
       known.push_back({device.name, traits_of(device), std::move(forest)});
     }
@@ -365,9 +352,11 @@ class TensorsmithTrainer final : public CostModelTrainer {
     return static_cast<int>(std::set<uint32_t>(data.device.begin(), data.device.end()).size());
   }
 
-  // The run's next forest: fitted, or from the checkpoint. depth: at most.
-  Result<Forest> next_forest(const PackSumData& rows, ProgramKind kind, PackSumLoss minimized, int rounds,
-                             Run& run, bool goes_on, int depth = 100) const {
+  // The run's next forest: fitted, or from the checkpoint. watched: programs that it is not fitted to, for the curve of
+  // `member`. depth: at most.
+  Result<Forest> next_forest(const PackSumData& rows, const PackSumData& watched, const std::string& member,
+                             ProgramKind kind, PackSumLoss minimized, int rounds, Run& run, bool goes_on,
+                             int depth = 100) const {
     const auto at = static_cast<size_t>(run.done++);
     if (at < run.forests.size()) return Forest::from_arrays(run.forests[at], rows.width);
     PackSumOptions fit = options_.fit;
@@ -382,12 +371,19 @@ class TensorsmithTrainer final : public CostModelTrainer {
     fit.seed = run.control.seed + at;
     fit.stop = run.control.stop;
     if (run.control.progress) {
-      fit.progress = [&run, at, rounds](int round, double loss, double validation_loss) {
-        run.control.progress(
-            {static_cast<int>(at) * rounds + round, run.steps * rounds, loss, validation_loss});
+      fit.progress = [&run, &member, at, rounds](int round, double loss, double validation_loss) {
+        TrainingProgress progress;
+        progress.step = static_cast<int>(at) * rounds + round;
+        progress.steps = run.steps * rounds;
+        progress.train_loss = loss;
+        progress.validation_loss = validation_loss;
+        progress.member = member;
+        progress.member_step = round;
+        run.control.progress(progress);
       };
     }
-    TS_ASSIGN_OR_RETURN(PackSumFit fitted, fit_pack_sum(rows, {}, fit));
+    fit.validation_chooses = false;
+    TS_ASSIGN_OR_RETURN(PackSumFit fitted, fit_pack_sum(rows, watched, fit));
     run.forests.push_back(fitted.forest.to_arrays());
     run.widths.push_back(rows.width);
     TS_RETURN_IF_ERROR(write_checkpoint(run));
@@ -431,7 +427,8 @@ class TensorsmithTrainer final : public CostModelTrainer {
       other.base = options_.base_kind();
       other.device_columns = options_.device_columns;
       other.rank_weight = options_.rank_weight;
-      TS_ASSIGN_OR_RETURN(const DeviceScales scales, fit_kind(other, before, kind, data, outside, run, true));
+      TS_ASSIGN_OR_RETURN(const DeviceScales scales,
+                          fit_kind(other, before, kind, data, outside, {data, inside}, run, fold + 1));
       std::array<DeviceScales, feature::kProgramKinds> all_scales;
       all_scales[static_cast<size_t>(kind)] = scales;
       if (other.base == TensorsmithBase::kResources) complete_resources(other, all_scales, run.data);
