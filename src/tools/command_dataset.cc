@@ -15,6 +15,7 @@
 #include "record/line_reader.h"
 #include "tools/commands.h"
 #include "tools/console.h"
+#include "tools/import_summary.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
@@ -86,21 +87,14 @@ Status import(const ImportCommand& command) {
   for (const auto& problem : report->problems) warn_of(problem);
   const double seconds = clock.monotonic_seconds() - start;
   if (command.json) {
-    print_json(Json{{"records", report->records},
-                    {"failed", report->failed},
-                    {"corrupt", report->corrupt},
-                    {"stopped_early", report->stopped_early},
-                    {"seconds", seconds}});
+    Json json = import_json(*report);
+    json["seconds"] = seconds;
+    print_json(json);
   } else {
-    print_out(
-        "{} records imported ({} of programs that failed), {} that cannot be used skipped{}; {:.0f} records "
-        "a "
-        "second\n",
-        report->records, report->failed, report->corrupt,
-        report->stopped_early > 0
-            ? fmt::format(", and {} whose timing was stopped early", report->stopped_early)
-            : "",
-        static_cast<double>(report->records) / seconds);
+    const std::string left_out = left_out_text(*report);
+    print_out("{} records imported ({} of programs that failed); {:.0f} records a second{}{}\n",
+              report->records, report->failed, static_cast<double>(report->records) / seconds,
+              left_out.empty() ? "" : "; ", left_out);
   }
   return {};
 }

@@ -84,9 +84,12 @@ Status make_data(const TrainCommand& command) {
   split.seed = command.seed;
   TS_ASSIGN_OR_RETURN(const learn::Split made, learn::make_split(*store, split));
   TS_RETURN_IF_ERROR(learn::save_split(made, command.split));
-  if (!command.quiet)
-    print_error("{} records of {} tasks; store and split: {} and {}\n", report.records,
-                store->workloads().size(), command.store, command.split);
+  if (!command.quiet) {
+    const std::string left_out = left_out_text(report);
+    print_error("{} records of {} tasks; store and split: {} and {}{}{}\n", report.records,
+                store->workloads().size(), command.store, command.split, left_out.empty() ? "" : "; ",
+                left_out);
+  }
   return {};
 }
 
@@ -315,7 +318,10 @@ void add_train_command(CLI::App& app, int& exit_code) {
   sub->add_option("--checkpoint", o->checkpoint,
                   "File that an interrupted training goes on from (default: OUTPUT.checkpoint)");
   sub->add_option("-o,--output", o->output, "The model's file; replaced if it exists")->required();
-  sub->add_option("--tensorboard", o->tensorboard, "Folder for event files of TensorBoard: losses by step");
+  sub->add_option(
+      "--tensorboard", o->tensorboard,
+      "Folder for event files of TensorBoard: losses on the training and the validation part, a run for "
+      "each member of a model that has several");
   add_force(*sub, o->force);
   sub->add_flag("--quiet", o->quiet, "No progress");
   sub->add_flag("--json", o->json, "Machine-readable output");

@@ -14,6 +14,7 @@
 #include "search/tuner.h"
 #include "tools/commands.h"
 #include "tools/console.h"
+#include "tools/import_summary.h"
 #include "tools/interrupt.h"
 #include "tools/log_sink.h"
 #include "tools/numbers.h"
@@ -138,18 +139,12 @@ Status collect(const CollectCommand& command) {
     TS_ASSIGN_OR_RETURN(totals, engine::collect(tasks, options, *database, clock, log, progress, cancel));
   }
   TS_ASSIGN_OR_RETURN(const int64_t count, database->record_count());
-  if (command.json) {
-    print_json(nlohmann::json{{"tasks", tasks.size()},
-                              {"measured", totals.trials},
-                              {"resumed", totals.resumed},
-                              {"database_records", count},
-                              {"seconds", totals.elapsed_seconds}});
-  } else {
+  if (!command.json)
     print_out("{} programs of {} tasks measured in {}, {:.1f} a second; {} holds {} records\n", totals.trials,
               tasks.size(), format_duration(totals.elapsed_seconds),
               static_cast<double>(totals.trials) / std::max(totals.elapsed_seconds, 1e-3),
               record::shown_database(command.database), count);
-  }
+  nlohmann::json stored;
   if (!command.store.empty()) {
     learn::ImportOptions import;
     import.threads = options.threads;
@@ -157,8 +152,19 @@ Status collect(const CollectCommand& command) {
     TS_ASSIGN_OR_RETURN(const auto report,
                         learn::import_databases({command.database}, command.store, import));
     for (const auto& p : report.problems) warn(p.place + ": " + p.reason);
-    if (!command.json) print_out("{} records written to {}\n", report.records, command.store);
+    stored = import_json(report);
+    const std::string left_out = left_out_text(report);
+    if (!command.json)
+      print_out("{} of these records written to {}{}{}\n", report.records, command.store,
+                left_out.empty() ? "" : "; ", left_out);
   }
+  if (command.json)
+    print_json(nlohmann::json{{"tasks", tasks.size()},
+                              {"measured", totals.trials},
+                              {"resumed", totals.resumed},
+                              {"database_records", count},
+                              {"stored", stored},
+                              {"seconds", totals.elapsed_seconds}});
   if (totals.interrupted)
     return Error{ErrorCode::kCancelled, "dataset collect", "interrupted; run it again to go on"};
   return {};

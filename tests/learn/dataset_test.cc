@@ -341,6 +341,7 @@ TEST_F(DatabaseImportTest, RecordsKeepTheirDevice) {
   EXPECT_EQ(report.records, 3);
   EXPECT_EQ(report.failed, 1);
   EXPECT_EQ(report.corrupt, 0);
+  EXPECT_EQ(report.repeated, 3);
   auto store = Store::open(store_);
   ASSERT_TRUE(store.ok()) << store.error().message();
   ASSERT_EQ((*store)->size(), 3);
@@ -369,6 +370,24 @@ TEST_F(DatabaseImportTest, OneReadingIsNoTime) {
   EXPECT_EQ(report.records, 1);
   EXPECT_EQ(report.stopped_early, 1);
   EXPECT_EQ(report.corrupt, 0);
+}
+
+TEST_F(DatabaseImportTest, TheReportAccountsForEveryRecord) {
+  auto hopeless = record(kVectorized, 1);
+  hopeless.result.seconds.resize(1);
+  hopeless.result.stopped_early = true;
+  auto older = record(kVectorized, 2);
+  older.code_version = record::kCodeVersion - 1;
+  auto cold = record("", 1);
+  cold.settings.flush_cache = true;
+  ASSERT_TRUE(database_->add({record("", 1), hopeless, older, cold}).ok());
+  const auto report = import({path_});
+  EXPECT_EQ(report.records, 1);
+  EXPECT_EQ(report.stopped_early, 1);
+  EXPECT_EQ(report.other_versions, 1);
+  EXPECT_EQ(report.corrupt, 1);
+  EXPECT_EQ(report.repeated, 0);
+  EXPECT_EQ(database_->record_count().value(), 4);
 }
 
 TEST_F(DatabaseImportTest, WhatCannotBeUsedIsNamed) {

@@ -295,6 +295,21 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   const CliResult stats = run_cli({"dataset", "stats", store_, "--verify", "--json"});
   ASSERT_EQ(stats.exit_code, 0) << stats.err;
   const Json counts = Json::parse(stats.out);
+  // The difference between what was measured and what was stored is told, by reason.
+  const Json stored = report["stored"];
+  EXPECT_EQ(stored["records"], counts["records"]);
+  EXPECT_EQ(stored["records"].get<int64_t>() + stored["stopped_early"].get<int64_t>() +
+                stored["corrupt"].get<int64_t>() + stored["other_versions"].get<int64_t>() +
+                stored["repeated"].get<int64_t>(),
+            report["database_records"]);
+  std::vector<std::string> as_text = collect("1");
+  std::erase(as_text, "--json");
+  const CliResult text = run_cli(as_text);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find("of these records written to " + store_), std::string::npos) << text.out;
+  if (stored["stopped_early"] > 0)
+    EXPECT_NE(text.out.find("left out because their timing was stopped early"), std::string::npos)
+        << text.out;
   // A store has what is in the database but single readings.
   const CliResult imported =
       run_cli({"dataset", "import", database, "-o", folder_.file("again.store"), "--json"});

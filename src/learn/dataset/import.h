@@ -58,10 +58,12 @@ struct ImportFile {
   std::string path;
 };
 struct ImportReport {
-  int64_t records = 0;                  // stored
-  int64_t failed = 0;                   // of these: programs that could not be built or run
-  int64_t corrupt = 0;                  // lines that were skipped
-  int64_t stopped_early = 0;            // left out: given up after one reading, see import_databases
+  int64_t records = 0;  // stored
+  int64_t failed = 0;   // of these: programs that could not be built or run
+  int64_t corrupt = 0;  // lines that were skipped
+  // Records of databases that are left out: given up after one reading (import_databases), measured by another version of the
+  // code, or in a database before.
+  int64_t stopped_early = 0, other_versions = 0, repeated = 0;
   std::vector<ImportProblem> problems;  // of the corrupt lines, at most 20
 };
 struct ImportOptions {
@@ -82,7 +84,8 @@ std::string stored_device_name(const target::Device& device);
 // The same for record databases (record/database.h): their records of the current code version that were
 // measured with warm caches, with the attributes of their devices; the time is that of the fastest repeat.
 // Several databases may hold records of one device. What cannot be used counts as corrupt: records of devices
-// that the database does not describe, and traces that no longer replay (unless the program failed).
+// that the database does not describe, and traces that no longer replay (unless the program failed). The report's numbers add up
+// to the records of the databases.
 Result<ImportReport> import_databases(const std::vector<std::string>& paths, const std::string& output,
                                       const ImportOptions& options);
 

@@ -57,8 +57,13 @@ class DatabaseImport {
     }
     TS_ASSIGN_OR_RETURN(const auto devices, database->devices());
     for (const auto& [key, device] : devices) devices_[key] = device;
+    TS_ASSIGN_OR_RETURN(int64_t others, database->record_count());
     TS_RETURN_IF_ERROR(database->for_each([&](const record::Record& record) -> Status {
-      if (!seen_.insert(record.key()).second) return {};  // in a database before
+      --others;
+      if (!seen_.insert(record.key()).second) {  // in a database before
+        ++report_.repeated;
+        return {};
+      }
       // One reading that made a candidate look hopeless. Of those that a disturbance made look so, there are
       // enough to spoil the rest: nothing repeated it.
       if (record.result.ok() && record.result.stopped_early) {
@@ -72,6 +77,7 @@ class DatabaseImport {
       slots_.push_back({record, {}, {}, {}});
       return slots_.size() < kRecordsAtOnce ? Status() : flush();
     }));
+    report_.other_versions += std::max<int64_t>(0, others);  // workers of a fleet may add records meanwhile
     return flush();
   }
 
