@@ -13,15 +13,12 @@ namespace tensorsmith::engine {
 Result<graph::Graph> import_model(const ModelSource& source) {
   constexpr std::string_view kZoo = "zoo:";
   if (!source.path.starts_with(kZoo)) return graph::import_onnx(source.path, source.import);
-  const auto& shapes = source.import.shapes;
-  const auto& absent = source.import.absent;
-  if (!shapes.empty() || !absent.empty() || source.import.bounded) {
-    const std::string what = !shapes.empty()   ? "--shape " + shapes.begin()->first
-                             : !absent.empty() ? "--absent " + *absent.begin()
-                                               : "--bounded";
+  const graph::ImportOptions& import = source.import;
+  if (!import.shapes.empty() || !import.dims.empty() || !import.absent.empty() || import.bounded) {
     return Error{
-        ErrorCode::kInvalidArgument, what,
-        "networks of the zoo take batch=B, size=S and sequence=L instead, as in zoo:resnet50:batch=4"};
+        ErrorCode::kInvalidArgument, source.path,
+        "shapes, dimensions and other options of an ONNX file are not for networks of the zoo; write "
+        "batch=B, size=S or sequence=L behind the name, as in zoo:resnet50:batch=4"};
   }
   TS_ASSIGN_OR_RETURN(const auto request,
                       graph::zoo::parse_request(std::string_view(source.path).substr(kZoo.size())));
@@ -56,7 +53,7 @@ Result<LoadedModel> load_model(const ModelSource& source) {
 
 Result<LoadedModel> load_model(const ModelSource& source, const target::Device& device) {
   if (source.tf32 && !sched::has_mma(sched::compute_capability(device), ir::DType::kF32, ir::DType::kF32))
-    return Error{ErrorCode::kInvalidArgument, "--tf32",
+    return Error{ErrorCode::kInvalidArgument, "tf32",
                  device.name + " does not multiply TF32; NVIDIA's GPUs from sm_80 on do"};
   if (device.kind == target::DeviceKind::kGpu) return load_aligned(source, runtime::kGpuOffsetAlignment);
   TS_ASSIGN_OR_RETURN(LoadedModel model, load_model(source));

@@ -2,15 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "base/result.h"
+#include "graph/onnx/declared.h"
 #include "ir/workload.h"
 #include "lower/interpreter.h"
 
@@ -56,10 +59,21 @@ struct Graph {
   std::vector<std::string> notes;  // what whoever asked for the import should know, a sentence each
 };
 
+// An input whose shape neither the model nor the options of an import say.
+struct OpenInput {
+  std::string name;
+  // Lengths that are known, whoever said them, and -1; none: the model does not say how many dimensions there are. Of a
+  // sequence it is the shape of its tensors, which are named NAME[0], NAME[1], ...
+  std::optional<std::vector<DeclaredDimension>> shape;
+  bool is_sequence = false;
+};
+
 struct ImportOptions {
   // NAME -> shape, in place of what the file declares: for symbolic dimensions, and for other sizes than fixed ones (a
   // note of the graph). The number of dimensions is the file's.
   std::map<std::string, std::vector<int64_t>> shapes;
+  // NAME -> length of the symbolic dimension of this name, in all inputs that have it.
+  std::map<std::string, int64_t> dims;
   // NAME -> contents: these inputs are compiled in and are no run-time inputs of the graph any more.
   std::map<std::string, lower::Tensor> constant_inputs;
   // Optional inputs that are not given, and sequences that are empty.
@@ -70,16 +84,18 @@ struct ImportOptions {
   bool bounded = false;
   // Constants made during the import (initializers, folded nodes) may take this much memory together.
   int64_t max_constant_bytes = int64_t{8} << 30;
+  // Ends the error about open inputs with what the caller's user can write to give their shapes; none: with nothing.
+  std::function<std::string(std::span<const OpenInput>)> shape_advice;
 };
 // Reads an ONNX model (opset 7 to 24; older ones as far as their operators mean the same), resolves all
 // shapes and folds small constant expressions (shape arithmetic). External tensor data is read from files
 // beside the model. Model-local functions and the bodies of If, Loop and Scan are inlined; the tensors of a
 // sequence are inputs and outputs named NAME[0], NAME[1], ... Errors: unreadable or
 // corrupt file (kNotFound, kIo, kCorrupt); unsupported operators (named with node and operator, all of them
-// in one line) and dtypes, opsets beyond the newest known (kUnsupported); missing dimension
-// (kInvalidArgument, named with input, dimension and the --shape option that gives it), given shapes that
-// contradict each other or that a node was not exported for (kInvalidArgument); too much constant data
-// (kResourceExhausted).
+// in one line) and dtypes, opsets beyond the newest known (kUnsupported); open inputs (kInvalidArgument, all of them
+// in one line, with ImportOptions::shape_advice); a shape or a length for a name that the model does not have
+// (kInvalidArgument, with the nearest name), given shapes that contradict each other or that a node was not exported
+// for (kInvalidArgument); too much constant data (kResourceExhausted).
 Result<Graph> import_onnx(const std::string& path, const ImportOptions& options);
 // As above, from memory; external data is an error.
 Result<Graph> import_onnx_bytes(std::string_view bytes, const ImportOptions& options,

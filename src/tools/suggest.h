@@ -2,18 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <span>
 #include <string>
-#include <string_view>
 
 namespace tensorsmith::tools {
-
-// Insertions, deletions, replacements and swaps of neighbours that make one word of the other (optimal string
-// alignment).
-size_t edit_distance(std::string_view a, std::string_view b);
-
-// The nearest of the names, or nothing if none is near: at most a third of the word's letters differ.
-std::string nearest(std::string_view word, std::span<const std::string> names);
 
 // One line, without a newline, about a word that stands where `app` looks for its commands, options or arguments:
 // "unknown command 'db inof'; did you mean `db info`?", "unknown option '--trails'; did you mean `--trials`?". Where nothing

@@ -145,7 +145,7 @@ ModelBuilder of_sequence() {
 }
 
 TEST(Sequences, InputsAreNamedByElement) {
-  expect_refused(of_sequence(), {"input 's' is a sequence", "--shape 's[0]=2x3'", "--absent s"});
+  expect_refused(of_sequence(), {"open: 's' (a sequence of tensors 's[0]', 's[1]', ...)"});
   ImportOptions options;
   options.shapes["s[0]"] = {1, 2};
   options.shapes["s[1]"] = {3, 2};

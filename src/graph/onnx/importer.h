@@ -64,6 +64,12 @@ struct Scope {
   }
 };
 
+// Names in messages are cut: a message is a line.
+inline std::string shown(const std::string& name) {
+  constexpr size_t kMaxShownName = 160;
+  return name.size() <= kMaxShownName ? name : name.substr(0, kMaxShownName) + "...";
+}
+
 // place: the file, for errors (kCorrupt).
 Result<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& place);
 
@@ -93,11 +99,7 @@ class Importer final : public NodeSink {
     if (error.reason.size() > kMaxShownReason) error.reason = error.reason.substr(0, kMaxShownReason) + "...";
     return error;
   }
-  // Names in messages are cut: a message is a line.
-  static constexpr size_t kMaxShownName = 160, kMaxShownReason = 600;
-  static std::string shown(const std::string& name) {
-    return name.size() <= kMaxShownName ? name : name.substr(0, kMaxShownName) + "...";
-  }
+  static constexpr size_t kMaxShownReason = 600;
 
   // import.cc
   Result<int> opset_of(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) const;
@@ -106,6 +108,8 @@ class Importer final : public NodeSink {
   Status check_operators() const;
   Status add_initializers(const onnx::GraphProto& graph, Scope& scope);
   Status add_inputs(Scope& scope);
+  Status check_given_names(const Scope& scope) const;
+  Error open_inputs_error() const;
   Result<Shape> input_shape(const std::string& name, const onnx::TypeProto::Tensor& type);
   Result<ValueId> add_tensor_input(const std::string& name, const onnx::TypeProto::Tensor& type);
   Result<Item> add_input(const std::string& name, const onnx::TypeProto& type, std::set<std::string>& names);
@@ -171,6 +175,7 @@ class Importer final : public NodeSink {
   TensorSource source_;
   FoldLimits limits_;
   std::map<std::string, int64_t> known_dims_;  // named dimensions resolved by an option
+  std::vector<OpenInput> open_;                // inputs without a shape, all of which one error names
   std::vector<ShapeOverride> overrides_;       // of inputs' fixed dimensions
   size_t expanded_ = 0;                        // parts seen, those of inlined functions each time
   std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;  // by domain and name

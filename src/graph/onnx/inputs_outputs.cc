@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/nearest.h"
 #include "graph/onnx/importer.h"
 
 namespace tensorsmith::graph {
@@ -26,33 +27,76 @@ Status Importer::add_initializers(const onnx::GraphProto& graph, Scope& scope) {
   return {};
 }
 
-// Dimensions from the file, unless an option gives them: open ones, or others in place of fixed ones.
+namespace {
+
+// The tensor in optionals and sequences; null where there is none.
+const onnx::TypeProto::Tensor* tensor_in(const onnx::TypeProto& type) {
+  if (type.has_tensor_type()) return &type.tensor_type();
+  if (type.has_optional_type()) return tensor_in(type.optional_type().elem_type());
+  if (type.has_sequence_type()) return tensor_in(type.sequence_type().elem_type());
+  return nullptr;
+}
+
+bool is_sequence(const onnx::TypeProto& type) {
+  return type.has_optional_type() ? is_sequence(type.optional_type().elem_type()) : type.has_sequence_type();
+}
+
+// Whether it is NAME[0], NAME[1], ...
+bool is_element(const std::string& text, const std::string& name) {
+  if (!text.starts_with(name + "[") || !text.ends_with("]")) return false;
+  const std::string number = text.substr(name.size() + 1, text.size() - name.size() - 2);
+  return !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
+}
+
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + shown(name) + "'";
+  return out;
+}
+
+// Behind the name of something that the model does not have.
+std::string suggestion(const std::string& name, const std::vector<std::string>& known) {
+  const std::string near = nearest(name, known);
+  return near.empty() ? "" : " (did you mean '" + shown(near) + "'?)";
+}
+
+std::vector<DeclaredDimension> dimensions(const onnx::TypeProto::Tensor& type) {
+  std::vector<DeclaredDimension> out;
+  for (const auto& dim : type.shape().dim())
+    out.push_back({dim.has_dim_value() ? std::max<int64_t>(dim.dim_value(), -1) : -1, dim.dim_param()});
+  return out;
+}
+
+// "'x' [1, 3, height, ?]"
+std::string text_of(const OpenInput& input) {
+  const std::string name = shown(input.name);
+  std::string out = "'" + name + "'";
+  if (input.is_sequence) out += " (a sequence of tensors '" + name + "[0]', '" + name + "[1]', ...)";
+  if (!input.shape) return input.is_sequence ? out : out + " (any shape)";
+  std::string dims;
+  for (const DeclaredDimension& dim : *input.shape) {
+    dims += dims.empty() ? "" : ", ";
+    dims += dim.length >= 0 ? std::to_string(dim.length) : dim.name.empty() ? "?" : shown(dim.name);
+  }
+  return out + " [" + dims + "]";
+}
+
+}  // namespace
+
+// Dimensions from the file, unless an option gives them: open ones, or others in place of fixed ones. An input that
+// stays open is noted and gets ones.
 Result<Shape> Importer::input_shape(const std::string& name, const onnx::TypeProto::Tensor& type) {
   const auto given = options_.shapes.find(name);
-  const auto usage = [&](const std::string& example) {
-    return "give it with --shape " + name + "=" + example;
-  };
   if (!type.has_shape() && given == options_.shapes.end()) {
-    return Error{ErrorCode::kInvalidArgument, place_,
-                 "input '" + name + "' has no shape; " + usage("1x3x224x224 (for instance)")};
+    open_.push_back({name, std::nullopt});
+    return Shape{};
   }
+  std::vector<DeclaredDimension> dims = dimensions(type);
   Shape shape;
-  std::string example;
-  std::string missing;
-  for (int d = 0; d < type.shape().dim_size(); ++d) {
-    const auto& dim = type.shape().dim(d);
-    const auto known = known_dims_.find(dim.dim_param());
-    int64_t extent = -1;
-    if (dim.has_dim_value()) {
-      extent = dim.dim_value();
-    } else if (!dim.dim_param().empty() && known != known_dims_.end()) {
-      extent = known->second;
-    }
-    const std::string label =
-        dim.dim_param().empty() ? std::to_string(d) : std::to_string(d) + " ('" + dim.dim_param() + "')";
-    if (extent < 0) missing += (missing.empty() ? "" : ", ") + label;
-    example += (d > 0 ? "x" : "") + (extent < 0 ? "N" : std::to_string(extent));
-    shape.push_back(extent);
+  for (DeclaredDimension& dim : dims) {
+    const auto known = known_dims_.find(dim.name);
+    if (dim.length < 0 && !dim.name.empty() && known != known_dims_.end()) dim.length = known->second;
+    shape.push_back(dim.length);
   }
   if (given != options_.shapes.end()) {
     if (type.has_shape() && given->second.size() != shape.size()) {
@@ -77,10 +121,9 @@ Result<Shape> Importer::input_shape(const std::string& name, const onnx::TypePro
       overrides_.push_back(std::move(fixed));
     }
     shape = given->second;
-  } else if (!missing.empty()) {
-    return Error{ErrorCode::kInvalidArgument, place_,
-                 "input '" + name + "' has unknown dimension " + missing + "; " + usage(example) +
-                     " (a number for each N)"};
+  } else if (std::any_of(dims.begin(), dims.end(), [](const auto& dim) { return dim.length < 0; })) {
+    open_.push_back({name, std::move(dims)});
+    return Shape(shape.size(), 1);
   }
   if (!is_reasonable(shape)) {
     return Error{ErrorCode::kInvalidArgument, place_,
@@ -147,15 +190,64 @@ Result<Item> Importer::add_input(const std::string& name, const onnx::TypeProto&
     elements.push_back(id);
   }
   if (elements.empty()) {
-    return Error{ErrorCode::kInvalidArgument, place_,
-                 "input '" + name + "' is a sequence of tensors; give the shape of each with --shape '" +
-                     name + "[0]=2x3' --shape '" + name + "[1]=2x3' (for instance), or --absent " + name +
-                     " if it is empty"};
+    const auto& element = type.sequence_type().elem_type().tensor_type();
+    open_.push_back({name, std::nullopt, true});
+    if (element.has_shape()) open_.back().shape = dimensions(element);
   }
   return Item::sequence(std::move(elements));
 }
 
+Status Importer::check_given_names(const Scope& scope) const {
+  std::vector<std::string> inputs, dims;
+  std::set<std::string> accepted;
+  for (const auto& info : model_.graph().input()) {
+    if (scope.names.contains(info.name())) continue;  // an initializer
+    const bool sequence = is_sequence(info.type());
+    inputs.push_back(sequence ? info.name() + "[0]" : info.name());
+    for (const auto& [name, shape] : options_.shapes)
+      if (sequence ? is_element(name, info.name()) : name == info.name()) accepted.insert(name);
+    const auto* tensor = tensor_in(info.type());
+    if (tensor == nullptr) continue;
+    for (const auto& dim : tensor->shape().dim()) {
+      if (!dim.dim_param().empty() && std::find(dims.begin(), dims.end(), dim.dim_param()) == dims.end())
+        dims.push_back(dim.dim_param());
+    }
+  }
+  for (const auto& [name, shape] : options_.shapes) {
+    if (accepted.contains(name)) continue;
+    return Error{ErrorCode::kInvalidArgument, place_,
+                 "a shape is given for '" + name + "', but the model has no input of this name" +
+                     suggestion(name, inputs) + "; its inputs are " + quoted_list(inputs)};
+  }
+  for (const auto& [name, length] : options_.dims) {
+    const std::string given = "a length is given for the dimension '" + name + "', ";
+    if (dims.empty())
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   given + "but no input of the model has a symbolic dimension; give inputs their shapes"};
+    if (std::find(dims.begin(), dims.end(), name) == dims.end())
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   given + "but no input has a dimension of this name" + suggestion(name, dims) +
+                       "; the symbolic dimensions are " + quoted_list(dims)};
+    if (length < 1)
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   given + "which is " + std::to_string(length) + "; a length is at least 1"};
+  }
+  return {};
+}
+
+Error Importer::open_inputs_error() const {
+  std::string list;
+  for (const OpenInput& input : open_) list += (list.empty() ? "" : ", ") + text_of(input);
+  const std::string advice = options_.shape_advice ? options_.shape_advice(open_) : "";
+  return {ErrorCode::kInvalidArgument, place_,
+          (open_.size() == 1 ? "the model leaves the shape of an input open: "
+                             : "the model leaves the shapes of inputs open: ") +
+              list + (advice.empty() ? "" : "; ") + advice};
+}
+
 Status Importer::add_inputs(Scope& scope) {
+  TS_RETURN_IF_ERROR(check_given_names(scope));
+  known_dims_ = options_.dims;
   // Shapes that were given resolve named dimensions of the other inputs.
   for (const auto& info : model_.graph().input()) {
     const auto given = options_.shapes.find(info.name());
@@ -175,6 +267,7 @@ Status Importer::add_inputs(Scope& scope) {
     TS_ASSIGN_OR_RETURN(Item item, add_input(info.name(), info.type(), names));
     TS_RETURN_IF_ERROR(define(info.name(), std::move(item), scope));
   }
+  if (!open_.empty()) return open_inputs_error();
   for (const std::string& name : options_.absent) {
     const auto item = scope.names.find(name);
     if (item == scope.names.end() || item->second.is_tensor() || !item->second.elements.empty()) {
@@ -184,10 +277,8 @@ Status Importer::add_inputs(Scope& scope) {
   }
   for (const auto& [name, shape] : options_.shapes) {
     if (names.contains(name)) continue;
-    std::string list;
-    for (ValueId id : graph_.inputs) list += " '" + graph_.values[static_cast<size_t>(id)].name + "'";
     return Error{ErrorCode::kInvalidArgument, place_,
-                 "a shape is given for '" + name + "', which is no input; inputs are:" + list};
+                 "a shape is given for '" + name + "', but not for all tensors of the sequence before it"};
   }
   return {};
 }
