@@ -40,12 +40,16 @@ struct BenchOptions {
   std::string trace;
   bool json = false, force = false;
   std::vector<const CLI::Option*> for_compiling;
+  const CLI::Option* device_option = nullptr;
 };
 
-struct Contender {
-  std::string name;
+// What is timed.
+struct Subject {
   std::unique_ptr<runtime::Model> model;
+  bool tuned = false;
 };
+
+const char* schedules_of(const Subject& subject) { return subject.tuned ? "tuned" : "untuned"; }
 
 // Runs a model loaded with profiling and shows where the time goes.
 Status print_profile(runtime::Model& model, uint64_t seed, bool json) {
@@ -136,73 +140,76 @@ Status bench(const BenchOptions& options) {
                                      {{"MODEL", options.model.path}, {"--db", options.database.path}},
                                      options.force));
   }
-  std::vector<Contender> contenders;
-  // Of compiled models that are made for this call only.
+  Subject subject;
+  // Where an ONNX model is compiled to, for this call only.
   std::optional<ScratchDirectory> scratch;
-  TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
+  std::error_code ignored;
+  const bool compiled = fs::is_directory(options.model.path, ignored);
+  DeviceOptions place = options.device;
+  if (compiled) {
+    TS_RETURN_IF_ERROR(check_compiled_options(options));
+    // A file of settings says what to compile for.
+    if (options.device_option->count() == 0) place.device = DeviceOptions().device;
+  }
+  TS_ASSIGN_OR_RETURN(const target::Device device, place.resolve());
   runtime::LoadOptions load_options;
   load_options.threads = device.cores;
   load_options.profile = options.profile || !options.trace.empty();
   load_options.repeats_alone = options.profile ? 3 : 0;
   load_options.gpu = engine::gpu_place(device);
-  std::error_code ignored;
-  if (fs::is_directory(options.model.path, ignored)) {
-    TS_RETURN_IF_ERROR(check_compiled_options(options));
-    TS_ASSIGN_OR_RETURN(auto model, runtime::Model::load(options.model.path, load_options));
-    contenders.push_back({options.model.path, std::move(model)});
+  if (compiled) {
+    TS_ASSIGN_OR_RETURN(subject.model, runtime::Model::load(options.model.path, load_options));
+    subject.tuned = subject.model->description().threads > 0;
   } else {
     TS_ASSIGN_OR_RETURN(ScratchDirectory made, ScratchDirectory::create("tensorsmith-bench"));
     scratch.emplace(std::move(made));
     TS_ASSIGN_OR_RETURN(const engine::LoadedModel loaded, options.model.load(&device));
     TS_ASSIGN_OR_RETURN(std::vector<engine::TaskSchedule> schedules,
                         engine::default_schedules(loaded.partition, device, options.schedules));
-    auto add = [&](const std::string& name) -> Status {
-      engine::CompileOptions compile_options;
-      compile_options.directory = scratch->file(name);
-      compile_options.model_name = name;
-      const bool here = device.kind == target::DeviceKind::kCpu;  // else these are a GPU's multiprocessors
-      compile_options.jobs = std::max(1, here ? device.cores : processors().usable);
-      TS_RETURN_IF_ERROR(engine::compile_model(loaded, device, schedules, compile_options));
-      TS_ASSIGN_OR_RETURN(auto model, runtime::Model::load(compile_options.directory, load_options));
-      contenders.push_back({name, std::move(model)});
-      return {};
-    };
-    const bool has_database = options.database.is_there();
-    if (options.untuned || !has_database) TS_RETURN_IF_ERROR(add("untuned"));
-    if (!options.untuned && has_database) {
+    if (!options.untuned && options.database.is_there()) {
       StderrLogSink log(LogLevel::kWarning);
       TS_ASSIGN_OR_RETURN(const size_t found,
                           engine::apply_best_records(loaded.partition, device, options.database.path,
                                                      options.schedules, schedules, log));
-      TS_RETURN_IF_ERROR(add(found > 0 ? "tuned" : "untuned"));
+      subject.tuned = found > 0;
     }
+    engine::CompileOptions compile_options;
+    compile_options.directory = scratch->file("model");
+    compile_options.model_name = fs::path(options.model.path).filename().string();
+    compile_options.tuned = subject.tuned;
+    const bool here = device.kind == target::DeviceKind::kCpu;  // else these are a GPU's multiprocessors
+    compile_options.jobs = std::max(1, here ? device.cores : processors().usable);
+    TS_RETURN_IF_ERROR(engine::compile_model(loaded, device, schedules, compile_options));
+    TS_ASSIGN_OR_RETURN(subject.model, runtime::Model::load(compile_options.directory, load_options));
   }
-  print_notes(options.device.notes(device));
-  std::vector<runtime::Model*> models;
-  for (const auto& contender : contenders) models.push_back(contender.model.get());
-  if (!options.trace.empty()) return write_trace(*models.front(), options);
-  if (options.profile) return print_profile(*models.front(), options.seed, options.json);
+  print_notes(place.notes(device));
+  if (!options.trace.empty()) return write_trace(*subject.model, options);
+  if (options.profile) {
+    if (!options.json)
+      print_out("{}, {}, {} {}\n", options.model.path, schedules_of(subject), device.cores,
+                device.cores == 1 ? "thread" : "threads");
+    return print_profile(*subject.model, options.seed, options.json);
+  }
+  const std::vector<runtime::Model*> models = {subject.model.get()};
   TS_ASSIGN_OR_RETURN(const auto timings,
                       engine::time_interleaved(models, {options.seconds, options.runs}, options.seed, clock));
+  const auto& timing = timings.front();
   if (options.json) {
     nlohmann::json list = nlohmann::json::array();
-    for (size_t i = 0; i < timings.size(); ++i) {
-      list.push_back({{"name", contenders[i].name},
-                      {"threads", device.cores},
-                      {"runs", timings[i].seconds.size()},
-                      {"median_seconds", timings[i].median()},
-                      {"p10_seconds", timings[i].quantile(0.1)},
-                      {"p90_seconds", timings[i].quantile(0.9)}});
-    }
+    list.push_back({{"name", options.model.path},
+                    {"schedules", schedules_of(subject)},
+                    {"threads", device.cores},
+                    {"runs", timing.seconds.size()},
+                    {"median_seconds", timing.median()},
+                    {"p10_seconds", timing.quantile(0.1)},
+                    {"p90_seconds", timing.quantile(0.9)}});
     print_json(list, 2);
     return {};
   }
-  Table table({"model", "threads", "runs", "median", "10 %", "90 %"});
-  for (size_t i = 0; i < timings.size(); ++i) {
-    table.add({contenders[i].name, std::to_string(device.cores), std::to_string(timings[i].seconds.size()),
-               format_seconds(timings[i].median()), format_seconds(timings[i].quantile(0.1)),
-               format_seconds(timings[i].quantile(0.9))});
-  }
+  Table table({"model", "schedules", "threads", "runs", "median", "10 %", "90 %"});
+  table.add({options.model.path, schedules_of(subject), std::to_string(device.cores),
+             std::to_string(timing.seconds.size()), format_seconds(timing.median()),
+             format_seconds(timing.quantile(0.1)), format_seconds(timing.quantile(0.9))});
   print_lines(table.text());
   return {};
 }
@@ -211,27 +218,30 @@ Status bench(const BenchOptions& options) {
 
 void add_bench_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* command =
-      app.add_subcommand("bench", "Time a compiled model, or compile an ONNX model and time that");
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measure how fast a model runs: a compiled one, or an ONNX model, which is compiled first");
   options->model.add_to(*command);
   options->device.add_to(*command);
+  options->device_option = command->get_option("--device");
   options->database.add_to(*command, "Record database to take schedules from");
-  command->add_flag("--untuned", options->untuned, "Use the untuned default schedules");
+  command->add_flag("--untuned", options->untuned, "Use the default schedules and no database");
   add_schedule_options(*command, options->schedules);
-  for (const char* name :
-       {"--shape", "--absent", "--bounded", "--tf32", "--device", "--db", "--untuned", "--no-winograd"})
+  for (const char* name : {"--shape", "--dim", "--absent", "--bounded", "--tf32", "--device", "--db",
+                           "--untuned", "--no-winograd"})
     options->for_compiling.push_back(command->get_option(name));
-  add_real(*command, "--seconds", options->seconds, 0, kMaxSeconds, "How long to measure");
-  add_whole(*command, "--runs", options->runs, 1, 1'000'000, "Measured runs at least");
-  add_seed(*command, options->seed, "Seed of the random inputs");
+  add_seconds(*command, "--seconds", options->seconds, 0, kMaxSeconds, "How long to measure: 3, 3s, 1m");
+  add_whole(*command, "--runs", options->runs, 1, 1'000'000, "Number of runs to measure at least");
+  add_seed(*command, options->seed, "Seed of the random inputs")->group(kAdvancedGroup);
   auto* profile = command->add_flag("--profile", options->profile, "Show the time of each task");
   command
       ->add_option(
           "--trace", options->trace,
-          "Write the kernels of --runs runs as a timeline instead: JSON for chrome://tracing, Perfetto")
+          "Instead of measuring, write a timeline of the kernels of --runs runs, as JSON for Perfetto and "
+          "chrome://tracing")
+      ->type_name("FILE")
       ->excludes(profile);
   add_force(*command, options->force);
-  command->add_flag("--json", options->json, "Machine-readable output");
+  command->add_flag("--json", options->json, "Print the result as JSON");
   command->callback([options, &exit_code] { exit_code = run_command([&] { return bench(*options); }); });
 }
 

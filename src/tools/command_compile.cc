@@ -19,7 +19,7 @@ struct CompileCommandOptions {
   ModelOptions model;
   DeviceOptions device;
   engine::ScheduleOptions schedules;
-  std::string directory;
+  std::optional<std::string> directory;  // none: beside the model
   DatabaseOption database;
   bool untuned = false;
   std::string backend;
@@ -33,13 +33,15 @@ Status compile(const CompileCommandOptions& options) {
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
   if (as_c && device.kind == target::DeviceKind::kGpu)
     return Error{ErrorCode::kInvalidArgument, "--emit c", "C is written for CPUs, not for " + device.name};
-  TS_RETURN_IF_ERROR(check_outputs({{"-o", options.directory, OutputKind::kModelDirectory}},
+  const std::string directory =
+      options.directory.value_or(folder_beside(options.model.path, as_c ? "_c" : "_compiled"));
+  TS_RETURN_IF_ERROR(check_outputs({{"-o", directory, OutputKind::kModelDirectory}},
                                    {{"MODEL", options.model.path},
                                     {"--db", options.untuned ? "" : options.database.path},
                                     {"--device", device_file(options.device.device)}}));
   TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, options.model.load(&device));
   engine::CompileOptions compile_options;
-  compile_options.directory = options.directory;
+  compile_options.directory = directory;
   if (as_c) compile_options.c_prefix = options.prefix;
   if (!options.backend.empty()) {
     TS_ASSIGN_OR_RETURN(compile_options.backend, codegen::find_backend(options.backend));
@@ -62,8 +64,8 @@ Status compile(const CompileCommandOptions& options) {
                 record::shown_database(options.database.path));
   }
   TS_RETURN_IF_ERROR(engine::compile_model(model, device, schedules, compile_options));
-  print_out("{}: {} kernels, {} of {} tasks with tuned schedules\n", options.directory,
-            model.partition.calls.size(), found, model.partition.tasks.size());
+  print_out("{}: {} kernels, {} of {} tasks with tuned schedules\n", directory, model.partition.calls.size(),
+            found, model.partition.tasks.size());
   return {};
 }
 
@@ -73,24 +75,35 @@ void add_compile_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CompileCommandOptions>();
   std::vector<std::string> backends;
   for (const codegen::Backend* backend : codegen::backends()) backends.emplace_back(backend->name());
-  CLI::App* command =
-      app.add_subcommand("compile", "Compile a model with the best schedules known, without measuring");
+  CLI::App* command = app.add_subcommand(
+      "compile", "Compile a model with the fastest schedules in a database, without measuring");
   options->model.add_to(*command);
+  command
+      ->add_option("-o,--output", options->directory,
+                   "Folder of the compiled model (default: beside the model, model.onnx -> model_compiled)")
+      ->type_name("FOLDER");
   options->device.add_to(*command);
-  command->add_option("-o,--output", options->directory, "Directory of the compiled model")->required();
   options->database.add_to(*command, "Record database to take schedules from");
-  command->add_flag("--untuned", options->untuned, "Use the untuned default schedules, no database");
+  command->add_flag("--untuned", options->untuned, "Use the default schedules and no database");
   command
       ->add_option("--emit", options->emit,
-                   "Write sources in place of a compiled model: `c` is C99, a file a kernel and a header")
-      ->check(CLI::IsMember({"c"}));
+                   "Write source code instead of a compiled model. With c: C99, one file for each kernel, "
+                   "and a header")
+      ->check(CLI::IsMember({"c"}))
+      ->group(kAdvancedGroup);
   command
       ->add_option("--prefix", options->prefix,
-                   "Of all names in these sources: the model is NAME_model(), declared in NAME_model.h")
+                   "First part of all names in this source code: the model is PREFIX_model(), declared in "
+                   "PREFIX_model.h")
       ->capture_default_str()
+      ->type_name("PREFIX")
+      ->group(kAdvancedGroup)
       ->needs("--emit");
-  command->add_option("--backend", options->backend, "What makes machine code; c is the compiler `cc`")
+  command
+      ->add_option("--backend", options->backend,
+                   "Compiler that makes machine code; c writes C and calls `cc`")
       ->check(CLI::IsMember(backends))
+      ->group(kAdvancedGroup)
       ->excludes("--emit");
   add_schedule_options(*command, options->schedules);
   command->callback([options, &exit_code] { exit_code = run_command([&] { return compile(*options); }); });

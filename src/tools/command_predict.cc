@@ -91,19 +91,22 @@ Status predict(const PredictOptions& options) {
 void add_predict_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<PredictOptions>();
   CLI::App* command = app.add_subcommand(
-      "predict", "Predict a model's latency on a device, by task and as a whole, without running it");
+      "predict", "Predict how long a model takes on a device, as a whole and by task, without running it");
   options->model.add_to(*command);
   options->device.add_to(*command);
-  command->add_option(
-      "--model", options->latency_model,
-      "Cost model to predict with (a file of `train`; by default the one that is shipped for "
-      "CPUs, and on GPUs the estimate of their design space), or none: the device's roofline");
-  options->database.add_to(*command,
-                           "Record database: schedules of tuned tasks (not by the estimate), and measured "
-                           "attributes of the device");
-  command->add_flag("--untuned", options->untuned, "Predict the untuned default schedules");
+  command
+      ->add_option("--model", options->latency_model,
+                   "Cost model that predicts, a file made by `train`, or none for the device's roofline "
+                   "(default: on CPUs the "
+                   "model that comes with Tensorsmith, on GPUs the estimate of the design space)")
+      ->type_name("MODEL");
+  options->database.add_to(
+      *command,
+      "Record database to take the schedules of tuned tasks from (except when the estimate "
+      "predicts), and measured properties of the device");
+  command->add_flag("--untuned", options->untuned, "Predict the times of the default schedules");
   add_schedule_options(*command, options->schedules);
-  command->add_flag("--json", options->json, "Machine-readable output, with the start of each call");
+  command->add_flag("--json", options->json, "Print the prediction as JSON, with the start of each call");
   command->callback([options, &exit_code] { exit_code = run_command([&] { return predict(*options); }); });
 }
 

@@ -137,7 +137,9 @@ void add_profile_command(CLI::App& app, int& exit_code) {
       "Count what measured programs do (instructions, cache misses) and keep it beside their records");
   command->add_option("source", o->source,
                       "Record database; or a model (NAME.onnx, zoo:NAME), whose tasks in --db are profiled");
-  command->add_option("--db", o->database, "Record database of a model's tasks")->capture_default_str();
+  command->add_option("--db", o->database, "Record database of a model's tasks")
+      ->capture_default_str()
+      ->configurable();
   command->add_option("--task", o->tasks, "Only tasks whose name begins so (repeatable)")
       ->allow_extra_args(false);
   o->device.add_to(*command);

@@ -304,12 +304,16 @@ Status run(const RunOptions& options) {
 
 void add_run_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = app.add_subcommand("run", "Run a compiled model and check its outputs");
-  command->add_option("directory", options->directory, "Compiled model")->required();
-  add_whole(*command, "--threads", options->threads, 0, 1024, "Threads (0 = all cores)");
-  command->add_option(
-      "--device", options->device,
-      "GPU that a model compiled for GPUs runs on: cuda:1, opencl:0 (without it the first one)");
+  CLI::App* command =
+      app.add_subcommand("run", "Run a compiled model, and compare its outputs with expected ones");
+  command->add_option("directory", options->directory, "Folder of the compiled model")->required();
+  add_whole(*command, "--threads", options->threads, 0, 1024, "Number of threads to run on (0 = all cores)")
+      ->configurable();
+  command
+      ->add_option(
+          "--device", options->device,
+          "GPU to run on, for a model that was compiled for GPUs: cuda:1, opencl:0 (default: the first one)")
+      ->type_name("DEVICE");
   auto* input =
       command->add_option("--input", options->inputs,
                           "Input from a file, NAME=FILE (repeatable): .npy, .npz, .raw or .bin "
@@ -327,10 +331,11 @@ void add_run_command(CLI::App& app, int& exit_code) {
   add_force(*command, options->force);
   auto* check = command->add_option(
       "--check", options->check,
-      "Compare with expected outputs: a test_data_set_N directory or one that holds such");
-  auto* reference =
-      command->add_option("--reference", options->reference,
-                          "Compare with the reference interpreter running this model on random inputs");
+      "Compare the outputs with expected ones from this folder: a test_data_set_N, or a folder of several");
+  auto* reference = command->add_option(
+      "--reference", options->reference,
+      "Compare the outputs on random inputs with those of the reference interpreter, which runs "
+      "this ONNX model");
   check->excludes(reference)->excludes(input)->excludes(output);
   reference->excludes(input)->excludes(output);
   // As the model was compiled with.
@@ -338,10 +343,10 @@ void add_run_command(CLI::App& app, int& exit_code) {
   // Of products whose factors have 10 bits of fraction.
   constexpr double kTf32Relative = 1e-2, kTf32Absolute = 1e-3;
   constexpr double kMaxTolerance = 1e6;
-  auto* relative =
-      add_real(*command, "--rtol", options->tolerance.rtol, 0, kMaxTolerance, "Relative tolerance");
-  auto* absolute =
-      add_real(*command, "--atol", options->tolerance.atol, 0, kMaxTolerance, "Absolute tolerance");
+  auto* relative = add_real(*command, "--rtol", options->tolerance.rtol, 0, kMaxTolerance,
+                            "Relative difference of outputs that is allowed");
+  auto* absolute = add_real(*command, "--atol", options->tolerance.atol, 0, kMaxTolerance,
+                            "Absolute difference of outputs that is allowed");
   add_seed(*command, options->seed, "Seed of the random inputs");
   command->add_flag("--json", options->json, "Machine-readable output");
   command->callback([options, relative, absolute, &exit_code] {

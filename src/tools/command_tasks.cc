@@ -57,10 +57,10 @@ Status shared_tasks(const TasksOptions& options) {
                  "says nothing about the model it is for; give one model"};
   }
   TS_ASSIGN_OR_RETURN(engine::ModelSource first, options.model.source());
-  std::vector<engine::ModelSource> models = {std::move(first)};
+  std::vector<engine::ModelSource> models = {first};
   for (const std::string& path : options.more) {
-    models.emplace_back().path = path;
-    models.back().import.bounded = options.model.bounded;
+    models.push_back(first);
+    models.back().path = path;
   }
   TS_ASSIGN_OR_RETURN(const std::vector<engine::SharedTask> tasks, engine::load_tasks(models));
   nlohmann::json list = nlohmann::json::array();
@@ -134,11 +134,12 @@ Status tasks(const TasksOptions& options) {
 
 void add_tasks_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<TasksOptions>();
-  CLI::App* command = app.add_subcommand("tasks", "Show the tensor programs that models are made of");
+  CLI::App* command =
+      app.add_subcommand("tasks", "Show the tasks of models: the tensor programs that are tuned");
   options->model.add_to(*command);
-  command->add_option("more", options->more, "More models; tasks that they share are shown once");
+  command->add_option("more", options->more, "More models. A task that several of them have is shown once");
   command->add_flag("--text", options->text, "Print each task as tensor expressions");
-  command->add_flag("--json", options->json, "Machine-readable output");
+  command->add_flag("--json", options->json, "Print the tasks as JSON");
   command->callback([options, &exit_code] { exit_code = run_command([&] { return tasks(*options); }); });
 }
 

@@ -9,26 +9,30 @@ void add_transfer_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<TuneRunOptions>();
   auto candidates = std::make_shared<int>(8);
   auto choose = std::make_shared<std::string>("gain");
-  CLI::App* command = app.add_subcommand(
-      "transfer",
-      "Compile a model with schedules of other models, adapted to its shapes and measured; no search");
+  CLI::App* command = app.add_subcommand("transfer",
+                                         "Compile a model with the fastest schedules of other models: adapt "
+                                         "them to its shapes and measure them, "
+                                         "without a search");
   add_tune_run_options(*command, *options);
   command
-      ->add_option(
-          "--from", options->from,
-          "Where schedules come from (repeatable): databases and exports of `db export`, beside --db; "
-          "models (NAME.onnx, zoo:NAME), of whose tasks alone records are taken then")
+      ->add_option("--from", options->from,
+                   "Source of schedules, besides --db (repeatable): a database, a file of `db export`, or a "
+                   "model (NAME.onnx, "
+                   "zoo:NAME). If models are given, only records of their tasks are used")
       ->allow_extra_args(false)
+      ->type_name("SOURCE")
       ->required();
   command->add_flag("--pool", options->pool_sources,
-                    "Take schedules of all these models, not only of the one that ranks first");
+                    "Use schedules of all these models, not only of the model that ranks first");
   command
       ->add_option(
           "--choose", *choose,
-          "Ranks models: by the gain that their records predict, or by the heuristic of transfer-tuning")
+          "How models are ranked: by the speed-up that their records predict, or by the heuristic of the "
+          "transfer-tuning paper")
       ->check(CLI::IsMember({"gain", "heuristic"}))
       ->capture_default_str();
-  add_whole(*command, "--candidates", *candidates, 1, 64, "Schedules to measure of each task, at most");
+  add_whole(*command, "--candidates", *candidates, 1, 64,
+            "Number of schedules to measure for each task, at most");
   command->callback([=, &exit_code] {
     exit_code = run_command([&] {
       options->strategy = "transfer";

@@ -41,6 +41,7 @@ CommandOption read(const CLI::Option& option) {
     for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
   }
   out.help = option.get_description();
+  out.group = option.get_group();
   out.required = option.get_required();
   out.needs = names_of(option.get_needs());
   out.excludes = names_of(option.get_excludes());
@@ -56,10 +57,22 @@ CommandOption read(const CLI::Option& option) {
   return out;
 }
 
+// Brings members of a group together, in the order in which groups are first met.
+template <class T>
+void sort_by_group(std::vector<T>& members) {
+  std::vector<std::string> groups;
+  for (const T& member : members)
+    if (std::find(groups.begin(), groups.end(), member.group) == groups.end()) groups.push_back(member.group);
+  const auto place = [&](const T& member) { return std::find(groups.begin(), groups.end(), member.group); };
+  std::stable_sort(members.begin(), members.end(),
+                   [&](const T& a, const T& b) { return place(a) < place(b); });
+}
+
 Command read(const CLI::App& app, std::vector<std::string> words) {
   Command out;
   out.words = std::move(words);
   out.summary = app.get_description();
+  out.group = app.get_group() == "Subcommands" ? "Commands" : app.get_group();
   constexpr std::string_view kHeading = "Examples:\n";
   out.examples = app.get_footer();
   if (out.examples.starts_with(kHeading)) out.examples.erase(0, kHeading.size());
@@ -67,11 +80,20 @@ Command read(const CLI::App& app, std::vector<std::string> words) {
     if (option->get_group().empty()) continue;  // hidden
     (option->get_positional() ? out.positionals : out.options).push_back(read(*option));
   }
+  sort_by_group(out.options);
+  // --help is defined before all others and stands behind those of its group.
+  if (!out.options.empty()) {
+    const std::string first = out.options.front().group;
+    const auto end = std::find_if(out.options.begin(), out.options.end(),
+                                  [&](const CommandOption& option) { return option.group != first; });
+    std::rotate(out.options.begin(), out.options.begin() + 1, end);
+  }
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
     std::vector<std::string> below = out.words;
     below.push_back(command->get_name());
     out.commands.push_back(read(*command, std::move(below)));
   }
+  sort_by_group(out.commands);
   return out;
 }
 
@@ -92,6 +114,27 @@ std::string Command::name(char between) const {
 }
 
 Command command_tree(const CLI::App& app) { return read(app, {app.get_name()}); }
+
+Command command_tree(const CLI::App& app, std::vector<std::string> words) {
+  return read(app, std::move(words));
+}
+
+std::string properties(const CommandOption& option,
+                       const std::function<std::string(std::string_view)>& shown) {
+  std::string out;
+  const auto add = [&](const std::string& part) { out += (out.empty() ? "" : "; ") + part; };
+  const auto list = [&](const std::vector<std::string>& names) {
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + shown(name);
+    return text;
+  };
+  if (!option.choices.empty()) add("one of " + list(option.choices));
+  if (!option.default_text.empty()) add("default " + shown(option.default_text));
+  if (option.required && option.names.front().front() == '-') add("required");
+  if (!option.needs.empty()) add("needs " + list(option.needs));
+  if (!option.excludes.empty()) add("not with " + list(option.excludes));
+  return out;
+}
 
 std::vector<const Command*> all_commands(const Command& command) {
   std::vector<const Command*> out;

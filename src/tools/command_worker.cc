@@ -74,10 +74,11 @@ void add_worker_command(CLI::App& app, int& exit_code) {
           "Record database of the fleet: postgresql://USER@HOST/NAME, or an SQLite file of this machine")
       ->required();
   o->device.add_to(*command);
-  add_real(*command, "--lease", o->worker.lease_seconds, 1, 3600,
-           "Seconds after which others take what this worker had taken when it gives no more sign of life");
-  add_real(*command, "--idle", o->worker.idle_seconds, 0, kMaxSeconds,
-           "Ends after so many seconds without anything to measure (0 = never)");
+  add_seconds(
+      *command, "--lease", o->worker.lease_seconds, 1, 3600,
+      "Seconds after which others take what this worker had taken when it gives no more sign of life");
+  add_seconds(*command, "--idle", o->worker.idle_seconds, 0, kMaxSeconds,
+              "Ends after so many seconds without anything to measure (0 = never)");
   command->add_flag(
       "--release", o->worker.release,
       "This device of this machine is repaired: lift the quarantine that a failed check brought");

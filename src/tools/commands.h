@@ -40,6 +40,8 @@ void add_lm_command(CLI::App& app, int& exit_code);
 void add_worker_command(CLI::App& app, int& exit_code);
 void add_zoo_command(CLI::App& app, int& exit_code);
 void add_help_command(CLI::App& app, int& exit_code);
+// Gives each command the heading that it stands under in the help; after all commands were added.
+void group_commands(CLI::App& app);
 // Ends the help of each command with examples of its own; after all commands were added.
 void add_examples(CLI::App& app);
 

@@ -49,12 +49,17 @@ std::string definition(const Command& command) {
   const std::string function = function_of(command);
   std::string out;
   if (!command.commands.empty()) {
-    out += function + "_commands() {\n  local -a commands=(\n";
-    for (const Command& below : command.commands)
+    out += function + "_commands() {\n  local -a commands\n  local found=1\n";
+    // One list a group, under its heading.
+    for (size_t i = 0; i < command.commands.size(); ++i) {
+      const Command& below = command.commands[i];
+      if (i == 0 || command.commands[i - 1].group != below.group) out += "  commands=(\n";
       out += "    '" + below.words.back() + ":" + zsh_escaped(below.summary) + "'\n";
-    out += "  )\n  _describe -t commands command commands\n";
-    if (!command.positionals.empty()) out += "  _files\n";
-    out += "}\n\n";
+      if (i + 1 == command.commands.size() || command.commands[i + 1].group != below.group)
+        out += "  )\n  _describe -t commands '" + zsh_escaped(below.group) + "' commands && found=0\n";
+    }
+    if (!command.positionals.empty()) out += "  _files && found=0\n";
+    out += "  return found\n}\n\n";
   }
   out += function + "() {\n";
   if (!command.commands.empty()) {

@@ -195,7 +195,7 @@ void add_dataset_collect_command(CLI::App& dataset, int& exit_code) {
   add_force(*command, o->force);
   add_whole(*command, "--records", o->records, 0, kMaxCount,
             "Measurements in all (0 = as many as --per-task says)");
-  add_real(*command, "--seconds", o->seconds, 0, kMaxSeconds, "Time for measuring (0 = no limit)");
+  add_seconds(*command, "--seconds", o->seconds, 0, kMaxSeconds, "Time for measuring (0 = no limit)");
   add_whole(*command, "--per-task", o->per_task, 1, kMaxCount, "Programs of each task and device");
   add_whole(*command, "--batch", o->batch, 1, 1024, "Programs of a task in one turn");
   add_real(*command, "--slowest", o->slowest_ms, 1e-6, 1e3 * kMaxSeconds,

@@ -10,21 +10,22 @@ namespace {
 const std::map<std::string, std::string>& examples() {
   static const std::map<std::string, std::string> all = {
       {"",
-       "  tensorsmith tune model.onnx -o tuned --seconds 60\n"
-       "  tensorsmith bench tuned\n"
-       "  tensorsmith run tuned --check test_data_set_0\n"
+       "  tensorsmith tune model.onnx\n"
+       "  tensorsmith bench model_tuned\n"
+       "  tensorsmith run model_tuned --check test_data_set_0\n"
        "Each command has --help."},
       {"tasks",
        "  tensorsmith tasks model.onnx --shape x=1x3x48x320\n"
        "  tensorsmith tasks zoo:resnet50 zoo:resnet18\n"
        "  tensorsmith tasks zoo:mobilenet_v2 --text"},
       {"tune",
-       "  tensorsmith tune model.onnx -o tuned --seconds 60\n"
-       "  tensorsmith tune model.onnx -o tuned --seconds 600     # goes on from tensorsmith.db\n"
+       "  tensorsmith tune model.onnx\n"
+       "  tensorsmith tune model.onnx -o tuned --seconds 10m     # continues from tensorsmith.db\n"
+       "  tensorsmith tune model.onnx --dim batch=1 --dim sequence=128\n"
        "  tensorsmith tune a.onnx b.onnx -o tuned --until-gain 1%\n"
        "  tensorsmith tune model.onnx -o tuned --no-measure --device epyc-7763\n"
        "  tensorsmith tune zoo:resnet50:batch=4 -o tuned --threads 1 --trials 500 --db resnet.db\n"
-       "  tensorsmith tune model.onnx -o tuned --seconds 600 --report report.html --serve 8080"},
+       "  tensorsmith tune model.onnx --seconds 1h --report report.html --serve 8080"},
       {"transfer",
        "  tensorsmith transfer model.onnx -o fast --from tensorsmith.db\n"
        "  tensorsmith transfer zoo:resnet18 -o fast --from zoo:resnet50 --from zoo:vgg16 --db records.db\n"
@@ -46,7 +47,7 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith worker --db postgresql://tuner@server/records\n"
        "  tensorsmith worker --db postgresql://tuner@server/records --threads 1 --idle 600"},
       {"compile",
-       "  tensorsmith compile model.onnx -o compiled --untuned\n"
+       "  tensorsmith compile model.onnx\n"
        "  tensorsmith compile model.onnx -o compiled --db tensorsmith.db --shape x=1x3x48x320\n"
        "  tensorsmith compile model.onnx -o compiled --device epyc-7763 --threads 8"},
       {"run",

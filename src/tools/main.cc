@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <new>
 #include <sstream>
 #include <system_error>
@@ -14,8 +15,11 @@
 #include "measure/measurer.h"
 #include "tools/commands.h"
 #include "tools/commit.h"
+#include "tools/config_file.h"
 #include "tools/console.h"
+#include "tools/help_text.h"
 #include "tools/install_commands.h"
+#include "tools/options.h"
 #include "tools/suggest.h"
 
 namespace {
@@ -27,40 +31,53 @@ int run(int argc, char** argv) {
   if (engine::is_launcher(argc, argv)) return engine::launcher_main(argc, argv);
   CLI::App app{
       "Tensorsmith makes neural networks faster on this machine: it searches schedules by measuring "
-      "candidates\n"
+      "candidates "
       "under a learned cost model and compiles the result to a library that runs without the tuner.",
       "tensorsmith"};
+  app.formatter_fn([](const CLI::App* command, const std::string& words, CLI::AppFormatMode) {
+    std::istringstream in(words);
+    return tools::help_text(tools::command_tree(*command, {std::istream_iterator<std::string>(in), {}}),
+                            tools::output_columns());
+  });
   const std::string commit = TENSORSMITH_COMMIT;
   app.set_version_flag("-V,--version", "tensorsmith " TENSORSMITH_VERSION +
                                            (commit.empty() ? "" : " (" + commit + ")") + ", " +
                                            codegen::default_backend().version());
   app.require_subcommand(1);
+  tools::prepare_config(app);
   int exit_code = 0;
-  tools::add_tasks_command(app, exit_code);
   tools::add_tune_command(app, exit_code);
-  tools::add_transfer_command(app, exit_code);
-  tools::add_compile_command(app, exit_code);
-  tools::add_run_command(app, exit_code);
   tools::add_bench_command(app, exit_code);
-  tools::add_db_command(app, exit_code);
-  tools::add_dataset_command(app, exit_code);
-  tools::add_profile_command(app, exit_code);
-  tools::add_explain_command(app, exit_code);
+  tools::add_run_command(app, exit_code);
+  tools::add_compile_command(app, exit_code);
+  tools::add_predict_command(app, exit_code);
   tools::add_report_command(app, exit_code);
+  tools::add_tasks_command(app, exit_code);
+  tools::add_zoo_command(app, exit_code);
+  tools::add_devices_command(app, exit_code);
+  tools::add_db_command(app, exit_code);
+  tools::add_transfer_command(app, exit_code);
+  tools::add_worker_command(app, exit_code);
+  tools::add_dataset_command(app, exit_code);
   tools::add_train_command(app, exit_code);
   tools::add_eval_command(app, exit_code);
   tools::add_calibrate_command(app, exit_code);
-  tools::add_compare_command(app, exit_code);
   tools::add_search_hyperparameters_command(app, exit_code);
-  tools::add_devices_command(app, exit_code);
-  tools::add_predict_command(app, exit_code);
+  tools::add_profile_command(app, exit_code);
+  tools::add_explain_command(app, exit_code);
+  tools::add_compare_command(app, exit_code);
   tools::add_lm_command(app, exit_code);
-  tools::add_worker_command(app, exit_code);
-  tools::add_zoo_command(app, exit_code);
   tools::add_help_command(app, exit_code);
   tools::add_completion_command(app, exit_code);
   tools::add_man_command(app, TENSORSMITH_VERSION, TENSORSMITH_DATE, exit_code);
+  tools::add_config_options(app);
+  tools::group_commands(app);
   tools::add_examples(app);
+  // After the command line was read, before the command runs.
+  app.parse_complete_callback([&] {
+    if (const auto status = tools::apply_config(app); !status.ok())
+      throw CLI::RuntimeError(tools::report_error(status.error()));
+  });
   const auto explain = [&](const CLI::ParseError& error) {
     std::ostringstream out, err;
     const bool asked_for = app.exit(error, out, err) == 0;  // --help, --version
@@ -72,6 +89,8 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion& version) {
     return explain(version);
+  } catch (const CLI::RuntimeError& error) {
+    return error.get_exit_code();  // reported already
   } catch (const CLI::ParseError& error) {
     // A word that nothing knows explains best what else is wrong, as that something is missing. `tensorsmith nonsense --help` is
     // no help with anything.

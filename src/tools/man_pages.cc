@@ -60,18 +60,6 @@ std::string positional_text(const CommandOption& option) {
   return option.required ? text : "[" + text + "]";
 }
 
-// What --help says behind the option's names.
-std::string properties(const CommandOption& option) {
-  std::string out;
-  const auto add = [&](const std::string& part) { out += (out.empty() ? "" : "; ") + part; };
-  if (!option.choices.empty()) add("one of " + bold_list(option.choices));
-  if (!option.default_text.empty()) add("default " + bold(option.default_text));
-  if (option.required && option.names.front().front() == '-') add("required");
-  if (!option.needs.empty()) add("needs " + bold_list(option.needs));
-  if (!option.excludes.empty()) add("not with " + bold_list(option.excludes));
-  return out;
-}
-
 void add_option(const CommandOption& option, std::string& out) {
   std::string value;
   if (option.value != ValueKind::kNone && option.names.front().front() == '-')
@@ -79,7 +67,7 @@ void add_option(const CommandOption& option, std::string& out) {
   out += ".TP\n";
   out += option.names.front().front() == '-' ? bold_list(option.names) + value : positional_text(option);
   out += "\n" + man_escaped(option.help);
-  const std::string more = properties(option);
+  const std::string more = properties(option, bold);
   if (!more.empty()) out += "\n(" + more + ")";
   out += "\n";
 }
@@ -117,11 +105,23 @@ std::string man_page(const Command& program, const Command& command, const Progr
   }
   if (!command.commands.empty()) {
     out += ".SH COMMANDS\n";
-    for (const Command& below : command.commands)
+    std::string group = command.commands.front().group;
+    // A heading of its own says nothing where it is the only one.
+    const bool headings = group != command.commands.back().group;
+    for (const Command& below : command.commands) {
+      if (headings && (&below == &command.commands.front() || below.group != group))
+        out += ".SS " + man_escaped(below.group) + "\n";
+      group = below.group;
       out += ".TP\n" + reference(below) + "\n" + man_escaped(below.summary) + "\n";
+    }
   }
   out += ".SH OPTIONS\n";
-  for (const CommandOption& option : command.options) add_option(option, out);
+  std::string group;
+  for (const CommandOption& option : command.options) {
+    if (!group.empty() && option.group != group) out += ".SS " + man_escaped(option.group) + "\n";
+    group = option.group;
+    add_option(option, out);
+  }
   if (!command.examples.empty()) out += ".SH EXAMPLES\n.EX\n" + man_escaped(command.examples) + "\n.EE\n";
   out +=
       ".SH EXIT STATUS\n"

@@ -82,6 +82,27 @@ CLI::Option* add_real(CLI::App& command, const std::string& name, double& value,
                     "X", help);
 }
 
+CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& value, double low, double high,
+                         const std::string& help) {
+  const CLI::Validator validator(
+      [=](std::string& text) {
+        const char unit = text.empty() ? '\0' : text.back();
+        const double seconds = unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : 0;
+        double count = 0;
+        if (!parse_number(text.substr(0, text.size() - (seconds > 0 ? 1 : 0)), count) ||
+            !std::isfinite(count))
+          return fmt::format("'{}' is not a time; write seconds, or a number with a unit: 60, 60s, 10m, 1.5h",
+                             text);
+        const double all = count * (seconds > 0 ? seconds : 1);
+        if (!(all >= low && all <= high))
+          return fmt::format("'{}' is not a time from {} to {} seconds", text, low, high);
+        text = fmt::format("{}", all);
+        return std::string();
+      },
+      "");
+  return add_number(command, name, value, validator, "TIME", help);
+}
+
 CLI::Option* add_share(CLI::App& command, const std::string& name, double& value, const std::string& help) {
   const CLI::Validator validator(
       [](std::string& text) {

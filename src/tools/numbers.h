@@ -27,6 +27,9 @@ CLI::Option* add_seed(CLI::App& command, uint64_t& value, const std::string& hel
 // A finite number from low to high.
 CLI::Option* add_real(CLI::App& command, const std::string& name, double& value, double low, double high,
                       const std::string& help);
+// A length of time in seconds from low to high: a number of seconds, or a number with its unit, "90s", "10m", "1.5h".
+CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& value, double low, double high,
+                         const std::string& help);
 // A share from 0 to 1, as a number or in percent: "0.01", "1%".
 CLI::Option* add_share(CLI::App& command, const std::string& name, double& value, const std::string& help);
 

@@ -10,9 +10,11 @@
 #include "engine/measured_device.h"
 #include "graph/zoo/zoo.h"
 #include "record/database.h"
+#include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/numbers.h"
+#include "tools/shape_advice.h"
 
 namespace tensorsmith::tools {
 
@@ -36,6 +38,17 @@ Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const st
   return std::pair{text.substr(0, equals), std::move(dims)};
 }
 
+Result<std::pair<std::string, int64_t>> parse_dim_option(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  int64_t length = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] =
+      std::from_chars(text.data() + (equals == std::string::npos ? 0 : equals + 1), end, length);
+  if (equals == std::string::npos || equals == 0 || error != std::errc() || stop != end || length < 1)
+    return Error{ErrorCode::kInvalidArgument, "--dim " + text, "write it as NAME=8, a positive integer"};
+  return std::pair{text.substr(0, equals), length};
+}
+
 learn::ImportFile import_file(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals != std::string::npos && equals > 0 && text.find('/') > equals)
@@ -46,32 +59,39 @@ learn::ImportFile import_file(const std::string& text) {
 
 void ModelOptions::add_to(CLI::App& command) {
   command
-      .add_option("model", path, "ONNX model file, or a network of the zoo: zoo:NAME[:batch=B][:size=S]...")
+      .add_option("model", path, "ONNX model file, or a network of the zoo, zoo:NAME[:batch=B][:size=S]...")
       ->required();
   add_import_options(command);
 }
 
 std::vector<CLI::Option*> ModelOptions::add_import_options(CLI::App& command) {
-  return {
+  has_options = true;
+  std::vector<CLI::Option*> options = {
       command
           .add_option(
               "--shape", shapes,
-              "Shape of an input, NAME=1x3x48x320 (repeatable): for symbolic dimensions, or in place of "
-              "fixed ones")
+              "Shape of an input, NAME=1x3x48x320 (repeatable). It replaces the shape in the model, and is "
+              "needed where that has unknown dimensions")
+          ->allow_extra_args(false),
+      command
+          .add_option("--dim", dims,
+                      "Length of a symbolic dimension in all inputs that have it, NAME=8 (repeatable)")
           ->allow_extra_args(false),
       command
           .add_option("--absent", absent,
-                      "Optional input that is not given, or sequence that is empty (repeatable)")
+                      "Leave out an optional input, or give an empty sequence as input (repeatable)")
           ->allow_extra_args(false),
-      command.add_flag(
-          "--bounded", bounded,
-          "Results whose number of rows depends on the data (NonMaxSuppression, NonZero, ...) have "
-          "their largest shape, padded; an output NAME.count tells the number of rows"),
+      command.add_flag("--bounded", bounded,
+                       "Pad results whose number of rows depends on the data (NonMaxSuppression, NonZero, "
+                       "...) to the largest "
+                       "possible number. An added output NAME.count holds the number of valid rows"),
       command.add_flag(
           "--tf32", tf32,
-          "Products of f32 on tensor cores: their factors are rounded to TF32, 10 bits of fraction "
-          "instead of 23 (NVIDIA's GPUs from sm_80 on)"),
+          "Multiply f32 values on tensor cores as TF32, which keeps 10 of the 23 bits of the fraction "
+          "(NVIDIA GPUs from sm_80 on)"),
   };
+  for (CLI::Option* option : options) option->group(kModelGroup);
+  return options;
 }
 
 Result<engine::ModelSource> ModelOptions::source() const {
@@ -87,6 +107,16 @@ Result<engine::ModelSource> ModelOptions::source() const {
                    "input '" + entry.first + "' is given twice"};
     }
   }
+  for (const auto& text : dims) {
+    TS_ASSIGN_OR_RETURN(const auto entry, parse_dim_option(text));
+    if (!out.import.dims.emplace(entry).second)
+      return Error{ErrorCode::kInvalidArgument, "--dim " + text,
+                   "dimension '" + entry.first + "' is given twice"};
+  }
+  if (has_options)
+    out.import.shape_advice = [](std::span<const graph::OpenInput> inputs) {
+      return shape_advice(inputs, command_line());
+    };
   return out;
 }
 
@@ -133,8 +163,11 @@ void DeviceOptions::add_to(CLI::App& command) {
       .add_option("--device", device,
                   "Device to compile for: local, local:isa=avx2, cuda, opencl:1, a device file, ... (see "
                   "`tensorsmith devices list`)")
-      ->capture_default_str();
-  add_whole(command, "--threads", threads, 0, 1024, "Threads that kernels run on (0 = all cores)");
+      ->capture_default_str()
+      ->configurable()
+      ->type_name("DEVICE");
+  add_whole(command, "--threads", threads, 0, 1024, "Number of threads to run on (0 = all cores)")
+      ->configurable();
 }
 
 void warn_of_threads(int threads) {
@@ -177,22 +210,27 @@ int WorkingThreads::count() const {
 void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model) {
   command
       .add_option("--cost-model", model.model,
-                  "What ranks candidates: a file of `train`, which also learns here what it gets wrong; or, "
-                  "without a "
-                  "file, one of " +
-                      learn::search_models_without_file())
-      ->capture_default_str();
-  command.add_flag("--frozen", model.frozen, "The cost model does not learn from this run's measurements");
+                  "Cost model that ranks schedules before they are measured: a file made by `train`, or " +
+                      learn::search_models_without_file() + ". It learns from the measurements of this run")
+      ->capture_default_str()
+      ->type_name("MODEL")
+      ->group(kSearchGroup);
+  command
+      .add_flag("--frozen", model.frozen, "Do not let the cost model learn from the measurements of this run")
+      ->group(kSearchGroup);
 }
 
 void add_schedule_options(CLI::App& command, engine::ScheduleOptions& schedules) {
-  command.add_flag_function(
-      "--no-winograd", [&schedules](int64_t) { schedules.winograd = false; },
-      "No Winograd filtering of 3x3 convolutions: the definition's sums, slower and rounded less");
+  command
+      .add_flag_function(
+          "--no-winograd", [&schedules](int64_t) { schedules.winograd = false; },
+          "Compute 3x3 convolutions without Winograd's algorithm, which is faster but rounds more")
+      ->group(kAdvancedGroup);
 }
 
 void DatabaseOption::add_to(CLI::App& command, const std::string& description) {
-  option_ = command.add_option("--db", path, description)->capture_default_str();
+  option_ =
+      command.add_option("--db", path, description)->capture_default_str()->configurable()->type_name("FILE");
   option_->check([](const std::string& name) { return name.empty() ? "needs the name of a file" : ""; });
 }
 
@@ -202,8 +240,10 @@ bool DatabaseOption::is_there() const {
 }
 
 void add_force(CLI::App& command, bool& force) {
-  command.add_flag("--force", force,
-                   "Replace a file at the output's place whatever it is (never one of the inputs)");
+  command
+      .add_flag("--force", force,
+                "Overwrite the output file even if another program made it (an input is never overwritten)")
+      ->group(kAdvancedGroup);
 }
 
 int report_error(const Error& error) {

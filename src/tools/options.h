@@ -17,18 +17,28 @@
 
 namespace tensorsmith::tools {
 
+// Headings of a command's help, behind "Options", which has the basic ones.
+inline constexpr const char* kModelGroup = "Reading the model";
+inline constexpr const char* kSearchGroup = "Search";
+inline constexpr const char* kOutputGroup = "Output and progress";
+inline constexpr const char* kAdvancedGroup = "Advanced options";
+
 // "NAME=1x3x48x320" -> NAME, {1, 3, 48, 320}.
 Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const std::string& text);
+// "NAME=8" -> NAME, 8.
+Result<std::pair<std::string, int64_t>> parse_dim_option(const std::string& text);
 
 struct ModelOptions {
   std::string path;
   std::vector<std::string> shapes;
+  std::vector<std::string> dims;
   std::vector<std::string> absent;
   bool bounded = false;
   bool tf32 = false;
+  bool has_options = false;  // the command has those of an import, which errors may name
   void add_to(CLI::App& command);
   std::vector<CLI::Option*> add_import_options(CLI::App& command);  // all but the path
-  // kInvalidArgument for a shape that is none or is given twice.
+  // kInvalidArgument for a shape or a dimension that is none or is given twice.
   Result<engine::ModelSource> source() const;
   // engine::load_model() of it, for the device if there is one; the graph's notes are printed.
   Result<engine::LoadedModel> load(const target::Device* device = nullptr) const;
@@ -86,8 +96,9 @@ void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model)
 
 // Of --fleet.
 inline constexpr const char* kFleetHelp =
-    "Measure on the workers of the database (`tensorsmith worker`), which are of this machine's kind, and "
-    "not here";
+    "Let workers on other machines of this kind do the measuring (see `tensorsmith worker`); they take their "
+    "work "
+    "from the database of --db";
 
 // --no-winograd.
 void add_schedule_options(CLI::App& command, engine::ScheduleOptions& schedules);

@@ -283,6 +283,17 @@ Status check_outputs(const std::vector<OutputPath>& outputs, const std::vector<I
   return {};
 }
 
+std::string folder_beside(const std::string& model, const std::string& suffix) {
+  constexpr std::string_view kZoo = "zoo:";
+  if (model.starts_with(kZoo)) {
+    std::string name = model.substr(kZoo.size());
+    std::replace(name.begin(), name.end(), ':', '-');
+    return name + suffix;
+  }
+  const fs::path file = fs::path(model).lexically_normal();
+  return (file.parent_path() / (file.stem().string() + suffix)).string();
+}
+
 std::string device_file(const std::string& device) {
   const std::string name = device.substr(0, device.find(':'));
   return name.find('/') != std::string::npos || name.ends_with(".json") ? name : std::string();

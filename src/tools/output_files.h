@@ -59,6 +59,11 @@ Status check_outputs(const std::vector<OutputPath>& outputs, const std::vector<I
 // The first of these alone: an output that is one of the inputs or stands in the way of one.
 Status check_apart(const OutputPath& output, const std::vector<InputPath>& inputs);
 
+// The folder for what is made of a model when nobody names one: beside its file, "a/model.onnx" -> "a/model_tuned" for
+// the suffix "_tuned"; for a network of the zoo in the current folder, "zoo:resnet18:batch=4" ->
+// "resnet18-batch=4_tuned".
+std::string folder_beside(const std::string& model, const std::string& suffix);
+
 // The file that a device is read from ("board.json:threads=2"), empty for one that is known by its name.
 std::string device_file(const std::string& device);
 

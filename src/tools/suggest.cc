@@ -1,5 +1,6 @@
 #include "tools/suggest.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "base/nearest.h"

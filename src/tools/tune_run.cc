@@ -69,8 +69,10 @@ Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& opti
   const std::vector<std::string> names = folder_names(options.models);
   for (size_t m = 0; m < options.models.size(); ++m) {
     inputs.push_back({"MODEL", options.models[m]});
-    const std::string directory =
-        options.models.size() == 1 ? options.directory : (fs::path(options.directory) / names[m]).string();
+    const std::string directory = !options.directory ? folder_beside(options.models[m], "_tuned")
+                                  : options.models.size() == 1
+                                      ? *options.directory
+                                      : (fs::path(*options.directory) / names[m]).string();
     outputs.push_back({"-o", directory, OutputKind::kModelDirectory});
     models.push_back({nullptr, directory, fs::path(options.models[m]).filename().string()});
   }
@@ -80,6 +82,22 @@ Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& opti
     if (entry != options.database) inputs.push_back({"--from", entry});
   TS_RETURN_IF_ERROR(check_outputs(outputs, inputs, options.force));
   return models;
+}
+
+// What the run takes where the command line says nothing.
+std::vector<std::string> default_notes(const TuneRunOptions& options,
+                                       const std::vector<engine::ModelToTune>& models) {
+  std::vector<std::string> parts;
+  if (options.seconds_by_default)
+    parts.push_back(fmt::format("tuning for {:g} s (change with --seconds)", options.seconds));
+  if (!options.directory) {
+    std::string folders;
+    for (const auto& model : models) folders += (folders.empty() ? "" : ", ") + model.directory;
+    parts.push_back(fmt::format("the compiled {} to {} (change with -o)",
+                                models.size() == 1 ? "model goes" : "models go", folders));
+  }
+  if (parts.empty()) return {};
+  return {fmt::format("{}", fmt::join(parts, "; "))};
 }
 
 // In the order of the models; their notes are printed.
@@ -281,6 +299,7 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
                         display.print_apart([&] { print_notes(graph.notes); });
                       }));
   for (size_t m = 0; m < models.size(); ++m) models[m].model = &loaded[m];
+  if (!options.quiet) display.print_apart([&] { print_notes(default_notes(options, models)); });
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(options.database));
   if (!options.quiet) display.print_apart([&] { print_notes(options.device.notes(device)); });
   tune_options.trials = options.trials;
@@ -394,34 +413,54 @@ void add_tune_run_options(CLI::App& command, TuneRunOptions& options) {
   command
       .add_option(
           "model", options.models,
-          "ONNX model files, or networks of the zoo, zoo:NAME[:batch=B][:size=S]...; several are tuned "
-          "together")
+          "ONNX model file, or a network of the zoo, zoo:NAME[:batch=B][:size=S]... Several models are tuned "
+          "together and share tasks")
       ->required();
-  options.import.add_import_options(command);
+  command
+      .add_option(
+          "-o,--output", options.directory,
+          "Folder of the compiled model (default: beside the model, model.onnx -> model_tuned). With several "
+          "models, the folder in which each gets a folder of its own")
+      ->type_name("FOLDER");
+  add_seconds(command, "--seconds", options.seconds, 0, kMaxSeconds,
+              "Time until the compiled model is written: 60, 60s, 10m, 1h (0 = no limit)");
   options.device.add_to(command);
   command
-      .add_option("-o,--output", options.directory,
-                  "Directory of the compiled model; of several models, of a folder for each")
-      ->required();
-  command.add_option("--db", options.database, "Record database; a run goes on from what is there")
-      ->capture_default_str();
-  add_real(command, "--seconds", options.seconds, 0, kMaxSeconds,
-           "Time for everything until the model is written (0 = no limit)");
+      .add_option("--db", options.database,
+                  "Record database, which keeps all measurements: a later run continues from them")
+      ->capture_default_str()
+      ->configurable()
+      ->type_name("FILE");
+  command.add_option("--report", options.report, "Write a report of the run as an HTML page")
+      ->type_name("FILE");
+
+  options.import.add_import_options(command);
+
   add_schedule_options(command, options.schedules);
-  add_seed(command, options.seed, "Seed of every random choice");
-  command.add_flag("--flush-cache", options.flush_cache, "Measure with cold caches");
-  command.add_flag("--skip-end-to-end", options.skip_end_to_end,
-                   "Choose by the tasks' own times; do not run the whole model, untuned and tuned");
-  command.add_option("--tensorboard", options.tensorboard,
-                     "Folder for event files of TensorBoard: the curves of the search");
-  command.add_option("--report", options.report, "Also write what was found as an HTML page");
+  add_seed(command, options.seed, "Seed of the random numbers")->group(kSearchGroup);
+  command
+      .add_flag("--flush-cache", options.flush_cache,
+                "Empty the processor's caches before each measured run, so that all data comes from memory")
+      ->group(kAdvancedGroup);
+  command
+      .add_flag("--skip-end-to-end", options.skip_end_to_end,
+                "Choose schedules by the times of single tasks, without running the whole model")
+      ->group(kAdvancedGroup);
+  command.add_flag("--fleet", options.fleet, kFleetHelp)->group(kAdvancedGroup);
+
   add_whole(command, "--serve", options.serve, 0, 65535,
-            "Show that page on this port of 127.0.0.1 while the run goes on (0 = any that is free)");
+            "Show the report on this port of 127.0.0.1 during the run (0 = any free port)")
+      ->group(kOutputGroup);
+  command
+      .add_option("--tensorboard", options.tensorboard,
+                  "Write curves of the search for TensorBoard into this folder")
+      ->type_name("FOLDER")
+      ->group(kOutputGroup);
   add_force(command, options.force);
   options.version = command.get_parent()->version();
-  command.add_flag("--fleet", options.fleet, kFleetHelp);
-  command.add_flag("--json", options.json, "Machine-readable report on standard output");
-  command.add_flag("--quiet", options.quiet, "No progress on standard error");
+  command.add_flag("--json", options.json, "Print the result as JSON on standard output")
+      ->group(kOutputGroup);
+  command.add_flag("--quiet", options.quiet, "Show no progress")->group(kOutputGroup);
 }
 
 }  // namespace tensorsmith::tools

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +16,12 @@ struct TuneRunOptions {
   ModelOptions import;              // of all of them; its path counts nothing
   DeviceOptions device;
   engine::ScheduleOptions schedules;
-  std::string directory;  // of the compiled model; of several, the folder that holds one of each
+  // Of the compiled model; of several, the folder that holds one of each; none: beside each model.
+  std::optional<std::string> directory;
   std::string database = "tensorsmith.db";
   int64_t trials = 0;
   double seconds = 0;
+  bool seconds_by_default = false;  // the command line has no limit of any kind
   double until_gain = 0;
   double epsilon = search::TuneOptions().epsilon;
   std::string strategy = search::TuneOptions().strategy;

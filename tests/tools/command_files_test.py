@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Manual pages and completions hold what each command's --help says, and the shells and man take them.
+"""The help fits its lines, manual pages and completions hold what each command's --help says, and the shells and man take
+them.
 
-    command_files_test.py TENSORSMITH man|bash|zsh|fish
+    command_files_test.py TENSORSMITH help|man|bash|zsh|fish
 
 Exits with 77 where the shell, or man, is not installed.
 """
+import fcntl
 import os
 import pty
 import re
 import select
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 SKIP = 77
@@ -25,26 +29,78 @@ def run(*command, **options):
 
 
 class Help:
-    """What `--help` of a command says: its options (name -> choices or None where it takes no value) and commands."""
+    """What `--help` of a command says: its options (name -> choices or None where it takes no value), commands, and the
+    headings that these stand under, in order."""
 
     def __init__(self, text):
-        self.options, self.commands = {}, []
-        section = ""
+        self.options, self.commands, self.headings = {}, [], []
+        entries, heading = [], ""
         for line in text.splitlines():
             if re.match(r"\w.*:$", line):
-                section = line
+                heading = line
+                if heading not in ("Arguments:", "Examples:"):
+                    self.headings.append(heading)
             # Names begin in the third column; what is further right goes on with a description.
-            entry = re.match(r"  (\S.*)", line)
-            if not entry:
+            entry = re.match(r"  (\S+(?: \S+)*)(.*)", line)
+            if entry and heading in self.headings:
+                entries.append([entry[1], entry[2]])
+            elif line.startswith("   ") and entries:
+                entries[-1][1] += " " + line.strip()
+        for names, description in entries:
+            if not names.startswith("-"):
+                self.commands.append(names)
                 continue
-            if section == "Options:":
-                names, *rest = entry[1].split(" ", 1)
-                rest = rest[0] if rest and not rest[0].startswith(" ") else ""
-                choices = re.match(r"\S+?:\{(.*?)\}", rest)
-                for name in re.sub(r"\{.*?\}", "", names).split(","):  # --no-mask{false}
-                    self.options[name] = choices[1].split(",") if choices else [] if rest else None
-            elif section == "Subcommands:":
-                self.commands.append(entry[1].split()[0])
+            *parts, last = names.split(", ")
+            last, *placeholder = last.split(" ")
+            choices = re.search(r"\(one of ([^;()]*)(?:; [^()]*)?\)$", description)
+            for name in [*parts, last]:
+                self.options[name] = choices[1].split(", ") if choices else [] if placeholder else None
+
+
+def check_width(text, columns):
+    """No line is longer, but for examples and words that are longer than their column."""
+    for line in text.split("\nExamples:\n")[0].splitlines():
+        assert len(line) <= columns or " " not in line.strip(), (columns, line)
+
+
+def check_default_width(program):
+    """80 columns where there is neither COLUMNS nor a terminal; else the terminal's."""
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    piped = run(program, "tune", "--help", env=environment)
+    assert piped == run(program, "tune", "--help", env={**environment, "COLUMNS": "80"})
+    child, terminal = pty.fork()
+    if child == 0:
+        # The size is there before the program asks for it.
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 61, 0, 0))
+        os.execve(program, [program, "tune", "--help"], environment)
+    shown = b""
+    try:
+        while part := os.read(terminal, 65536):
+            shown += part
+    except OSError:  # the program has ended
+        pass
+    os.waitpid(child, 0)
+    os.close(terminal)
+    expected = run(program, "tune", "--help", env={**environment, "COLUMNS": "61"})
+    assert shown.decode().replace("\r\n", "\n") == expected != piped, shown
+
+
+def check_order(program):
+    """A user's commands come first, and in a command the basic options before the others."""
+    top = Help(run(program, "--help"))
+    assert top.headings[0] == "Commands:" and len(top.headings) > 3, top.headings
+    assert set(top.commands[:10]) == {"tune", "bench", "run", "compile", "predict", "report", "tasks", "zoo", "devices",
+                                      "db"}, top.commands
+    tune = Help(run(program, "tune", "--help"))
+    assert tune.headings[:2] == ["Options:", "Reading the model:"], tune.headings
+    names = list(tune.options)
+    assert names.index("--seconds") < names.index("--help") < names.index("--shape") < names.index("--epsilon"), names
+
+
+def check_help(program):
+    helps(program)
+    check_default_width(program)
+    check_order(program)
 
 
 def helps(program):
@@ -52,7 +108,14 @@ def helps(program):
     out, waiting = {}, [()]
     while waiting:
         words = waiting.pop()
-        out[words] = Help(run(program, *words, "--help"))
+        texts = {columns: run(program, *words, "--help", env={**os.environ, "COLUMNS": str(columns)})
+                 for columns in (50, 80, 300)}
+        for columns, text in texts.items():
+            check_width(text, columns)
+        said = {columns: Help(text) for columns, text in texts.items()}
+        # However the lines are broken, they say the same.
+        assert vars(said[50]) == vars(said[80]) == vars(said[300]), words
+        out[words] = said[80]
         assert "--help" in out[words].options, words
         waiting += [words + (name,) for name in out[words].commands]
     assert len(out) > 30
@@ -82,6 +145,8 @@ def check_man(program):
                     assert choice in text, (path, option, choice)
             for name in help_.commands:
                 assert "-".join(("tensorsmith",) + words + (name,)) in text, (path, name)
+            for heading in set(help_.headings) - {"Commands:", "Options:"}:  # the page has sections of these names
+                assert heading.rstrip(":") in text, (path, heading)
             with open(path, encoding="utf-8") as page:
                 assert run(program, "man", *words) == page.read()
         unknown = subprocess.run([program, "man", "nonsense"], capture_output=True, text=True)
@@ -215,7 +280,7 @@ def check_words(program, complete):
 
 def main():
     program, what = sys.argv[1:]
-    check = {"man": check_man, "bash": check_bash, "fish": check_fish, "zsh": check_zsh}[what]
+    check = {"help": check_help, "man": check_man, "bash": check_bash, "fish": check_fish, "zsh": check_zsh}[what]
     program = os.path.abspath(program)
     with tempfile.TemporaryDirectory() as empty:  # no files to complete
         os.chdir(empty)
