@@ -19,7 +19,8 @@ struct CompileCommandOptions {
   ModelOptions model;
   DeviceOptions device;
   engine::ScheduleOptions schedules;
-  std::optional<std::string> directory;  // none: beside the model
+  std::string directory;
+  const CLI::Option* directory_option = nullptr;  // not on the command line: beside the model
   DatabaseOption database;
   bool untuned = false;
   std::string backend;
@@ -33,8 +34,9 @@ Status compile(const CompileCommandOptions& options) {
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
   if (as_c && device.kind == target::DeviceKind::kGpu)
     return Error{ErrorCode::kInvalidArgument, "--emit c", "C is written for CPUs, not for " + device.name};
-  const std::string directory =
-      options.directory.value_or(folder_beside(options.model.path, as_c ? "_c" : "_compiled"));
+  const std::string directory = options.directory_option->count() > 0
+                                    ? options.directory
+                                    : folder_beside(options.model.path, as_c ? "_c" : "_compiled");
   TS_RETURN_IF_ERROR(check_outputs({{"-o", directory, OutputKind::kModelDirectory}},
                                    {{"MODEL", options.model.path},
                                     {"--db", options.untuned ? "" : options.database.path},
@@ -78,10 +80,12 @@ void add_compile_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "compile", "Compile a model with the fastest schedules in a database, without measuring");
   options->model.add_to(*command);
-  command
-      ->add_option("-o,--output", options->directory,
-                   "Folder of the compiled model (default: beside the model, model.onnx -> model_compiled)")
-      ->type_name("FOLDER");
+  options->directory_option =
+      command
+          ->add_option(
+              "-o,--output", options->directory,
+              "Folder of the compiled model (default: beside the model, model.onnx -> model_compiled)")
+          ->type_name("FOLDER");
   options->device.add_to(*command);
   options->database.add_to(*command, "Record database to take schedules from");
   command->add_flag("--untuned", options->untuned, "Use the default schedules and no database");

@@ -21,7 +21,7 @@ std::vector<std::string> choices_of(const std::string& type) {
 }
 
 bool is_number(const std::string& type) {
-  static const std::set<std::string> numbers = {"N", "X", "SHARE", "INT", "UINT", "FLOAT"};
+  static const std::set<std::string> numbers = {"N", "X", "SHARE", "TIME", "INT", "UINT", "FLOAT"};
   return numbers.count(type) > 0;
 }
 

@@ -12,6 +12,7 @@ void add_tune_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "tune", "Search for the fastest schedules of a model on this machine and compile the model with them");
   add_tune_run_options(*command, *options);
+  command->get_option("--seconds")->default_str("60, unless another limit is given");
   CLI::Option* trials = add_whole(*command, "--trials", options->trials, 0, kMaxCount,
                                   "Number of measurements to make (0 = no limit)");
   CLI::Option* until_gain = add_share(

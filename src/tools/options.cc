@@ -198,7 +198,7 @@ std::vector<std::string> DeviceOptions::notes(const target::Device& found) const
 }
 
 void WorkingThreads::add_to(CLI::App& command, const std::string& help) {
-  add_whole(command, "--threads", given_, 1, 1024, help)->default_str("one a core");
+  add_whole(command, "--threads", given_, 1, 1024, help)->default_str("one per core");
 }
 
 int WorkingThreads::count() const {

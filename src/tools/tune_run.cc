@@ -69,10 +69,10 @@ Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& opti
   const std::vector<std::string> names = folder_names(options.models);
   for (size_t m = 0; m < options.models.size(); ++m) {
     inputs.push_back({"MODEL", options.models[m]});
-    const std::string directory = !options.directory ? folder_beside(options.models[m], "_tuned")
-                                  : options.models.size() == 1
-                                      ? *options.directory
-                                      : (fs::path(*options.directory) / names[m]).string();
+    const std::string directory =
+        options.directory_option->count() == 0 ? folder_beside(options.models[m], "_tuned")
+        : options.models.size() == 1           ? options.directory
+                                               : (fs::path(options.directory) / names[m]).string();
     outputs.push_back({"-o", directory, OutputKind::kModelDirectory});
     models.push_back({nullptr, directory, fs::path(options.models[m]).filename().string()});
   }
@@ -90,7 +90,7 @@ std::vector<std::string> default_notes(const TuneRunOptions& options,
   std::vector<std::string> parts;
   if (options.seconds_by_default)
     parts.push_back(fmt::format("tuning for {:g} s (change with --seconds)", options.seconds));
-  if (!options.directory) {
+  if (options.directory_option->count() == 0) {
     std::string folders;
     for (const auto& model : models) folders += (folders.empty() ? "" : ", ") + model.directory;
     parts.push_back(fmt::format("the compiled {} to {} (change with -o)",
@@ -416,12 +416,12 @@ void add_tune_run_options(CLI::App& command, TuneRunOptions& options) {
           "ONNX model file, or a network of the zoo, zoo:NAME[:batch=B][:size=S]... Several models are tuned "
           "together and share tasks")
       ->required();
-  command
-      .add_option(
-          "-o,--output", options.directory,
-          "Folder of the compiled model (default: beside the model, model.onnx -> model_tuned). With several "
-          "models, the folder in which each gets a folder of its own")
-      ->type_name("FOLDER");
+  options.directory_option = command
+                                 .add_option("-o,--output", options.directory,
+                                             "Folder of the compiled model (default: beside the model, "
+                                             "model.onnx -> model_tuned). With several "
+                                             "models, the folder in which each gets a folder of its own")
+                                 ->type_name("FOLDER");
   add_seconds(command, "--seconds", options.seconds, 0, kMaxSeconds,
               "Time until the compiled model is written: 60, 60s, 10m, 1h (0 = no limit)");
   options.device.add_to(command);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +15,8 @@ struct TuneRunOptions {
   ModelOptions import;              // of all of them; its path counts nothing
   DeviceOptions device;
   engine::ScheduleOptions schedules;
-  // Of the compiled model; of several, the folder that holds one of each; none: beside each model.
-  std::optional<std::string> directory;
+  std::string directory;  // of the compiled model; of several, the folder that holds one of each
+  const CLI::Option* directory_option = nullptr;  // not on the command line: beside each model
   std::string database = "tensorsmith.db";
   int64_t trials = 0;
   double seconds = 0;
