@@ -8,6 +8,7 @@
 
 #include "base/input_file.h"
 #include "base/nearest.h"
+#include "record/database.h"
 #include "tools/console.h"
 
 namespace tensorsmith::tools {
@@ -176,7 +177,8 @@ Status apply_config(CLI::App& app) {
     } catch (const CLI::ParseError& error) {
       return Error{ErrorCode::kInvalidArgument, path + ":" + std::to_string(entry.line), error.what()};
     }
-    taken += (taken.empty() ? "" : ", ") + entry.key + " " + entry.value;
+    taken += (taken.empty() ? "" : ", ") + entry.key + " " +
+             (entry.key == "database" ? record::shown_database(entry.value) : entry.value);
   }
   if (!taken.empty() && !is_given(command, "--quiet")) print_notes({path + " says: " + taken});
   return {};
