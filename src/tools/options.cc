@@ -130,12 +130,14 @@ Result<engine::LoadedModel> ModelOptions::load(const target::Device* device) con
 
 void ProcessesOptions::add_to(CLI::App& command) {
   constexpr int kMostProcesses = 4096;
-  auto* ranks =
-      add_whole(command, "--ranks", ranks_, 1, kMostProcesses,
-                "Processes that train the model together, each on its share of the data; neural models only");
-  add_whole(command, "--rank", rank_, 0, kMostProcesses - 1, "Which of them this is; 0 writes the model")
+  auto* ranks = add_whole(command, "--ranks", ranks_, 1, kMostProcesses,
+                          "Number of processes that train the model together, each on a share of the data; "
+                          "for neural models only");
+  add_whole(command, "--rank", rank_, 0, kMostProcesses - 1,
+            "Number of this process, from 0 on; process 0 writes the model")
       ->needs(ranks);
-  command.add_option("--master", master_, "HOST:PORT of process 0, as the others reach it")->needs(ranks);
+  command.add_option("--master", master_, "Address at which the other processes reach process 0, HOST:PORT")
+      ->needs(ranks);
 }
 
 Result<learn::Processes> ProcessesOptions::get() const {
