@@ -221,6 +221,8 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "bench", "Measure how fast a model runs: a compiled one, or an ONNX model, which is compiled first");
   options->model.add_to(*command);
+  command->get_option("model")->description(
+      "Folder of a compiled model, ONNX model file, or a network of the zoo (zoo:NAME[:batch=B][:size=S])");
   options->device.add_to(*command);
   options->device_option = command->get_option("--device");
   options->database.add_to(*command, "Record database to take schedules from");

@@ -4,6 +4,8 @@
 #include <set>
 #include <string_view>
 
+#include "tools/option_groups.h"
+
 namespace tensorsmith::tools {
 namespace {
 
@@ -57,12 +59,14 @@ CommandOption read(const CLI::Option& option) {
   return out;
 }
 
-// Brings members of a group together, in the order in which groups are first met.
+// Brings members of a group together, in the order in which groups are first met; advanced ones stand last.
 template <class T>
 void sort_by_group(std::vector<T>& members) {
   std::vector<std::string> groups;
   for (const T& member : members)
     if (std::find(groups.begin(), groups.end(), member.group) == groups.end()) groups.push_back(member.group);
+  std::stable_partition(groups.begin(), groups.end(),
+                        [](const std::string& group) { return group != kAdvancedGroup; });
   const auto place = [&](const T& member) { return std::find(groups.begin(), groups.end(), member.group); };
   std::stable_sort(members.begin(), members.end(),
                    [&](const T& a, const T& b) { return place(a) < place(b); });

@@ -62,7 +62,12 @@ void add_option(const CommandOption& option, size_t columns, std::string& out) {
   if (!positional && option.value != ValueKind::kNone) name += " " + option.placeholder;
   std::string description = option.help;
   const std::string more = properties(option, [](std::string_view word) { return std::string(word); });
-  if (!more.empty()) description += (description.empty() ? "(" : " (") + more + ")";
+  if (!more.empty()) {
+    // "(0 = no limit)" and "(default 0)" become one.
+    const bool goes_on = description.ends_with(')');
+    if (goes_on) description.pop_back();
+    description += (goes_on ? "; " : description.empty() ? "(" : " (") + more + ")";
+  }
   add_entry(name, description, columns, out);
 }
 

@@ -58,8 +58,7 @@ learn::ImportFile import_file(const std::string& text) {
 }
 
 void ModelOptions::add_to(CLI::App& command) {
-  command
-      .add_option("model", path, "ONNX model file, or a network of the zoo, zoo:NAME[:batch=B][:size=S]...")
+  command.add_option("model", path, "ONNX model file, or a network of the zoo (zoo:NAME[:batch=B][:size=S])")
       ->required();
   add_import_options(command);
 }
@@ -72,15 +71,18 @@ std::vector<CLI::Option*> ModelOptions::add_import_options(CLI::App& command) {
               "--shape", shapes,
               "Shape of an input, NAME=1x3x48x320 (repeatable). It replaces the shape in the model, and is "
               "needed where that has unknown dimensions")
-          ->allow_extra_args(false),
+          ->allow_extra_args(false)
+          ->type_name("NAME=SHAPE"),
       command
           .add_option("--dim", dims,
                       "Length of a symbolic dimension in all inputs that have it, NAME=8 (repeatable)")
-          ->allow_extra_args(false),
+          ->allow_extra_args(false)
+          ->type_name("NAME=N"),
       command
           .add_option("--absent", absent,
                       "Leave out an optional input, or give an empty sequence as input (repeatable)")
-          ->allow_extra_args(false),
+          ->allow_extra_args(false)
+          ->type_name("NAME"),
       command.add_flag("--bounded", bounded,
                        "Pad results whose number of rows depends on the data (NonMaxSuppression, NonZero, "
                        "...) to the largest "

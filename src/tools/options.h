@@ -14,14 +14,9 @@
 #include "learn/training.h"
 #include "record/record.h"
 #include "target/target.h"
+#include "tools/option_groups.h"
 
 namespace tensorsmith::tools {
-
-// Headings of a command's help, behind "Options", which has the basic ones.
-inline constexpr const char* kModelGroup = "Reading the model";
-inline constexpr const char* kSearchGroup = "Search";
-inline constexpr const char* kOutputGroup = "Output and progress";
-inline constexpr const char* kAdvancedGroup = "Advanced options";
 
 // "NAME=1x3x48x320" -> NAME, {1, 3, 48, 320}.
 Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const std::string& text);

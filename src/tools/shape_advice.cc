@@ -86,7 +86,7 @@ std::string shape_advice(std::span<const graph::OpenInput> inputs, const std::st
   }
   const std::string dims = guesses.options();
   const bool by_name = inputs.size() > kShapesAtMost && guesses.all_named();
-  std::string out = "choose their lengths";
+  std::string out = "choose the lengths of these dimensions";
   if (!by_name && !dims.empty()) out += ", by name (" + dims.substr(1) + ") or by input";
   if (!empty.empty()) out += " (" + empty.substr(0, empty.size() - 2) + ")";
   return out + ", for instance: " + command + (by_name ? dims : shapes);

@@ -8,7 +8,7 @@
 
 namespace tensorsmith::tools {
 
-// "choose their lengths, for instance: tensorsmith tune m.onnx --shape x=1x3x224x224": a guess of each length from
+// "choose the lengths of these dimensions, for instance: tensorsmith tune m.onnx --shape x=1x3x224x224": a guess of each length from
 // its name and place. Lengths of the same name are equal. Where many inputs are open, all of whose dimensions have
 // names, the names are given (--dim) instead of the inputs.
 // command: the command line that failed, to which the options are added.

@@ -413,7 +413,7 @@ void add_tune_run_options(CLI::App& command, TuneRunOptions& options) {
   command
       .add_option(
           "model", options.models,
-          "ONNX model file, or a network of the zoo, zoo:NAME[:batch=B][:size=S]... Several models are tuned "
+          "ONNX model file, or a network of the zoo (zoo:NAME[:batch=B][:size=S]). Several models are tuned "
           "together and share tasks")
       ->required();
   options.directory_option = command
@@ -450,6 +450,7 @@ void add_tune_run_options(CLI::App& command, TuneRunOptions& options) {
 
   add_whole(command, "--serve", options.serve, 0, 65535,
             "Show the report on this port of 127.0.0.1 during the run (0 = any free port)")
+      ->default_str("")
       ->group(kOutputGroup);
   command
       .add_option("--tensorboard", options.tensorboard,

@@ -52,7 +52,7 @@ class Help:
                 continue
             *parts, last = names.split(", ")
             last, *placeholder = last.split(" ")
-            choices = re.search(r"\(one of ([^;()]*)(?:; [^()]*)?\)$", description)
+            choices = re.search(r"(?:\(|; )one of ([^;()]*)(?:; [^()]*)?\)$", description)
             for name in [*parts, last]:
                 self.options[name] = choices[1].split(", ") if choices else [] if placeholder else None
 

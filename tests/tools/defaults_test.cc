@@ -218,18 +218,18 @@ TEST(ShapeAdvice, NamesDimensionsWhereInputsAreMany) {
     inputs.push_back({"past." + std::to_string(i),
                       std::vector<graph::DeclaredDimension>{{-1, "batch"}, {12, ""}, {-1, "past sequence"}},
                       false});
-  EXPECT_EQ(
-      shape_advice(inputs, "tensorsmith tune m.onnx"),
-      "choose their lengths, for instance: tensorsmith tune m.onnx --dim batch=1 --dim 'past sequence=128'");
+  EXPECT_EQ(shape_advice(inputs, "tensorsmith tune m.onnx"),
+            "choose the lengths of these dimensions, for instance: tensorsmith tune m.onnx --dim batch=1 "
+            "--dim 'past sequence=128'");
   inputs[0].shape->at(1) = {-1, ""};  // has no name
   EXPECT_THAT(shape_advice(inputs, "tensorsmith tune m.onnx"),
               AllOf(HasSubstr("tensorsmith tune m.onnx --shape past.0=1x128x128 --shape past.1=1x12x128"),
                     HasSubstr("by name (--dim batch=1 --dim 'past sequence=128') or by input")));
   const std::vector<OpenInput> sequence = {{"s", std::nullopt, true}};
-  EXPECT_EQ(
-      shape_advice(sequence, "tensorsmith tune m.onnx"),
-      "choose their lengths (--absent s if 's' is empty), for instance: tensorsmith tune m.onnx --shape "
-      "'s[0]=2x3'");
+  EXPECT_EQ(shape_advice(sequence, "tensorsmith tune m.onnx"),
+            "choose the lengths of these dimensions (--absent s if 's' is empty), for instance: tensorsmith "
+            "tune m.onnx --shape "
+            "'s[0]=2x3'");
 }
 
 TEST(ConfigFile, IsAPartOfToml) {
