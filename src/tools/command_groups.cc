@@ -20,7 +20,7 @@ const std::vector<Group>& groups() {
       {"Cost models and data",
        {"dataset", "train", "eval", "calibrate", "search-hyperparameters", "profile", "explain"}},
       {"Research", {"compare", "lm"}},
-      {"Shell", {"help", "completion", "man"}}};
+      {"Help", {"help", "man", "completion"}}};
   return all;
 }
 

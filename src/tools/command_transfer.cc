@@ -27,7 +27,7 @@ void add_transfer_command(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--choose", *choose,
-          "How models are ranked: by the speed-up that their records predict, or by the heuristic of the "
+          "Ranking of the models: by the speed-up that their records predict, or by the heuristic of the "
           "transfer-tuning paper")
       ->check(CLI::IsMember({"gain", "heuristic"}))
       ->capture_default_str();
