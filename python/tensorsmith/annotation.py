@@ -52,7 +52,7 @@ def annotate(
     try:
         import onnx
     except ImportError as error:
-        raise errors.Unsupported("onnx is not installed: pip install onnx", "annotate") from error
+        raise errors.NotInstalled("onnx is not installed: pip install onnx", "annotate") from error
     given = {name: list(shape) for name, shape in (shapes or {}).items()}
     with model_file(model) as path:
         text = _native.tasks(path, shapes=given, absent=[], bounded=False, tf32=False, device=device)

@@ -59,7 +59,7 @@ def run_command(*arguments: PathLike | int | float, quiet: bool = False) -> str:
     if process.returncode != 0:
         prefix = "tensorsmith: error: "
         said = [line[len(prefix) :] for line in lines if line.startswith(prefix)] or lines[-1:] or ["failed"]
-        raise errors.CommandFailed(said[-1], returncode=process.returncode)
+        raise errors.CommandFailed(said[-1], returncode=process.returncode, cmd=words)
     return output
 
 
@@ -78,6 +78,14 @@ def _read(process: subprocess.Popen[str], lines: list[str], quiet: bool) -> str:
     process.wait()
     reader.join()
     return output
+
+
+def _run_for_function(*words: PathLike | int | float, quiet: bool) -> str:
+    """run_command for a function whose arguments are the command's options: errors name the arguments."""
+    try:
+        return run_command(*words, quiet=quiet)
+    except errors.CommandFailed as error:
+        raise errors.CommandFailed(errors.in_python(error.reason), returncode=error.returncode, cmd=error.cmd) from None
 
 
 def _flags(options: dict[str, Any]) -> list[str]:
@@ -140,7 +148,7 @@ def train(
             **options,
         }
     )
-    return json.loads(run_command("train", *flags, "--json", quiet=quiet))
+    return json.loads(_run_for_function("train", *flags, "--json", quiet=quiet))
 
 
 def evaluate(
@@ -160,7 +168,7 @@ def evaluate(
         errors.CommandFailed: with the command's own line.
     """
     flags = _flags({"model": model, "store": store, "split": split, "part": part, **options})
-    output = run_command("eval", *flags, "--json", quiet=quiet)
+    output = _run_for_function("eval", *flags, "--json", quiet=quiet)
     return json.loads(output.strip().splitlines()[-1])
 
 

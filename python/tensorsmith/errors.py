@@ -1,6 +1,15 @@
-"""What can go wrong. Each exception says where, what, and what to do about it, in one line."""
+"""What can go wrong. Each exception says where, what, and what to do about it, in one line.
+
+Each is one of Python's own exceptions too, where Python has one for it: NotFound is a FileNotFoundError,
+InvalidArgument a ValueError, ResourceExhausted a MemoryError.
+"""
 
 from __future__ import annotations
+
+import errno
+import re
+import subprocess
+from collections.abc import Sequence
 
 
 class Error(Exception):
@@ -16,35 +25,48 @@ class Error(Exception):
         self.place = place
         self.reason = reason
 
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}" if self.place else self.reason
+
     def __reduce__(self):
         return type(self), (self.reason, self.place)
 
 
 class InvalidArgument(Error, ValueError):
-    """What was given is wrong."""
+    """An argument is wrong."""
 
 
-class NotFound(Error, LookupError):
-    """A file, a tensor, a device or a record that is not there."""
+class NotFound(Error, FileNotFoundError, LookupError):
+    """A file, a tensor, a device or a record is not there. `errno` is ENOENT, and `filename` is `place`."""
+
+    def __init__(self, reason: str, place: str = "") -> None:
+        super().__init__(reason, place)
+        self.errno = errno.ENOENT
+        self.strerror = reason
+        self.filename = place or None
 
 
 class Unsupported(Error, NotImplementedError):
     """Something right that Tensorsmith cannot do: an operator, an element type."""
 
 
-class Corrupt(Error):
-    """A file that does not follow its format."""
+class NotInstalled(Unsupported, ImportError):
+    """A Python package that this needs is not installed."""
 
 
-class Io(Error):
-    """The operating system refused: a full disk, a missing permission."""
+class Corrupt(Error, ValueError):
+    """A file does not follow its format."""
 
 
-class Timeout(Error):
+class Io(Error, OSError):
+    """The operating system refused: the disk is full, a permission is missing."""
+
+
+class Timeout(Error, TimeoutError):
     """Something took longer than it may."""
 
 
-class ResourceExhausted(Error):
+class ResourceExhausted(Error, MemoryError):
     """Too much memory, or too many of something."""
 
 
@@ -56,15 +78,19 @@ class Mismatch(Error):
     """Computed values differ from expected ones, or versions do."""
 
 
-class CommandFailed(Error):
-    """A command of `tensorsmith` failed; `returncode` is its exit code."""
+class CommandFailed(Error, subprocess.CalledProcessError):
+    """A command of `tensorsmith` failed. `returncode` is its exit code, `cmd` the program and its arguments."""
 
-    def __init__(self, reason: str, place: str = "", returncode: int = 1) -> None:
-        super().__init__(reason, place)
+    def __init__(self, reason: str, place: str = "", returncode: int = 1, cmd: Sequence[str] = ()) -> None:
+        Exception.__init__(self, f"{place}: {reason}" if place else reason)  # that of CalledProcessError takes no text
+        self.place = place
+        self.reason = reason
         self.returncode = returncode
+        self.cmd = list(cmd)
+        self.output = self.stderr = None
 
     def __reduce__(self):
-        return type(self), (self.reason, self.place, self.returncode)
+        return type(self), (self.reason, self.place, self.returncode, self.cmd)
 
 
 _BY_CODE = {
@@ -82,4 +108,61 @@ _BY_CODE = {
 
 def from_native(code: str, place: str, reason: str) -> Error:
     """The exception for an error of the native half."""
-    return _BY_CODE.get(code, Error)(reason, place)
+    return _BY_CODE.get(code, Error)(in_python(reason), in_python(place))
+
+
+# Options of the command line whose arguments have other names here.
+_ARGUMENTS = {
+    "db": "database",
+    "from": "sources",
+    "lm": "language_model",
+    "model": "cost_model",
+    "param": "parameters",
+}
+_SWITCHES = {"bounded", "frozen", "roofline", "tf32", "untuned"}
+_WITH_TEXT = {"device", "strategy"}
+_WITH_NUMBER = {"batch", "seconds", "seed", "threads", "trials", "until-gain"}
+
+_PAIR = r"(?:'[^'=]+=[^']*'|[^\s'=;]+=[\w?]+)"
+_PAIRS = re.compile(rf"--(shape|dim) {_PAIR}(?: --\1 {_PAIR})*")
+_ABSENT = re.compile(r"--absent (?:'([^']+)'|([^\s;,)]+))")
+_SHAPE_OF = re.compile(r"--shape (?:'([^']+)'|([^\s;,)]+))")
+_OPTION = re.compile(r"--([a-z][a-z0-9-]+)(?: (?:(\d[\d.e+-]*)\b|([a-z][\w:=\[\]-]*)))?")
+
+
+def in_python(text: str) -> str:
+    """Options of the command line as arguments of this package: `--shape x=1x3` is `shapes={"x": (1, 3)}`. Commands
+    between backticks stay as they are."""
+    parts = text.split("`")
+    for i in range(0, len(parts), 2):
+        if "--" not in parts[i]:
+            continue
+        part = _PAIRS.sub(_pairs_in_python, parts[i])
+        part = _ABSENT.sub(lambda m: f'absent=["{m[1] or m[2]}"]', part)
+        part = _SHAPE_OF.sub(lambda m: f"shapes['{m[1] or m[2]}']", part)
+        parts[i] = _OPTION.sub(_option_in_python, part)
+    return "`".join(parts)
+
+
+def _pairs_in_python(match: re.Match[str]) -> str:
+    entries = []
+    for pair in re.findall(rf"--{match[1]} ({_PAIR})", match[0]):
+        name, _, value = pair.strip("'").rpartition("=")
+        lengths = value.split("x")
+        if match[1] == "shape":
+            value = f"({', '.join(lengths)}{',' if len(lengths) == 1 else ''})"
+        entries.append(f'"{name}": {value}')
+    return f"{match[1]}s={{{', '.join(entries)}}}"
+
+
+def _option_in_python(match: re.Match[str]) -> str:
+    option, number, word = match.groups()
+    name = _ARGUMENTS.get(option, option.replace("-", "_"))
+    after = match[0].removeprefix(f"--{option}")
+    if option in _SWITCHES:
+        return f"{name}=True{after}"
+    if number is not None and option in _WITH_NUMBER:
+        return f"{name}={number}"
+    if word is not None and option in _WITH_TEXT:
+        return f'{name}="{word}"'
+    return f"{name}={after}"

@@ -23,7 +23,7 @@ def from_torch(program: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] 
     try:
         import torch
     except ImportError as error:
-        raise errors.Unsupported("torch is not installed: pip install tensorsmith[torch]", "from_torch") from error
+        raise errors.NotInstalled("torch is not installed: pip install tensorsmith[torch]", "from_torch") from error
     try:
         import onnxscript  # noqa: F401
     except ImportError as error:
