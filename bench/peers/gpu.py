@@ -23,9 +23,10 @@ import time
 import numpy as np
 import onnx
 
+import from_checkout  # noqa: F401
 import gpu_models
 import gpu_peers
-from engines import EngineCannot
+from peers.engines import EngineCannot
 
 ROUNDS = 3
 TOLERANCE = {"f32": 1e-3, "f16": 2e-2, "tf32": 5e-3}  # of the largest value of an output

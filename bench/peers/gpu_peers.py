@@ -8,7 +8,8 @@ import time
 
 import numpy as np
 
-from engines import EngineCannot, first_line
+import from_checkout  # noqa: F401
+from peers.engines import EngineCannot, first_line
 
 try:
     import torch

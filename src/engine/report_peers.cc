@@ -17,7 +17,7 @@ Result<std::vector<ReportPeer>> read_peers(const std::string& path) {
   TS_ASSIGN_OR_RETURN(const std::string text, read_input(path, kMaxPeersBytes));
   const auto json = parse_json<nlohmann::json>(text);
   const auto corrupt = [&](const std::string& what) {
-    return Error{ErrorCode::kCorrupt, path, what + "; name a file of `bench/peers/models.py --json`"};
+    return Error{ErrorCode::kCorrupt, path, what + "; name a file of `python -m tensorsmith.peers --json`"};
   };
   if (!json.is_object() || !json.contains("results") || !json["results"].is_array())
     return corrupt("has no list 'results'");

@@ -1,4 +1,4 @@
-// Timings beside other engines, as `bench/peers/models.py --json` writes them.
+// Timings beside other engines, as `python -m tensorsmith.peers --json` writes them.
 #pragma once
 
 #include <string>

@@ -152,7 +152,7 @@ void add_report_command(CLI::App& app, int& exit_code) {
           "directories of compiled models (give --beside once for each)")
       ->allow_extra_args(false);
   command->add_option("--peers", o->peers,
-                      "Timings of other engines, as `bench/peers/models.py --json` prints them");
+                      "Timings of other engines, as `python -m tensorsmith.peers --json` prints them");
   command->add_option(
       "--cost-model", o->cost_model,
       "A cost model that predicts latency, to compare with what was measured (default: the one "

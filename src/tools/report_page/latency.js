@@ -44,7 +44,7 @@ function latencySection(data) {
   }
   out.push(element("h3", {}, "Beside other engines"));
   if (data.peers.length === 0) {
-    out.push(paragraph("Not measured. bench/peers/models.py --json times other engines beside a compiled model; " +
+    out.push(paragraph("Not measured. python -m tensorsmith.peers --json times other engines beside a compiled model; " +
                        "tensorsmith report --peers FILE shows it here.", true));
     return out;
   }

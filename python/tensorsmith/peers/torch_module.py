@@ -2,6 +2,7 @@
 
 onnx2torch keeps shapes, axes and scalars as tensors, into which neither can look. Here they become Python numbers.
 """
+
 import onnx2torch
 import torch
 

@@ -1,8 +1,9 @@
 """Other engines that run ONNX models on the processor, each prepared for the shapes of given inputs.
 
-A class is made from the model's file, a number of threads and the inputs, arrays by name. `run` takes such inputs and gives the outputs;
-`load_library` does beforehand what takes the same time for all models.
+A class is made from the model's file, a number of threads and the inputs, arrays by name. `run` takes such inputs
+and gives the outputs; `load_library` does beforehand what takes the same time for all models.
 """
+
 import contextlib
 import os
 import re
@@ -39,6 +40,7 @@ class OnnxRuntime:
     """A session of ONNX Runtime."""
 
     name = "onnxruntime"
+    packages = "onnxruntime"
 
     @staticmethod
     def load_library():
@@ -46,6 +48,7 @@ class OnnxRuntime:
 
     def __init__(self, onnx_file, threads, inputs):
         import onnxruntime
+
         self.version = f"ONNX Runtime {onnxruntime.__version__}"
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
@@ -61,6 +64,7 @@ class OnnxRuntime:
     def open_inputs(onnx_file):
         """The model's inputs, symbolic dimensions by name."""
         import onnxruntime
+
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -74,6 +78,7 @@ class OpenVino:
     """A model compiled by OpenVINO."""
 
     name = "openvino"
+    packages = "openvino"
 
     @staticmethod
     def load_library():
@@ -81,12 +86,16 @@ class OpenVino:
 
     def __init__(self, onnx_file, threads, inputs):
         import openvino
+
         self.version = f"OpenVINO {openvino.__version__.split('-')[0]}"
         core = openvino.Core()
         model = core.read_model(onnx_file)
         model.reshape({given.any_name: inputs[given.any_name].shape for given in model.inputs})
-        compiled = core.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY",
-                                                     "INFERENCE_PRECISION_HINT": "f32"})
+        compiled = core.compile_model(
+            model,
+            "CPU",
+            {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"},
+        )
         self.request = compiled.create_infer_request()
 
     def run(self, feed):
@@ -97,6 +106,7 @@ class Inductor:
     """A PyTorch module compiled by Inductor, with frozen weights: PyTorch's fastest way on a processor."""
 
     name = "inductor"
+    packages = "torch onnx2torch"
 
     @staticmethod
     def load_library():
@@ -105,7 +115,9 @@ class Inductor:
     def __init__(self, onnx_file, threads, inputs):
         import torch
         import torch._inductor.config
-        from torch_module import torch_module
+
+        from .torch_module import torch_module
+
         self.torch = torch
         self.version = f"PyTorch Inductor {torch.__version__.split('+')[0]}"
         torch.set_num_threads(threads)
@@ -133,6 +145,7 @@ class LiteRt:
     """A model converted for LiteRT, whose delegate XNNPACK runs it in f32."""
 
     name = "litert"
+    packages = "litert-torch torch onnx2torch"
 
     @staticmethod
     def load_library():
@@ -142,11 +155,14 @@ class LiteRt:
     def __init__(self, onnx_file, threads, inputs):
         import importlib.metadata
         import tempfile
+
         with silenced():
             import litert_torch
         import torch
         from ai_edge_litert.interpreter import Interpreter
-        from torch_module import torch_module
+
+        from .torch_module import torch_module
+
         self.version = f"LiteRT {importlib.metadata.version('ai-edge-litert')}"
         tensors = [torch.from_numpy(array) for array in inputs.values()]
         with tempfile.TemporaryDirectory() as folder:
@@ -158,8 +174,11 @@ class LiteRt:
                     self.interpreter.allocate_tensors()
             except Exception as error:
                 raise EngineCannot(first_line(error)) from error
+
         # Their places in the model are the numbers in their names.
-        place = lambda details: [int(number) for number in re.findall(r"\d+", details["name"])]
+        def place(details):
+            return [int(number) for number in re.findall(r"\d+", details["name"])]
+
         self.inputs = sorted(self.interpreter.get_input_details(), key=place)
         self.outputs = sorted(self.interpreter.get_output_details(), key=place)
 
