@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -156,7 +157,12 @@ struct CompileRequest {
   engine::ScheduleOptions schedules;
 };
 
-Result<Json> compile(const CompileRequest& r, LongCall& call) {
+// Another thread's wish that a call ends.
+struct Cancel {
+  std::atomic<bool> wanted{false};
+};
+
+Result<Json> compile(const CompileRequest& r, LongCall& call, const std::atomic<bool>& cancelled) {
   TS_ASSIGN_OR_RETURN(const target::Device device, device_of(r.device, r.threads));
   TS_RETURN_IF_ERROR(engine::check_output_directory(r.directory));
   TS_ASSIGN_OR_RETURN(const auto model, engine::load_model(r.import.source(r.model), device));
@@ -168,7 +174,7 @@ Result<Json> compile(const CompileRequest& r, LongCall& call) {
   options.model_name = r.name;
   options.jobs = local.cores;
   options.log = &log;
-  options.cancelled = &call.cancelled();
+  options.cancelled = &cancelled;
   size_t found = 0;
   if (!r.database.empty()) {
     TS_ASSIGN_OR_RETURN(
@@ -221,6 +227,9 @@ Json declared_json(const std::vector<graph::DeclaredTensor>& tensors) {
 }  // namespace
 
 void bind_work(nb::module_& module) {
+  nb::class_<Cancel>(module, "Cancel", "Ends a call from another thread.")
+      .def(nb::init<>())
+      .def("set", [](Cancel& cancel) { cancel.wanted = true; }, "The call is to end.");
   module.def(
       "tune",
       [](std::string model, std::string directory, std::string name, Shapes shapes,
@@ -266,17 +275,18 @@ void bind_work(nb::module_& module) {
       "compile",
       [](std::string model, std::string directory, std::string name, Shapes shapes,
          std::vector<std::string> absent, bool bounded, bool tf32, std::string device, int threads,
-         std::string database, bool winograd) {
+         std::string database, bool winograd, const Cancel* cancel) {
         CompileRequest r{std::move(model),  std::move(directory),
                          std::move(name),   {std::move(shapes), std::move(absent), bounded, tf32},
                          std::move(device), std::move(database),
                          threads,           {.winograd = winograd}};
         LongCall call;
-        return dump(value_or_raise(call.run([&] { return compile(r, call); })));
+        const std::atomic<bool>& cancelled = cancel != nullptr ? cancel->wanted : call.cancelled();
+        return dump(value_or_raise(call.run([&] { return compile(r, call, cancelled); })));
       },
       nb::arg("model"), nb::arg("directory"), nb::arg("name"), nb::kw_only(), nb::arg("shapes"),
       nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"), nb::arg("threads"),
-      nb::arg("database"), nb::arg("winograd"), "What was compiled, JSON.");
+      nb::arg("database"), nb::arg("winograd"), nb::arg("cancel").none(), "What was compiled, JSON.");
   module.def(
       "predict",
       [](const std::string& model, Shapes shapes, std::vector<std::string> absent, bool bounded, bool tf32,
@@ -322,10 +332,12 @@ void bind_work(nb::module_& module) {
       "declared",
       [](const std::string& path) {
         const auto declared = value_or_raise(graph::onnx_declared(path));
-        return dump(
-            {{"inputs", declared_json(declared.inputs)}, {"outputs", declared_json(declared.outputs)}});
+        return dump({{"inputs", declared_json(declared.inputs)},
+                     {"outputs", declared_json(declared.outputs)},
+                     {"external", declared.external_files}});
       },
-      nb::arg("path"), "What the ONNX file says of its inputs and outputs, JSON.");
+      nb::arg("path"),
+      "What the ONNX file says of its inputs and outputs, and the files that its weights are in, JSON.");
   module.def(
       "check_import",
       [](const nb::bytes& model) {

@@ -13,11 +13,15 @@ Runtime's. `torch.compile(model, backend="tensorsmith")` works where torch and o
 from . import errors
 from ._native import __version__
 from .annotation import KernelTime, annotate
+from .bindings import IOBinding, OrtValue
 from .commands import command_path, evaluate, run_command, train
+from .compare import compare_engines
+from .compiled_shapes import SessionStatistics
 from .database import Database
 from .errors import Error
 from .model import Model, load
-from .session import InferenceSession, IOBinding, NodeArg, OrtValue, SessionOptions, get_available_providers
+from .peers.compare import EngineComparison
+from .session import InferenceSession, NodeArg, SessionOptions, get_available_providers
 from .torch_export import from_torch
 from .work import (
     CompiledModel,
@@ -35,6 +39,7 @@ from .work import (
 __all__ = [
     "CompiledModel",
     "Database",
+    "EngineComparison",
     "Error",
     "IOBinding",
     "InferenceSession",
@@ -44,12 +49,14 @@ __all__ = [
     "OrtValue",
     "Prediction",
     "SessionOptions",
+    "SessionStatistics",
     "TaskPrediction",
     "TaskReport",
     "TuneResult",
     "__version__",
     "annotate",
     "command_path",
+    "compare_engines",
     "compile",
     "device",
     "errors",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native, errors
+from .onnx_runtime import results_in, runner, session_of_onnx_runtime
 
 if TYPE_CHECKING:
     import onnx
@@ -84,7 +85,7 @@ class PartitionedModel:
         try:
             import onnxruntime
         except ImportError as error:
-            raise errors.Unsupported(
+            raise errors.NotInstalled(
                 because.reason + "; install onnxruntime, and it runs them: pip install onnxruntime onnx", because.place
             ) from error
         whole = _with_shapes(model, shapes)
@@ -100,7 +101,7 @@ class PartitionedModel:
             if not part.ours:
                 options = onnxruntime.SessionOptions()
                 options.intra_op_num_threads = threads
-                part.run = _runner(_session_of_onnx_runtime(part.model, options))
+                part.run = runner(session_of_onnx_runtime(part.model.SerializeToString(), options))
         theirs = [node for part in self.parts if not part.ours for node in part.nodes]
         operators = ", ".join(sorted({node.op_type for node in theirs}))
         count = sum(len(part.nodes) for part in self.parts)
@@ -112,37 +113,7 @@ class PartitionedModel:
         for part in self.parts:
             assert part.run is not None
             values.update(part.run({name: values[name] for name in part.inputs}))
-        results = {}
-        for name in self._outputs:
-            if outputs is not None and outputs.get(name) is not None:
-                np.copyto(outputs[name], values[name], casting="no")
-                results[name] = outputs[name]
-            else:
-                results[name] = np.asarray(values[name])
-        return results
-
-
-def _session_of_onnx_runtime(model: onnx.ModelProto, options: Any) -> Any:
-    import onnxruntime
-
-    options.log_severity_level = 4  # what fails is told once, by the exception
-    try:
-        return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # it has no type of its own for them
-        line = " ".join(str(error).split())
-        raise errors.Unsupported(f"ONNX Runtime does not run it either: {line}", "model") from error
-
-
-def _runner(session: Any) -> Callable[[dict[str, Any]], dict[str, np.ndarray]]:
-    names = [output.name for output in session.get_outputs()]
-
-    def run(feed: dict[str, Any]) -> dict[str, np.ndarray]:
-        arrays = {
-            name: value if isinstance(value, np.ndarray) else np.from_dlpack(value) for name, value in feed.items()
-        }
-        return dict(zip(names, session.run(names, arrays)))
-
-    return run
+        return results_in({name: np.asarray(values[name]) for name in self._outputs}, outputs)
 
 
 def _with_shapes(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> onnx.ModelProto:
@@ -186,7 +157,7 @@ def _with_types_of_onnx_runtime(whole: onnx.ModelProto) -> onnx.ModelProto:
     asked.graph.output.extend(onnx.ValueInfoProto(name=name) for name in unknown)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = _session_of_onnx_runtime(asked, options)
+    session = session_of_onnx_runtime(asked.SerializeToString(), options)
     types = {text: number for number, text in _ONNX_RUNTIME_TYPES.items()}
     for output in session.get_outputs():
         if output.type in types:

@@ -4,28 +4,31 @@
     session = ort.InferenceSession("model.onnx")
     outputs = session.run(None, {session.get_inputs()[0].name: x})
 
-A model with dimensions that are chosen when it is used is compiled for each choice.
+A model with dimensions that are chosen when it is used is compiled for each choice. What was compiled is kept on
+disk, and later processes find it there. Where ONNX Runtime is installed, it answers until the compiled model is
+ready.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import _native, errors
+from .bindings import IOBinding
+from .compiled_cache import DEFAULT_BYTES, CompiledCache, cache_folder
+from .compiled_shapes import CompiledShapes, CompileSettings, SessionStatistics
 from .dtypes import onnx_runtime_type
 from .model import Model, load
+from .model_key import declared
+from .onnx_runtime import MeanwhileModel
 from .partition import PartitionedModel
 from .sources import ModelSource, model_file, model_name
-from .work import compile as compile_model
 
 _log = logging.getLogger("tensorsmith")
 
@@ -39,7 +42,12 @@ class SessionOptions:
 
     intra_op_num_threads: int = 0  #: threads that compute; 0: all cores
     database: str | os.PathLike[str] = "tensorsmith.db"  #: records of `tune`, for a model that is compiled here
-    max_compiled_shapes: int = 16  #: of a model with dimensions that are chosen: so many stay compiled
+    max_compiled_shapes: int = 16  #: of a model with dimensions that are chosen: so many stay in memory
+    #: ONNX Runtime answers while a model is being compiled, where it is installed; False: such a run waits
+    compile_in_background: bool = True
+    #: where compiled models are kept; None: the variable TENSORSMITH_CACHE, else ~/.cache/tensorsmith; "": nowhere
+    cache_folder: str | os.PathLike[str] | None = None
+    cache_bytes: int = DEFAULT_BYTES  #: of all that is kept there; what was used longest ago is removed first
 
 
 @dataclass(frozen=True)
@@ -68,97 +76,23 @@ def get_available_providers() -> list[str]:
     return [_CUDA, _CPU]
 
 
-class OrtValue:
-    """An array, as ONNX Runtime's bindings take it."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self._array = array
-
-    @staticmethod
-    def ortvalue_from_numpy(array: np.ndarray, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
-        """Of an array in the processor's memory, without a copy."""
-        _only_cpu(device_type)
-        return OrtValue(array)
-
-    def numpy(self) -> np.ndarray:
-        """The array itself."""
-        return self._array
-
-    def shape(self) -> list[int]:
-        """Its shape."""
-        return list(self._array.shape)
-
-    def device_name(self) -> str:
-        """Where it lies."""
-        return "cpu"
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._array.__dlpack_device__()
-
-
-class IOBinding:
-    """Inputs and outputs that stay bound from run to run."""
-
-    def __init__(self, session: InferenceSession) -> None:
-        self._session = session
-        self._inputs: dict[str, Any] = {}
-        self._outputs: dict[str, Any] = {}
-        self._results: list[np.ndarray] = []
-
-    def bind_cpu_input(self, name: str, array: Any) -> None:
-        """An input, read in place at each run."""
-        self._inputs[name] = array
-
-    def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
-        """An input, read in place at each run."""
-        self._inputs[name] = value.numpy()
-
-    def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0) -> None:
-        """An output that each run makes."""
-        _only_cpu(device_type)
-        self._outputs[name] = None
-
-    def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
-        """An output that each run writes in place."""
-        self._outputs[name] = value.numpy()
-
-    def clear_binding_inputs(self) -> None:
-        """No input is bound."""
-        self._inputs.clear()
-
-    def clear_binding_outputs(self) -> None:
-        """No output is bound."""
-        self._outputs.clear()
-
-    def get_outputs(self) -> list[OrtValue]:
-        """Of the last run, in the order of binding."""
-        return [OrtValue(array) for array in self._results]
-
-    def copy_outputs_to_cpu(self) -> list[np.ndarray]:
-        """Of the last run, in the order of binding."""
-        return list(self._results)
-
-
-def _only_cpu(device_type: str) -> None:
-    if device_type != "cpu":
-        raise errors.Unsupported(f"'{device_type}' is not supported: bindings are of the processor's memory", "binding")
-
-
 class InferenceSession:
     """Runs a compiled model, or compiles an ONNX model when it is made.
 
     An ONNX model is compiled with the schedules that the database knows (see `tensorsmith.tune`), else untuned. Where
-    it has dimensions that are chosen, it is compiled by the first run with each choice, in seconds. Operators
-    that cannot be compiled run by ONNX Runtime, where that and onnx are installed; the logger "tensorsmith" says which.
+    it has dimensions that are chosen, it is compiled anew for each choice. That takes seconds, so compiled models are
+    kept on disk for later processes, and where the package onnxruntime is installed, ONNX Runtime answers until the
+    compiled model is ready. Its
+    results may differ in the last digits: with `compile_in_background=False` each run waits for the compiled model,
+    and the same inputs have the same results from the first run on. Operators that cannot be compiled run by ONNX
+    Runtime, where that and onnx are installed. The logger "tensorsmith" says what is done.
 
     Args:
         path_or_bytes: a folder of `tune` or `compile`, an ONNX file, its bytes, or an onnx.ModelProto.
         sess_options: a SessionOptions, or ONNX Runtime's own.
         providers: names, or pairs with options: CUDAExecutionProvider and CPUExecutionProvider; the first that can be
             had.
+        compile_in_background: in place of that of the SessionOptions.
     """
 
     def __init__(
@@ -167,32 +101,48 @@ class InferenceSession:
         sess_options: Any = None,
         providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        compile_in_background: bool | None = None,
         **_: Any,
     ) -> None:
         self._options = sess_options if sess_options is not None else SessionOptions()
-        self._threads = int(getattr(self._options, "intra_op_num_threads", 0))
         self._providers, self._device = _choose(providers, provider_options)
-        self._source = path_or_bytes
-        self._compiled: dict[tuple[tuple[int, ...], ...], Model | PartitionedModel] = {}
+        self._model: Model | None = None
+        self._shapes: CompiledShapes | None = None
+        threads = int(self._option("intra_op_num_threads"))
         is_path = isinstance(path_or_bytes, (str, os.PathLike))
         if is_path and os.path.isdir(path_or_bytes):
-            self._take(load(path_or_bytes, self._threads, "" if self._device == "local" else self._device))
+            self._take(load(path_or_bytes, threads, "" if self._device == "local" else self._device))
             return
-        self._name = model_name(path_or_bytes)
-        if is_path and os.fspath(path_or_bytes).startswith("zoo:"):
-            self._take(self._compiled_whole(self._source, None))
-            return
-        with model_file(path_or_bytes) as path:
-            declared = json.loads(_native.declared(path))
-        self._inputs = [_node_arg(tensor) for tensor in declared["inputs"]]
-        self._outputs = [_node_arg(tensor) for tensor in declared["outputs"]]
-        self._chosen = any(not isinstance(d, int) for arg in self._inputs for d in arg.shape)
+        is_zoo = is_path and os.fspath(path_or_bytes).startswith("zoo:")
+        source = os.path.abspath(path_or_bytes) if is_path and not is_zoo else path_or_bytes
+        self._name = model_name(source)
+        if not is_zoo:
+            with model_file(source) as path:
+                told = declared(path)
+            self._inputs = [_node_arg(tensor) for tensor in told["inputs"]]
+            self._outputs = [_node_arg(tensor) for tensor in told["outputs"]]
+            self._chosen = [tensor["name"] for tensor in told["inputs"] if not _is_fixed(tensor["shape"])]
+            fixed = {a.name: tuple(d for d in a.shape if isinstance(d, int)) for a in self._inputs}
+        else:
+            self._chosen, fixed = [], {}
+        folder = cache_folder(self._option("cache_folder"))
+        if compile_in_background is None:
+            compile_in_background = bool(self._option("compile_in_background"))
+        settings = CompileSettings(
+            threads=threads,
+            device=self._device,
+            database=os.fspath(self._option("database")),
+            keep=int(self._option("max_compiled_shapes")),
+            cache=CompiledCache(folder, int(self._option("cache_bytes"))) if folder is not None else None,
+            in_background=compile_in_background,
+        )
+        fixed = {name: shape for name, shape in fixed.items() if name not in self._chosen}
+        self._shapes = CompiledShapes(source, self._name, fixed, settings)
         if not self._chosen:
-            model = self._compile(None)
-            if isinstance(model, Model):
+            model = self._shapes.model_for({})
+            if isinstance(model, Model) and is_zoo:
                 self._take(model)
-            else:
-                self._compiled[()] = model
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs in the model's order."""
@@ -213,6 +163,15 @@ class InferenceSession:
     def get_session_options(self) -> Any:
         """As they were given."""
         return self._options
+
+    def statistics(self) -> SessionStatistics:
+        """How many models were compiled or taken from the disk, and how many runs ONNX Runtime answered meanwhile."""
+        return self._shapes.statistics() if self._shapes is not None else SessionStatistics()
+
+    def wait_until_compiled(self, timeout: float | None = None) -> bool:
+        """Waits until nothing is being compiled in the background; False where that takes longer than `timeout`
+        seconds."""
+        return self._shapes is None or self._shapes.wait(timeout)
 
     def run(
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None
@@ -247,62 +206,32 @@ class InferenceSession:
                 raise errors.InvalidArgument("the model has no such output", f"'{name}'")
         binding._results = [outputs[name] for name in binding._outputs]
 
+    def _option(self, name: str) -> Any:
+        """Of the options; ONNX Runtime's own do not have all."""
+        return getattr(self._options, name, getattr(SessionOptions, name))
+
     def _take(self, model: Model) -> None:
-        self._chosen = False
+        """A compiled model that says itself what it takes and gives."""
+        self._model = model
         self._name = model.name
         self._inputs = [NodeArg(i.name, onnx_runtime_type(i.dtype), list(i.shape)) for i in model.inputs]
         self._outputs = [NodeArg(o.name, onnx_runtime_type(o.dtype), list(o.shape)) for o in model.outputs]
-        self._compiled[()] = model
 
-    def _for(self, feed: Mapping[str, Any]) -> Model | PartitionedModel:
-        """The model compiled for the shapes of the inputs."""
-        if not self._chosen:
-            return self._compiled[()]
+    def _for(self, feed: Mapping[str, Any]) -> Model | PartitionedModel | MeanwhileModel:
+        """What runs with the shapes of these inputs."""
+        if self._model is not None:
+            return self._model
+        assert self._shapes is not None
         shapes: dict[str, tuple[int, ...]] = {}
-        for arg in self._inputs:
-            if arg.name not in feed:
-                raise errors.InvalidArgument("is missing", f"input '{arg.name}'")
-            shapes[arg.name] = tuple(np.shape(feed[arg.name]))
-        key = tuple(shapes.values())
-        if key not in self._compiled:
-            while len(self._compiled) >= max(int(getattr(self._options, "max_compiled_shapes", 16)), 1):
-                del self._compiled[next(iter(self._compiled))]
-            chosen = {a.name: shapes[a.name] for a in self._inputs if not all(isinstance(d, int) for d in a.shape)}
-            self._compiled[key] = self._compile(chosen)
-        else:  # the one used longest ago goes first
-            self._compiled[key] = self._compiled.pop(key)
-        return self._compiled[key]
+        for name in self._chosen:
+            if name not in feed:
+                raise errors.InvalidArgument("is missing", f"input '{name}'")
+            shapes[name] = tuple(np.shape(feed[name]))
+        return self._shapes.model_for(shapes)
 
-    def _compile(self, shapes: Mapping[str, Sequence[int]] | None) -> Model | PartitionedModel:
-        try:
-            return self._compiled_whole(self._source, shapes)
-        except errors.Unsupported as error:
-            if self._device != "local":
-                raise
-            with model_file(self._source) as path:
-                try:
-                    import onnx
-                except ImportError:
-                    raise error from None
-                proto = onnx.load(path)
-            given = {arg.name: tuple(arg.shape) for arg in self._inputs}
-            given.update({name: tuple(shape) for name, shape in (shapes or {}).items()})
-            return PartitionedModel(
-                proto, given, lambda part: self._compiled_whole(part, None), self._threads, because=error
-            )
 
-    def _compiled_whole(self, model: ModelSource, shapes: Mapping[str, Sequence[int]] | None) -> Model:
-        # Loaded, a model needs its folder no more.
-        with tempfile.TemporaryDirectory(prefix="tensorsmith-") as folder:
-            compiled = compile_model(
-                model,
-                Path(folder) / "model",
-                shapes=shapes,
-                device=self._device,
-                threads=0 if self._device != "local" else self._threads,
-                database=getattr(self._options, "database", "tensorsmith.db"),
-            )
-            return compiled.load(self._threads, "" if self._device == "local" else self._device)
+def _is_fixed(shape: list[Any] | None) -> bool:
+    return shape is not None and all(isinstance(length, int) for length in shape)
 
 
 def _node_arg(tensor: dict[str, Any]) -> NodeArg:

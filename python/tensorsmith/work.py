@@ -281,12 +281,31 @@ def compile(
                 **_import_options(shapes, absent, bounded, tf32),
                 device=device,
                 threads=threads,
-                database="" if untuned else _known(database),
+                database="" if untuned else known_database(database),
                 winograd=winograd,
+                cancel=None,
             )
         )
     report["notes"] = tuple(report["notes"])
     return CompiledModel(**report)
+
+
+def compile_cancellable(
+    path: str, directory: PathLike, *, shapes: Shapes, device: str, threads: int, database: PathLike, cancel: Any
+) -> None:
+    """`compile` of a file, which ends with errors.Cancelled soon after another thread has set `cancel`, a
+    _native.Cancel."""
+    _native.compile(
+        path,
+        os.fspath(directory),
+        os.path.basename(path),
+        **_import_options(shapes, (), False, False),
+        device=device,
+        threads=threads,
+        database=known_database(database),
+        winograd=True,
+        cancel=cancel,
+    )
 
 
 def predict(
@@ -323,7 +342,7 @@ def predict(
                 threads=threads,
                 latency_model=os.fspath(cost_model),
                 roofline=roofline,
-                database="" if untuned else _known(database),
+                database="" if untuned else known_database(database),
                 untuned=untuned,
                 winograd=winograd,
             )
@@ -373,7 +392,7 @@ def _file_name(model: ModelSource, path: str) -> str:
 _DATABASE = "tensorsmith.db"
 
 
-def _known(database: PathLike) -> str:
+def known_database(database: PathLike) -> str:
     """The database to read, or "": the default one need not be there, one that was named must."""
     path = os.fspath(database)
     return "" if path == _DATABASE and not os.path.exists(path) else path

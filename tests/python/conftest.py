@@ -13,8 +13,9 @@ MODELS = Path(os.environ["TENSORSMITH_TEST_MODELS"])
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
-    """Databases and compiled models lie in the present folder by default."""
+    """Databases and compiled models lie in the present folder by default, and those of sessions in the cache."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TENSORSMITH_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
 

@@ -49,7 +49,7 @@ def test_computes_what_onnx_runtime_does(batch, caplog):
     model = mixed(batch).SerializeToString()
     theirs = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     with caplog.at_level(logging.WARNING, "tensorsmith"):
-        ours = tensorsmith.InferenceSession(model)
+        ours = tensorsmith.InferenceSession(model, compile_in_background=False)
         seed = 11
         random = np.random.default_rng(seed)
         for _ in range(2):
@@ -59,7 +59,7 @@ def test_computes_what_onnx_runtime_does(batch, caplog):
     said = [r.getMessage() for r in caplog.records if "ONNX Runtime" in r.getMessage()]
     assert len(said) == 1
     assert said[0].startswith("2 of 5 nodes run by ONNX Runtime (QuickGelu)")
-    (parted,) = ours._compiled.values()
+    (parted,) = ours._shapes.ready()
     assert [[n.op_type for n in part.nodes] for part in parted.parts if part.ours] == [["Conv"], ["Conv", "Relu"]]
 
 
@@ -67,7 +67,7 @@ def test_all_of_it_by_onnx_runtime():
     """Strings: nothing is left to compile."""
     nodes = [helper.make_node("StringNormalizer", ["x"], ["y"], case_change_action="UPPER", locale="C")]
     model = model_of(nodes, [value("x", [2], TensorProto.STRING)], [value("y", [2], TensorProto.STRING)])
-    session = tensorsmith.InferenceSession(model)
+    session = tensorsmith.InferenceSession(model, compile_in_background=False)
     assert session.run(None, {"x": np.array(["a", "b"], object)})[0].tolist() == ["A", "B"]
 
 
@@ -84,7 +84,7 @@ def test_bodies_that_read_from_outside():
     ]
     model = model_of(nodes, [value("x", [4, 4]), value("condition", [], TensorProto.BOOL)], [value("y", [4, 4])])
     onnx.checker.check_model(model)
-    ours = tensorsmith.InferenceSession(model)
+    ours = tensorsmith.InferenceSession(model, compile_in_background=False)
     theirs = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     for condition in (True, False):
         x = np.random.default_rng(5).standard_normal((4, 4)).astype(np.float32)

@@ -10,7 +10,7 @@ from conftest import MODELS, data_set, random_graph_model
 
 def both(model):
     theirs = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    ours = tensorsmith.InferenceSession(model, providers=["CPUExecutionProvider"])
+    ours = tensorsmith.InferenceSession(model, providers=["CPUExecutionProvider"], compile_in_background=False)
     return ours, theirs
 
 
@@ -43,11 +43,11 @@ def test_chosen_batches():
 
 
 def test_a_session_keeps_so_many_shapes():
-    options = tensorsmith.SessionOptions(intra_op_num_threads=1, max_compiled_shapes=2)
+    options = tensorsmith.SessionOptions(intra_op_num_threads=1, max_compiled_shapes=2, compile_in_background=False)
     session = tensorsmith.InferenceSession(random_graph_model(), options)
     for batch in (1, 2, 3):
         session.run(None, {"x": np.zeros((batch, 8), np.float32)})
-    assert [key[0][0] for key in session._compiled] == [2, 3]
+    assert [dict(key)["x"][0] for key in session._shapes.choices()] == [2, 3]
 
 
 def test_runs_a_compiled_folder(mnist):
@@ -99,6 +99,8 @@ def test_bindings(mnist):
     results = {}
     for library in (tensorsmith, onnxruntime):
         session = library.InferenceSession(str(mnist), providers=["CPUExecutionProvider"])
+        if library is tensorsmith:
+            assert session.wait_until_compiled()
         binding = session.io_binding()
         binding.bind_cpu_input(name, inputs[name])
         binding.bind_output(session.get_outputs()[0].name)

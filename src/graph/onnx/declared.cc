@@ -2,6 +2,8 @@
 
 #include <limits>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "base/input_file.h"
 #include "graph/onnx/importer.h"
@@ -27,6 +29,40 @@ DeclaredTensor declared(const onnx::ValueInfoProto& value) {
   return tensor;
 }
 
+// Collects the files that tensors anywhere in a model are in.
+class ExternalFiles {
+ public:
+  void add(const onnx::GraphProto& graph) {
+    for (const auto& tensor : graph.initializer()) add(tensor);
+    for (const auto& tensor : graph.sparse_initializer()) add(tensor);
+    for (const auto& node : graph.node()) add(node);
+  }
+  void add(const onnx::NodeProto& node) {
+    for (const auto& attribute : node.attribute()) {
+      add(attribute.t());
+      add(attribute.sparse_tensor());
+      for (const auto& tensor : attribute.tensors()) add(tensor);
+      for (const auto& tensor : attribute.sparse_tensors()) add(tensor);
+      if (attribute.has_g()) add(attribute.g());
+      for (const auto& graph : attribute.graphs()) add(graph);
+    }
+  }
+  std::vector<std::string> sorted() const { return {files_.begin(), files_.end()}; }
+
+ private:
+  void add(const onnx::SparseTensorProto& tensor) {
+    add(tensor.values());
+    add(tensor.indices());
+  }
+  void add(const onnx::TensorProto& tensor) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
+    for (const auto& entry : tensor.external_data())
+      if (entry.key() == "location") files_.insert(entry.value());
+  }
+
+  std::set<std::string> files_;
+};
+
 }  // namespace
 
 Result<DeclaredTensors> onnx_declared(const std::string& path) {
@@ -38,6 +74,11 @@ Result<DeclaredTensors> onnx_declared(const std::string& path) {
   for (const auto& input : model.graph().input())
     if (!initializers.contains(input.name())) tensors.inputs.push_back(declared(input));
   for (const auto& output : model.graph().output()) tensors.outputs.push_back(declared(output));
+  ExternalFiles files;
+  files.add(model.graph());
+  for (const auto& function : model.functions())
+    for (const auto& node : function.node()) files.add(node);
+  tensors.external_files = files.sorted();
   return tensors;
 }
 

@@ -25,6 +25,8 @@ struct DeclaredTensor {
 struct DeclaredTensors {
   std::vector<DeclaredTensor> inputs;  // in the file's order, without initializers
   std::vector<DeclaredTensor> outputs;
+  // Files that hold contents of tensors, as the model names them: below its folder, unless the model is malicious. Sorted.
+  std::vector<std::string> external_files;
 };
 
 // Errors: those of reading a file, kCorrupt.
