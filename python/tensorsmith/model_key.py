@@ -54,10 +54,12 @@ def _library() -> list[Any]:
 
 
 def _contents(path: str) -> dict[str, str]:
-    folder = os.path.dirname(os.path.abspath(path))
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
     files = {"": _digest(path)}
     for location in declared(path)["external"]:
-        files[location] = _digest(os.path.join(folder, location))
+        file = os.path.realpath(os.path.join(folder, location))
+        # The import refuses what is elsewhere: the names come with the model and are not to be trusted.
+        files[location] = _digest(file) if os.path.commonpath([folder, file]) == folder else ""
     return files
 
 

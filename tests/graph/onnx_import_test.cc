@@ -474,6 +474,32 @@ TEST(Import, ExternalData) {
   expect_error(build("weights.bin", "0", "8"), ErrorCode::kCorrupt, HasSubstr("8 bytes instead of 12"));
 }
 
+TEST(Import, DeclaresTheFilesOfItsWeights) {
+  const TemporaryFolder folder;
+  ModelBuilder model;
+  model.input("x", {3}).output("y").initializer("w", {3}, {}).initializer("v", {3}, {});
+  model.initializer("inside", {3}, {1, 2, 3}).node("Add", {"x", "w"}, {"a"}).node("If", {"x"}, {"y"});
+  const auto place = [](onnx::TensorProto* tensor, const std::string& file) {
+    tensor->set_data_location(onnx::TensorProto::EXTERNAL);
+    auto* entry = tensor->add_external_data();
+    entry->set_key("location");
+    entry->set_value(file);
+  };
+  auto* graph = model.proto().mutable_graph();
+  place(graph->mutable_initializer(0), "weights.bin");
+  place(graph->mutable_initializer(1), "weights.bin");
+  auto* attribute = graph->mutable_node(1)->add_attribute();
+  place(attribute->mutable_g()->add_initializer(), "branch.bin");
+  place(graph->mutable_node(0)->add_attribute()->mutable_t(), "attribute.bin");
+  auto* function = model.proto().add_functions()->add_node();
+  place(function->add_attribute()->add_tensors(), "function.bin");
+  write(folder / "model.onnx", model.bytes());
+  const auto declared = onnx_declared((folder / "model.onnx").string());
+  ASSERT_TRUE(declared.ok()) << declared.error().message();
+  EXPECT_THAT(declared->external_files,
+              testing::ElementsAre("attribute.bin", "branch.bin", "function.bin", "weights.bin"));
+}
+
 TEST(Import, ConstantIfIsInlined) {
   ModelBuilder model;
   model.input("x", {2}).output("y").integers("one", {1}).integers("two", {2});
