@@ -79,7 +79,8 @@ void LongCall::wait_for(const std::function<void()>& work) {
 
 void PythonLog::log(LogLevel level, std::string_view message) {
   call_.tell([method = method_of(level), text = std::string(message)] {
-    nb::module_::import_("logging").attr("getLogger")("tensorsmith").attr(method)("%s", text);
+    const nb::object words = nb::module_::import_("tensorsmith.errors").attr("in_python")(text);
+    nb::module_::import_("logging").attr("getLogger")("tensorsmith").attr(method)("%s", words);
   });
 }
 

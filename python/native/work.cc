@@ -25,6 +25,7 @@
 #include "long_call.h"
 #include "measure/measurer.h"
 #include "record/database.h"
+#include "shape_advice.h"
 
 namespace tensorsmith::python {
 
@@ -34,10 +35,12 @@ namespace {
 
 using Json = nlohmann::json;
 using Shapes = std::map<std::string, std::vector<int64_t>>;
+using Dims = std::map<std::string, int64_t>;
 
 // How a model is read.
 struct Import {
   Shapes shapes;
+  Dims dims;
   std::vector<std::string> absent;
   bool bounded = false, tf32 = false;
 
@@ -45,6 +48,8 @@ struct Import {
     engine::ModelSource source;
     source.path = path;
     source.import.shapes = shapes;
+    source.import.dims = dims;
+    source.import.shape_advice = shape_advice;
     source.import.absent = {absent.begin(), absent.end()};
     source.import.bounded = bounded;
     source.tf32 = tf32;
@@ -232,7 +237,7 @@ void bind_work(nb::module_& module) {
       .def("set", [](Cancel& cancel) { cancel.wanted = true; }, "The call is to end.");
   module.def(
       "tune",
-      [](std::string model, std::string directory, std::string name, Shapes shapes,
+      [](std::string model, std::string directory, std::string name, Shapes shapes, Dims dims,
          std::vector<std::string> absent, bool bounded, bool tf32, std::string device, int threads,
          std::string database, double seconds, int64_t trials, double until_gain, std::string strategy,
          int batch, uint64_t seed, bool flush_cache, bool end_to_end, bool winograd, std::string cost_model,
@@ -242,7 +247,7 @@ void bind_work(nb::module_& module) {
         r.model = std::move(model);
         r.directory = std::move(directory);
         r.name = std::move(name);
-        r.import = {std::move(shapes), std::move(absent), bounded, tf32};
+        r.import = {std::move(shapes), std::move(dims), std::move(absent), bounded, tf32};
         r.device = std::move(device);
         r.database = std::move(database);
         r.threads = threads;
@@ -266,33 +271,36 @@ void bind_work(nb::module_& module) {
         return dump(value_or_raise(call.run([&] { return tune(r, call, events); })));
       },
       nb::arg("model"), nb::arg("directory"), nb::arg("name"), nb::kw_only(), nb::arg("shapes"),
-      nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"), nb::arg("threads"),
-      nb::arg("database"), nb::arg("seconds"), nb::arg("trials"), nb::arg("until_gain"), nb::arg("strategy"),
-      nb::arg("batch"), nb::arg("seed"), nb::arg("flush_cache"), nb::arg("end_to_end"), nb::arg("winograd"),
-      nb::arg("cost_model"), nb::arg("frozen"), nb::arg("sources"), nb::arg("warm_start"),
-      nb::arg("language_model"), nb::arg("worker"), nb::arg("progress").none(), "The report, JSON.");
+      nb::arg("dims"), nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"),
+      nb::arg("threads"), nb::arg("database"), nb::arg("seconds"), nb::arg("trials"), nb::arg("until_gain"),
+      nb::arg("strategy"), nb::arg("batch"), nb::arg("seed"), nb::arg("flush_cache"), nb::arg("end_to_end"),
+      nb::arg("winograd"), nb::arg("cost_model"), nb::arg("frozen"), nb::arg("sources"),
+      nb::arg("warm_start"), nb::arg("language_model"), nb::arg("worker"), nb::arg("progress").none(),
+      "The report, JSON.");
   module.def(
       "compile",
-      [](std::string model, std::string directory, std::string name, Shapes shapes,
+      [](std::string model, std::string directory, std::string name, Shapes shapes, Dims dims,
          std::vector<std::string> absent, bool bounded, bool tf32, std::string device, int threads,
          std::string database, bool winograd, const Cancel* cancel) {
-        CompileRequest r{std::move(model),  std::move(directory),
-                         std::move(name),   {std::move(shapes), std::move(absent), bounded, tf32},
-                         std::move(device), std::move(database),
-                         threads,           {.winograd = winograd}};
+        CompileRequest r{
+            std::move(model),  std::move(directory),
+            std::move(name),   {std::move(shapes), std::move(dims), std::move(absent), bounded, tf32},
+            std::move(device), std::move(database),
+            threads,           {.winograd = winograd}};
         LongCall call;
         const std::atomic<bool>& cancelled = cancel != nullptr ? cancel->wanted : call.cancelled();
         return dump(value_or_raise(call.run([&] { return compile(r, call, cancelled); })));
       },
       nb::arg("model"), nb::arg("directory"), nb::arg("name"), nb::kw_only(), nb::arg("shapes"),
-      nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"), nb::arg("threads"),
-      nb::arg("database"), nb::arg("winograd"), nb::arg("cancel").none(), "What was compiled, JSON.");
+      nb::arg("dims"), nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"),
+      nb::arg("threads"), nb::arg("database"), nb::arg("winograd"), nb::arg("cancel").none(),
+      "What was compiled, JSON.");
   module.def(
       "predict",
-      [](const std::string& model, Shapes shapes, std::vector<std::string> absent, bool bounded, bool tf32,
-         std::string device, int threads, std::string latency_model, bool roofline, std::string database,
-         bool untuned, bool winograd) {
-        const Import import{std::move(shapes), std::move(absent), bounded, tf32};
+      [](const std::string& model, Shapes shapes, Dims dims, std::vector<std::string> absent, bool bounded,
+         bool tf32, std::string device, int threads, std::string latency_model, bool roofline,
+         std::string database, bool untuned, bool winograd) {
+        const Import import{std::move(shapes), std::move(dims), std::move(absent), bounded, tf32};
         engine::PredictOptions options;
         options.cpu_model = engine::shipped_file(engine::kCostModelFile);
         options.latency_model = std::move(latency_model);
@@ -307,14 +315,15 @@ void bind_work(nb::module_& module) {
         return dump(engine::to_json(
             value_or_raise(call.run([&] { return engine::predict(import.source(model), options, log); }))));
       },
-      nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("absent"), nb::arg("bounded"),
-      nb::arg("tf32"), nb::arg("device"), nb::arg("threads"), nb::arg("latency_model"), nb::arg("roofline"),
-      nb::arg("database"), nb::arg("untuned"), nb::arg("winograd"), "The prediction, JSON.");
+      nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("dims"), nb::arg("absent"),
+      nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"), nb::arg("threads"), nb::arg("latency_model"),
+      nb::arg("roofline"), nb::arg("database"), nb::arg("untuned"), nb::arg("winograd"),
+      "The prediction, JSON.");
   module.def(
       "tasks",
-      [](const std::string& model, Shapes shapes, std::vector<std::string> absent, bool bounded, bool tf32,
-         const std::string& device) {
-        const Import import{std::move(shapes), std::move(absent), bounded, tf32};
+      [](const std::string& model, Shapes shapes, Dims dims, std::vector<std::string> absent, bool bounded,
+         bool tf32, const std::string& device) {
+        const Import import{std::move(shapes), std::move(dims), std::move(absent), bounded, tf32};
         LongCall call;
         const auto loaded = value_or_raise(call.run([&]() -> Result<engine::LoadedModel> {
           TS_ASSIGN_OR_RETURN(const target::Device found, device_of(device, 0));
@@ -325,8 +334,8 @@ void bind_work(nb::module_& module) {
         for (const auto& one : loaded.partition.calls) calls.push_back(call_json(loaded, one));
         return dump({{"tasks", tasks}, {"calls", calls}});
       },
-      nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("absent"), nb::arg("bounded"),
-      nb::arg("tf32"), nb::arg("device"),
+      nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("dims"), nb::arg("absent"),
+      nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"),
       "The tensor programs of the model and their calls in the order of a run, JSON.");
   module.def(
       "declared",

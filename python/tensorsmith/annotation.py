@@ -30,6 +30,7 @@ def annotate(
     output: str | os.PathLike[str],
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
     threads: int = 0,
     device: str = "local",
 ) -> list[KernelTime]:
@@ -38,7 +39,7 @@ def annotate(
     "tensorsmith.kernel", and in the others that it computes "tensorsmith.fused_into". Needs the package onnx.
 
     Args:
-        model, shapes, device: as it was compiled.
+        model, shapes, dims, device: as it was compiled.
         directory: the compiled model.
         output: the file; weights in other files are written into it.
         threads: that compute; 0: all cores.
@@ -55,7 +56,9 @@ def annotate(
         raise errors.NotInstalled("onnx is not installed: pip install onnx", "annotate") from error
     given = {name: list(shape) for name, shape in (shapes or {}).items()}
     with model_file(model) as path:
-        text = _native.tasks(path, shapes=given, absent=[], bounded=False, tf32=False, device=device)
+        text = _native.tasks(
+            path, shapes=given, dims=dict(dims or {}), absent=[], bounded=False, tf32=False, device=device
+        )
         proto = onnx.load(path)
     calls = json.loads(text)["calls"]
     times = _measured(os.fspath(directory), threads)

@@ -50,6 +50,7 @@ class CompileSettings:
     keep: int  #: models in memory
     cache: CompiledCache | None
     in_background: bool
+    is_one: bool  #: all runs have the same shapes
 
 
 class CompiledShapes:
@@ -155,7 +156,7 @@ class CompiledShapes:
                     self._failed[key] = error
                 return
             _log.info("%s is compiled%s and runs so from now on", self._name, _text(key))
-            if not key:  # there is no other choice of shapes, so its memory is given back
+            if self._settings.is_one:  # its memory is given back
                 with self._making_theirs:
                     self._theirs = None
 
@@ -205,8 +206,9 @@ class CompiledShapes:
         )
 
     def _tell_compiling(self, key: Key) -> None:
-        level = logging.WARNING if key and not self._told else logging.INFO
-        self._told = self._told or bool(key)
+        several = not self._settings.is_one
+        level = logging.WARNING if several and not self._told else logging.INFO
+        self._told = self._told or several
         _log.log(level, "%s is being compiled%s, which takes seconds%s", self._name, _text(key), self._kept())
 
     def _kept(self) -> str:

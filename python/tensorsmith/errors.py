@@ -123,36 +123,15 @@ _SWITCHES = {"bounded", "frozen", "roofline", "tf32", "untuned"}
 _WITH_TEXT = {"device", "strategy"}
 _WITH_NUMBER = {"batch", "seconds", "seed", "threads", "trials", "until-gain"}
 
-_PAIR = r"(?:'[^'=]+=[^']*'|[^\s'=;]+=[\w?]+)"
-_PAIRS = re.compile(rf"--(shape|dim) {_PAIR}(?: --\1 {_PAIR})*")
-_ABSENT = re.compile(r"--absent (?:'([^']+)'|([^\s;,)]+))")
-_SHAPE_OF = re.compile(r"--shape (?:'([^']+)'|([^\s;,)]+))")
 _OPTION = re.compile(r"--([a-z][a-z0-9-]+)(?: (?:(\d[\d.e+-]*)\b|([a-z][\w:=\[\]-]*)))?")
 
 
 def in_python(text: str) -> str:
-    """Options of the command line as arguments of this package: `--shape x=1x3` is `shapes={"x": (1, 3)}`. Commands
-    between backticks stay as they are."""
+    """Options of the command line as arguments of this package: `--device cuda` is `device="cuda"`. Commands between
+    backticks stay as they are."""
     parts = text.split("`")
-    for i in range(0, len(parts), 2):
-        if "--" not in parts[i]:
-            continue
-        part = _PAIRS.sub(_pairs_in_python, parts[i])
-        part = _ABSENT.sub(lambda m: f'absent=["{m[1] or m[2]}"]', part)
-        part = _SHAPE_OF.sub(lambda m: f"shapes['{m[1] or m[2]}']", part)
-        parts[i] = _OPTION.sub(_option_in_python, part)
+    parts[::2] = [_OPTION.sub(_option_in_python, part) for part in parts[::2]]
     return "`".join(parts)
-
-
-def _pairs_in_python(match: re.Match[str]) -> str:
-    entries = []
-    for pair in re.findall(rf"--{match[1]} ({_PAIR})", match[0]):
-        name, _, value = pair.strip("'").rpartition("=")
-        lengths = value.split("x")
-        if match[1] == "shape":
-            value = f"({', '.join(lengths)}{',' if len(lengths) == 1 else ''})"
-        entries.append(f'"{name}": {value}')
-    return f"{match[1]}s={{{', '.join(entries)}}}"
 
 
 def _option_in_python(match: re.Match[str]) -> str:

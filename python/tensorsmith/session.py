@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,11 @@ class SessionOptions:
     #: where compiled models are kept; None: the variable TENSORSMITH_CACHE, else ~/.cache/tensorsmith; "": nowhere
     cache_folder: str | os.PathLike[str] | None = None
     cache_bytes: int = DEFAULT_BYTES  #: of all that is kept there; what was used longest ago is removed first
+    free_dimensions: dict[str, int] = field(default_factory=dict)  #: lengths of dimensions by name
+
+    def add_free_dimension_override_by_name(self, name: str, length: int) -> None:
+        """The dimensions of this name have this length."""
+        self.free_dimensions[name] = length
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,9 @@ class InferenceSession:
         self._providers, self._device = _choose(providers, provider_options)
         self._model: Model | None = None
         self._shapes: CompiledShapes | None = None
+        self._chosen: list[str] = []
+        self._given: dict[str, tuple[int, ...]] = {}
+        fixed: dict[str, tuple[int, ...]] = {}
         threads = int(self._option("intra_op_num_threads"))
         is_path = isinstance(path_or_bytes, (str, os.PathLike))
         if is_path and os.path.isdir(path_or_bytes):
@@ -120,12 +128,17 @@ class InferenceSession:
         if not is_zoo:
             with model_file(source) as path:
                 told = declared(path)
-            self._inputs = [_node_arg(tensor) for tensor in told["inputs"]]
-            self._outputs = [_node_arg(tensor) for tensor in told["outputs"]]
-            self._chosen = [tensor["name"] for tensor in told["inputs"] if not _is_fixed(tensor["shape"])]
-            fixed = {a.name: tuple(d for d in a.shape if isinstance(d, int)) for a in self._inputs}
-        else:
-            self._chosen, fixed = [], {}
+            lengths = getattr(self._options, "free_dimensions", {})
+            self._inputs = [_node_arg(tensor, lengths) for tensor in told["inputs"]]
+            self._outputs = [_node_arg(tensor, lengths) for tensor in told["outputs"]]
+            # Inputs whose shapes the runs choose, those whose shapes the options say, and the others.
+            for arg, tensor in zip(self._inputs, told["inputs"]):
+                if tensor["shape"] is None or not _is_fixed(arg.shape):
+                    self._chosen.append(arg.name)
+                elif not _is_fixed(tensor["shape"]):
+                    self._given[arg.name] = tuple(arg.shape)
+                else:
+                    fixed[arg.name] = tuple(arg.shape)
         folder = cache_folder(self._option("cache_folder"))
         if compile_in_background is None:
             compile_in_background = bool(self._option("compile_in_background"))
@@ -136,11 +149,11 @@ class InferenceSession:
             keep=int(self._option("max_compiled_shapes")),
             cache=CompiledCache(folder, int(self._option("cache_bytes"))) if folder is not None else None,
             in_background=compile_in_background,
+            is_one=not self._chosen,
         )
-        fixed = {name: shape for name, shape in fixed.items() if name not in self._chosen}
         self._shapes = CompiledShapes(source, self._name, fixed, settings)
         if not self._chosen:
-            model = self._shapes.model_for({})
+            model = self._shapes.model_for(self._given)
             if isinstance(model, Model) and is_zoo:
                 self._take(model)
 
@@ -222,7 +235,7 @@ class InferenceSession:
         if self._model is not None:
             return self._model
         assert self._shapes is not None
-        shapes: dict[str, tuple[int, ...]] = {}
+        shapes = dict(self._given)
         for name in self._chosen:
             if name not in feed:
                 raise errors.InvalidArgument("is missing", f"input '{name}'")
@@ -230,12 +243,13 @@ class InferenceSession:
         return self._shapes.model_for(shapes)
 
 
-def _is_fixed(shape: list[Any] | None) -> bool:
+def _is_fixed(shape: Sequence[Any] | None) -> bool:
     return shape is not None and all(isinstance(length, int) for length in shape)
 
 
-def _node_arg(tensor: dict[str, Any]) -> NodeArg:
-    return NodeArg(tensor["name"], onnx_runtime_type(tensor["dtype"]), tensor["shape"] or [])
+def _node_arg(tensor: dict[str, Any], lengths: Mapping[str, int]) -> NodeArg:
+    shape = [lengths.get(length, length) for length in tensor["shape"] or []]
+    return NodeArg(tensor["name"], onnx_runtime_type(tensor["dtype"]), shape)
 
 
 def _choose(

@@ -17,6 +17,7 @@ from .sources import ModelSource, model_file, model_name
 
 PathLike = str | os.PathLike[str]
 Shapes = Mapping[str, Sequence[int]]
+Dims = Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ def tune(
     until_gain: float = 0,
     progress: bool | Callable[[dict[str, Any]], None] = False,
     shapes: Shapes | None = None,
+    dims: Dims | None = None,
     absent: Sequence[str] = (),
     bounded: bool = False,
     tf32: bool = False,
@@ -156,6 +158,7 @@ def tune(
             elapsed_seconds, trials, failures, resumed, task, estimate (untuned_seconds, tuned_seconds, ratio). After the
             comparison of whole models it has end_to_end, as in the report.
         shapes: of inputs by name, for symbolic dimensions or in place of fixed ones.
+        dims: lengths of symbolic dimensions by name, in all inputs that have them: {"batch": 1}.
         absent: optional inputs that are not given.
         bounded: results whose number of rows depends on the data have their largest shape, padded.
         tf32: products of f32 on tensor cores, of factors that are rounded to TF32 (10 bits of fraction instead of 23).
@@ -186,7 +189,7 @@ def tune(
                 path,
                 directory,
                 _file_name(model, path),
-                **_import_options(shapes, absent, bounded, tf32),
+                **_import_options(shapes, dims, absent, bounded, tf32),
                 device=device,
                 threads=threads,
                 database=os.fspath(database),
@@ -239,7 +242,7 @@ def _tune_result(report: dict[str, Any]) -> TuneResult:
             )
             for task in report["tasks"]
         ),
-        notes=tuple(report["notes"]),
+        notes=_notes(report),
         report=report,
     )
 
@@ -255,6 +258,7 @@ def compile(
     untuned: bool = False,
     database: PathLike = "tensorsmith.db",
     shapes: Shapes | None = None,
+    dims: Dims | None = None,
     absent: Sequence[str] = (),
     bounded: bool = False,
     tf32: bool = False,
@@ -278,7 +282,7 @@ def compile(
                 path,
                 directory,
                 _file_name(model, path),
-                **_import_options(shapes, absent, bounded, tf32),
+                **_import_options(shapes, dims, absent, bounded, tf32),
                 device=device,
                 threads=threads,
                 database="" if untuned else known_database(database),
@@ -286,7 +290,7 @@ def compile(
                 cancel=None,
             )
         )
-    report["notes"] = tuple(report["notes"])
+    report["notes"] = _notes(report)
     return CompiledModel(**report)
 
 
@@ -299,7 +303,7 @@ def compile_cancellable(
         path,
         os.fspath(directory),
         os.path.basename(path),
-        **_import_options(shapes, (), False, False),
+        **_import_options(shapes, None, (), False, False),
         device=device,
         threads=threads,
         database=known_database(database),
@@ -317,6 +321,7 @@ def predict(
     untuned: bool = False,
     database: PathLike = "tensorsmith.db",
     shapes: Shapes | None = None,
+    dims: Dims | None = None,
     absent: Sequence[str] = (),
     bounded: bool = False,
     tf32: bool = False,
@@ -337,7 +342,7 @@ def predict(
         report = json.loads(
             _native.predict(
                 path,
-                **_import_options(shapes, absent, bounded, tf32),
+                **_import_options(shapes, dims, absent, bounded, tf32),
                 device=device,
                 threads=threads,
                 latency_model=os.fspath(cost_model),
@@ -359,7 +364,7 @@ def predict(
             TaskPrediction(task["name"], task["calls"], task["seconds"], task["least_seconds"])
             for task in report["tasks"]
         ),
-        notes=tuple(report["notes"]),
+        notes=_notes(report),
         report=report,
     )
 
@@ -369,13 +374,16 @@ def tasks(
     *,
     device: str = "local",
     shapes: Shapes | None = None,
+    dims: Dims | None = None,
     absent: Sequence[str] = (),
     bounded: bool = False,
     tf32: bool = False,
 ) -> list[dict[str, Any]]:
     """The tensor programs that the model is made of, each once: name, key, calls (of a run)."""
     with model_file(model) as path:
-        return json.loads(_native.tasks(path, **_import_options(shapes, absent, bounded, tf32), device=device))["tasks"]
+        return json.loads(_native.tasks(path, **_import_options(shapes, dims, absent, bounded, tf32), device=device))[
+            "tasks"
+        ]
 
 
 def device(name: str = "local", threads: int = 0) -> dict[str, Any]:
@@ -392,18 +400,28 @@ def _file_name(model: ModelSource, path: str) -> str:
 _DATABASE = "tensorsmith.db"
 
 
+def _notes(report: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(errors.in_python(note) for note in report["notes"])
+
+
 def known_database(database: PathLike) -> str:
     """The database to read, or "": the default one need not be there, one that was named must."""
     path = os.fspath(database)
     return "" if path == _DATABASE and not os.path.exists(path) else path
 
 
-def _import_options(shapes: Shapes | None, absent: Sequence[str], bounded: bool, tf32: bool) -> dict[str, Any]:
+def _import_options(
+    shapes: Shapes | None, dims: Dims | None, absent: Sequence[str], bounded: bool, tf32: bool
+) -> dict[str, Any]:
     given = {name: [int(length) for length in shape] for name, shape in (shapes or {}).items()}
     for name, shape in given.items():
         if any(length <= 0 for length in shape):
             raise errors.InvalidArgument(f"{tuple(shape)} is no shape: lengths are at least 1", f"shapes['{name}']")
-    return {"shapes": given, "absent": list(absent), "bounded": bounded, "tf32": tf32}
+    lengths = {name: int(length) for name, length in (dims or {}).items()}
+    for name, length in lengths.items():
+        if length <= 0:
+            raise errors.InvalidArgument(f"{length} is no length: lengths are at least 1", f"dims['{name}']")
+    return {"shapes": given, "dims": lengths, "absent": list(absent), "bounded": bounded, "tf32": tf32}
 
 
 def _not_negative(**numbers: float) -> None:

@@ -42,6 +42,22 @@ def test_chosen_batches():
         np.testing.assert_allclose(ours.run(None, feed)[0], theirs.run(None, feed)[0], rtol=1e-4, atol=1e-6)
 
 
+def test_lengths_of_dimensions_in_the_options():
+    model = random_graph_model().SerializeToString()
+    x = np.random.default_rng(4).standard_normal((3, 8)).astype(np.float32)
+    results = []
+    for library in (tensorsmith, onnxruntime):
+        options = library.SessionOptions()
+        options.add_free_dimension_override_by_name("batch", 3)
+        session = library.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        assert list(session.get_inputs()[0].shape) == [3, 8]
+        if library is tensorsmith:
+            assert session.wait_until_compiled()
+            assert session.statistics().compiled == 1  # before the first run
+        results.append(session.run(None, {"x": x})[0])
+    np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-6)
+
+
 def test_a_session_keeps_so_many_shapes():
     options = tensorsmith.SessionOptions(intra_op_num_threads=1, max_compiled_shapes=2, compile_in_background=False)
     session = tensorsmith.InferenceSession(random_graph_model(), options)

@@ -1,0 +1,14 @@
+// What to write in Python for inputs without a shape.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "graph/graph.h"
+
+namespace tensorsmith::python {
+
+// For graph::ImportOptions: the arguments `dims` and `shapes` that give the inputs a shape, with 1 for each open length.
+std::string shape_advice(std::span<const graph::OpenInput> inputs);
+
+}  // namespace tensorsmith::python
