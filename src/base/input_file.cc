@@ -84,7 +84,7 @@ Result<FileDescriptor> open_input_below(const std::string& folder, const std::st
   const std::string full = (fs::path(folder) / path).string();
   const Error outside{
       ErrorCode::kInvalidArgument, full,
-      "is or leads to a file outside of the folder " + folder + "; put the file itself there"};
+      "is a file outside the folder " + folder + ", or a link to one; copy the file into the folder"};
   if (fs::path(path).is_absolute()) return outside;
   struct stat info = {};
   if (::stat(full.c_str(), &info) != 0) return cannot_open(full, errno);
@@ -119,7 +119,7 @@ Status read_exactly(const FileDescriptor& file, const std::string& path, int64_t
                                 static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error{ErrorCode::kIo, path, "cannot read: " + std::generic_category().message(errno)};
-    if (got == 0) return Error{ErrorCode::kCorrupt, path, "is shorter than it should be"};
+    if (got == 0) return Error{ErrorCode::kCorrupt, path, "is shorter than expected"};
     to += got;
     offset += got;
     bytes -= got;
@@ -133,9 +133,8 @@ Result<std::string> read_input(const std::string& path, int64_t max_bytes) {
 }
 
 Result<std::string> read_input(const FileDescriptor& file, const std::string& path, int64_t max_bytes) {
-  const Error too_long{
-      ErrorCode::kResourceExhausted, path,
-      "is longer than " + describe_bytes(max_bytes) + ", the most that is read of such a file"};
+  const Error too_long{ErrorCode::kResourceExhausted, path,
+                       "is longer than " + describe_bytes(max_bytes) + ", the limit for such a file"};
   TS_ASSIGN_OR_RETURN(const int64_t expected, input_bytes(file, path));
   if (expected > max_bytes) return too_long;
   // The size is a hint: a file that grows is read to its end, within the limit.

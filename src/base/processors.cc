@@ -141,12 +141,13 @@ Processors processors(const ProcessorPaths& paths) { return processors_of(allowe
 std::string shortage(const Processors& p) {
   const int visible = static_cast<int>(p.allowed.size());
   if (p.quota < p.physical_cores) {
-    return "this process sees " + counted(visible, "processor") + ", but a cgroup limits it to the time of " +
-           short_number(p.quota) + ": by default " + counted(p.usable, "thread");
+    return "this process sees " + counted(visible, "processor") +
+           ", but a cgroup limits its processor time to that of " + short_number(p.quota) +
+           "; the default is " + counted(p.usable, "thread");
   }
   if (p.physical_cores < visible) {
     return "this process sees " + counted(visible, "processor") + ", which are hardware threads of " +
-           counted(p.physical_cores, "core") + ": by default " + counted(p.usable, "thread");
+           counted(p.physical_cores, "core") + "; the default is " + counted(p.usable, "thread");
   }
   return "";
 }

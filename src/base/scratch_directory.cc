@@ -16,9 +16,10 @@ Result<ScratchDirectory> ScratchDirectory::create(const std::string& prefix) {
   const fs::path folder = fs::temp_directory_path(error);
   const char* const asked = std::getenv("TMPDIR");  // only to name it in errors
   const std::string place = asked != nullptr ? "TMPDIR=" + std::string(asked) : "/tmp";
-  constexpr const char* kAdvice = "; set TMPDIR to a folder that may be written";
+  constexpr const char* kAdvice = "; set TMPDIR to a writable folder";
   if (error)
-    return Error{ErrorCode::kNotFound, place, "is no folder for temporary files" + std::string(kAdvice)};
+    return Error{ErrorCode::kNotFound, place,
+                 "is not a usable folder for temporary files" + std::string(kAdvice)};
   std::string pattern = (folder / (prefix + "-XXXXXX")).string();
   if (!::mkdtemp(pattern.data()))
     return Error{ErrorCode::kIo, place,

@@ -140,7 +140,7 @@ Result<std::vector<CompleteAnswer<A>>> beam_search(LanguageDecoder& decoder, con
   if (request.sampling.beam > decoder.options().batch)
     return Error{ErrorCode::kInvalidArgument, "beam",
                  "is wider than the " + std::to_string(decoder.options().batch) +
-                     " answers that the decoder writes together"};
+                     " answers that the decoder can generate at a time"};
   if (request.count == 0) return std::vector<CompleteAnswer<A>>();
   return BeamSearch<A>(decoder, fresh, request, report).run();
 }

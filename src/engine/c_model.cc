@@ -55,14 +55,13 @@ std::string model_header(const std::string& prefix, const runtime::ModelDescript
   }
   const std::string guard = upper(prefix) + "_MODEL_H_";
   std::string text = "#ifndef " + guard + "\n#define " + guard + "\n\n#include \"" + codegen::kCHeaderName +
-                     "\"\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n/* Its kernels. */\n";
+                     "\"\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n/* The model's kernels. */\n";
   for (const std::string& symbol : symbols) text += codegen::c_declarations(symbol);
   text +=
-      "\n/* The whole model. Every pointer is aligned to TENSORSMITH_BUFFER_ALIGNMENT bytes; weights: the "
-      "bytes of\n"
-      "   weights.bin; arena: memory for values between kernels. The context's workspaces are as large as "
-      "said here,\n"
-      "   the second for each thread, and its parallel_for may just call body(closure, 0, n, 0).\n";
+      "\n/* Runs the whole model. Every pointer must be aligned to TENSORSMITH_BUFFER_ALIGNMENT bytes. "
+      "weights: the bytes\n   of weights.bin. arena: memory for the values between kernels. The context "
+      "needs a shared workspace and one\n   workspace per thread, of the sizes given below. Its parallel_for "
+      "may simply call body(closure, 0, n, 0).\n";
   for (size_t i = 0; i < d.inputs.size(); ++i) text += tensor_comment("inputs", i, d.inputs[i]);
   for (size_t i = 0; i < d.outputs.size(); ++i) text += tensor_comment("outputs", i, d.outputs[i]);
   text += "*/\n";
@@ -124,7 +123,7 @@ Status check_c_directory(const std::string& directory) {
   if (!fs::exists(directory, error) || (fs::is_directory(directory, error) && fs::is_empty(directory, error)))
     return {};
   return Error{ErrorCode::kInvalidArgument, directory,
-               "is not empty; give -o another place for the C sources"};
+               "is not empty; give -o another folder for the C sources"};
 }
 
 Status write_c_model(const std::string& directory, const std::string& prefix,

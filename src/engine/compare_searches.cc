@@ -242,8 +242,7 @@ Result<std::vector<SearchRun>> simulate_searches(
   });
   if (tasks.empty())
     return Error{ErrorCode::kInvalidArgument, "",
-                 "no task has enough programs that ran: ask for fewer trials or programs (--trials, "
-                 "--least-programs)"};
+                 "no task has enough successful programs; reduce --trials or --least-programs"};
   std::vector<std::optional<Result<std::vector<SearchRun>>>> done(tasks.size());
   std::mutex mutex;
   const size_t of_task = options.methods.size() * static_cast<size_t>(options.seeds);

@@ -69,10 +69,11 @@ Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::
   if (cancelled()) return Error{ErrorCode::kCancelled, options.directory, "interrupted, nothing was written"};
   if (failure) return *failure;
   if (replaced > 0 && options.log != nullptr) {
-    options.log->log(LogLevel::kWarning,
-                     std::to_string(replaced) +
-                         " schedules cannot be built, the next best take their place; the first is " +
-                         first_replaced->message());
+    options.log->log(
+        LogLevel::kWarning,
+        std::to_string(replaced) +
+            " schedules cannot be built and are replaced by the next best ones; the first such error: " +
+            first_replaced->message());
   }
   return built;
 }
@@ -230,7 +231,7 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
 }  // namespace
 
 Status check_output_directory(const std::string& directory) {
-  if (directory.empty()) return Error{ErrorCode::kInvalidArgument, "-o", "give it the name of a directory"};
+  if (directory.empty()) return Error{ErrorCode::kInvalidArgument, "-o", "needs the name of a directory"};
   TS_RETURN_IF_ERROR(runtime::check_replaceable(directory));
   std::error_code error;
   fs::path path = fs::absolute(directory, error).lexically_normal();
@@ -240,10 +241,10 @@ Status check_output_directory(const std::string& directory) {
   fs::path parent = (path.has_filename() ? path : path.parent_path()).parent_path();
   while (!fs::exists(parent, error) && parent.has_relative_path()) parent = parent.parent_path();
   if (!fs::is_directory(parent, error)) {
-    return Error{ErrorCode::kInvalidArgument, parent.string(), "is no directory; give -o another place"};
+    return Error{ErrorCode::kInvalidArgument, parent.string(), "is not a directory; give -o another path"};
   }
   if (access(parent.c_str(), W_OK | X_OK) != 0) {
-    return Error{ErrorCode::kIo, parent.string(), "is not writable; give -o another place"};
+    return Error{ErrorCode::kIo, parent.string(), "is not writable; give -o another path"};
   }
   return {};
 }

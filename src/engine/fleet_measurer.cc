@@ -185,17 +185,18 @@ class FleetMeasurer final : public measure::Measurer {
     } else {
       if (alone_since_ == 0) {
         alone_since_ = looked_;
-        log_.log(LogLevel::kWarning, "no worker measures for this device (" + device_key_ + ", " +
-                                         std::to_string(settings_.threads) +
-                                         " threads); start `tensorsmith worker --db ...` on such a machine");
+        log_.log(LogLevel::kWarning,
+                 "no worker measures programs for this device (" + device_key_ + ", " +
+                     std::to_string(settings_.threads) +
+                     " threads); start `tensorsmith worker --db ...` on a machine with this device");
       }
       waited_ += now - looked_;
       if (now - alone_since_ > patience_.without_workers_s)
-        return Error{
-            ErrorCode::kTimeout, "fleet",
-            "no worker came for this device within " +
-                std::to_string(static_cast<int>(patience_.without_workers_s)) +
-                " s; start `tensorsmith worker --db ...` and run it again: what was measured is kept"};
+        return Error{ErrorCode::kTimeout, "fleet",
+                     "no worker for this device was found within " +
+                         std::to_string(static_cast<int>(patience_.without_workers_s)) +
+                         " s; start `tensorsmith worker --db ...` and run this command again. The "
+                         "measurements so far are kept"};
     }
     looked_ = now;
     return {};

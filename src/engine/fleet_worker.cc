@@ -119,7 +119,7 @@ class Member final : public FleetMember {
     if (!tools_.canary) return {};
     const auto canary = tools_.canary();
     if (canary.ok()) return {};
-    return quarantine("a program that is known to run fails: " + canary.error().message());
+    return quarantine("the test program, which is known to be correct, failed: " + canary.error().message());
   }
 
   Result<bool> measure_some() override {
@@ -199,7 +199,8 @@ class Member final : public FleetMember {
     if (lost && ++lost_ >= kMaxLostWorkers)
       return Error{
           ErrorCode::kIo, "measuring",
-          "the last " + std::to_string(lost_) + " measurements got no process; see the log for the reason"};
+          "the last " + std::to_string(lost_) +
+              " measurements failed because no worker process could be started; see the log for the reason"};
     // What was not measured waits for the next one who takes it.
     return results->size() < candidates.size() || lost ? fleet_->give_back(self_, !lost) : Status();
   }
@@ -213,8 +214,8 @@ class Member final : public FleetMember {
     const Status told = fleet_->quarantine(self_, reason);
     if (!told.ok()) log_.log(LogLevel::kWarning, told.error().message());
     return {ErrorCode::kIo, "device of " + self_.host,
-            "something is wrong with it, so it is in quarantine (" + reason +
-                "); once that is repaired, start the worker with --release"};
+            "does not work properly and is in quarantine (" + reason +
+                "); when it is repaired, start the worker with --release"};
   }
 
   Result<measure::Measurer*> measurer_of(const std::string& protocol,

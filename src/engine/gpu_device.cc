@@ -108,7 +108,8 @@ Device nvidia_device(const GpuProperties& p) {
   Device d = *like;
   d.cpu = architecture(p);
   d.power_watts = 0;
-  d.sources = {"the driver; lanes, L1 and the cost of a launch as of " + like->name};
+  d.sources = {"the driver; warp size, L1 cache and launch overhead are assumed to be those of " +
+               like->name};
   set_figures(p, d);
   return d;
 }
@@ -126,7 +127,7 @@ Device opencl_device(const GpuProperties& p) {
   d.registers_per_block = kUsualRegisters;
   d.max_vthread_extent = kUsualVthreads;
   d.max_blocks_per_core = kUsualBlocksPerCore;
-  d.sources = {"the OpenCL driver; what it does not say is a usual GPU's"};
+  d.sources = {"the OpenCL driver; attributes that it does not report are those of a typical GPU"};
   // NVIDIA's driver says which architecture it is.
   if (p.compute_major > 0) {
     const Device* like = relative(p);

@@ -72,11 +72,11 @@ Result<LabelledPrograms> label_programs(const ModelData& data, const learn::Spli
                                         const std::string& output) {
   if (model.ranks_only())
     return Error{ErrorCode::kUnsupported, model.card().kind,
-                 "only ranks; a model that predicts seconds is needed"};
+                 "only ranks programs; use a model that predicts seconds"};
   const Programs programs = programs_for(data, split, device);
   if (programs.own.empty() && programs.others.empty())
     return Error{ErrorCode::kNotFound, "the store",
-                 "has no program of a device of the kind of " + device.name};
+                 "has no program of a device of the same kind (CPU or GPU) as " + device.name};
   target::Device asked = device;
   asked.name = learn::stored_device_name(device);
   TS_ASSIGN_OR_RETURN(const auto writer, learn::StoreWriter::create(output));
@@ -109,7 +109,7 @@ Result<LabelledPrograms> label_programs(const ModelData& data, const learn::Spli
   }
   if (out.labelled == 0 && out.unknown > 0)
     return Error{ErrorCode::kMismatch, model.card().kind,
-                 "the model has seen no program of the kind that runs on " + device.name};
+                 "the model was not trained on the kind of programs that run on " + device.name};
   TS_RETURN_IF_ERROR(writer->finish());
   return out;
 }

@@ -246,7 +246,7 @@ Result<Corpus> make_corpus(const std::vector<ModelSource>& models, const CorpusO
       if (progress) progress(done);
     }
   });
-  if (cancel) return Error{ErrorCode::kCancelled, "", "making the corpus was stopped; nothing was written"};
+  if (cancel) return Error{ErrorCode::kCancelled, "", "interrupted; no corpus was written"};
   for (size_t i = 0; i < sources.size(); ++i) {
     if (written[i].prompts.empty()) continue;
     learn::lm::add_task(corpus,
@@ -305,7 +305,8 @@ Result<std::unique_ptr<CorpusSentences>> CorpusSentences::create(Corpus corpus,
     out->prompts_.push_back(std::move(*made[p]));
   }
   if (out->prompts_.empty())
-    return Error{ErrorCode::kMismatch, "corpus", "has no sentence that this version can read; make it again"};
+    return Error{ErrorCode::kMismatch, "corpus",
+                 "has no sentence that this version can read; make the corpus again"};
   return out;
 }
 

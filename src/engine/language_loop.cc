@@ -37,7 +37,7 @@ struct LoopState {
     TS_ASSIGN_OR_RETURN(const std::string text, read_input(path, kMaxStateBytes));
     const auto json = parse_json<nlohmann::json>(text);
     if (!json.is_object() || !json.contains("round") || !json.contains("records_before"))
-      return Error{ErrorCode::kMismatch, path, "is not the state of a loop; name another directory"};
+      return Error{ErrorCode::kMismatch, path, "is not a state file of `lm loop`; name another output"};
     state.round = json.value("round", 1);
     state.records_before = json.value("records_before", int64_t{0});
     return state;
@@ -59,7 +59,9 @@ class LanguageLoop {
   Result<LanguageModel> run(const std::vector<ModelSource>& models) {
     TS_ASSIGN_OR_RETURN(tasks_, load_tasks(models));
     std::erase_if(tasks_, [&](const SharedTask& t) { return options_.held_out.count(t.task.key) > 0; });
-    if (tasks_.empty()) return Error{ErrorCode::kInvalidArgument, "loop", "all tasks are held out"};
+    if (tasks_.empty())
+      return Error{ErrorCode::kInvalidArgument, "loop",
+                   "all tasks are held out, so there is nothing to train on"};
     std::error_code failed;
     fs::create_directories(options_.directory, failed);
     if (failed) return Error{ErrorCode::kIo, options_.directory, failed.message()};
@@ -175,7 +177,7 @@ class LanguageLoop {
                                       }}));
     if (cancel_)
       return Error{ErrorCode::kCancelled, "loop",
-                   fmt::format("stopped in round {}; run it again to go on", round)};
+                   fmt::format("interrupted in round {}; run the same command again to continue", round)};
     if (events_.round) events_.round(summary(round, report, before, clock_.monotonic_seconds() - start));
     return {};
   }

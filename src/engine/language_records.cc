@@ -182,7 +182,7 @@ Status add_recorded(Corpus& corpus, const RecordedTasks& recorded, size_t measur
     for (auto i = static_cast<size_t>(begin); std::cmp_less(i, end) && !cancel; ++i)
       made[i] = sentences_of(recorded.tasks[i], recorded.devices[recorded.tasks[i].device], measured);
   });
-  if (cancel) return Error{ErrorCode::kCancelled, "", "making the corpus was stopped; nothing was written"};
+  if (cancel) return Error{ErrorCode::kCancelled, "", "interrupted; no corpus was written"};
   for (size_t i = 0; i < made.size(); ++i) {
     if (made[i].sentences.empty()) continue;
     const auto& task = *recorded.tasks[i].task;

@@ -61,7 +61,7 @@ Result<learn::TrainingData> ModelData::training_data(const learn::Split& split,
     }
   }
   if (out.train.empty())
-    return Error{ErrorCode::kInvalidArgument, "--split", "has no records to train on for these devices"};
+    return Error{ErrorCode::kInvalidArgument, "--split", "has no training records of these devices"};
   return out;
 }
 
@@ -71,7 +71,7 @@ Result<learn::Part> parse_part(const std::string& name) {
     if (name == learn::to_string(part)) return part;
   }
   return Error{ErrorCode::kInvalidArgument, "--part",
-               "'" + name + "' is none of train, validation, test, unused"};
+               "'" + name + "' is not one of train, validation, test, unused"};
 }
 
 }  // namespace tensorsmith::engine

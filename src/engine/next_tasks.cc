@@ -86,7 +86,7 @@ struct StoredTask {
 };
 
 Error nothing(const std::string& where) {
-  return {ErrorCode::kNotFound, where, "has no task that is not measured"};
+  return {ErrorCode::kNotFound, where, "has no unmeasured task to choose"};
 }
 
 }  // namespace

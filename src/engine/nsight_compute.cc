@@ -132,7 +132,7 @@ Status launch_records(const std::string& path, const std::string& device_name,
                       const std::set<std::string>& keys) {
   TS_ASSIGN_OR_RETURN(const target::Device device, find_device(device_name));
   const auto place = gpu_place(device);
-  if (!place) return Error{ErrorCode::kUnsupported, device_name, "is no GPU of this machine"};
+  if (!place) return Error{ErrorCode::kUnsupported, device_name, "is not a GPU of this machine"};
   TS_ASSIGN_OR_RETURN(const auto gpu, runtime::open_gpu(place->api, place->index));
   TS_ASSIGN_OR_RETURN(const auto database, record::Database::open_read_only(path));
   std::map<std::string, ir::Workload> workloads;
@@ -169,9 +169,9 @@ Result<std::string> find_nsight_compute() {
     if (end > begin && std::filesystem::exists(file, ignored)) return file.string();
     begin = end + 1;
   }
-  return Error{
-      ErrorCode::kNotFound, "ncu",
-      "is not in PATH; install NVIDIA Nsight Compute, or import what it printed elsewhere (profile import)"};
+  return Error{ErrorCode::kNotFound, "ncu",
+               "is not in PATH; install NVIDIA Nsight Compute, or run it on another machine and import its "
+               "CSV output (`profile import`)"};
 }
 
 Result<NsightComputeRun> run_nsight_compute(const std::string& ncu, const std::string& database,

@@ -68,7 +68,7 @@ Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, cons
     }
   }
   if (out.one_step > std::max(kOneStepLeast, out.elements / kOneStepShare)) {
-    if (out.ok) out.detail = "more elements are one quantization step off than rounding explains";
+    if (out.ok) out.detail = "too many elements differ by one quantization step to be explained by rounding";
     out.ok = false;
     out.wrong += out.one_step;
   }
@@ -78,8 +78,9 @@ Comparison compare(const lower::Tensor& got, const lower::Tensor& expected, cons
 Result<std::vector<lower::Tensor>> run_model(runtime::Model& model,
                                              const std::vector<lower::Tensor>& inputs) {
   if (inputs.size() != model.inputs().size()) {
-    return Error{ErrorCode::kInvalidArgument, "inputs",
-                 fmt::format("the model has {} inputs, {} are given", model.inputs().size(), inputs.size())};
+    return Error{
+        ErrorCode::kInvalidArgument, "inputs",
+        fmt::format("the model has {} inputs, but {} were given", model.inputs().size(), inputs.size())};
   }
   std::vector<const void*> in;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -87,7 +88,7 @@ Result<std::vector<lower::Tensor>> run_model(runtime::Model& model,
     if (runtime::to_string(info.dtype) != ir::to_string(inputs[i].dtype) || info.shape != inputs[i].shape) {
       return Error{
           ErrorCode::kInvalidArgument, "input '" + info.name + "'",
-          fmt::format("is {} {}, the model wants {} {}", ir::to_string(inputs[i].dtype),
+          fmt::format("is {} {}, but the model needs {} {}", ir::to_string(inputs[i].dtype),
                       shape_text(inputs[i].shape), runtime::to_string(info.dtype), shape_text(info.shape))};
     }
   }

@@ -18,8 +18,9 @@ Result<target::Device> device_of(const PredictOptions& options) {
   const std::string threads = "--threads " + std::to_string(options.threads);
   if (device.kind == target::DeviceKind::kGpu) {
     if (options.threads > 0)
-      return Error{ErrorCode::kInvalidArgument, threads,
-                   device.name + " is a GPU, whose threads each kernel chooses; leave it out"};
+      return Error{
+          ErrorCode::kInvalidArgument, threads,
+          device.name + " is a GPU, where each kernel has its own number of threads; leave this option out"};
     return device;
   }
   if (options.threads > device.cores) {
@@ -35,8 +36,9 @@ Status check_knows_device(const learn::ModelCard& card, const std::string& file,
                           const target::Device& device) {
   if (device.kind == target::DeviceKind::kGpu && !learn::knows_kind(card, device.kind)) {
     return Error{ErrorCode::kMismatch, file,
-                 "was trained on CPUs only and says nothing of programs on " + device.name +
-                     ", a GPU; name a model that knows GPUs, or none, or leave --model out for the estimate"};
+                 "was trained on CPUs only and cannot predict programs on " + device.name +
+                     ", a GPU; name a model that was trained on GPUs, or --model none for the roofline, or "
+                     "leave --model out for the estimate"};
   }
   return learn::check_knows(card, file, device);
 }
@@ -51,7 +53,8 @@ target::Device stored_device(const target::Device& device) {
 std::vector<std::string> notes_on(const Prediction& p, const learn::CostModel* model) {
   std::vector<std::string> out = p.model.graph.notes;
   if (!p.assumed.empty())
-    out.push_back("assumed of " + p.device.name + ", which does not say it: " + target::to_string(p.assumed));
+    out.push_back("the description of " + p.device.name +
+                  " lacks attributes; assumed values: " + target::to_string(p.assumed));
   if (model != nullptr) {
     for (std::string& note : learn::describe_unseen(model->card(), p.latency.unseen, stored_device(p.device)))
       out.push_back(std::move(note));
@@ -60,14 +63,14 @@ std::vector<std::string> notes_on(const Prediction& p, const learn::CostModel* m
   const auto raised = std::count_if(tasks.begin(), tasks.end(), [](const auto& t) { return t.raised; });
   if (raised > 0)
     out.push_back(
-        fmt::format("{} of {} tasks: the {} said less than the device's peak and bandwidths allow; "
-                    "they take the least time that these allow",
+        fmt::format("for {} of {} tasks the {} predicted less time than the device's peak rate and "
+                    "bandwidths allow; the least possible time (the roofline) is used for them instead",
                     raised, tasks.size(), p.by_estimate ? "estimate" : "model"));
   if (p.by_estimate)
     out.emplace_back(
-        "nothing was measured: the design space's estimate is there to rank schedules; the interval is that "
-        "of its errors "
-        "for f32 programs that Ansor made for four other GPUs; ours on an H100 were no further off");
+        "the prediction is an estimate that was made to rank schedules; no measurement on this device went "
+        "into it. The 90 % interval is based on its errors for f32 programs of another compiler (Ansor) on "
+        "four other GPUs; on an H100 its errors for Tensorsmith's own programs were not larger");
   return out;
 }
 
@@ -81,14 +84,15 @@ Result<Prediction> predict(const ModelSource& source, const PredictOptions& opti
   std::string file = options.latency_model;
   if (file.empty() && !gpu) file = options.cpu_model;
   if (options.roofline) file.clear();
-  out.predictor = out.by_estimate ? "the estimate of the design space for GPUs"
-                                  : "the uncalibrated roofline, the least time that the device allows";
+  out.predictor = out.by_estimate
+                      ? "the estimate of the design space for GPUs"
+                      : "the roofline, which is the least time that the device's peak rates allow";
   std::unique_ptr<learn::CostModel> latency_model;
   if (!file.empty()) {
     TS_ASSIGN_OR_RETURN(latency_model, learn::load_cost_model(file));
     if (latency_model->ranks_only()) {
       return Error{ErrorCode::kInvalidArgument, file,
-                   "is a model that only ranks the programs of a task; predicting seconds needs another"};
+                   "only ranks the programs of a task; use a model that predicts seconds"};
     }
     out.predictor = file + " (" + latency_model->card().kind + ")";
     TS_RETURN_IF_ERROR(check_knows_device(latency_model->card(), file, out.device));
@@ -124,7 +128,8 @@ Result<Prediction> predict(const ModelSource& source, const PredictOptions& opti
     if (!warning.empty()) out.warnings.push_back(std::move(warning));
   }
   if (out.by_estimate && !options.database.empty() && !options.untuned)
-    out.notes.emplace_back("the estimate knows untuned schedules only; those of --db are not looked at");
+    out.notes.emplace_back(
+        "the estimate can only be computed for untuned schedules; the schedules in --db are not used");
   return out;
 }
 

@@ -48,7 +48,7 @@ Result<TaskPrediction> estimate_task(const graph::Task& task, const TaskSchedule
   TaskPrediction prediction;
   prediction.seconds = prediction.least_seconds = program.least_seconds;
   if (!std::isfinite(schedule.estimated_seconds) || schedule.estimated_seconds <= 0) {
-    prediction.roofline_because = "its schedule is none that the design space estimates";
+    prediction.roofline_because = "the design space has no estimate for its schedule";
     return prediction;
   }
   set_seconds(schedule.estimated_seconds, prediction);
@@ -213,7 +213,7 @@ Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace&
   }
   const learn::Prediction& p = predicted->front();
   if (!std::isfinite(p.seconds) || p.seconds <= 0) {
-    prediction.roofline_because = "the model says that it cannot run";
+    prediction.roofline_because = "the cost model predicts that the program cannot run";
     return prediction;
   }
   set_seconds(p.mean_seconds > 0 ? p.mean_seconds : p.seconds, prediction);

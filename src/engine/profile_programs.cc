@@ -141,9 +141,9 @@ Result<ProfileReport> profile_programs(record::Database& database, const Profile
                                        const std::atomic<bool>& cancel) {
   const bool on_gpu = options.profiler == record::kNcuProfiler;
   if (!on_gpu && !is_local(options.device))
-    return Error{
-        ErrorCode::kUnsupported, "device " + options.device.name,
-        "programs run while they are profiled; use local, a variant of it (local:isa=avx2), or cuda"};
+    return Error{ErrorCode::kUnsupported, "device " + options.device.name,
+                 "cannot be profiled: a program must run on this machine for that; use local, a variant of "
+                 "it (local:isa=avx2), or cuda"};
   if (options.profiler == measure::kPerfEvents) TS_RETURN_IF_ERROR(measure::check_perf_events());
   const double start = clock.monotonic_seconds();
   TS_ASSIGN_OR_RETURN(const auto chosen, chosen_records(database, options));

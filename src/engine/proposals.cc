@@ -107,7 +107,7 @@ Status Proposers::load(const ProposalRequest& request, int threads) {
   if (request.method == kEstimateProposals) return {};
   if (request.cost_model == "none") {
     if (request.method == kCostModelProposals)
-      return Error{ErrorCode::kInvalidArgument, request.method, "needs a cost model's file"};
+      return Error{ErrorCode::kInvalidArgument, request.method, "needs a cost model; name its file"};
     return {};
   }
   if (models_.count(request.cost_model) == 0) {

@@ -50,7 +50,7 @@ Result<ReportModel> read_report_model(const std::string& directory, const Report
   if (!description.ok()) return Error{description.error().code, manifest, description.error().message()};
   ReportModel report = described(*description, directory);
   if (!options.run) {
-    report.not_run_because = "it was not asked for";
+    report.not_run_because = "running was disabled";
     return report;
   }
   runtime::LoadOptions load;

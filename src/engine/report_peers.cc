@@ -20,15 +20,15 @@ Result<std::vector<ReportPeer>> read_peers(const std::string& path) {
     return Error{ErrorCode::kCorrupt, path, what + "; name a file of `python -m tensorsmith.peers --json`"};
   };
   if (!json.is_object() || !json.contains("results") || !json["results"].is_array())
-    return corrupt("has no list 'results'");
+    return corrupt("has no array 'results'");
   std::vector<ReportPeer> peers;
   for (size_t i = 0; i < json["results"].size(); ++i) {
     const auto& row = json["results"][i];
     const std::string place = "results[" + std::to_string(i) + "]";
-    if (!row.is_object()) return corrupt(place + " is no object");
+    if (!row.is_object()) return corrupt(place + " is not an object");
     for (const char* name : {"model", "peer"})
       if (!row.contains(name) || !row[name].is_string())
-        return corrupt(place + " has no text '" + name + "'");
+        return corrupt(place + " has no string '" + name + "'");
     for (const char* name : {"threads", "tensorsmith_ms", "peer_ms", "ratio", "ratio_p10", "ratio_p90"}) {
       const bool positive = row.contains(name) && row[name].is_number() && row[name].get<double>() > 0;
       if (!positive || row[name].get<double>() > 1e12)

@@ -58,7 +58,7 @@ Usable usable_schedules(const graph::Task& task, const std::vector<record::Recor
     if (usable.schedules.size() > kAlternatives) break;
     const double seconds = record.result.best_estimate();
     if (!search::is_plausible(record.result, least)) {
-      skip(fmt::format("{:.3g} s is faster than the device can be", seconds));
+      skip(fmt::format("its time of {:.3g} s is less than the device's peak rates allow", seconds));
       continue;
     }
     auto trace = replayable_trace(task.workload, record.trace, device);
@@ -124,12 +124,12 @@ Result<size_t> apply_best_records(const graph::Partition& partition, const targe
     ++found;
   }
   if (skipped > 0) {
-    log.log(
-        LogLevel::kWarning,
-        fmt::format("{}: {} of {} tasks have a fastest record that is not usable; {} of them take the next "
-                    "best one, {} keep their untuned schedule (tune again); the first is {}",
-                    record::shown_database(database), skipped, partition.tasks.size(), skipped - untuned,
-                    untuned, first_skipped));
+    log.log(LogLevel::kWarning,
+            fmt::format("{}: the fastest record of {} of {} tasks is not usable; {} of these tasks use the "
+                        "next best record, {} use their untuned schedule (tune again to improve them); the "
+                        "first unusable record: {}",
+                        record::shown_database(database), skipped, partition.tasks.size(), skipped - untuned,
+                        untuned, first_skipped));
   }
   return found;
 }

@@ -33,7 +33,7 @@ Result<std::string> language_model_for(const std::string& strategy, const std::s
   if (kind->writer == Writer::kNone) {
     if (!is_file) return std::string();
     return Error{ErrorCode::kInvalidArgument, "--lm",
-                 "the strategy '" + strategy + "' asks no language model: use evolutionary or lm"};
+                 "the strategy '" + strategy + "' does not use a language model; use evolutionary or lm"};
   }
   if (is_file) return given;
   // By trials the evolutionary search is ahead with one, by seconds behind (docs/results/language_search.json).
@@ -41,7 +41,7 @@ Result<std::string> language_model_for(const std::string& strategy, const std::s
   std::string file = given == "none" ? std::string() : shipped_file(kLanguageModelFile);
   if (file.empty())
     return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
-                 "measures what a language model writes: name its file (--lm)"};
+                 "measures schedules that a language model writes; name the model's file with --lm"};
   return file;
 }
 

@@ -11,8 +11,8 @@ int usable_threads(int wanted, LogSink& log) {
   const int usable = 1 + ThreadPool(wanted - 1).size();
   if (usable < wanted) {
     log.log(LogLevel::kWarning,
-            fmt::format("the system gives {} of {} threads (see the limit of processes, ulimit -u)", usable,
-                        wanted));
+            fmt::format("only {} of {} threads could be started (see the limit of processes, ulimit -u)",
+                        usable, wanted));
   }
   return usable;
 }

@@ -199,8 +199,8 @@ Result<std::vector<ir::Buffer>> emit(const Graph& graph, const Node& node, std::
   if (entry == nullptr && find_fold_operator(node.op) != nullptr) {
     return Error{ErrorCode::kUnsupported, node.name,
                  node.op +
-                     ": all inputs must be constant, as the result's shape depends on them; they are only "
-                     "known at run time"};
+                     ": all inputs must be constant, because the shape of the result depends on them, but "
+                     "they are only known at run time"};
   }
   if (entry == nullptr) {
     return Error{ErrorCode::kUnsupported, node.name, "operator " + node.op + " is not supported"};

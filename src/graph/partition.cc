@@ -145,7 +145,7 @@ class Partitioner {
           if (leaving.count(id)) {
             return Error{ErrorCode::kUnsupported, node.name,
                          "output " + std::to_string(o) + " of " + node.op +
-                             " is used, but Tensorsmith does not compute it"};
+                             " is used, but Tensorsmith does not support this output"};
           }
           continue;
         }

@@ -19,8 +19,8 @@ Result<std::unique_ptr<CostModel>> find_model(const SearchModelOptions& options,
     auto model = make_untrained(options.model, {options.seed, options.threads});
     if (model.ok()) return model;
     return Error{ErrorCode::kInvalidArgument, "cost model '" + options.model + "'",
-                 "knows nothing before it is trained: name a file of `tensorsmith train --model " +
-                     options.model + "`, or xgboost, which learns during the search"};
+                 "must be trained before a search can use it; name a file that `tensorsmith train --model " +
+                     options.model + "` wrote, or use xgboost, which learns during the search"};
   }
   if (!std::filesystem::exists(options.model, ignored)) {
     return Error{ErrorCode::kInvalidArgument, "cost model '" + options.model + "'",
@@ -43,14 +43,13 @@ Result<std::unique_ptr<CostModel>> make_search_model(const SearchModelOptions& o
                                                      const target::Device& device) {
   if (options.model == "none") {
     if (!options.frozen) return std::unique_ptr<CostModel>();
-    return Error{ErrorCode::kInvalidArgument, "--frozen",
-                 "there is no cost model to keep as it is: leave it out"};
+    return Error{ErrorCode::kInvalidArgument, "--frozen", "has no effect without a cost model; leave it out"};
   }
   TS_ASSIGN_OR_RETURN(std::unique_ptr<CostModel> model, find_model(options, device));
   if (options.frozen) {
     if (!model->learns()) return model;
     return Error{ErrorCode::kInvalidArgument, "cost model '" + options.model + "'",
-                 "knows nothing but what it learns during the search, so it cannot be frozen"};
+                 "learns only during the search, so --frozen would leave it untrained"};
   }
   if (model->learns()) return model;
   GbtOptions gbt = GbtOptions::online();

@@ -177,17 +177,17 @@ std::string to_bytes(const TensorFile& file) {
 
 Result<TensorFile> parse_tensor_file(std::string_view bytes, const MetadataCheck& check) {
   uint64_t length = 0;
-  if (bytes.size() < sizeof length) return corrupt_tensors("is no model file");
+  if (bytes.size() < sizeof length) return corrupt_tensors("is not a model file");
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > kMaxHeader || length > bytes.size() - sizeof length)
-    return corrupt_tensors("is cut off, or no model file");
+    return corrupt_tensors("is truncated, or not a model file");
   const Json header = parse_json<Json>(bytes.substr(sizeof length, length));
   if (!header.is_object() || !header.contains(kMetadata) || !header[kMetadata].is_object())
-    return corrupt_tensors("is no model file: its header is no JSON object with metadata");
+    return corrupt_tensors("is not a model file: its header is not a JSON object with metadata");
   const std::string_view data = bytes.substr(sizeof length + length);
   TensorFile file;
   for (const auto& [name, value] : header[kMetadata].items()) {
-    if (!value.is_string()) return corrupt_tensors("\"" + name + "\" of the metadata is no text");
+    if (!value.is_string()) return corrupt_tensors("\"" + name + "\" of the metadata is not a string");
     file.metadata[name] = value.get<std::string>();
   }
   if (check) TS_RETURN_IF_ERROR(check(file.metadata));
@@ -211,9 +211,9 @@ Result<TensorFile> parse_tensor_file(std::string_view bytes, const MetadataCheck
   }
   if (at != static_cast<int64_t>(data.size())) return corrupt_tensors("has data that belongs to no tensor");
   const auto hash = file.metadata.find("hash");
-  if (hash == file.metadata.end()) return corrupt_tensors("its metadata have no hash");
+  if (hash == file.metadata.end()) return corrupt_tensors("has no hash in its metadata");
   if (hash_of(header, data) != hash->second)
-    return corrupt_tensors("is damaged: its contents do not have the hash that its header names");
+    return corrupt_tensors("is damaged: its contents do not match the hash in its header");
   file.metadata.erase(hash);
   return file;
 }

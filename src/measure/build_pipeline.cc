@@ -143,7 +143,7 @@ void BuildPipeline::wait_for(size_t i, std::unique_lock<std::mutex>& lock) {
     slot.state = State::kTimedOut;
     --shared_->building;  // what it takes is nothing to wait for
     char text[64];
-    std::snprintf(text, sizeof text, "not built after %.3g s", timeout_s_);
+    std::snprintf(text, sizeof text, "not compiled after %.3g s", timeout_s_);
     slot.build = {BuildFailure{record::Outcome::kBuildTimeout, text}, timeout_s_};
     slot.replaced = add_thread();
   }

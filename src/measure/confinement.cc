@@ -248,7 +248,7 @@ std::string confine(int socket, int statm, const std::function<void()>& start_th
 }
 
 std::string describe_forbidden_call(std::string_view printed) {
-  std::string reason = "made a system call that candidates may not make";
+  std::string reason = "made a system call that is forbidden for candidates";
   const size_t found = printed.rfind(kForbiddenCall);
   if (found == std::string_view::npos) return reason;
   const std::string_view rest = printed.substr(found + kForbiddenCall.size());

@@ -194,7 +194,7 @@ Result<MeasureResult> run_candidate(runtime::Gpu& gpu, DeviceTask& task, DeviceC
     TS_ASSIGN_OR_RETURN(wrong, candidate.check(set));
     if (wrong)
       return failure(Outcome::kWrongOutput,
-                     "right at first, wrong after " +
+                     "correct in the first run, wrong after " +
                          std::to_string(timing.seconds.size() * static_cast<size_t>(timing.runs_per_repeat)) +
                          " runs: " + *wrong);
   }

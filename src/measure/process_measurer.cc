@@ -37,7 +37,7 @@ ProcessMeasurer::ProcessMeasurer(const MeasureOptions& options, ProcessMeasurerO
 Status ProcessMeasurer::ensure_ready() {
   if (pipeline_.threads() == 0) {
     return Error{ErrorCode::kResourceExhausted, "measuring",
-                 "the system gives no thread to build candidates on (see the limit of processes, ulimit -u)"};
+                 "could not start a thread to compile candidates (see the limit of processes, ulimit -u)"};
   }
   return worker_.ensure_worker();
 }

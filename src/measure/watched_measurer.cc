@@ -49,22 +49,20 @@ void WatchedMeasurer::await_usual_speed() {
     const double ratio = *seconds / usual_seconds_;
     if (ratio <= options_.drift) {
       usual_seconds_ = std::min(usual_seconds_, *seconds);
-      if (said) log_.log(LogLevel::kWarning, "the machine is as fast as before again; measuring goes on");
+      if (said) log_.log(LogLevel::kWarning, "the machine has its former speed again; measuring continues");
       return;
     }
     if (paused >= options_.longest_pause_s) {
-      log_.log(LogLevel::kWarning,
-               "the machine stays " + times(ratio) +
-                   " times slower than before; measuring goes on, and what is measured from "
-                   "here on does not compare with what was measured before");
+      log_.log(LogLevel::kWarning, "the machine is still " + times(ratio) +
+                                       " times slower than before; measuring continues, but the new times "
+                                       "are not comparable with the earlier ones");
       usual_seconds_ = *seconds;
       return;
     }
     if (!said)
-      log_.log(LogLevel::kWarning,
-               "the machine is " + times(ratio) +
-                   " times slower than at the start (other programs, heat?); measuring pauses "
-                   "until it recovers");
+      log_.log(LogLevel::kWarning, "the machine is " + times(ratio) +
+                                       " times slower than at the start (because of other programs or "
+                                       "heat?); measuring pauses until it recovers");
     said = true;
     if (cancel_) return;
     pause();
@@ -92,8 +90,8 @@ Result<std::vector<record::MeasureResult>> WatchedMeasurer::measure(const ir::Wo
       broken =
           Error{ErrorCode::kIo, "measuring",
                 "the last " + std::to_string(failed_) + " candidates failed (" + held.back().second.reason +
-                    "), and so does a program that ran before (" + canary.error().message() +
-                    "): something is wrong with this machine; what was measured before is kept"};
+                    "), and so did a test program that worked before (" + canary.error().message() +
+                    "), so something is wrong with this machine; the earlier measurements are kept"};
       return false;
     }
     failed_ = 0;

@@ -354,7 +354,7 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
   Timing timing = measure_time(request.timing, hooks, first_run);
   // A race between threads, or a dependence on what the outputs held before, shows in later runs only.
   if (auto wrong = check_outputs()) {
-    wrong->reason = "right at first, wrong after " +
+    wrong->reason = "correct in the first run, wrong after " +
                     std::to_string(timing.seconds.size() * static_cast<size_t>(timing.runs_per_repeat)) +
                     " runs: " + wrong->reason;
     return *wrong;

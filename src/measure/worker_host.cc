@@ -67,14 +67,15 @@ Status WorkerHost::hand_over(const PreparedTask& task) {
     task_ = task.key;
     // The same for every worker: one line.
     if (!result.reason.empty() && !said_not_confined_) {
-      log_.log(LogLevel::kWarning, "the kernel refuses a part of the sandbox for candidates: " +
-                                       result.reason + "; measuring goes on with what is there");
+      log_.log(LogLevel::kWarning,
+               "the operating system does not support a part of the sandbox for candidates: " +
+                   result.reason + "; measuring continues with the other parts");
     }
     said_not_confined_ = said_not_confined_ || !result.reason.empty();
     return {};
   }
   return Error{ErrorCode::kResourceExhausted, "measurement worker",
-               "does not take the task's data: " + result.reason};
+               "could not load the task's data: " + result.reason};
 }
 
 Status WorkerHost::ensure_task(const PreparedTask& task) {
@@ -95,8 +96,8 @@ Result<MeasureResult> WorkerHost::run(const PreparedTask& task, const std::vecto
     }
     // Twice is no accident: the candidate may be what takes the memory of all others.
     if (!from_outside || attempt > 0) return result;
-    log_.log(LogLevel::kWarning, "the measurement worker was ended from outside (" + result.reason +
-                                     "); its candidate is measured once more");
+    log_.log(LogLevel::kWarning, "another process ended the measurement worker (" + result.reason +
+                                     "); its candidate is measured again");
   }
 }
 

@@ -167,11 +167,11 @@ Status WorkerProcess::wait_ready(double timeout_s) {
   const bool silent = !message.ok() && message.error().code == ErrorCode::kTimeout;
   const bool stopped = !message.ok() && message.error().code == ErrorCode::kCancelled;
   const int status = reap(silent || stopped ? 0 : kPatience);
-  std::string reason = "the measurement worker does not start: ";
+  std::string reason = "the measurement worker did not start: ";
   if (silent) {
     reason += "no answer for " + std::to_string(static_cast<int>(timeout_s)) + " s";
   } else if (stopped) {
-    reason += "it was stopped from outside";
+    reason += "it was suspended by a signal";
   } else if (WIFSIGNALED(status)) {
     reason += "ended by " + signal_name(WTERMSIG(status));
   } else {
@@ -200,7 +200,8 @@ MeasureResult WorkerProcess::died(int status) {
     // This end of it sends SIGKILL only after timeouts, and does not ask for the reason then.
     ended_from_outside_ = !is_own_fault(signal);
     if (signal == SIGKILL)
-      return failure(Outcome::kMemoryLimit, "killed by the system, which probably ran out of memory");
+      return failure(Outcome::kMemoryLimit,
+                     "killed by the operating system, which probably ran out of memory");
     // Where the worker could not say which one: signals were blocked, or the call of another architecture.
     if (signal == SIGSYS) return failure(Outcome::kCrash, describe_forbidden_call(""));
     return failure(Outcome::kCrash, signal_name(signal));
@@ -243,18 +244,18 @@ MeasureResult WorkerProcess::exchange(MessageType type, const std::vector<char>&
     const bool memory = memory_used_up();
     reap(0);
     char text[64];
-    std::snprintf(text, sizeof text, "not done after %.3g s", timeout_s);
+    std::snprintf(text, sizeof text, "not finished after %.3g s", timeout_s);
     return failure(memory ? Outcome::kMemoryLimit : Outcome::kRunTimeout,
                    memory ? "the memory limit was reached" : text);
   }
   if (error.code == ErrorCode::kCancelled) {
     reap(0);
     ended_from_outside_ = true;
-    return failure(Outcome::kRunTimeout, "the worker was stopped from outside");
+    return failure(Outcome::kRunTimeout, "the worker was suspended by a signal");
   }
   if (error.code == ErrorCode::kCorrupt) {
     reap(0);
-    return failure(Outcome::kCrash, "the worker sent garbage (" + error.reason + ")");
+    return failure(Outcome::kCrash, "the worker sent an invalid answer (" + error.reason + ")");
   }
   return died(reap(kPatience));
 }

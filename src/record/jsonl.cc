@@ -272,8 +272,8 @@ Result<JsonLine> parse_json_line(std::string_view line) {
   if (!fields.problem().empty()) return corrupt(fields.problem());
   const int newest = type == "profile" ? kProfileLineVersion : kJsonVersion;
   if (version < 1 || version > newest)
-    return corrupt("line format version " + std::to_string(version) + ", this program reads versions up to " +
-                   std::to_string(newest));
+    return corrupt("line format version " + std::to_string(version) +
+                   ", but this program reads versions up to " + std::to_string(newest));
   if (type == "task") {
     TS_ASSIGN_OR_RETURN(TaskInfo task, parse_task(json));
     return JsonLine(std::move(task));
@@ -306,7 +306,8 @@ Status check_jsonl_file(const std::string& path) {
     ++foreign;
   }
   if (blank) return {};  // the export of an empty database
-  return Error{ErrorCode::kCorrupt, path, "no line is a Tensorsmith record; is it an export of `db export`?"};
+  return Error{ErrorCode::kCorrupt, path,
+               "no line is a Tensorsmith record; name a file that `db export` wrote"};
 }
 
 // --- AtomicFileWriter
@@ -314,7 +315,7 @@ Status check_jsonl_file(const std::string& path) {
 Result<FileBeside> create_file_beside(const std::string& path) {
   struct stat info = {};
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
-    return Error{ErrorCode::kInvalidArgument, path, "is no regular file, name one that may be replaced"};
+    return Error{ErrorCode::kInvalidArgument, path, "is not a regular file; give another name"};
   std::error_code error;
   const auto target = std::filesystem::canonical(path, error);
   FileBeside out;
@@ -351,7 +352,7 @@ AtomicFileWriter::~AtomicFileWriter() {
 Error AtomicFileWriter::io_error(const char* action) const {
   const int code = errno;
   std::string reason = std::string(action) + " failed: " + std::strerror(code);
-  if (code == ENOSPC) reason += "; free some space and run again";
+  if (code == ENOSPC) reason += "; free some space and run the command again";
   return Error{ErrorCode::kIo, path_, reason + "; the file is as it was before"};
 }
 

@@ -92,7 +92,7 @@ class LineReader::ZstdSource : public Source {
       if (unpacked_ > std::max(kFreeBytes, compressed_.bytes() * kMaxRatio))
         return Error{ErrorCode::kResourceExhausted, path_,
                      "unpacks to more than " + std::to_string(kMaxRatio) +
-                         " times its size; it is no file of records"};
+                         " times its size, so it is not a file of records"};
       if (out.pos > 0) return std::string_view(buffer_.data(), out.pos);
     }
   }

@@ -117,7 +117,8 @@ Result<std::vector<NcuLaunch>> parse_ncu_csv(std::string_view text) {
       if (kernel && !place_of(cells, kIdColumn)) kernel.reset();
       if (kernel && place_of(cells, "Metric Name"))
         return corrupt_line(reader.line(),
-                            "is the details page, with a line a metric; print `ncu --csv --page raw`");
+                            "is in the format of the details page, with one line per metric; print it with "
+                            "`ncu --csv --page raw`");
       header = cells;
       continue;
     }
@@ -143,7 +144,7 @@ Result<std::vector<NcuLaunch>> parse_ncu_csv(std::string_view text) {
   if (!kernel)
     return Error{
         ErrorCode::kCorrupt, "",
-        "has no header with \"ID\" and \"Kernel Name\"; it must be what `ncu --csv --page raw` prints"};
+        "has no header with \"ID\" and \"Kernel Name\"; name a file that `ncu --csv --page raw` printed"};
   return out;
 }
 

@@ -124,15 +124,16 @@ Status check_cpu(const ModelDescription& description) {
   }
   if (missing.empty()) return {};
   if (missing.starts_with("amx")) {
-    return Error{
-        ErrorCode::kUnsupported, "",
-        "compiled for the matrix units " + missing +
-            ", which this CPU lacks or the system refuses to this process (its threads' alternative signal "
-            "stacks must hold their state of 8 KiB); compile the model with isa=avx512"};
+    return Error{ErrorCode::kUnsupported, "",
+                 "compiled for the matrix units " + missing +
+                     ", which this CPU does not have or the operating system does not let this process use "
+                     "(the alternative signal stack of each thread must have room for their state of 8 KiB); "
+                     "compile the model with isa=avx512"};
   }
-  return Error{
-      ErrorCode::kUnsupported, "",
-      "compiled for " + missing + ", this CPU lacks it; compile the model for this machine or an older ISA"};
+  return Error{ErrorCode::kUnsupported, "",
+               "compiled for " + missing +
+                   ", which this CPU does not have; compile the model for this machine or for an older "
+                   "instruction set"};
 }
 
 }  // namespace tensorsmith::runtime

@@ -100,12 +100,12 @@ Status check_place(const ModelDescription& description, const LoadOptions& optio
   if (!is_gpu_arch(description.arch))
     return Error{
         ErrorCode::kUnsupported, "device '" + asked + "'",
-        "the model was compiled for processors; name no device, or compile it with --device " + asked};
+        "the model was compiled for CPUs; leave the device out, or compile the model with --device " + asked};
   const std::string own(to_string(gpu_api(description)));
   if (options.gpu->api == gpu_api(description)) return {};
-  return Error{
-      ErrorCode::kUnsupported, "device '" + asked + "'",
-      "the model was compiled for " + own + "; name " + own + "[:N], or compile it with --device " + asked};
+  return Error{ErrorCode::kUnsupported, "device '" + asked + "'",
+               "the model was compiled for " + own + "; name " + own +
+                   "[:N], or compile the model with --device " + asked};
 }
 
 // An entry of the argument table that run() fills in.

@@ -36,7 +36,8 @@ Status remove_model(const fs::path& directory) {
     entry.increment(error);
   if (!error && entry == fs::directory_iterator()) return {};
   return file_error(directory.string(),
-                    "what was in the replaced directory is there now, it cannot be removed", ENOTEMPTY);
+                    "contains the former contents of the replaced directory, which cannot be removed",
+                    ENOTEMPTY);
 }
 
 // A directory for a model that is being written, content(). At the end it is removed with the model that is
@@ -132,7 +133,7 @@ Result<fs::path> target_of(const std::string& directory) {
   std::error_code error;
   if (!fs::is_symlink(target, error)) return target;
   const fs::path behind = fs::canonical(target, error);
-  if (error) return cannot_replace(target, "is a link to nothing");
+  if (error) return cannot_replace(target, "is a symbolic link to a path that does not exist");
   return behind;
 }
 
@@ -147,10 +148,10 @@ Status check_target(const fs::path& target) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(target, error);
   if (!fs::exists(status)) return {};
-  if (!fs::is_directory(status)) return cannot_replace(target, "is not a compiled model but a file");
+  if (!fs::is_directory(status)) return cannot_replace(target, "is a file, not a compiled model");
   if (is_mount_point(target)) {
     return Error{ErrorCode::kInvalidArgument, target.string(),
-                 "is where a file system is mounted, which cannot be replaced; name a folder inside of it"};
+                 "is a mount point, which cannot be replaced; name a folder inside it"};
   }
   if (fs::is_empty(target, error) && !error) return {};
   const fs::path manifest = target / kFiles[0];
@@ -232,7 +233,7 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   // The temporary folder is gone when the error is read: it speaks of the model.
   if (const Status written = write_all(); !written.ok())
     return Error{written.error().code, target.string(),
-                 written.error().reason + "; nothing was changed, free some space or give another place"};
+                 written.error().reason + "; nothing was changed. Free some space or give another path"};
   TS_RETURN_IF_ERROR(check_target(target));  // again, as writing took its time
   TS_RETURN_IF_ERROR(exchange(content, target));
   TS_RETURN_IF_ERROR(sync_directory(parent.string()));

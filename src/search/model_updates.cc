@@ -36,7 +36,8 @@ void ModelUpdates::take_failure(const Error& error) {
   if (failed_) return;
   failed_ = true;
   log_.log(LogLevel::kWarning,
-           "cost model: " + error.message() + "; candidates are ranked by the estimate alone from here on");
+           "cost model: " + error.message() +
+               "; from now on the search ranks candidates by the design space's estimate only");
 }
 
 }  // namespace tensorsmith::search

@@ -29,23 +29,24 @@ bool RecordDoubts::is_believed(size_t task, const record::MeasureResult& result)
 void RecordDoubts::ran_again(size_t task, double claimed, const record::MeasureResult& result) {
   const double seconds = result.best_estimate();
   if (!(seconds > kContradicted * claimed) || contradicted_.count++ > 0) return;
-  contradicted_.first = names_[task] + ", " + seconds_text(claimed) + " where this run finds " +
+  contradicted_.first = names_[task] + ", " + seconds_text(claimed) + " there, but this run measured " +
                         (result.ok() ? seconds_text(seconds)
                                      : std::string(to_string(result.outcome)) + " (" + result.reason + ")");
 }
 
 void RecordDoubts::warn(LogSink& log) {
   if (implausible_.count > 0 && !implausible_.said) {
-    log.log(LogLevel::kWarning,
-            std::to_string(implausible_.count) +
-                " records are faster than the device can be and are not believed; the first: " +
-                implausible_.first);
+    log.log(LogLevel::kWarning, std::to_string(implausible_.count) +
+                                    " records are ignored because their times are less than the device's "
+                                    "peak rates allow; the first: " +
+                                    implausible_.first);
     implausible_.said = true;
   }
   if (contradicted_.count > 0 && !contradicted_.said) {
     log.log(LogLevel::kWarning,
             std::to_string(contradicted_.count) +
-                " records do not hold on this machine; the first: " + contradicted_.first);
+                " records have much shorter times than this machine reaches now; the first: " +
+                contradicted_.first);
     contradicted_.said = true;
   }
 }

@@ -78,7 +78,8 @@ class StoredInputs final : public InputsOfCandidates {
   explicit StoredInputs(const std::vector<RecordedProgram>& programs) : programs_(programs) {}
   Result<std::shared_ptr<const ProgramInputs>> of(const space::Candidate& candidate) override {
     const auto& inputs = programs_[static_cast<size_t>(candidate.decisions.front())].inputs;
-    if (inputs == nullptr) return Error{ErrorCode::kNotFound, "", "the program was never made"};
+    if (inputs == nullptr)
+      return Error{ErrorCode::kNotFound, "", "the program could not be built when it was recorded"};
     return inputs;
   }
 

@@ -33,7 +33,7 @@ Result<TuneReport> tune(const std::vector<TuneTask>& tasks, const target::Device
   };
   if (options.trials < 0 || options.seconds < 0) return invalid("the limits must not be negative");
   if (options.trials == 0 && options.seconds == 0 && options.until_gain == 0 && !options.survey)
-    return invalid("no limit is given; set a number of trials or of seconds, or the least gain to go on for");
+    return invalid("no limit is given; set a number of trials, a number of seconds or a minimum gain");
   if (!(options.until_gain >= 0 && options.until_gain < 1)) return invalid("until_gain must be in [0, 1)");
   if (!(options.epsilon >= 0 && options.epsilon <= 1)) return invalid("epsilon must be in [0, 1]");
   if (options.batch < 1) return invalid("the batch must be at least 1");

@@ -51,7 +51,7 @@ Result<std::vector<std::shared_ptr<const SearchSpace>>> build_spaces(const std::
     if (const double left_out = (*built[k])->sketches_left_out(); left_out > 0)
       log.log(LogLevel::kInfo, "task '" + tasks[k].name + "': its design space leaves out " +
                                    std::to_string(static_cast<int64_t>(left_out)) +
-                                   " combinations of plans for its parts");
+                                   " unusual combinations of plans, to keep the space small");
     spaces.push_back(std::make_shared<DesignedSpace>(std::move(**built[k])));
   }
   return spaces;
@@ -209,9 +209,10 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
   pace_.measured(task, clock.monotonic_seconds() - before - (services_.measurer.waited_seconds() - waited));
   TS_RETURN_IF_ERROR(stored);
   if (lost_workers_ >= kMaxLostWorkers)
-    return Error{ErrorCode::kIo, "measuring",
-                 "the last " + std::to_string(lost_workers_) +
-                     " candidates got no worker process; see the log for the reason"};
+    return Error{
+        ErrorCode::kIo, "measuring",
+        "the last " + std::to_string(lost_workers_) +
+            " candidates failed because no worker process could be started; see the log for the reason"};
   return {};
 }
 
@@ -352,14 +353,14 @@ Status TuningRun::search() {
   }
   while (!limits_.finished()) {
     if (const auto gain = gain_of_as_long_again(); gain && *gain < options_.until_gain) {
-      services_.log.log(LogLevel::kInfo, "little more is expected");
+      services_.log.log(LogLevel::kInfo, "the search ends: little further gain is expected");
       end_ = SearchEnd::kGain;
       last_gain_ = *gain;
       return {};
     }
     const size_t task = choose_task(statuses(), SchedulerOptions(), rng_);
     if (task == tasks_.size()) {
-      services_.log.log(LogLevel::kInfo, "every candidate of every task is measured");
+      services_.log.log(LogLevel::kInfo, "the search ends: every candidate of every task has been measured");
       end_ = SearchEnd::kExhausted;
       return {};
     }

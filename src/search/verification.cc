@@ -49,15 +49,15 @@ Status TuningRun::check_untuned() {
     // Too large to be measured at all: nothing is known against it.
     const ErrorCode code = status.error().code;
     if (code != ErrorCode::kResourceExhausted && code != ErrorCode::kUnsupported) return status;
-    services_.log.log(LogLevel::kWarning,
-                      "the untuned program of " + status.error().message() + "; it is used unchecked");
+    services_.log.log(LogLevel::kWarning, "cannot check the untuned program of " + status.error().message() +
+                                              "; it is used without a check");
   }
   for (size_t task = 0; task < states_.size(); ++task) {
     const auto& result = states_[task]->default_result();
     if (!result || result->outcome != record::Outcome::kWrongOutput) continue;
     return Error{ErrorCode::kMismatch, "task '" + tasks_[task].name + "'",
-                 "the untuned program computes a wrong result (" + result->reason +
-                     "), so no model is made; please report this with the model"};
+                 "the untuned program computed a wrong result (" + result->reason +
+                     "), so no model was written; please report this error and attach the model"};
   }
   return {};
 }
@@ -67,7 +67,7 @@ Status TuningRun::check_all_have_programs() const {
     const auto& state = *states_[task];
     if (!state.default_known() || !state.fastest(1).empty()) continue;
     return Error{ErrorCode::kMismatch, "task '" + tasks_[task].name + "'",
-                 "none of its programs can be used, so no model is made: " + state.failure_counts()};
+                 "none of its programs can be used, so no model was written: " + state.failure_counts()};
   }
   return {};
 }

@@ -245,7 +245,7 @@ Result<Device> probe_local(int threads) {
   const int most = static_cast<int>(machine.allowed.size());
   if (threads < 0 || threads > most) {
     return Error{ErrorCode::kInvalidArgument, "device local",
-                 std::to_string(threads) + " threads asked for, but this process may use " +
+                 std::to_string(threads) + " threads were requested, but this process may use " +
                      std::to_string(most) + " processors"};
   }
   d.cores = threads > 0 ? threads : machine.usable;

@@ -23,7 +23,7 @@ Result<Device> read_device_file(const std::string& path) {
   for (const char* required : {"cores", "clock_ghz"}) {
     if (std::find(left_out.begin(), left_out.end(), required) != left_out.end())
       return Error{ErrorCode::kInvalidArgument, path,
-                   "attribute '" + std::string(required) + "' is missing; a device file must say it"};
+                   "attribute '" + std::string(required) + "' is missing; every device file must have it"};
   }
   if (device.clock_ghz <= 0)
     return Error{ErrorCode::kInvalidArgument, path, "attribute 'clock_ghz' must be positive"};
@@ -48,7 +48,8 @@ Result<Device> find_registered(const std::string& name) {
   std::string names = "local";
   for (const Device& d : known) names += ", " + d.name;
   return Error{ErrorCode::kNotFound, "device '" + name + "'",
-               "no such device; known are " + names + "; a file's name contains '/' or ends in .json"};
+               "is not a known device; the known devices are " + names +
+                   "; the name of a device file must contain '/' or end in .json"};
 }
 
 // most: this machine may be asked for more than it gives by default, for all hardware threads of its cores.
@@ -118,7 +119,7 @@ Result<Device> find_device(std::string_view spec) {
       TS_ASSIGN_OR_RETURN(device, with_threads(std::move(device), option.substr(8), most));
     } else {
       return Error{ErrorCode::kInvalidArgument, "device option '" + std::string(option) + "'",
-                   "unknown; options are isa=native|avx512|avx2|sse4.2 and threads=N"};
+                   "is unknown; the options are isa=native|avx512|avx2|sse4.2 and threads=N"};
     }
   }
   return device;

@@ -45,7 +45,7 @@ Status take_over(const CalibrateCommand& command, learn::ModelFile& file) {
   if (from.card.kind != file.card.kind || from.card.store_hash != file.card.store_hash ||
       from.card.devices != file.card.devices)
     return Error{ErrorCode::kMismatch, command.from,
-                 "is of another kind, store or devices than " + command.model};
+                 "differs in kind, training store or training devices from " + command.model};
   file.card.seen = from.card.seen;
   file.card.new_device = from.card.new_device;
   file.card.new_kind = from.card.new_kind;
@@ -60,7 +60,8 @@ Status calibrate(const CalibrateCommand& command) {
   if (!command.from.empty()) return take_over(command, file);
   TS_ASSIGN_OR_RETURN(const auto model, learn::load_cost_model(command.model));
   if (model->ranks_only())
-    return Error{ErrorCode::kInvalidArgument, command.model, "only ranks; it has no errors in seconds"};
+    return Error{ErrorCode::kInvalidArgument, command.model,
+                 "only ranks programs; it predicts no seconds whose errors could be measured"};
   TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
   std::vector<int64_t> records(static_cast<size_t>(data.store().size()));
   for (size_t i = 0; i < records.size(); ++i) records[i] = static_cast<int64_t>(i);
@@ -72,9 +73,9 @@ Status calibrate(const CalibrateCommand& command) {
                       learn::unseen_device_errors(*model, data.store(), data.devices(), records,
                                                   command.max_records, command.seed, command.own_loops));
   if (errors.empty())
-    return Error{
-        ErrorCode::kInvalidArgument, command.store,
-        "has no measured program of a device that the model has not seen and of a kind that it knows"};
+    return Error{ErrorCode::kInvalidArgument, command.store,
+                 "has no suitable measured program: its device must be one that the model was not trained "
+                 "on, and the model must know its kind of program"};
   nlohmann::json report = nlohmann::json::object();
   for (size_t kind = 0; kind < 2; ++kind) {
     std::vector<learn::DeviceErrors> of_kind;
@@ -93,9 +94,9 @@ Status calibrate(const CalibrateCommand& command) {
                                          {"records", found.records}, {"devices", names}};
     if (!command.json)
       print_out(
-          "{}: {} records, measured / predicted {:.2f} in the median; 68 % within a factor of {:.2f} around "
-          "it, "
-          "90 % of {:.2f}, 95 % of {:.2f}\n",
+          "{}: {} records; the predictions are corrected by a factor of {:.2f}; after that, measured and "
+          "predicted times differ by a factor of at most {:.2f} for 68 % of the records, {:.2f} for 90 % and "
+          "{:.2f} for 95 %\n",
           names, found.records, std::exp(found.shift), std::exp(found.log_sigma), std::exp(found.log_90),
           std::exp(found.log_95));
   }
@@ -108,23 +109,32 @@ Status calibrate(const CalibrateCommand& command) {
 
 void add_calibrate_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<CalibrateCommand>();
-  CLI::App* sub = app.add_subcommand(
-      "calibrate",
-      "Measure what a cost model is worth on devices that it has not seen, and write it into its file");
-  sub->add_option("--model", o->model, "The model's file")->required();
+  CLI::App* sub = app.add_subcommand("calibrate",
+                                     "Measure a cost model's errors on devices that it was not trained on, "
+                                     "and store them in a copy of the model");
+  sub->add_option("--model", o->model, "File of the cost model")->required();
   auto* store =
       sub->add_option("--store", o->store, "Store of measured programs (see `tensorsmith dataset`)");
   auto* from = sub->add_option("--from", o->from,
-                               "Take what another training on the same store and devices found instead");
+                               "Copy the errors from the file of another model instead of measuring them; "
+                               "that model must have the same kind, training store and training devices");
   store->excludes(from);
-  sub->add_option("--devices", o->devices, "Of the store, the records of these devices only")->delimiter(',');
-  sub->add_flag("--own-loops", o->own_loops,
-                "Take programs that others compiled as if Tensorsmith had: for models of its own programs");
+  sub->add_option("--devices", o->devices, "Use only the store's records of these devices (comma-separated)")
+      ->delimiter(',');
+  sub->add_flag(
+      "--own-loops", o->own_loops,
+      "Analyze the loops of programs that another compiler made (Ansor records) like those of Tensorsmith's "
+      "own programs; needed for a model that was trained on Tensorsmith's own programs");
   sub->add_flag("--shift", o->shift,
-                "Take the median error for a factor that all such predictions are off by, and correct it");
-  add_whole(*sub, "--max-records", o->max_records, 1, 1'000'000, "Programs of each task, drawn by the seed");
-  add_seed(*sub, o->seed, "Draws the programs");
-  sub->add_option("-o,--output", o->output, "The model with its errors; replaced if it exists")->required();
+                "Multiply later predictions for new devices by the median of measured / predicted time; "
+                "without this option the predictions stay as they are");
+  add_whole(*sub, "--max-records", o->max_records, 1, 1'000'000,
+            "Largest number of programs to predict for each task; they are chosen at random");
+  add_seed(*sub, o->seed, "Seed of the random choice of programs");
+  sub->add_option(
+         "-o,--output", o->output,
+         "File for the copy of the model with the measured errors; an existing model file is replaced")
+      ->required();
   add_force(*sub, o->force);
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, &exit_code] {

@@ -57,14 +57,15 @@ Status add_methods(const CompareCommand& command, const search::StrategyKind& ki
   if (kind.only_seeds) {
     if (command.from.empty())
       return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
-                   "measures what was fast elsewhere: say where (--from)"};
+                   "measures only schedules that were fast on other tasks or devices; name their databases "
+                   "with --from"};
     methods.push_back({strategy, "none", true});
     return {};
   }
   const bool needs_writer = kind.writer == search::StrategyKind::Writer::kNeeded;
   if (needs_writer && command.language_models.empty())
     return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
-                 "measures what a language model writes: name its file (--lm)"};
+                 "measures schedules that a language model writes; name the model's file with --lm"};
   std::vector<std::string> writers;
   if (!needs_writer) writers.emplace_back();
   if (kind.writer != search::StrategyKind::Writer::kNone)
@@ -153,7 +154,7 @@ void print_people(const std::vector<engine::SearchRun>& runs, const CompareComma
     header.push_back(command.simulation.share > 0
                          ? fmt::format("{:.3g} %", 100 * part * command.simulation.share)
                          : fmt::format("{} trials", std::ceil(part * static_cast<double>(options.trials))));
-  header.insert(header.end(), {"worst task", "of untuned", "trials to match", "seconds"});
+  header.insert(header.end(), {"worst task", "speed-up over untuned", "trials to match", "seconds"});
   Table table(header);
   const auto first = engine::mean_curve(runs, 0);
   for (size_t m = 0; m < options.methods.size(); ++m) {
@@ -169,15 +170,16 @@ void print_people(const std::vector<engine::SearchRun>& runs, const CompareComma
     row.push_back(seconds.empty() ? "-" : fmt::format("{:.1f}", seconds.back()));
     table.add(std::move(row));
     if (score.seen > 0)
-      warn(fmt::format("{} of {} tasks were among those that {} was trained on", score.seen, score.tasks,
+      warn(fmt::format("the cost model {2} was trained on {0} of these {1} tasks", score.seen, score.tasks,
                        options.methods[m].model));
   }
   print_lines(table.text());
   print_out(
-      "Speed of the best program so far as a share of that of the fastest {}: geometric mean over tasks,\n"
-      "mean and standard deviation over {} seeds. To match: trials until the first row's last value is "
-      "reached.\n",
-      command.store.empty() ? "that any search found" : "recorded", options.seeds);
+      "The percentages are the speed of the best program found after so many trials, relative to the fastest "
+      "program {}:\ngeometric mean over the tasks, then mean and standard deviation over {} seeds.\n\"trials "
+      "to match\" is the number of trials that a method needs to reach the final percentage of the first "
+      "row.\n",
+      command.store.empty() ? "that any search found" : "in the store", options.seeds);
 }
 
 // The leaders timed again, against the first method's fastest.
@@ -196,8 +198,9 @@ void print_again(const std::vector<engine::SearchRun>& runs, const engine::Compa
   }
   print_lines(table.text());
   print_out(
-      "The fastest after so many trials timed again, in turns and in new processes: speed as a share of the "
-      "first row's\nfastest of all, mean and standard deviation over {} seeds (worst task).\n",
+      "For each method, the best program after so many trials was timed again in new processes, alternating "
+      "with those of the\nother methods. The percentages are its speed relative to the best program of the "
+      "first row's whole search: mean and\nstandard deviation over {} seeds (worst task).\n",
       options.seeds);
 }
 
@@ -228,9 +231,9 @@ Status draw(const std::string& path, const CompareCommand& command,
   TS_ASSIGN_OR_RETURN(const auto picture, record::AtomicFileWriter::open(path));
   TS_RETURN_IF_ERROR(picture->write(curve_plot(
       curves, {command.store.empty() ? "Searches measured on this machine" : "Searches on recorded programs",
-               against_seconds ? "seconds of the search" : "trials",
-               command.store.empty() ? "speed of the best, of the fastest found by any"
-                                     : "speed of the best, of the fastest recorded"})));
+               against_seconds ? "search time in seconds" : "trials",
+               command.store.empty() ? "speed of the best program / speed of the fastest found by any search"
+                                     : "speed of the best program / speed of the fastest in the store"})));
   return picture->commit();
 }
 
@@ -290,8 +293,9 @@ Status compare(CompareCommand& command) {
   TS_ASSIGN_OR_RETURN(command.options.methods, methods_of(command));
   for (const int64_t n : command.options.again)
     if (n > command.options.trials)
-      return Error{ErrorCode::kInvalidArgument, "--again",
-                   fmt::format("{} is more than the trials, {}", n, command.options.trials)};
+      return Error{
+          ErrorCode::kInvalidArgument, "--again",
+          fmt::format("{} is more than the number of trials, {} (--trials)", n, command.options.trials)};
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
   double shown = start;
@@ -307,7 +311,7 @@ Status compare(CompareCommand& command) {
   TS_ASSIGN_OR_RETURN(const auto runs, command.store.empty() ? measure(command, log, progress)
                                                              : simulate(command, log, progress));
   if (runs.empty()) return Error{ErrorCode::kCancelled, "", "interrupted before any search was done"};
-  if (catch_interrupts()) warn("interrupted: what was done is shown");
+  if (catch_interrupts()) warn("interrupted: the table shows the searches that were finished");
   TS_RETURN_IF_ERROR(draw(command.plot, command, runs, false));
   TS_RETURN_IF_ERROR(draw(command.time_plot, command, runs, true));
   if (command.json) {
@@ -323,21 +327,21 @@ Status compare(CompareCommand& command) {
 
 void add_compare_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<CompareCommand>();
-  CLI::App* sub = app.add_subcommand(
-      "compare",
-      "Compare strategies and cost models, measured on this machine or replayed on recorded programs");
-  auto* networks = sub->add_option("MODELS", o->networks,
-                                   "ONNX models or networks of the zoo (zoo:NAME) whose tasks are searched");
-  auto* store =
-      sub->add_option("--store", o->store,
-                      "Replay searches on a store of measured programs instead (see `tensorsmith dataset`): "
-                      "nothing is measured");
+  CLI::App* sub = app.add_subcommand("compare",
+                                     "Compare search strategies and cost models, by measuring on this "
+                                     "machine or by replaying recorded programs");
+  auto* networks = sub->add_option(
+      "MODELS", o->networks, "ONNX models or networks of the zoo (zoo:NAME); the searches tune their tasks");
+  auto* store = sub->add_option(
+      "--store", o->store,
+      "Replay the searches on a store of measured programs (see `tensorsmith dataset`) instead of measuring");
   auto* split =
-      sub->add_option("--split", o->split, "Of the store, only the records of a part of this split");
-  sub->add_option("--part", o->part, "Part of the split: train, validation, test or unused")
+      sub->add_option("--split", o->split, "Use only one part of this split of the store (see --part)");
+  sub->add_option("--part", o->part, "Part of the split to use: train, validation, test or unused")
       ->capture_default_str()
       ->needs(split);
-  sub->add_option("--devices", o->store_devices, "Of the store, the records of these devices only")
+  sub->add_option("--devices", o->store_devices,
+                  "Use only the store's records of these devices (comma-separated)")
       ->delimiter(',')
       ->needs(store);
   sub->add_option("--strategy", o->strategies,
@@ -345,44 +349,50 @@ void add_compare_command(CLI::App& app, int& exit_code) {
                       " (default: " + std::string(search::kDefaultStrategy) + ")")
       ->allow_extra_args(false);
   sub->add_option("--cost-model", o->models,
-                  "Cost models to compare (repeatable): a file of `train`, or " +
+                  "Cost models to compare (repeatable): a file that `train` wrote, or " +
                       learn::search_models_without_file() + " (default: xgboost)")
       ->allow_extra_args(false);
   sub->add_option("--lm", o->language_models,
-                  "Language models that write schedules (repeatable): evolutionary with each of them and "
-                  "without, lm with each")
+                  "Language model that writes schedules (repeatable). The strategy evolutionary is run "
+                  "without and with each of them, the strategy lm with each of them")
       ->allow_extra_args(false)
       ->excludes(store);
-  auto* from =
-      sub->add_option("--from", o->from,
-                      "Each method also from the fast programs of these databases and exports (repeatable)")
-          ->allow_extra_args(false);
-  sub->add_flag("--frozen", o->options.frozen, "Cost models do not learn from what the searches measure");
-  add_whole(*sub, "--trials", o->options.trials, 1, 100'000, "Measurements of each task");
-  add_whole(*sub, "--seeds", o->options.seeds, 1, 1000, "Searches of each task by each method");
-  add_whole(*sub, "--batch", o->options.batch, 1, 10'000, "Measurements of a round");
-  add_real(*sub, "--epsilon", o->options.epsilon, 0, 1, "Share of each batch that is random");
+  auto* from = sub->add_option("--from", o->from,
+                               "Run each method a second time, beginning with the fast programs of this "
+                               "database or export (repeatable)")
+                   ->allow_extra_args(false);
+  sub->add_flag("--frozen", o->options.frozen,
+                "Do not train the cost models on the measurements of the searches");
+  add_whole(*sub, "--trials", o->options.trials, 1, 100'000, "Number of measurements for each task");
+  add_whole(*sub, "--seeds", o->options.seeds, 1, 1000,
+            "Number of searches of each task with each method, each with another seed");
+  add_whole(*sub, "--batch", o->options.batch, 1, 10'000,
+            "Number of programs that are measured in one round of a search");
+  add_real(*sub, "--epsilon", o->options.epsilon, 0, 1, "Share of random candidates in each round");
   add_whole(*sub, "--heaviest", o->heaviest, 0, 1'000'000,
-            "Tasks of each model, those that take the most time (0 = all)");
+            "Search only this many tasks of each model, those with the longest estimated time (0 = all)");
   add_share(*sub, "--share", o->simulation.share,
-            "Of the store: measure this share of each task's programs (10%)")
+            "With --store: measure this share of each task's programs, such as 10%, instead of --trials")
       ->needs(store);
   add_whole(*sub, "--least-programs", o->simulation.least_programs, 0, kMaxCount,
-            "Of the store: leave out tasks with fewer programs that ran (0 = three for each trial)")
+            "With --store: leave out tasks with fewer successful programs than this (0 = three times the "
+            "number of trials)")
       ->needs(store);
-  add_whole_list(
-      *sub, "--again", o->options.again, 1, 100'000,
-      "Time the fastest after so many trials again, in turns (16,64): the times of a search flatter "
-      "its fastest")
+  add_whole_list(*sub, "--again", o->options.again, 1, 100'000,
+                 "At the end, time the best program after each of these numbers of trials (such as 16,64) "
+                 "again, alternating between the methods. This corrects a bias: a search keeps the smallest "
+                 "of many noisy times, which is too small")
       ->excludes(store);
   o->device.add_to(*sub);
-  auto* log =
-      sub->add_option("--log", o->log, "Keep searches that were measured in this file, and go on from there");
-  sub->add_option("--plot", o->plot, "Draw the speed reached against trials, SVG");
-  sub->add_option("--time-plot", o->time_plot, "Draw the speed reached against seconds, SVG");
+  auto* log = sub->add_option("--log", o->log,
+                              "File that keeps the finished searches; the same command continues from it");
+  sub->add_option("--plot", o->plot,
+                  "Write a plot of the speed reached against the number of trials to this SVG file");
+  sub->add_option("--time-plot", o->time_plot,
+                  "Write a plot of the speed reached against the search time to this SVG file");
   add_force(*sub, o->force);
-  sub->add_flag("--quiet", o->quiet, "No progress");
-  sub->add_flag("--json", o->json, "Machine-readable: the last line is one JSON object");
+  sub->add_flag("--quiet", o->quiet, "Show no progress");
+  sub->add_flag("--json", o->json, "Print the result as one JSON object, on the last line");
   store->excludes(networks)->excludes(from)->excludes(log);
   sub->callback([o, networks, store, &exit_code] {
     if (networks->count() == 0 && store->count() == 0) throw CLI::RequiredError("MODELS or --store");

@@ -15,7 +15,7 @@ namespace {
 Status write_pages(const Command& program, const std::string& folder, const ProgramVersion& version) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return Error{ErrorCode::kIo, folder, "cannot be made: " + error.message()};
+  if (error) return Error{ErrorCode::kIo, folder, "cannot be created: " + error.message()};
   for (const Command* command : all_commands(program)) {
     TS_ASSIGN_OR_RETURN(const auto writer,
                         record::AtomicFileWriter::open(folder + "/" + command->name('-') + ".1"));
@@ -31,15 +31,16 @@ Result<std::string> page_of(const Command& program, const std::vector<std::strin
   for (const std::string& word : words) name += " " + word;
   for (const Command* command : all_commands(program))
     if (command->name(' ') == name) return man_page(program, *command, version);
-  return Error{ErrorCode::kNotFound, name, "is no command; `tensorsmith --help` lists them"};
+  return Error{ErrorCode::kNotFound, name, "is not a command; `tensorsmith --help` lists the commands"};
 }
 
 }  // namespace
 
 void add_completion_command(CLI::App& app, int& exit_code) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("completion", "Print a script by which a shell completes commands");
-  command->add_option("shell", *shell, "The shell")
+  CLI::App* command = app.add_subcommand(
+      "completion", "Print a script that lets a shell complete Tensorsmith's commands and options");
+  command->add_option("shell", *shell, "Name of the shell")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command->callback([&app, shell, &exit_code] {
@@ -59,10 +60,11 @@ void add_man_command(CLI::App& app, const std::string& version, const std::strin
     std::string folder;
   };
   auto o = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("man", "Print a command's manual page, for `man -l -`");
-  auto* words =
-      command->add_option("command", o->words, "The words of the command; without, the program's page");
-  command->add_option("--all", o->folder, "Write the pages of all commands into this folder")
+  CLI::App* command = app.add_subcommand("man", "Print the manual page of a command; `man -l -` shows it");
+  auto* words = command->add_option(
+      "command", o->words,
+      "Words of the command, such as `db export`; without them the page of the whole program is printed");
+  command->add_option("--all", o->folder, "Write the manual pages of all commands into this folder")
       ->excludes(words);
   command->callback([&app, o, version, date, &exit_code] {
     exit_code = run_command([&]() -> Status {

@@ -47,8 +47,8 @@ Status check_database(const std::string& path) {
   record::AnsorRecord parsed;
   if (!read.ok() || !*read || !record::parse_ansor_record(line.text, parsed).ok()) return {};
   return Error{ErrorCode::kInvalidArgument, path,
-               "holds records of Ansor; add --workloads FILE, the JSON file of their computations "
-               "(workload key -> compute DAG)"};
+               "holds records of Ansor; add --workloads FILE, a JSON file that maps each workload key to its "
+               "compute DAG"};
 }
 
 Status import(const ImportCommand& command) {
@@ -65,7 +65,7 @@ Status import(const ImportCommand& command) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   if (terminal) {
     options.progress = [&](const learn::ImportReport& report) {
-      print_error("\r{} records, {:.0f} a second", report.records,
+      print_error("\r{} records, {:.0f} per second", report.records,
                   static_cast<double>(report.records) / (clock.monotonic_seconds() - start));
     };
   }
@@ -73,10 +73,9 @@ Status import(const ImportCommand& command) {
   for (const std::string& file : command.files) {
     files.push_back(import_file(file));
     if (!command.workloads.empty() && record::is_database_file(files.back().path))
-      return Error{
-          ErrorCode::kInvalidArgument, files.back().path,
-          "is a record database, and --workloads says that the files are Ansor records; make a store of "
-          "each sort"};
+      return Error{ErrorCode::kInvalidArgument, files.back().path,
+                   "is a record database, but --workloads says that the files are Ansor records; make one "
+                   "store of the databases and another of the Ansor files"};
     if (command.workloads.empty()) TS_RETURN_IF_ERROR(check_database(file));
   }
   const auto report = command.workloads.empty()
@@ -92,7 +91,7 @@ Status import(const ImportCommand& command) {
     print_json(json);
   } else {
     const std::string left_out = left_out_text(*report);
-    print_out("{} records imported ({} of programs that failed); {:.0f} records a second{}{}\n",
+    print_out("{} records imported ({} of them of failed programs); {:.0f} records per second{}{}\n",
               report->records, report->failed, static_cast<double>(report->records) / seconds,
               left_out.empty() ? "" : "; ", left_out);
   }
@@ -129,7 +128,8 @@ void append_matrix(const feature::FeatureMatrix& matrix, bool reverse, std::stri
 
 Status features(const FeaturesCommand& command) {
   if (command.schema != "per-store")
-    return Error{ErrorCode::kInvalidArgument, "--schema", "'" + command.schema + "' is not known: per-store"};
+    return Error{ErrorCode::kInvalidArgument, "--schema",
+                 "'" + command.schema + "' is unknown; the only one is per-store"};
   const OutputPath output{"-o", command.output, OutputKind::kFeatureLines};
   TS_RETURN_IF_ERROR(
       check_outputs({output}, {{"FILE", command.file}, {"--workloads", command.workloads}}, command.force));
@@ -198,7 +198,7 @@ Status stats(const StatsCommand& command) {
                     {"devices", devices}});
     return {};
   }
-  Table table({"device", "operator", "tasks", "records", "failed", "rows each", "leaves each"});
+  Table table({"device", "operator", "tasks", "records", "failed", "rows per record", "leaves per record"});
   const auto row = [&](const std::string& device, const std::string& name, const Count& c) {
     const auto each = [&](int64_t n) {
       return fmt::format("{:.1f}", static_cast<double>(n) / static_cast<double>(c.records));
@@ -210,7 +210,7 @@ Status stats(const StatsCommand& command) {
   for (const auto& [device, c] : totals) row(device, "all", c);
   print_lines(table.text());
   print_out("{} records of {} workloads on {} devices, hash {}{}\n", store->size(), store->workloads().size(),
-            store->devices().size(), store->content_hash(), command.verify ? ", contents sound" : "");
+            store->devices().size(), store->content_hash(), command.verify ? ", contents verified" : "");
   return {};
 }
 
@@ -312,77 +312,95 @@ std::pair<CLI::App*, std::shared_ptr<Options>> add(CLI::App& parent, const char*
 }  // namespace
 
 void add_dataset_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("dataset", "Measured programs to train cost models on");
+  CLI::App* command =
+      app.add_subcommand("dataset", "Prepare measured programs as training data for cost models");
   command->require_subcommand(1);
   add_dataset_collect_command(*command, exit_code);
   add_dataset_label_command(*command, exit_code);
   add_dataset_next_command(*command, exit_code);
   add_dataset_schema_command(*command, exit_code);
   {
-    auto [sub, o] = add<ImportCommand>(*command, "import",
-                                       "Make a store of record databases, or of files of Ansor or TenSet "
-                                       "records (with --workloads)",
-                                       import, exit_code);
+    auto [sub, o] = add<ImportCommand>(
+        *command, "import",
+        "Make a store from record databases, or with --workloads from files of Ansor or TenSet records",
+        import, exit_code);
     sub->add_option(
            "files", o->files,
-           "Record databases; or with --workloads [DEVICE=]FILE, JSON lines, plain or zstd; the device is "
-           "the file's name up to its first dot")
+           "Record databases. With --workloads: [DEVICE=]FILE, JSON lines of Ansor or TenSet records, plain "
+           "or compressed with zstd; without DEVICE= the device is the file's name up to its first dot")
         ->required();
-    sub->add_option("--workloads", o->workloads, "JSON file of Ansor records: workload key -> compute DAG");
-    sub->add_option("-o,--output", o->output, "The store; replaced if it exists")->required();
+    sub->add_option("--workloads", o->workloads,
+                    "For Ansor or TenSet records: JSON file that maps each workload key to its compute DAG");
+    sub->add_option("-o,--output", o->output, "File of the new store; an existing store is replaced")
+        ->required();
     add_force(*sub, o->force);
-    o->threads.add_to(*sub, "Threads to work on");
+    o->threads.add_to(*sub, "Number of threads to use");
     sub->add_flag("--json", o->json, "Machine-readable output");
   }
   {
-    auto [sub, o] = add<StatsCommand>(*command, "stats", "What is in a store", stats, exit_code);
-    sub->add_option("store", o->store, "The store")->required();
-    sub->add_flag("--verify", o->verify, "Read all of it and check its hash");
+    auto [sub, o] = add<StatsCommand>(*command, "stats", "Show the contents of a store", stats, exit_code);
+    sub->add_option("store", o->store, "File of the store")->required();
+    sub->add_flag("--verify", o->verify, "Read the whole store and check its hash");
     sub->add_flag("--json", o->json, "Machine-readable output");
   }
   {
-    auto [sub, o] = add<SplitCommand>(*command, "split", "Decide once which records train, validate and test",
-                                      split, exit_code);
-    sub->add_option("store", o->store, "The store")->required();
-    sub->add_option("-o,--output", o->output, "The split's file")->required();
+    auto [sub, o] =
+        add<SplitCommand>(*command, "split", "Assign the records of a store to training, validation and test",
+                          split, exit_code);
+    sub->add_option("store", o->store, "File of the store")->required();
+    sub->add_option("-o,--output", o->output, "File of the new split")->required();
     add_force(*sub, o->force);
-    sub->add_option("--kind", o->kind, "within-task, by-task, by-device or few-tasks")->capture_default_str();
-    add_real(*sub, "--validation", o->options.validation, 0, 1, "Share of the validation part");
-    add_real(*sub, "--test", o->options.test, 0, 1, "Share of the test part");
+    sub->add_option("--kind", o->kind,
+                    "How to split: within-task (each task is in all parts), by-task (each task is in one "
+                    "part), by-device (--test-device tests, all others train) or few-tasks (as by-device, "
+                    "and a few tasks of the test device train)")
+        ->capture_default_str();
+    add_real(*sub, "--validation", o->options.validation, 0, 1, "Share of the data for validation");
+    add_real(*sub, "--test", o->options.test, 0, 1, "Share of the data for the test");
     sub->add_option("--test-device", o->options.test_devices,
-                    "by-device, few-tasks: a device to test on; may be given again");
+                    "For by-device and few-tasks: device to test on (repeatable)");
     add_whole(*sub, "--profile-tasks", o->options.profile_tasks, 1, 1000000,
-              "few-tasks: tasks of each test device that train too");
-    sub->add_option("--choose", o->choice, "few-tasks: how they are chosen: medoids, kmeans or random")
+              "For few-tasks: number of tasks of each test device that are used for training");
+    sub->add_option("--choose", o->choice,
+                    "For few-tasks: how these tasks are chosen: medoids, kmeans or random")
         ->capture_default_str();
     sub->add_option("--profile-task", o->options.profiled,
-                    "few-tasks: this one, by its key (see `dataset next`), instead; may be given again");
-    add_seed(*sub, o->options.seed, "Another seed, another split");
+                    "For few-tasks: key of a task to train on (repeatable), instead of --choose; `dataset "
+                    "next` prints keys");
+    add_seed(*sub, o->options.seed, "Seed of the random split");
     add_whole(*sub, "--min-records", o->options.min_records, 0, 1000000,
-              "Leave out tasks with fewer measured programs");
+              "Leave out tasks with fewer measured programs than this");
   }
   {
     auto [sub, o] = add<ExportCommand>(
-        *command, "export", "Write a store, or a part of a split, as JSON lines", export_jsonl, exit_code);
-    sub->add_option("store", o->store, "The store")->required();
-    sub->add_option("-o,--output", o->output, "JSON lines file")->required();
+        *command, "export", "Write the records of a store, or of one part of a split, as JSON lines",
+        export_jsonl, exit_code);
+    sub->add_option("store", o->store, "File of the store")->required();
+    sub->add_option("-o,--output", o->output, "JSON lines file to write")->required();
     add_force(*sub, o->force);
-    sub->add_option("--split", o->split, "A split's file");
-    sub->add_option("--part", o->part, "train, validation, test or unused");
-    sub->add_flag("--features", o->features, "With the per-store features");
-    sub->add_flag("--without-times", o->without_times,
-                  "Without what was measured: for a program that predicts it (`eval --predicted`)");
-    sub->add_flag("--steps", o->steps, "With the schedule's steps");
+    sub->add_option("--split", o->split, "File of a split; with --part it selects the records to write");
+    sub->add_option("--part", o->part, "Part of the split to write: train, validation, test or unused");
+    sub->add_flag("--features", o->features, "Add the per-store features of each program");
+    sub->add_flag(
+        "--without-times", o->without_times,
+        "Leave out the measured times, so that another program can predict them (see `eval --predicted`)");
+    sub->add_flag("--steps", o->steps, "Add the steps of each schedule");
   }
   {
     auto [sub, o] = add<FeaturesCommand>(
-        *command, "features", "Features of a file of records, one line a program", features, exit_code);
-    sub->add_option("file", o->file, "JSON lines, plain or zstd")->required();
-    sub->add_option("--workloads", o->workloads, "JSON file: workload key -> compute DAG")->required();
-    sub->add_option("--schema", o->schema, "per-store (see dataset schema)")->capture_default_str();
-    sub->add_option("-o,--output", o->output, "JSON lines file")->required();
+        *command, "features",
+        "Write the features of the programs in a file of Ansor records, one line per program", features,
+        exit_code);
+    sub->add_option("file", o->file, "File of Ansor records: JSON lines, plain or compressed with zstd")
+        ->required();
+    sub->add_option("--workloads", o->workloads, "JSON file that maps each workload key to its compute DAG")
+        ->required();
+    sub->add_option("--schema", o->schema,
+                    "Kind of features; only per-store is supported (see `dataset schema`)")
+        ->capture_default_str();
+    sub->add_option("-o,--output", o->output, "JSON lines file to write")->required();
     add_force(*sub, o->force);
-    o->threads.add_to(*sub, "Threads to work on");
+    o->threads.add_to(*sub, "Number of threads to use");
   }
 }
 

@@ -54,7 +54,7 @@ Status check(const DbOptions& options) {
   if (options.json)
     print_json(nlohmann::json{{"database", shown}, {"sound", true}, {"records", count}});
   else
-    print_out("{}: sound, {} records\n", shown, count);
+    print_out("{}: no damage found, {} records\n", shown, count);
   return {};
 }
 
@@ -111,8 +111,8 @@ Status export_lines(const DbOptions& options) {
   const bool tvm = options.format == "tvm";
   if (tvm != !options.workloads.empty())
     return Error{ErrorCode::kInvalidArgument, "--workloads",
-                 tvm ? "names the file of what TVM's records compute, which they need"
-                     : "is a file of TVM's format; add --format tvm"};
+                 tvm ? "is missing: --format tvm also writes a file of compute DAGs, so give that file's name"
+                     : "belongs to TVM's format; add --format tvm"};
   const OutputPath output{"FILE", options.file, tvm ? OutputKind::kAnsorLines : OutputKind::kRecordLines};
   std::vector<OutputPath> outputs = {output};
   if (tvm) outputs.push_back({"--workloads", options.workloads, OutputKind::kWorkloads});
@@ -155,8 +155,8 @@ Status export_lines(const DbOptions& options) {
                                 {"tasks_left_out", counts.other_tasks}});
     } else {
       print_out(
-          "wrote {} records of {} tasks to {}; {} records have no form in TVM's format, with {} whole "
-          "tasks\n",
+          "wrote {} records of {} tasks to {}; left out {} records and {} whole tasks that TVM's format "
+          "cannot express\n",
           counts.records, counts.tasks, options.file, counts.other_records, counts.other_tasks);
     }
     return {};
@@ -193,7 +193,7 @@ Status import_jsonl(const DbOptions& options) {
 
 Status copy(const DbOptions& options) {
   if (options.database == options.file)
-    return Error{ErrorCode::kInvalidArgument, "TO", "is the database that is copied; name another one"};
+    return Error{ErrorCode::kInvalidArgument, "TO", "is the same database as FROM; name another one"};
   TS_RETURN_IF_ERROR(
       check_outputs({{"TO", options.file, OutputKind::kDatabase}}, {{"FROM", options.database}}));
   TS_ASSIGN_OR_RETURN(const auto from, record::Database::open_read_only(options.database));
@@ -216,7 +216,7 @@ Status copy(const DbOptions& options) {
 }  // namespace
 
 void add_db_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("db", "Look into a record database, export and import it");
+  CLI::App* command = app.add_subcommand("db", "Inspect, export, import and copy record databases");
   command->require_subcommand(1);
   auto add = [&](const char* name, const char* help, bool needs_file, auto function) {
     const bool copies = std::string_view(name) == "copy";
@@ -225,7 +225,7 @@ void add_db_command(CLI::App& app, int& exit_code) {
     constexpr const char* kDatabase = "Record database: an SQLite file, or postgresql://USER@HOST/NAME";
     sub->add_option(copies ? "from" : "database", options->database, kDatabase)->required();
     if (copies)
-      sub->add_option("to", options->file, "Record database that what is missing there is added to")
+      sub->add_option("to", options->file, "Record database to copy into; only missing entries are added")
           ->required();
     if (needs_file) sub->add_option("file", options->file, "JSON lines file")->required();
     sub->add_flag("--json", options->json, "Machine-readable output");
@@ -233,33 +233,37 @@ void add_db_command(CLI::App& app, int& exit_code) {
         [options, function, &exit_code] { exit_code = run_command([&] { return function(*options); }); });
     return std::pair(sub, options);
   };
-  add("info", "Tasks and number of records", false, info);
-  add("check", "Verify that the file is sound", false, check);
+  add("info", "Show the tasks of a record database and its number of records", false, info);
+  add("check", "Check a record database for damage", false, check);
   const auto [export_command, export_options] =
-      add("export", "Write tasks, devices and records as JSON lines", true, export_lines);
+      add("export", "Write a database's tasks, devices and records as JSON lines", true, export_lines);
   add_whole(*export_command, "--fastest", export_options->fastest, 0, kMaxCount,
-            "Only so many records of each task and device (0 = all records)");
+            "Write only this many of the fastest records of each task and device (0 = all records)");
   export_command
       ->add_option("--of", export_options->models,
-                   "Only tasks of this model, NAME.onnx or zoo:NAME (repeatable): splits a database by model")
-      ->allow_extra_args(false);
-  export_command
-      ->add_option("--without", export_options->without,
-                   "No tasks of this model (repeatable): what is trained on the rest has not seen it")
+                   "Write only the tasks of this model, NAME.onnx or zoo:NAME (repeatable)")
       ->allow_extra_args(false);
   export_command
       ->add_option(
-          "--format", export_options->format,
-          "tensorsmith: tasks, devices and records, for `db import`; tvm: records of TVM's auto-scheduler")
+          "--without", export_options->without,
+          "Leave out the tasks of this model (repeatable), for instance to keep them unseen in training")
+      ->allow_extra_args(false);
+  export_command
+      ->add_option("--format", export_options->format,
+                   "Format of the file: tensorsmith (tasks, devices and records, for `db import`) or tvm "
+                   "(records of TVM's auto-scheduler)")
       ->check(CLI::IsMember({"tensorsmith", "tvm"}))
       ->capture_default_str();
-  export_command->add_option("--workloads", export_options->workloads,
-                             "With --format tvm: JSON file of the compute DAGs that the records are of");
+  export_command->add_option(
+      "--workloads", export_options->workloads,
+      "With --format tvm: JSON file to write; it maps each workload key to its compute DAG");
   add_force(*export_command, export_options->force);
-  add("import", "Add tasks and records from JSON lines; what is there already is skipped", true,
+  add("import",
+      "Add tasks and records from a JSON lines file; records that the database already has are skipped", true,
       import_jsonl);
   add("copy",
-      "Add all that one database holds to another one, file or server; run again, it goes on where it was",
+      "Copy the contents of one database into another, file or server; an interrupted copy continues when "
+      "run again",
       false, copy);
 }
 

@@ -54,10 +54,10 @@ Status list_devices(const ListOptions& options) {
   }
   print_lines(table.text());
   write_out(
-      "\nlocal is this machine, and cuda:N and opencl:N are its GPUs; other CPUs are compiled and predicted\n"
-      "for without being there. Attributes of other GPUs are for cost models of programs that others\n"
-      "measured (`tensorsmith dataset import`).\n");
-  for (const std::string& missing : gpus.missing) write_out("Not here: " + missing + "\n");
+      "\nlocal is this machine; cuda:N and opencl:N are its GPUs. For the other CPUs Tensorsmith can compile "
+      "models and\npredict their latency. The other GPUs are listed for cost models that are trained on "
+      "other people's\nmeasurements (`tensorsmith dataset import`).\n");
+  for (const std::string& missing : gpus.missing) write_out("Not available here: " + missing + "\n");
   return {};
 }
 
@@ -70,9 +70,9 @@ Status show(const ShowOptions& options) {
   TS_ASSIGN_OR_RETURN(target::Device device, engine::find_device(options.name));
   if (options.probe) {
     if (!engine::is_local(device) && !engine::gpu_place(device)) {
-      return Error{
-          ErrorCode::kInvalidArgument, "--probe",
-          "measures this machine, not " + options.name + "; give it local, local:isa=..., cuda or opencl"};
+      return Error{ErrorCode::kInvalidArgument, "--probe",
+                   "measures this machine and cannot measure " + options.name +
+                       "; use it with local, local:isa=..., cuda or opencl"};
     }
     device = engine::with_measurements(std::move(device));
   }
@@ -84,25 +84,27 @@ Status show(const ShowOptions& options) {
 }  // namespace
 
 void add_devices_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("devices", "Devices that are known, and what this machine is");
+  CLI::App* command = app.add_subcommand("devices", "List the known devices and show their attributes");
   command->require_subcommand(1);
 
   auto list_options = std::make_shared<ListOptions>();
-  CLI::App* list_command = command->add_subcommand("list", "This machine and every known device");
-  list_command->add_flag("--json", list_options->json, "All attributes, and the key that records carry");
+  CLI::App* list_command = command->add_subcommand("list", "List this machine and every known device");
+  list_command->add_flag("--json", list_options->json,
+                         "Print all attributes as JSON, with the key that stands for the device in records");
   list_command->callback(
       [list_options, &exit_code] { exit_code = run_command([&] { return list_devices(*list_options); }); });
 
   auto show_options = std::make_shared<ShowOptions>();
   CLI::App* show_command =
-      command->add_subcommand("show", "One device with all its attributes, in the format of device files");
+      command->add_subcommand("show", "Print all attributes of a device, in the format of device files");
   show_command
       ->add_option("device", show_options->name,
-                   "local, local:isa=avx2, cuda, opencl:1, v100, my_board.json, ...")
+                   "Name of the device or a device file: local, local:isa=avx2, cuda, opencl:1, v100, "
+                   "my_board.json, ...")
       ->required();
-  show_command->add_flag(
-      "--probe", show_options->probe,
-      "Measure what cannot be looked up: memory bandwidth; of GPUs also the cost of a launch");
+  show_command->add_flag("--probe", show_options->probe,
+                         "Also measure the attributes that the system does not report: memory bandwidth, and "
+                         "for GPUs the launch overhead");
   show_command->callback(
       [show_options, &exit_code] { exit_code = run_command([&] { return show(*show_options); }); });
 }

@@ -100,8 +100,8 @@ std::string percent(double share, bool ranks_only) {
 }
 
 void print_people(const learn::Evaluation& e, bool ranks_only) {
-  Table table(
-      {"", "tasks", "records", "failed", "MAPE %", "median %", "RMSE of log", "top-1", "top-5", "pairwise"});
+  Table table({"", "tasks", "records", "failed", "MAPE %", "median %", "RMSE of log(time)", "top-1", "top-5",
+               "pairwise"});
   const auto row = [&](const std::string& name, const learn::Scores& s) {
     table.add({name, std::to_string(s.tasks), std::to_string(s.records), std::to_string(s.failed),
                percent(s.mape, ranks_only), percent(s.mape_median, ranks_only),
@@ -114,11 +114,13 @@ void print_people(const learn::Evaluation& e, bool ranks_only) {
   if (devices.size() > 1) row("all", e.total());
   print_lines(table.text());
   if (!ranks_only && e.log_sigma() > 0) {
-    print_out("RMSE {}; intervals of 68, 90 and 95 % hold {:.0f}, {:.0f} and {:.0f} % of the programs\n",
-              format_seconds(e.total().rmse), 100 * e.coverage().first, 100 * e.coverage90(),
-              100 * e.coverage().second);
+    print_out(
+        "RMSE {}; the predicted 68 %, 90 % and 95 % intervals contain {:.0f} %, {:.0f} % and {:.0f} % of the "
+        "measured times\n",
+        format_seconds(e.total().rmse), 100 * e.coverage().first, 100 * e.coverage90(),
+        100 * e.coverage().second);
     if (e.without_interval() > 0)
-      print_out("{} of {} predictions claim no interval\n", e.without_interval(), e.total().records);
+      print_out("{} of {} predictions have no interval\n", e.without_interval(), e.total().records);
   }
 }
 
@@ -145,13 +147,15 @@ Result<std::vector<double>> read_seconds(const std::string& path, size_t count) 
     const auto [stop, error] = std::from_chars(line.text.data(), end, number);
     if (error != std::errc() || stop != end || !std::isfinite(number) || number <= 0)
       return Error{ErrorCode::kCorrupt, path + ":" + std::to_string(out.size() + 1),
-                   "is no positive number of seconds"};
+                   "is not a positive number of seconds"};
     out.push_back(number);
   }
   if (out.size() != count)
     return Error{
         ErrorCode::kMismatch, path,
-        fmt::format("has {} lines; the part has {} records (`dataset export --part`)", out.size(), count)};
+        fmt::format(
+            "has {} lines, but the part has {} records (`dataset export --part` writes them in order)",
+            out.size(), count)};
   return out;
 }
 
@@ -201,7 +205,9 @@ Status eval_one(const EvalCommand& command) {
     TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
     TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.splits.front()));
     if (card.store_hash == data.store().content_hash() && card.split != split.content_hash())
-      warn("the model was trained by another split of this store; it may have seen these records");
+      warn(
+          "the model was trained with another split of this store, so it may have been trained on these "
+          "records");
     TS_ASSIGN_OR_RETURN(const auto records, chosen_records(command, data, split));
     TS_RETURN_IF_ERROR(
         engine::evaluate_store(data.store(), data.devices(), records, model->inputs().trace, run));
@@ -223,12 +229,10 @@ Status eval_one(const EvalCommand& command) {
     TS_RETURN_IF_ERROR(picture->commit());
   }
   const int64_t seen = e.seen_workloads(card.workloads);
-  if (seen > 0)
-    warn(fmt::format("{} of {} workloads were among those that the model was trained on", seen,
-                     e.workloads()));
+  if (seen > 0) warn(fmt::format("the model was trained on {} of these {} workloads", seen, e.workloads()));
   if (!command.json) {
     print_people(e, model->ranks_only());
-    print_out("{:.0f} programs a second\n", run.programs_per_second());
+    print_out("{:.0f} programs per second\n", run.programs_per_second());
     return {};
   }
   OrderedJson out = learn::to_json(total, model->ranks_only());
@@ -282,46 +286,51 @@ Status eval(const EvalCommand& command) {
 
 void add_eval_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<EvalCommand>();
-  CLI::App* sub = app.add_subcommand("eval", "How well a cost model predicts what was measured");
-  auto* model = sub->add_option("--model", o->models, "File of a model; for a table [NAME=]FILE, several");
+  CLI::App* sub = app.add_subcommand("eval", "Compare a cost model's predictions with measured times");
+  auto* model =
+      sub->add_option("--model", o->models, "File of a cost model. With --table: [NAME=]FILE (repeatable)");
   model->allow_extra_args(false);
-  auto* records = sub->add_option("--records", o->records, "Files of Ansor or TenSet records, plain or zstd");
-  auto* workloads =
-      sub->add_option("--workloads", o->workloads, "JSON file: workload key -> compute DAG of the records");
+  auto* records = sub->add_option(
+      "--records", o->records, "Evaluate on files of Ansor or TenSet records, plain or compressed with zstd");
+  auto* workloads = sub->add_option(
+      "--workloads", o->workloads, "JSON file that maps each workload key of the records to its compute DAG");
   auto* device = sub->add_option("--device", o->device,
                                  "Device that the records were measured on (see `tensorsmith devices list`)");
-  auto* store = sub->add_option("--store", o->store, "Evaluate on a store instead");
-  auto* split =
-      sub->add_option("--split", o->splits, "A split of the store; for a table [NAME=]FILE, several");
+  auto* store = sub->add_option("--store", o->store, "Evaluate on this store of measured programs");
+  auto* split = sub->add_option("--split", o->splits,
+                                "File of a split of the store. With --table: [NAME=]FILE (repeatable)");
   split->allow_extra_args(false);
-  sub->add_option("--part", o->part, "Part of the split: train, validation, test or unused")
+  sub->add_option("--part", o->part, "Part of the split to evaluate on: train, validation, test or unused")
       ->capture_default_str();
-  sub->add_option("--devices", o->devices, "Of the store, the records of these devices only")->delimiter(',');
-  auto* databases = sub->add_option(
-      "--from-db", o->databases,
-      "Instead, how well the model ranks the profiled programs of this record database, in sets of a task's "
-      "(repeatable)");
+  sub->add_option("--devices", o->devices, "Use only the store's records of these devices (comma-separated)")
+      ->delimiter(',');
+  auto* databases =
+      sub->add_option("--from-db", o->databases,
+                      "Evaluate how well the model ranks the profiled programs of this record database "
+                      "(repeatable); the ranking is tested on random sets of programs of the same task");
   databases->allow_extra_args(false);
-  auto* tasks =
-      sub->add_option("--task", o->tasks, "Of databases, only tasks whose name begins so (repeatable)");
+  auto* tasks = sub->add_option(
+      "--task", o->tasks, "With --from-db: use only tasks whose name begins with this text (repeatable)");
   tasks->allow_extra_args(false)->needs(databases);
   for (CLI::Option* option : add_set_options(*sub, o->sets)) option->needs(databases);
-  add_seed(*sub, o->sets.seed, "What draws the sets")->needs(databases);
-  auto* predictions = sub->add_option("--predictions", o->predictions,
-                                      "Write measured and predicted seconds of each program, JSON lines");
+  add_seed(*sub, o->sets.seed, "Seed of the random sets")->needs(databases);
+  auto* predictions =
+      sub->add_option("--predictions", o->predictions,
+                      "Write the measured and predicted seconds of each program to this file, as JSON lines");
   auto* predicted =
       sub->add_option("--predicted", o->predicted,
-                      "Instead of a model's, the seconds in this file: a number a line for each record of "
-                      "the part, as another program has "
-                      "predicted them (`dataset export --without-times` writes what it may read)");
-  auto* plot = sub->add_option("--plot", o->plot, "Draw predicted against measured seconds, SVG");
-  auto* table = sub->add_flag(
-      "--table", o->table,
-      "Markdown, models x splits: each model on the test part of the split that it was trained by; models of "
-      "one name count as one, with the standard deviation between them");
+                      "Evaluate predictions of another program instead of a model: this file has one line "
+                      "for each record of the part, with the predicted seconds (`dataset export "
+                      "--without-times` writes the records for such a program)");
+  auto* plot = sub->add_option("--plot", o->plot,
+                               "Write a plot of predicted against measured seconds to this SVG file");
+  auto* table = sub->add_flag("--table", o->table,
+                              "Print a Markdown table with a row for each model and a column for each split. "
+                              "Each model is evaluated on the test part of the split that it was trained "
+                              "with; models with the same name share a row, with their standard deviation");
   add_force(*sub, o->force);
-  o->threads.add_to(*sub, "Threads to work on");
-  auto* json = sub->add_flag("--json", o->json, "Machine-readable: the last line is one JSON object");
+  o->threads.add_to(*sub, "Number of threads to use");
+  auto* json = sub->add_flag("--json", o->json, "Print the result as one JSON object, on the last line");
   records->needs(workloads)->needs(device)->excludes(store);
   store->needs(split);
   databases->excludes(records)->excludes(store)->excludes(predictions)->excludes(plot)->excludes(table);
@@ -332,7 +341,7 @@ void add_eval_command(CLI::App& app, int& exit_code) {
     if (records->count() == 0 && store->count() == 0 && databases->count() == 0)
       throw CLI::RequiredError("--records, --store or --from-db");
     if (!o->table && (o->models.size() > 1 || o->splits.size() > 1))
-      throw CLI::ValidationError("several models or splits", "need --table");
+      throw CLI::ValidationError("more than one model or split", "needs --table");
     exit_code = run_command([&] { return eval(*o); });
   });
 }

@@ -74,7 +74,7 @@ Status corpus(const CorpusCommand& command) {
     TS_ASSIGN_OR_RETURN(options.devices.emplace_back(), engine::find_device(spec));
     if (options.devices.back().kind != target::DeviceKind::kCpu)
       return Error{ErrorCode::kUnsupported, "--device " + spec,
-                   "language models write schedules of CPUs; name one"};
+                   "language models write schedules for CPUs only; name a CPU"};
   }
   options.databases = command.databases;
   options.unmeasured = static_cast<size_t>(command.unmeasured);
@@ -98,7 +98,7 @@ Status corpus(const CorpusCommand& command) {
   if (command.records.given()) TS_RETURN_IF_ERROR(add_records(command, options, made));
   if (made.sentences.empty())
     return Error{ErrorCode::kInvalidArgument, "corpus",
-                 "there are no programs: name models, or databases whose tasks are not all held out"};
+                 "there are no programs; name models, or databases that have tasks beside the held-out ones"};
   TS_RETURN_IF_ERROR(learn::lm::write_corpus(made, command.output));
   size_t tokens = 0, measured = 0;
   for (const auto& sentence : made.sentences) {
@@ -116,10 +116,12 @@ Status corpus(const CorpusCommand& command) {
                     {"seconds", seconds}});
     return {};
   }
-  print_out("{} sentences ({} measured) of {} tokens to {} prompts of {} tasks in {}, {} written to {}\n",
-            made.sentences.size(), measured, tokens, made.prompts.size(), made.tasks.size(),
-            format_duration(seconds),
-            format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
+  print_out(
+      "{} sentences ({} of measured programs) with {} tokens for {} prompts of {} tasks made in {}; {} "
+      "written to {}\n",
+      made.sentences.size(), measured, tokens, made.prompts.size(), made.tasks.size(),
+      format_duration(seconds), format_bytes(static_cast<double>(std::filesystem::file_size(command.output))),
+      command.output);
   return {};
 }
 
@@ -171,12 +173,12 @@ Status train(LmTrainCommand& command) {
   TS_ASSIGN_OR_RETURN(const auto sentences,
                       engine::CorpusSentences::create(std::move(read), command.prompting, pool));
   if (sentences->left_out() > 0)
-    warn(fmt::format("{} sentences are of sketches that this version does not have and are left out",
+    warn(fmt::format("{} sentences are left out because this version does not have their sketches",
                      sentences->left_out()));
   auto& sizes = command.training.sizes;
   sizes.hidden = 4 * sizes.width;
   if (sizes.width % sizes.heads != 0)
-    return Error{ErrorCode::kInvalidArgument, "--heads", "must divide --width"};
+    return Error{ErrorCode::kInvalidArgument, "--heads", "must be a divisor of --width"};
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
   learn::TrainingControl control;
@@ -189,7 +191,7 @@ Status train(LmTrainCommand& command) {
   control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
   TrainingDisplay display(clock, int64_t{command.training.prompts} * command.training.answers);
   if (!command.quiet) {
-    if (std::filesystem::exists(checkpoint)) print_error("going on from {}\n", checkpoint);
+    if (std::filesystem::exists(checkpoint)) print_error("continuing from {}\n", checkpoint);
     control.progress = [&](const learn::TrainingProgress& p) { display.update(p); };
   }
   TS_ASSIGN_OR_RETURN(
@@ -210,17 +212,19 @@ Status train(LmTrainCommand& command) {
                     {"metrics", metrics}});
     return {};
   }
-  print_out("{:.2f} M parameters trained on {} sentences of {} tasks in {}, {} written to {}\n",
+  print_out("{:.2f} million parameters trained on {} sentences of {} tasks in {}; {} written to {}\n",
             static_cast<double>(model.parameters()) * 1e-6, model.sentences, model.tasks.size(),
             format_duration(seconds),
             format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
-  print_out("loss {:.3f} nats a token", metrics["train_loss"].get<double>());
+  print_out("training loss {:.3f} nats per token", metrics["train_loss"].get<double>());
   if (metrics.contains("validation_loss"))
-    print_out(", {:.3f} on tasks that it was not trained on", metrics["validation_loss"].get<double>());
+    print_out(", validation loss {:.3f} on tasks left out of training",
+              metrics["validation_loss"].get<double>());
   if (metrics.contains("pair_accuracy"))
-    print_out("; of two programs of these the better one is the likelier in {:.1f}%, before in {:.1f}%",
-              100 * metrics["pair_accuracy"].get<double>(),
-              100 * metrics["pair_accuracy_before"].get<double>());
+    print_out(
+        "; on those tasks the faster of two programs has the higher likelihood in {:.1f} % of the pairs "
+        "(before training: {:.1f} %)",
+        100 * metrics["pair_accuracy"].get<double>(), 100 * metrics["pair_accuracy_before"].get<double>());
   print_out("\n");
   return {};
 }
@@ -248,7 +252,7 @@ Status generate(const GenerateCommand& command) {
         {static_cast<size_t>(command.count), command.sampling, language_model.prompting, command.seed},
         command.json);
   if (command.model.path.empty())
-    return Error{ErrorCode::kInvalidArgument, "lm generate", "needs a model, or --records"};
+    return Error{ErrorCode::kInvalidArgument, "lm generate", "needs the name of a model, or --records"};
   TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
   TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, command.model.load());
   engine::WarmStart known;
@@ -311,52 +315,65 @@ Status generate(const GenerateCommand& command) {
     print_json(Json{{"tasks", tasks}, {"summary", summary}});
     return {};
   }
-  print_out("columns: log likelihood, estimate over the untuned schedule's, decisions\n");
+  print_out("columns: log likelihood, estimated time relative to the untuned schedule, decisions\n");
   print_out(
-      "{} programs of {} answers, all legal, {} dead ends; {:.0f} answers a second; model compiled in {}\n",
+      "{} different programs from {} generated answers, all legal; {} more answers stopped because no legal "
+      "token was left; {:.0f} answers per second; language model compiled in {}\n",
       programs, report.answers, report.dead_ends,
       static_cast<double>(report.answers) / std::max(writing, 1e-9), format_duration(ready - start));
   return {};
 }
 
 void add_training_options(CLI::App& sub, LmTrainCommand& o) {
-  add_real(sub, "--epochs", o.training.epochs, 0.001, 1e4, "Times that each sentence is read");
-  add_real(sub, "--learning-rate", o.training.learning_rate, 1e-7, 1.0, "The highest");
-  sub.add_flag("!--no-mask", o.training.masked, "Tokens that are not allowed count, too (an ablation)");
+  add_real(sub, "--epochs", o.training.epochs, 0.001, 1e4, "Number of passes over the sentences");
+  add_real(sub, "--learning-rate", o.training.learning_rate, 1e-7, 1.0,
+           "Highest learning rate of the schedule");
+  sub.add_flag("!--no-mask", o.training.masked,
+               "Also include the tokens that the grammar forbids in the loss (for ablation studies)");
   sub.add_flag("--mixed-precision", o.training.mixed_precision,
-               "Multiply matrices as bfloat16: faster for wide layers where the processor or GPU has it");
-  add_seed(sub, o.seed, "The same seed, corpus and options make the same model");
-  o.threads.add_to(sub, "Threads to train on");
+               "Multiply matrices in bfloat16; this is faster for wide layers on processors and GPUs with "
+               "bfloat16 instructions");
+  add_seed(sub, o.seed, "Seed of the training; the same seed, corpus and options give the same model");
+  o.threads.add_to(sub, "Number of threads for training");
   o.processes.add_to(sub);
   sub.add_option("--checkpoint", o.checkpoint,
-                 "File that an interrupted training goes on from (default: OUTPUT.checkpoint)");
-  sub.add_option("-o,--output", o.output, "The model's file; replaced if it exists")->required();
+                 "File that keeps the state of an interrupted training; the same command continues from it "
+                 "(default: OUTPUT.checkpoint)");
+  sub.add_option("-o,--output", o.output,
+                 "File of the new language model; an existing language model is replaced")
+      ->required();
   add_force(sub, o.force);
-  sub.add_flag("--quiet", o.quiet, "No progress");
+  sub.add_flag("--quiet", o.quiet, "Show no progress");
   sub.add_flag("--json", o.json, "Machine-readable output");
 }
 
 void add_corpus(CLI::App& lm, int& exit_code) {
   auto o = std::make_shared<CorpusCommand>();
-  CLI::App* sub = lm.add_subcommand("corpus", "Write programs of tasks as sentences to learn from");
-  sub->add_option("models", o->models, "ONNX models and zoo:NAME: unmeasured programs of their tasks");
-  sub->add_option("--device", o->devices, "Of unmeasured programs (repeatable; default: local)")
+  CLI::App* sub =
+      lm.add_subcommand("corpus", "Write the programs of tasks as sentences to train a language model on");
+  sub->add_option(
+      "models", o->models,
+      "ONNX models or networks of the zoo (zoo:NAME); the corpus gets unmeasured programs of their tasks");
+  sub->add_option("--device", o->devices, "Device of the unmeasured programs (repeatable; default: local)")
       ->allow_extra_args(false);
-  sub->add_option("--db", o->databases, "Databases of measured programs (repeatable)")
+  sub->add_option("--db", o->databases, "Database of measured programs to add (repeatable)")
       ->allow_extra_args(false);
-  sub->add_option("--hold-out", o->held_out, "A model whose tasks the corpus must not have (repeatable)")
+  sub->add_option("--hold-out", o->held_out, "Leave out the tasks of this model (repeatable)")
       ->allow_extra_args(false);
   o->records.add_to(*sub);
   add_share(*sub, "--hold-out-share", o->hold_out_share,
-            "Share of the records' workloads that the corpus must not have, chosen by a hash");
-  add_whole(*sub, "--unmeasured", o->unmeasured, 0, 100'000, "Unmeasured programs of each task and device");
-  add_whole(*sub, "--measured", o->measured, 0, 100'000,
-            "Measured programs of each task and device, at most: half of them its fastest");
-  add_seed(*sub, o->seed, "The same seed and input make the same corpus");
-  o->threads.add_to(*sub, "Threads to work on");
-  sub->add_option("-o,--output", o->output, "The corpus; replaced if it exists")->required();
+            "With --records: leave out this share of the records' workloads, chosen by their hash");
+  add_whole(*sub, "--unmeasured", o->unmeasured, 0, 100'000,
+            "Number of unmeasured programs for each task and device");
+  add_whole(
+      *sub, "--measured", o->measured, 0, 100'000,
+      "Largest number of measured programs for each task and device; half of them are the fastest ones");
+  add_seed(*sub, o->seed, "Seed of the random programs; the same seed and inputs give the same corpus");
+  o->threads.add_to(*sub, "Number of threads to use");
+  sub->add_option("-o,--output", o->output, "File of the new corpus; an existing corpus is replaced")
+      ->required();
   add_force(*sub, o->force);
-  sub->add_flag("--quiet", o->quiet, "No progress");
+  sub->add_flag("--quiet", o->quiet, "Show no progress");
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, &exit_code] {
     if (o->devices.empty() && !o->models.empty()) o->devices.emplace_back("local");
@@ -367,11 +384,12 @@ void add_corpus(CLI::App& lm, int& exit_code) {
 void add_pretrain(CLI::App& lm, int& exit_code) {
   auto o = std::make_shared<LmTrainCommand>();
   CLI::App* sub = lm.add_subcommand("pretrain", "Train a language model on all sentences of a corpus");
-  sub->add_option("corpus", o->corpus, "Made by lm corpus")->required();
-  add_whole(*sub, "--width", o->training.sizes.width, 8, 4096, "Of its layers");
-  add_whole(*sub, "--heads", o->training.sizes.heads, 1, 64, "Of its attention");
-  add_whole(*sub, "--layers", o->training.sizes.layers, 1, 64, "How many");
-  sub->add_flag("!--no-device", o->prompting.device, "Prompts say nothing of the device (an ablation)");
+  sub->add_option("corpus", o->corpus, "Corpus that `lm corpus` made")->required();
+  add_whole(*sub, "--width", o->training.sizes.width, 8, 4096, "Width of the layers");
+  add_whole(*sub, "--heads", o->training.sizes.heads, 1, 64, "Number of attention heads");
+  add_whole(*sub, "--layers", o->training.sizes.layers, 1, 64, "Number of layers");
+  sub->add_flag("!--no-device", o->prompting.device,
+                "Leave the device out of the prompts (for ablation studies)");
   add_training_options(*sub, *o);
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return train(*o); }); });
 }
@@ -380,51 +398,58 @@ void add_finetune(CLI::App& lm, int& exit_code) {
   auto o = std::make_shared<LmTrainCommand>();
   o->training.learning_rate = 3e-4;
   o->worst = 0.05;
-  CLI::App* sub =
-      lm.add_subcommand("finetune", "Train a language model further on the fastest measured programs");
-  sub->add_option("model", o->base, "Made by lm pretrain")->required();
-  sub->add_option("corpus", o->corpus, "Made by lm corpus")->required();
+  CLI::App* sub = lm.add_subcommand(
+      "finetune", "Continue the training of a language model on the fastest measured programs");
+  sub->add_option("model", o->base, "Language model that `lm pretrain` made")->required();
+  sub->add_option("corpus", o->corpus, "Corpus that `lm corpus` made")->required();
   add_real(*sub, "--within", o->worst, 0.0, 100.0,
-           "Programs that are no more than this share slower than their task's fastest");
+           "Train on the programs that are slower than the fastest program of their task by at most this "
+           "share (0.05 = 5 %)");
   add_real(*sub, "--preference", o->training.preference, 0.0, 100.0,
-           "Learn which of two measured programs is faster, too: the beta of direct preference "
-           "optimization; 0: no");
+           "Also train on which of two measured programs is faster, by direct preference optimization with "
+           "this beta (0 = do not)");
   add_training_options(*sub, *o);
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return train(*o); }); });
 }
 
 void add_generate(CLI::App& lm, int& exit_code) {
   auto o = std::make_shared<GenerateCommand>();
-  CLI::App* sub = lm.add_subcommand("generate", "Write schedules for the tasks of a model");
+  CLI::App* sub =
+      lm.add_subcommand("generate", "Write schedules for the tasks of a model, without measuring them");
   o->model.add_to(*sub);
   sub->get_option("model")->required(false);
   o->device.add_to(*sub);
   CLI::Option* records = o->records.records.add_to(*sub)->excludes(sub->get_option("model"));
-  CLI::Option* output =
-      sub->add_option("-o,--output", o->records.output, "With --records: the new ones, as JSON lines")
-          ->needs(records);
+  CLI::Option* output = sub->add_option("-o,--output", o->records.output,
+                                        "With --records: file for the new records, as JSON lines")
+                            ->needs(records);
   records->needs(output);
-  sub->add_flag("--seen", o->records.seen, "With --records: also workloads that the model was trained on")
+  sub->add_flag("--seen", o->records.seen,
+                "With --records: also use the workloads that the language model was trained on")
       ->needs(records);
   add_force(*sub, o->records.force);
-  sub->add_option("--lm", o->language_model, "The language model's file")->required();
-  sub->add_option("--task", o->task, "Only tasks with this in their names");
-  sub->add_option("--from", o->from, "Databases of fast programs of other tasks, which it sees (repeatable)")
+  sub->add_option("--lm", o->language_model, "File of the language model")->required();
+  sub->add_option("--task", o->task, "Write schedules only for tasks whose name contains this text");
+  sub->add_option(
+         "--from", o->from,
+         "Database of fast programs (repeatable); the language model gets those of similar tasks as examples")
       ->allow_extra_args(false);
-  add_whole(*sub, "--count", o->count, 1, 100'000, "Different schedules of each task");
+  add_whole(*sub, "--count", o->count, 1, 100'000, "Number of different schedules for each task");
   CLI::Option* temperature = add_real(*sub, "--temperature", o->sampling.temperature, 0.0, 100.0,
-                                      "Of sampling; 0: the likeliest tokens");
-  CLI::Option* top_k =
-      add_whole(*sub, "--top-k", o->sampling.top_k, 0, 128, "Only so many likeliest tokens; 0 = all");
+                                      "Sampling temperature; 0 always takes the most likely token");
+  CLI::Option* top_k = add_whole(*sub, "--top-k", o->sampling.top_k, 0, 128,
+                                 "Sample from only this many of the most likely tokens (0 = all)");
 
-  CLI::Option* top_p = add_real(*sub, "--top-p", o->sampling.top_p, 1e-6, 1.0,
-                                "Only the likeliest tokens of this probability together");
-  add_whole(*sub, "--beam", o->sampling.beam, 0, 512,
-            "None is drawn: the likeliest schedules that a beam search of this width finds; 0 = draw")
+  CLI::Option* top_p =
+      add_real(*sub, "--top-p", o->sampling.top_p, 1e-6, 1.0,
+               "Sample from the smallest set of most likely tokens that has this total probability");
+  add_whole(
+      *sub, "--beam", o->sampling.beam, 0, 512,
+      "Find the most likely schedules with a beam search of this width instead of sampling (0 = sample)")
       ->excludes(temperature)
       ->excludes(top_k)
       ->excludes(top_p);
-  add_seed(*sub, o->seed, "The same seed writes the same schedules");
+  add_seed(*sub, o->seed, "Seed of the sampling; the same seed gives the same schedules");
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return generate(*o); }); });
 }
@@ -432,7 +457,7 @@ void add_generate(CLI::App& lm, int& exit_code) {
 }  // namespace
 
 void add_lm_command(CLI::App& app, int& exit_code) {
-  CLI::App* lm = app.add_subcommand("lm", "A language model that writes schedules");
+  CLI::App* lm = app.add_subcommand("lm", "Train and use a language model that writes schedules");
   lm->require_subcommand(1);
   add_corpus(*lm, exit_code);
   add_pretrain(*lm, exit_code);

@@ -45,7 +45,7 @@ std::string method_name(const SearchMethod& method) {
   std::string name = method.strategy;
   if (!method.language_model.empty()) name += " " + method.language_model;
   if (method.model != "none") name += ", " + method.model;
-  if (method.seeded && !method.language_model.empty()) name += ", sees similar tasks";
+  if (method.seeded && !method.language_model.empty()) name += ", with similar tasks in the prompt";
   return name;
 }
 
@@ -176,14 +176,15 @@ OrderedJson to_json(const EvalResult& result, const engine::CompareOptions& opti
 void print_people(const EvalResult& result, const engine::CompareOptions& options) {
   const auto untuned = engine::again_score(result.runs, kReference, -1, true, kReference);
   print_out(
-      "{} tasks; speed of the best of n as a share of that of {} after {} trials, both timed again in "
-      "turns:\n"
-      "geometric mean over tasks, mean and standard deviation over {} seeds (median, worst task)\n",
+      "{} tasks. The numbers are the speed of the best of n schedules relative to the result of {} after {} "
+      "trials;\nboth were timed again, alternating. Geometric mean over the tasks, then mean and standard "
+      "deviation over {} seeds\n(median, worst task).\n\"time saved\" is the search's time to an equal "
+      "program divided by the method's time for the largest n.\n",
       untuned.tasks, method_name(options.methods[kReference]), options.methods[kReference].trials,
       options.seeds);
   std::vector<std::string> header = {"method"};
   for (const int64_t n : options.again) header.push_back(fmt::format("n = {}", n));
-  header.emplace_back("times less time");
+  header.emplace_back("time saved");
   Table table(header);
   for (size_t m = 1; m < options.methods.size(); ++m) {
     std::vector<std::string> row = {method_name(options.methods[m])};
@@ -195,7 +196,7 @@ void print_people(const EvalResult& result, const engine::CompareOptions& option
     row.push_back(fmt::format("{:.1f}", times_less(result.runs, m, options.again.back())));
     table.add(std::move(row));
   }
-  std::vector<std::string> row = {"the untuned program"};
+  std::vector<std::string> row = {"the untuned schedule"};
   row.push_back(fmt::format("{:.3f} +- {:.3f} ({:.2f}, {:.2f})", untuned.mean, untuned.deviation,
                             untuned.median, untuned.worst));
   row.resize(header.size());
@@ -203,8 +204,10 @@ void print_people(const EvalResult& result, const engine::CompareOptions& option
   print_lines(table.text());
   const auto& d = result.decoding;
   if (d.answers > 0)
-    print_out("{} answers written, all legal; {} dead ends, {} too long\n", d.answers, d.dead_ends,
-              d.too_long);
+    print_out(
+        "{} answers generated, all legal; {} more stopped because no legal token was left, {} were too "
+        "long\n",
+        d.answers, d.dead_ends, d.too_long);
 }
 
 Status eval(LmEvalCommand& command) {
@@ -227,7 +230,7 @@ Status eval(LmEvalCommand& command) {
   TS_ASSIGN_OR_RETURN(const EvalResult result, measure_methods(command, options, log, progress));
   if (result.runs.empty())
     return Error{ErrorCode::kCancelled, "", "interrupted before anything was measured"};
-  if (catch_interrupts()) warn("interrupted: what was done is shown");
+  if (catch_interrupts()) warn("interrupted: the table shows the runs that were finished");
   if (command.json)
     print_json(to_json(result, options));
   else
@@ -239,28 +242,35 @@ Status eval(LmEvalCommand& command) {
 
 void add_language_eval(CLI::App& lm, int& exit_code) {
   auto o = std::make_shared<LmEvalCommand>();
-  CLI::App* sub = lm.add_subcommand(
-      "eval", "Measure the best of n schedules that language models write against a long search");
-  sub->add_option("MODELS", o->networks,
-                  "ONNX models and zoo:NAME that the language models were not trained on")
+  CLI::App* sub = lm.add_subcommand("eval",
+                                    "Compare the best of n schedules that language models write with the "
+                                    "result of a long search, by measuring");
+  sub->add_option(
+         "MODELS", o->networks,
+         "ONNX models or networks of the zoo (zoo:NAME) that the language models were not trained on")
       ->required();
-  sub->add_option("--lm", o->language_models, "Language models (repeatable)")->allow_extra_args(false);
-  sub->add_option("--cost-model", o->cost_model,
-                  "A cost model's file that ranks what is written, and proposes the best of 100,000 samples");
-  sub->add_option("--from", o->from,
-                  "Databases of fast programs of other tasks (repeatable): language models see them, and "
-                  "transfer proposes them")
+  sub->add_option("--lm", o->language_models, "File of a language model (repeatable)")
       ->allow_extra_args(false);
-  add_whole_list(*sub, "--counts", o->counts, 1, 100'000, "How many schedules of each task: the values of n");
-  add_whole(*sub, "--reference-trials", o->reference_trials, 1, 100'000, "Of the search, for each task");
-  sub->add_option("--reference-model", o->reference_model, "The search's cost model")->capture_default_str();
-  add_whole(*sub, "--seeds", o->seeds, 1, 1000, "Of each method");
+  sub->add_option("--cost-model", o->cost_model,
+                  "File of a cost model. It ranks the written schedules, and it is compared itself: by the "
+                  "best of 100,000 random schedules that it predicts");
+  sub->add_option("--from", o->from,
+                  "Database of fast programs of other tasks (repeatable). The language models get them as "
+                  "examples, and the method transfer measures them")
+      ->allow_extra_args(false);
+  add_whole_list(*sub, "--counts", o->counts, 1, 100'000,
+                 "Values of n: numbers of schedules written for each task");
+  add_whole(*sub, "--reference-trials", o->reference_trials, 1, 100'000,
+            "Number of measurements of the search for each task");
+  sub->add_option("--reference-model", o->reference_model, "Cost model of the search")->capture_default_str();
+  add_whole(*sub, "--seeds", o->seeds, 1, 1000, "Number of runs of each method, each with another seed");
   add_whole(*sub, "--heaviest", o->heaviest, 0, 1'000'000,
-            "Tasks of each model, those that take the most time (0 = all)");
-  sub->add_flag("--no-baselines", o->no_baselines, "Only the language models and the search");
+            "Use only this many tasks of each model, those with the longest estimated time (0 = all)");
+  sub->add_flag("--no-baselines", o->no_baselines,
+                "Run only the language models and the search, without the other methods");
   o->device.add_to(*sub);
-  sub->add_option("--log", o->log, "Keep what was measured in this file, and go on from there");
-  sub->add_flag("--quiet", o->quiet, "No progress");
+  sub->add_option("--log", o->log, "File that keeps the finished runs; the same command continues from it");
+  sub->add_flag("--quiet", o->quiet, "Show no progress");
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return eval(*o); }); });
 }

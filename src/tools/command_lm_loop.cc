@@ -50,7 +50,7 @@ class LoopDisplay {
     };
     events.trained = [this](int round, const learn::TrainingProgress& p) {
       const std::lock_guard lock(mutex_);
-      training_ = fmt::format("; learns from round {}: step {} of {}, loss {:.3f}", round, p.step, p.steps,
+      training_ = fmt::format("; training on round {}: step {} of {}, loss {:.3f}", round, p.step, p.steps,
                               p.train_loss);
     };
     return events;
@@ -68,8 +68,8 @@ class LoopDisplay {
                        {"tasks", round.tasks}});
     if (!quiet_)
       print_error(
-          "round {}: {} measured in {}; {} of {} tasks have a faster program, {:.3f} times as fast as "
-          "untuned\n",
+          "round {}: {} programs measured in {}; {} of {} tasks got a faster program; speed-up over untuned "
+          "{:.3f}\n",
           round.round, round.trials, format_duration(round.seconds), round.improved, round.tasks, round.gain);
   }
   void say(const std::string& text) {
@@ -120,7 +120,7 @@ Status loop(LoopCommand& command) {
   if (command.json)
     print_json(Json{{"rounds", display.rounds()}, {"seconds", seconds}});
   else
-    print_out("{} rounds in {}, {} written to {}\n", options.rounds, format_duration(seconds),
+    print_out("{} rounds in {}; {} written to {}\n", options.rounds, format_duration(seconds),
               format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
   return {};
 }
@@ -130,37 +130,45 @@ Status loop(LoopCommand& command) {
 void add_language_loop(CLI::App& lm, int& exit_code) {
   auto o = std::make_shared<LoopCommand>();
   o->loop.training.learning_rate = 3e-4;
-  CLI::App* sub = lm.add_subcommand(
-      "loop",
-      "Write schedules, measure them, and train the language model on the fastest, round after round");
-  sub->add_option("model", o->loop.base, "The language model that each training begins from")->required();
-  sub->add_option("models", o->models, "ONNX models and zoo:NAME whose tasks are written for")->required();
-  sub->add_option("--db", o->loop.database, "Database of what is measured; all of it is learned from")
+  CLI::App* sub = lm.add_subcommand("loop",
+                                    "Improve a language model in rounds: it writes schedules, they are "
+                                    "measured, and it is trained on the fastest");
+  sub->add_option("model", o->loop.base, "Language model that the training of each round starts from")
       ->required();
-  sub->add_option("--from", o->loop.more_databases, "Databases that are learned from, too (repeatable)")
+  sub->add_option("models", o->models,
+                  "ONNX models or networks of the zoo (zoo:NAME); schedules are written for their tasks")
+      ->required();
+  sub->add_option("--db", o->loop.database,
+                  "Record database for the measurements; each training uses all of its records")
+      ->required();
+  sub->add_option("--from", o->loop.more_databases, "Further record database to train on (repeatable)")
       ->allow_extra_args(false);
-  sub->add_option("--hold-out", o->held_out, "A model whose tasks are left out (repeatable)")
+  sub->add_option("--hold-out", o->held_out, "Leave out the tasks of this model (repeatable)")
       ->allow_extra_args(false);
-  add_whole(*sub, "--rounds", o->loop.rounds, 1, 10'000, "How often it measures");
-  add_whole(*sub, "--trials", o->loop.trials, 1, kMaxCount, "Measurements of a round");
-  add_whole(*sub, "--measured", o->loop.measured, 1, 100'000,
-            "Programs of each task and device that are learned from, at most: half of them its fastest");
+  add_whole(*sub, "--rounds", o->loop.rounds, 1, 10'000, "Number of rounds");
+  add_whole(*sub, "--trials", o->loop.trials, 1, kMaxCount, "Number of measurements in each round");
+  add_whole(
+      *sub, "--measured", o->loop.measured, 1, 100'000,
+      "Largest number of programs to train on for each task and device; half of them are the fastest ones");
   add_real(*sub, "--within", o->within, 0.0, 100.0,
-           "Learned from: programs that are no more than this share slower than their task's fastest");
+           "Train on the programs that are slower than the fastest program of their task by at most this "
+           "share (0.05 = 5 %)");
   add_real(*sub, "--epochs", o->loop.training.epochs, 0.001, 1e4,
-           "Of each training: times that each sentence is read");
-  add_real(*sub, "--learning-rate", o->loop.training.learning_rate, 1e-7, 1.0, "The highest");
-  add_whole(*sub, "--train-threads", o->loop.training_threads, 1, 1024, "Of training while a round measures");
+           "Number of passes over the sentences in each training");
+  add_real(*sub, "--learning-rate", o->loop.training.learning_rate, 1e-7, 1.0,
+           "Highest learning rate of the schedule");
+  add_whole(*sub, "--train-threads", o->loop.training_threads, 1, 1024,
+            "Number of threads for training, which runs while a round measures");
   add_cost_model_options(*sub, o->loop.cost_model);
-  add_seed(*sub, o->loop.seed, "Of what is written and of the trainings");
+  add_seed(*sub, o->loop.seed, "Seed of the written schedules and of the trainings");
   o->device.add_to(*sub);
   sub->add_flag("--fleet", o->loop.fleet, kFleetHelp);
-  sub->add_option(
-         "-o,--output", o->output,
-         "The last model; OUTPUT.rounds has those of each round, and an interrupted loop goes on there")
+  sub->add_option("-o,--output", o->output,
+                  "File of the last model. The folder OUTPUT.rounds keeps the model of each round; an "
+                  "interrupted loop continues from there")
       ->required();
   add_force(*sub, o->force);
-  sub->add_flag("--quiet", o->quiet, "No progress");
+  sub->add_flag("--quiet", o->quiet, "Show no progress");
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return loop(*o); }); });
 }

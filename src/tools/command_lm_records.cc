@@ -33,7 +33,7 @@ Result<Asked> ask(const RecordOptions& records, const learn::lm::LanguageModel& 
   TS_ASSIGN_OR_RETURN(auto tasks, records.read(workloads, wanted));
   if (tasks.tasks.empty())
     return Error{ErrorCode::kInvalidArgument, "--records",
-                 "have no workload that the model was not trained on; --seen takes the others too"};
+                 "have only workloads that the language model was trained on; add --seen to use those"};
   return Asked{std::move(workloads), std::move(tasks)};
 }
 
@@ -88,8 +88,8 @@ void add_rows(const std::string& device, const Ranks& ranks, const std::string& 
     }
     table.add(std::move(row));
   };
-  add("the likelihood", "likelihood", ranks.likeliest);
-  add("the likelihood, best over slow", "contrast", ranks.contrasted);
+  add("likelihood", "likelihood", ranks.likeliest);
+  add("likelihood ratio fast / slow", "contrast", ranks.contrasted);
   if (!cost_model.empty()) {
     add(cost_model, "cost_model", ranks.predicted);
     entry["workloads_seen_by_cost_model"] = ranks.seen_by_cost_model;
@@ -132,10 +132,11 @@ Status rank(const RankCommand& command) {
       last = now;
       print_error("{} of {} workloads\n", done, asked.tasks.tasks.size());
     }
-    if (interrupted) return Error{ErrorCode::kCancelled, "", "was stopped"};
+    if (interrupted) return Error{ErrorCode::kCancelled, "", "interrupted"};
   }
   if (by_device.empty())
-    return Error{ErrorCode::kInvalidArgument, "--records", "have no workload with two measured programs"};
+    return Error{ErrorCode::kInvalidArgument, "--records",
+                 "have no workload with at least two measured programs"};
   const double seconds = clock.monotonic_seconds() - start;
   std::vector<std::string> columns{"device", "workloads", "programs", "ranked by"};
   for (const size_t first : engine::kRankedFirst) columns.push_back("top-" + std::to_string(first));
@@ -151,9 +152,10 @@ Status rank(const RankCommand& command) {
     return {};
   }
   print_lines(table.text());
-  if (seen > 0) print_out("{} was trained on {} of these workloads\n", command.cost_model, seen);
-  print_out("{} answers read in {}, {} too long for the model\n", report.answers, format_duration(seconds),
-            report.too_long);
+  if (seen > 0)
+    print_out("the cost model {} was trained on {} of these workloads\n", command.cost_model, seen);
+  print_out("{} programs read in {}; {} were too long for the language model\n", report.answers,
+            format_duration(seconds), report.too_long);
   return {};
 }
 
@@ -162,10 +164,11 @@ Status rank(const RankCommand& command) {
 CLI::Option* RecordOptions::add_to(CLI::App& command) {
   CLI::Option* option =
       command.add_option("--records", files,
-                         "[DEVICE=]FILE, Ansor records as JSON lines, plain or zstd (repeatable); "
-                         "the device is the file's name up to its first dot");
+                         "[DEVICE=]FILE with Ansor records: JSON lines, plain or compressed with zstd "
+                         "(repeatable); without DEVICE= the device is the file's name up to its first dot");
   option->allow_extra_args(false);
-  CLI::Option* of = command.add_option("--workloads", workloads, "JSON file: workload key -> compute DAG");
+  CLI::Option* of = command.add_option(
+      "--workloads", workloads, "JSON file that maps each workload key of the records to its compute DAG");
   option->needs(of);
   of->needs(option);
   return option;
@@ -188,14 +191,15 @@ Result<engine::RecordedTasks> RecordOptions::read(
   TS_ASSIGN_OR_RETURN(auto tasks, engine::read_recorded_tasks(inputs, known, wanted));
   if (tasks.unusable == tasks.records)
     return Error{ErrorCode::kInvalidArgument, "--records",
-                 tasks.records == 0
-                     ? "are empty files"
-                     : fmt::format("none of the {} can be used: the workloads are not known, or the steps do "
-                                   "not replay",
-                                   tasks.records)};
+                 tasks.records == 0 ? "contain no records"
+                                    : fmt::format("none of the {} records can be used: their workloads are "
+                                                  "not in --workloads, or their steps cannot be applied",
+                                                  tasks.records)};
   if (tasks.unusable > 0)
-    warn(fmt::format("{} of {} records cannot be used: their workloads are not known, or they do not replay",
-                     tasks.unusable, tasks.records));
+    warn(
+        fmt::format("{} of {} records cannot be used: their workloads are not in --workloads, or their steps "
+                    "cannot be applied",
+                    tasks.unusable, tasks.records));
   return tasks;
 }
 
@@ -218,7 +222,7 @@ Status generate_records(const RecordGeneration& command, const learn::lm::Langua
     programs += written.programs;
     replayed += written.lines.size();
     for (const std::string& line : written.lines) TS_RETURN_IF_ERROR(writer->write_line(line));
-    if (interrupted) return Error{ErrorCode::kCancelled, command.output, "was stopped; nothing was written"};
+    if (interrupted) return Error{ErrorCode::kCancelled, command.output, "interrupted; nothing was written"};
   }
   TS_RETURN_IF_ERROR(writer->commit());
   const double seconds = clock.monotonic_seconds() - start;
@@ -234,8 +238,8 @@ Status generate_records(const RecordGeneration& command, const learn::lm::Langua
     return {};
   }
   print_out(
-      "{} records of {} workloads written to {} in {}: {:.1f} % of the programs replay, {} dead ends, {} too "
-      "long\n",
+      "{} records of {} workloads written to {} in {}; the steps of {:.1f} % of the generated programs could "
+      "be applied; {} more answers stopped because no legal token was left, {} were too long\n",
       replayed, asked.tasks.tasks.size(), command.output, format_duration(seconds), 100 * share,
       report.dead_ends, report.too_long);
   return {};
@@ -243,14 +247,16 @@ Status generate_records(const RecordGeneration& command, const learn::lm::Langua
 
 void add_language_rank(CLI::App& lm, int& exit_code) {
   auto o = std::make_shared<RankCommand>();
-  CLI::App* sub = lm.add_subcommand("rank", "How well the likelihood finds the fastest of recorded programs");
+  CLI::App* sub = lm.add_subcommand(
+      "rank", "Test how well a language model's likelihood finds the fastest recorded programs");
   o->records.add_to(*sub)->required();
-  sub->add_option("--lm", o->model, "The language model's file")->required();
-  sub->add_option("--cost-model", o->cost_model, "A cost model's file: how well it finds them, too");
+  sub->add_option("--lm", o->model, "File of the language model")->required();
+  sub->add_option("--cost-model", o->cost_model, "File of a cost model to compare with");
   add_whole(*sub, "--programs", o->programs, 2, 1'000'000,
-            "Of each workload, at most: spread over their times, with the fastest");
-  sub->add_flag("--seen", o->seen, "Also workloads that the model was trained on");
-  sub->add_flag("--quiet", o->quiet, "No progress");
+            "Largest number of programs for each workload; they include the fastest and are spread over the "
+            "range of times");
+  sub->add_flag("--seen", o->seen, "Also use the workloads that the language model was trained on");
+  sub->add_flag("--quiet", o->quiet, "Show no progress");
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return rank(*o); }); });
 }

@@ -33,7 +33,7 @@ std::string format_error(double log_sigma) {
 void print(const engine::Prediction& prediction) {
   const engine::ModelPrediction& p = prediction.latency;
   const graph::Partition& partition = prediction.model.partition;
-  Table table({"task", "calls", "schedule", "a call", "error", "all calls", "share"});
+  Table table({"task", "calls", "schedule", "time per call", "error", "time of all calls", "share of run"});
   std::vector<size_t> order(p.tasks.size());
   for (size_t t = 0; t < order.size(); ++t) order[t] = t;
   const auto all_calls = [&](size_t t) { return p.tasks[t].seconds * partition.tasks[t].calls; };
@@ -52,15 +52,17 @@ void print(const engine::Prediction& prediction) {
       print_out("{} (roofline): {}\n", partition.tasks[t].name, p.tasks[t].roofline_because);
   }
   const bool gpu = prediction.device.kind == target::DeviceKind::kGpu;
-  print_out("{} kernel calls one after the other; refilling caches {}, {}\n", p.calls.size(),
-            format_seconds(p.refill_seconds),
-            gpu ? "launches are in the tasks' times" : "launches " + format_seconds(p.launch_seconds));
+  print_out("the run makes {} kernel calls, one after the other; added for reloading caches: {}; {}\n",
+            p.calls.size(), format_seconds(p.refill_seconds),
+            gpu ? "launches are part of the tasks' times"
+                : "added for launches: " + format_seconds(p.launch_seconds));
   for (const std::string& note : prediction.notes) print_out("note: {}\n", note);
-  const std::string range = p.log_90 > 0 ? fmt::format(" (90 %: {} to {})", format_seconds(p.low_seconds()),
-                                                       format_seconds(p.high_seconds()))
-                                         : std::string(" (error not known)");
-  print_out("a run on {}: {}{}, by {}\n", prediction.device.name, format_seconds(p.seconds), range,
-            prediction.predictor);
+  const std::string range = p.log_90 > 0
+                                ? fmt::format(" (90 % interval: {} to {})", format_seconds(p.low_seconds()),
+                                              format_seconds(p.high_seconds()))
+                                : std::string(" (its error is unknown)");
+  print_out("predicted time of a run on {}: {}{}; predicted by {}\n", prediction.device.name,
+            format_seconds(p.seconds), range, prediction.predictor);
 }
 
 Status predict(const PredictOptions& options) {

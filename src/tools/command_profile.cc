@@ -35,7 +35,8 @@ std::string chosen_profiler(const ProfileCommand& command) {
   const Status counters = measure::check_perf_events();
   if (counters.ok()) return measure::kPerfEvents;
   if (!command.quiet)
-    print_notes({"no hardware counters, so programs are simulated: " + counters.error().message()});
+    print_notes({"programs are simulated because hardware counters are not available: " +
+                 counters.error().message()});
   return measure::kSimulation;
 }
 
@@ -45,14 +46,15 @@ Result<std::string> profiler_of(const ProfileCommand& command, const target::Dev
   if (device.kind != target::DeviceKind::kGpu && !nsight) return chosen_profiler(command);
   if (device.kind != target::DeviceKind::kGpu)
     return Error{ErrorCode::kInvalidArgument, "--profiler ncu",
-                 "counts on NVIDIA's GPUs; name one with --device cuda"};
+                 "works only for NVIDIA GPUs; name one with --device cuda"};
   if (!nsight && command.profiler != "auto")
     return Error{ErrorCode::kInvalidArgument, "--profiler " + command.profiler,
-                 "is of processors; a GPU's programs are profiled by Nsight Compute (ncu)"};
+                 "works only for CPUs; programs of a GPU are profiled with --profiler ncu (Nsight Compute)"};
   const auto place = engine::gpu_place(device);
   if (!place || place->api != runtime::GpuApi::kCuda)
     return Error{ErrorCode::kUnsupported, "device " + device.name,
-                 "programs run while they are profiled; of GPUs only NVIDIA's here can be, as cuda"};
+                 "cannot be profiled: a program must run for that, so the GPU must be an NVIDIA GPU of this "
+                 "machine (--device cuda)"};
   return std::string(record::kNcuProfiler);
 }
 
@@ -72,7 +74,9 @@ Result<std::set<std::string>> named_tasks(record::Database& database, const std:
     for (const auto& task : tasks)
       if (task.name.starts_with(name)) keys.insert(task.key);
     if (keys.size() == before)
-      return Error{ErrorCode::kNotFound, "--task " + name, "no further task's name begins so"};
+      return Error{ErrorCode::kNotFound, "--task " + name,
+                   "there is no task whose name begins with this text, or earlier --task options cover all "
+                   "such tasks"};
   }
   return keys;
 }
@@ -86,10 +90,9 @@ Status profile(const ProfileCommand& command) {
   const std::string path = is_model ? command.database : command.source;
   TS_RETURN_IF_ERROR(check_outputs({{is_model ? "--db" : "SOURCE", path, OutputKind::kDatabase}}, {}));
   if (!record::is_database_file(path))
-    return Error{
-        ErrorCode::kNotFound, path,
-        "is no record database; name one with --db, programs are profiled that `tune` or `dataset collect` "
-        "measured"};
+    return Error{ErrorCode::kNotFound, path,
+                 "is not a record database; name one with --db that has programs measured by `tune` or "
+                 "`dataset collect`"};
   TS_ASSIGN_OR_RETURN(options.device, command.device.resolve());
   TS_ASSIGN_OR_RETURN(options.profiler, profiler_of(command, options.device));
   options.database_path = path;
@@ -117,14 +120,13 @@ Status profile(const ProfileCommand& command) {
                               {"failed", report.failed},
                               {"seconds", report.seconds}});
   } else {
-    print_out("{} programs profiled ({}) in {}, {} were already, {} failed\n", report.profiled,
+    print_out("{} programs profiled ({}) in {}; {} had a profile already, {} failed\n", report.profiled,
               options.profiler, format_duration(report.seconds), report.known, report.failed);
   }
   if (report.profiled + report.known == 0)
-    return Error{
-        ErrorCode::kNotFound, path,
-        "has no successful record of this device that can be profiled; name the device and --threads that "
-        "they were measured with"};
+    return Error{ErrorCode::kNotFound, path,
+                 "has no successful record of this device that can be profiled; give --device and --threads "
+                 "the values that the records were measured with"};
   return {};
 }
 
@@ -146,16 +148,16 @@ void add_profile_command(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--profiler", o->profiler,
-          "perf: the processor's counters; simulation: a model of its caches; ncu: a GPU's counters, by "
-          "NVIDIA Nsight Compute; auto: the first that works; timing: "
-          "no counters, measure the time again, --again keeps the least")
+          "Source of the counters: perf (hardware counters of the CPU), simulation (a model of the CPU's "
+          "caches), ncu (counters of a GPU, by NVIDIA Nsight Compute), auto (the first of these that works) "
+          "or timing (no counters: measure the time again; with --again the smallest time is kept)")
       ->check(CLI::IsMember({"auto", "perf", "simulation", "ncu", "timing"}))
       ->capture_default_str();
   add_whole(*command, "--per-task", o->per_task, 0, kMaxCount,
-            "Programs of a task, the fastest first (0 = all)");
-  command->add_flag("--again", o->again, "Those too that were profiled before");
+            "Profile only this many of the fastest programs of each task (0 = all)");
+  command->add_flag("--again", o->again, "Also profile programs that have a profile already");
   command->add_flag("--json", o->json, "Machine-readable report on standard output");
-  command->add_flag("--quiet", o->quiet, "No progress and no notes on standard error");
+  command->add_flag("--quiet", o->quiet, "Show no progress and no notes on standard error");
   command->require_subcommand(0, 1);
   add_profile_import_command(*command, exit_code);
   add_profile_transfer_command(*command, exit_code);

@@ -40,7 +40,7 @@ Status import_profiles(const ProfileImportCommand& command) {
   TS_ASSIGN_OR_RETURN(const auto keys, record_keys(*database));
   if (!command.record.empty() && keys.count(command.record) == 0)
     return Error{ErrorCode::kNotFound, "--record " + command.record,
-                 "is the key of no record in " + record::shown_database(command.database)};
+                 "is not the key of a record in " + record::shown_database(command.database)};
   std::map<std::string, std::vector<record::NcuLaunch>> by_record;
   int64_t unknown = 0;
   for (record::NcuLaunch& launch : *launches) {
@@ -53,7 +53,7 @@ Status import_profiles(const ProfileImportCommand& command) {
   }
   if (by_record.empty())
     return Error{ErrorCode::kNotFound, command.file,
-                 "no kernel's name holds the key of a record; name the record with --record"};
+                 "no kernel's name contains the key of a record; name the record with --record"};
   std::vector<record::Profile> profiles;
   for (const auto& [key, of_record] : by_record)
     profiles.push_back({key, record::kNcuProfiler, record::merge_launches(of_record)});
@@ -62,8 +62,10 @@ Status import_profiles(const ProfileImportCommand& command) {
     print_json(
         nlohmann::json{{"profiles", profiles.size()}, {"launches", launches->size()}, {"unknown", unknown}});
   } else {
-    print_out("{} profiles of {} launches imported, {} launches of no record left out\n", profiles.size(),
-              launches->size() - static_cast<size_t>(unknown), unknown);
+    print_out(
+        "{} profiles imported from {} kernel launches; {} launches skipped because they belong to no "
+        "record\n",
+        profiles.size(), launches->size() - static_cast<size_t>(unknown), unknown);
   }
   return {};
 }
@@ -72,13 +74,13 @@ Status import_profiles(const ProfileImportCommand& command) {
 
 void add_profile_import_command(CLI::App& profile, int& exit_code) {
   auto o = std::make_shared<ProfileImportCommand>();
-  CLI::App* command =
-      profile.add_subcommand("import", "Add counters that Nsight Compute printed (ncu --csv --page raw)");
+  CLI::App* command = profile.add_subcommand(
+      "import", "Add counters from a CSV file of Nsight Compute (ncu --csv --page raw) to a record database");
   command->add_option("database", o->database, "Record database")->required();
-  command->add_option("file", o->file, "The CSV file")->required();
-  command->add_option(
-      "--record", o->record,
-      "Key of the record that all launches are of; without it the kernels' names hold the keys");
+  command->add_option("file", o->file, "CSV file that `ncu --csv --page raw` printed")->required();
+  command->add_option("--record", o->record,
+                      "Key of the record to which all launches of the file belong; without it each kernel's "
+                      "name must contain the key of its record");
   command->add_flag("--json", o->json, "Machine-readable report on standard output");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return import_profiles(*o); }); });
 }

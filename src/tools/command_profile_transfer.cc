@@ -56,7 +56,7 @@ Status transfer(const TransferCommand& command) {
   std::map<std::pair<std::string, std::string>, std::vector<learn::RankScores>> groups;
   nlohmann::json out = {{"programs", data.programs.size()}, {"pairs", nlohmann::json::array()}};
   const std::vector<std::string> headings = rank_headings(options.sets.set_size);
-  Table pairs(joined({"trained on", "tested on", "features", "+- seeds"}, headings));
+  Table pairs(joined({"trained on", "tested on", "features", "std. dev. over seeds"}, headings));
   for (const learn::TransferRow& row : rows) {
     out["pairs"].push_back(to_json(data, row));
     pairs.add(
@@ -89,16 +89,19 @@ void add_profile_transfer_command(CLI::App& profile, int& exit_code) {
   auto o = std::make_shared<TransferCommand>();
   CLI::App* command = profile.add_subcommand(
       "transfer",
-      "Rank a task's programs by models that were trained on another task: static features against profiles");
-  command->add_option("database", o->database, "Record database whose programs were profiled")->required();
-  command->add_option("--task", o->tasks, "Only tasks whose name begins so (repeatable)")
+      "Train models on one task and rank the programs of another, to compare static features with profiles");
+  command->add_option("database", o->database, "Record database with profiled programs")->required();
+  command->add_option("--task", o->tasks, "Use only tasks whose name begins with this text (repeatable)")
       ->allow_extra_args(false);
-  command->add_option("--profiler", o->profiler, "Whose counters")->capture_default_str();
+  command
+      ->add_option("--profiler", o->profiler, "Profiler whose counters are used (see `tensorsmith profile`)")
+      ->capture_default_str();
   add_set_options(*command, o->sets);
-  add_whole(*command, "--seeds", o->seeds, 1, 1000, "Trainings of each pair of tasks");
-  command->add_flag("--mlp", o->mlp, "A small neural net in place of XGBoost");
+  add_whole(*command, "--seeds", o->seeds, 1, 1000,
+            "Number of trainings for each pair of tasks, each with another seed");
+  command->add_flag("--mlp", o->mlp, "Train a small neural network instead of XGBoost");
   command->add_flag("--json", o->json, "Machine-readable report on standard output");
-  command->add_flag("--quiet", o->quiet, "No progress on standard error");
+  command->add_flag("--quiet", o->quiet, "Show no progress on standard error");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return transfer(*o); }); });
 }
 

@@ -52,10 +52,9 @@ class TrialLog {
     TrialLog log;
     log.path_ = path;
     const std::string first = json_text(header);
-    const Error other{
-        ErrorCode::kMismatch, path,
-        "is the log of another search (model, data, space or seed) or no such log; name another "
-        "file"};
+    const Error other{ErrorCode::kMismatch, path,
+                      "is not the log of this search (another model, store, split, range or seed, or a file "
+                      "of another kind); name another file"};
     auto text = read_input(path, kMaxTrialLogBytes);
     if (!text.ok() && text.error().code != ErrorCode::kNotFound) return std::move(text).error();
     std::istringstream in(text.ok() ? std::move(text).value() : std::string());
@@ -70,7 +69,7 @@ class TrialLog {
       if (kept.empty() && !(json == parse_json<Json>(first))) return other;
       if (!kept.empty()) {
         if (!json.is_object() || !json.contains("parameters") || !json.contains("value"))
-          return Error{ErrorCode::kCorrupt, path, "holds a line that is no trial"};
+          return Error{ErrorCode::kCorrupt, path, "contains a line that is not a trial"};
         const double value = json["value"].is_number() ? json["value"].get<double>() : NAN;
         log.trials_.push_back({json["parameters"], std::isfinite(value)
                                                        ? (gain ? -value : value)
@@ -90,7 +89,7 @@ class TrialLog {
     trials_.push_back(trial);
     std::ofstream out(path_, std::ios::binary | std::ios::app);
     out << json_text(line) << "\n" << std::flush;
-    if (!out) return Error{ErrorCode::kIo, path_, "cannot be written"};
+    if (!out) return Error{ErrorCode::kIo, path_, "cannot be written to"};
     return {};
   }
 
@@ -149,7 +148,8 @@ Status search(const SearchCommand& command) {
   TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
   TS_ASSIGN_OR_RETURN(const learn::TrainingData records, data.training_data(split, command.devices, false));
   if (records.validation.empty())
-    return Error{ErrorCode::kInvalidArgument, command.split, "has no validation part to compare trials by"};
+    return Error{ErrorCode::kInvalidArgument, command.split,
+                 "has no validation part, which is needed to compare the trials"};
   const auto method = command.method == "tpe" ? learn::SearchMethod::kTpe : learn::SearchMethod::kRandom;
   const Json header = {{"type", "hyperparameter search"},
                        {"v", 1},
@@ -184,14 +184,14 @@ Status search(const SearchCommand& command) {
       const Json metrics = parse_json<Json>((*model)->card().metrics);
       if (!metrics.contains(command.metric) || !metrics[command.metric].is_number())
         return Error{ErrorCode::kInvalidArgument, "--metric",
-                     "this model has no '" + command.metric + "' on the validation part"};
+                     "this kind of model has no score '" + command.metric + "' on the validation part"};
       const double value = metrics[command.metric];
       trial.loss = gain ? -value : value;
       line["value"] = value;
       line["metrics"] = metrics;
     } else if (model.error().code == ErrorCode::kCancelled) {
       return Error{ErrorCode::kCancelled, "",
-                   fmt::format("stopped after {} trials; the same command goes on from {}",
+                   fmt::format("interrupted after {} trials; the same command continues from {}",
                                log.trials().size(), command.log)};
     } else {
       line["error"] = model.error().message();
@@ -207,7 +207,7 @@ Status search(const SearchCommand& command) {
   }
   const learn::Trial* best = best_of(log.trials());
   if (best == nullptr)
-    return Error{ErrorCode::kInvalidArgument, command.log, "all trials failed; the log says why"};
+    return Error{ErrorCode::kInvalidArgument, command.log, "all trials failed; the log contains the reasons"};
   Json parameters = fixed;
   parameters.update(best->parameters);
   if (command.json) {
@@ -217,7 +217,7 @@ Status search(const SearchCommand& command) {
                     {"parameters", parameters}});
     return {};
   }
-  print_out("best of {} trials: {} {:.5f} on the validation part with{}\n", log.trials().size(),
+  print_out("best of {} trials: {} {:.5f} on the validation part, with{}\n", log.trials().size(),
             command.metric, gain ? -best->loss : best->loss, as_options(parameters));
   return {};
 }
@@ -226,32 +226,38 @@ Status search(const SearchCommand& command) {
 
 void add_search_hyperparameters_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<SearchCommand>();
-  CLI::App* sub =
-      app.add_subcommand("search-hyperparameters", "Find parameters of a cost model by training many");
+  CLI::App* sub = app.add_subcommand("search-hyperparameters",
+                                     "Find good hyperparameters of a cost model by training many models");
   sub->add_option("--model", o->kind, "Kind of model (see `tensorsmith train`)")->required();
   sub->add_option("--store", o->store, "Store of measured programs")->required();
-  sub->add_option("--split", o->split, "Its train part trains, its validation part compares")->required();
+  sub->add_option("--split", o->split,
+                  "File of a split of the store; models are trained on its training part and compared on its "
+                  "validation part")
+      ->required();
   sub->add_option("--tune", o->space,
-                  "A parameter to search: NAME=LOW..HIGH (whole numbers if both are), NAME=LOW..HIGH:log or "
-                  "NAME=A|B|C; may be given again")
+                  "Hyperparameter to search (repeatable): NAME=LOW..HIGH (whole numbers if both ends are), "
+                  "NAME=LOW..HIGH:log (logarithmic scale) or NAME=A|B|C")
       ->required()
       ->allow_extra_args(false);
-  sub->add_option("--param", o->parameters, "A parameter of all trials, NAME=VALUE; may be given again")
+  sub->add_option("--param", o->parameters,
+                  "Hyperparameter with a fixed value in all trials, NAME=VALUE (repeatable)")
       ->allow_extra_args(false);
-  sub->add_option("--devices", o->devices, "Use the records of these devices only")->delimiter(',');
+  sub->add_option("--devices", o->devices, "Use only the records of these devices (comma-separated)")
+      ->delimiter(',');
   sub->add_option("--log", o->log,
-                  "File of the trials, JSON lines; a search that was stopped goes on from it")
+                  "File that keeps the trials, as JSON lines; the same command continues an interrupted "
+                  "search from it")
       ->required();
-  add_whole(*sub, "--trials", o->trials, 1, 100000, "Trials in all, those of the log counted");
-  sub->add_option("--method", o->method, "random, or tpe: tree-structured Parzen estimators")
+  add_whole(*sub, "--trials", o->trials, 1, 100000, "Total number of trials, including those in the log");
+  sub->add_option("--method", o->method, "Search method: random, or tpe (tree-structured Parzen estimators)")
       ->check(CLI::IsMember({"random", "tpe"}))
       ->capture_default_str();
-  sub->add_option("--metric", o->metric, "Score on the validation part (see `tensorsmith eval`)")
+  sub->add_option("--metric", o->metric, "Score to optimize, on the validation part (see `tensorsmith eval`)")
       ->check(CLI::IsMember({"mape", "mape_median", "rmse", "rmse_log", "top1", "top5", "pairwise"}))
       ->capture_default_str();
-  add_seed(*sub, o->seed, "Of the search and of each training");
-  o->threads.add_to(*sub, "Threads to train on");
-  sub->add_flag("--quiet", o->quiet, "No progress");
+  add_seed(*sub, o->seed, "Seed of the search and of each training");
+  o->threads.add_to(*sub, "Number of threads for training");
+  sub->add_flag("--quiet", o->quiet, "Show no progress");
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return search(*o); }); });
 }

@@ -54,7 +54,7 @@ void print_workload(const graph::Task& task, int calls) {
 Status shared_tasks(const TasksOptions& options) {
   if (!options.model.shapes.empty()) {
     return Error{ErrorCode::kInvalidArgument, "--shape " + options.model.shapes[0],
-                 "says nothing about the model it is for; give one model"};
+                 "does not say which of the models it belongs to; use --shape with one model only"};
   }
   TS_ASSIGN_OR_RETURN(engine::ModelSource first, options.model.source());
   std::vector<engine::ModelSource> models = {first};
@@ -64,7 +64,7 @@ Status shared_tasks(const TasksOptions& options) {
   }
   TS_ASSIGN_OR_RETURN(const std::vector<engine::SharedTask> tasks, engine::load_tasks(models));
   nlohmann::json list = nlohmann::json::array();
-  Table table({"task", "models", "calls", "work a call", "class", "key"});
+  Table table({"task", "models", "calls", "FLOPs per call", "class", "key"});
   size_t of_models = 0;
   for (const auto& [task, model_calls] : tasks) {
     int calls = 0;
@@ -87,7 +87,8 @@ Status shared_tasks(const TasksOptions& options) {
     print_json(nlohmann::json{{"tasks", list}}, 2);
   } else if (!options.text) {
     print_lines(table.text());
-    print_out("{} tasks, {} before deduplication over {} models\n", tasks.size(), of_models, models.size());
+    print_out("{0} different tasks; counted for each model separately, the {2} models have {1} tasks\n",
+              tasks.size(), of_models, models.size());
   }
   return {};
 }
@@ -117,14 +118,14 @@ Status tasks(const TasksOptions& options) {
     }
     return {};
   }
-  Table table({"task", "calls", "work a call", "share", "class", "key"});
+  Table table({"task", "calls", "FLOPs per call", "share of FLOPs", "class", "key"});
   for (const auto& task : model.partition.tasks) {
     table.add({task.name, std::to_string(task.calls), format_flops(task.flops),
                fmt::format("{:.1f} %", total > 0 ? 100 * task.flops * task.calls / total : 0), class_of(task),
                task.key});
   }
   print_lines(table.text());
-  print_out("{} tasks, {} kernel calls, {} a run, {} working memory\n", model.partition.tasks.size(),
+  print_out("{} tasks, {} kernel calls, {} per run, {} of working memory\n", model.partition.tasks.size(),
             model.partition.calls.size(), format_flops(total),
             format_bytes(static_cast<double>(model.memory.arena_bytes)));
   return {};

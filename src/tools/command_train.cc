@@ -86,7 +86,7 @@ Status make_data(const TrainCommand& command) {
   TS_RETURN_IF_ERROR(learn::save_split(made, command.split));
   if (!command.quiet) {
     const std::string left_out = left_out_text(report);
-    print_error("{} records of {} tasks; store and split: {} and {}{}{}\n", report.records,
+    print_error("{} records of {} tasks written to the store {}, their split to {}{}{}\n", report.records,
                 store->workloads().size(), command.store, command.split, left_out.empty() ? "" : "; ",
                 left_out);
   }
@@ -114,7 +114,8 @@ Result<Json> compare_on_test(const engine::ModelData& data, const learn::Split& 
   std::vector<std::pair<std::string, const learn::CostModel*>> all = {{"trained", &model}};
   for (const auto& [name, other] : others) all.emplace_back(name, other.get());
   Json out = Json::object();
-  Table table({"on tasks that were not trained on", "tasks", "MAPE %", "median %", "top-1", "top-5", "seen"});
+  Table table(
+      {"on held-out tasks", "tasks", "MAPE %", "median %", "top-1", "top-5", "tasks in its training"});
   for (const auto& [name, one] : all) {
     TS_ASSIGN_OR_RETURN(const learn::Scores s, test_scores(data, split, *one, command.threads.count()));
     int64_t seen = 0;
@@ -131,7 +132,7 @@ Result<Json> compare_on_test(const engine::ModelData& data, const learn::Split& 
   }
   if (command.json) return out;
   if (split.records_of(learn::Part::kTest).empty()) {
-    print_out("too few tasks to leave some out and see what the model is worth on them\n");
+    print_out("there are too few tasks to hold some out, so the model's error on new tasks is unknown\n");
   } else {
     print_lines(table.text());
   }
@@ -152,12 +153,12 @@ Status train(TrainCommand& command) {
                               command.seed, command.force, command.json});
   if (!command.without.empty() || !command.tasks.empty())
     return Error{ErrorCode::kInvalidArgument, command.tasks.empty() ? "--without" : "--task",
-                 "goes with --features profile; splits choose otherwise"};
+                 "works only with --features profile; otherwise the split selects the tasks"};
   TS_ASSIGN_OR_RETURN(const learn::Processes processes, command.processes.get());
   const bool from_databases = !command.databases.empty();
   if (from_databases && processes.count > 1)
     return Error{ErrorCode::kInvalidArgument, "--ranks",
-                 "needs --store and --split, the same for all processes"};
+                 "needs --store and --split, with the same files for all processes"};
   if (processes.rank > 0) command.quiet = true;
   if (from_databases) {
     command.store = command.output + ".store";
@@ -192,7 +193,7 @@ Status train(TrainCommand& command) {
   TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_trainer(kind, parameters));
   if (processes.count > 1 && !trainer->several_processes())
     return Error{ErrorCode::kInvalidArgument, "--ranks",
-                 kind + " is trained by one process; neural models are by several"};
+                 kind + " can only be trained by one process; several processes can train neural models"};
 
   TS_ASSIGN_OR_RETURN(learn::TrainingData records, data.training_data(split, command.devices, command.adapt));
   if (command.max_tasks > 0 || command.max_records > 0)
@@ -211,7 +212,7 @@ Status train(TrainCommand& command) {
   bool owns_checkpoint = false;
   control.owns_checkpoint = [&] { owns_checkpoint = true; };
   const std::optional<uint64_t> found = file_number(control.checkpoint);
-  if (found && !command.quiet) print_error("going on from {}\n", checkpoint);
+  if (found && !command.quiet) print_error("continuing from {}\n", checkpoint);
   control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
   TrainingDisplay display(clock, static_cast<int64_t>(records.train.size()));
   std::optional<TrainingCurves> curves;
@@ -230,7 +231,7 @@ Status train(TrainCommand& command) {
     if (model.error().code != ErrorCode::kCancelled) return model.error();
     return Error{ErrorCode::kCancelled, "",
                  model.error().reason + (file_number(control.checkpoint)
-                                             ? "; the same command goes on from " + checkpoint
+                                             ? "; the same command continues from " + checkpoint
                                              : std::string())};
   }
   if (processes.rank > 0) return {};
@@ -258,11 +259,11 @@ Status train(TrainCommand& command) {
                     {"validation", metrics}});
     return {};
   }
-  print_out("{} trained on {} records in {}, {} written to {}\n", card.kind, card.records,
+  print_out("{} trained on {} records in {}; {} written to {}\n", card.kind, card.records,
             format_duration(seconds),
             format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
   if (metrics.contains("mape") && metrics["mape"].is_number()) {
-    print_out("on the validation part: MAPE {:.1f} % (median {:.1f} %), top-1 {:.3f}, top-5 {:.3f}\n",
+    print_out("errors on the validation part: MAPE {:.1f} % (median {:.1f} %), top-1 {:.3f}, top-5 {:.3f}\n",
               100 * metrics["mape"].get<double>(), 100 * metrics["mape_median"].get<double>(),
               metrics["top1"].get<double>(), metrics["top5"].get<double>());
   }
@@ -279,51 +280,61 @@ void add_train_command(CLI::App& app, int& exit_code) {
   auto* model = sub->add_option("--model", o->kind, "Kind of model: " + kinds);
   auto* store =
       sub->add_option("--store", o->store, "Store of measured programs (see `tensorsmith dataset`)");
-  auto* split =
-      sub->add_option("--split", o->split, "Which records train and validate; the others are not looked at");
+  auto* split = sub->add_option("--split", o->split,
+                                "File of a split of the store; its training and validation parts are used, "
+                                "the other parts are not read");
   store->needs(split);
   split->needs(store);
   auto* databases =
       sub->add_option("--from-db", o->databases,
-                      "Train on the records of these databases instead (repeatable): store and split are "
-                      "made beside the output, and "
-                      "the model is compared with the shipped one on tasks that it was not trained on");
+                      "Train on the records of this database instead of a store (repeatable). A store and a "
+                      "split are written beside the output; some tasks are held out, and the model is "
+                      "compared on them with the cost model that comes with Tensorsmith");
   databases->allow_extra_args(false)->excludes(store);
-  sub->add_option(
-         "--features", o->features,
-         "static: of the program as it is written; profile: of what `profile` counted, by --model two-step, "
-         "which predicts the counters and the time from them, or profile, which reads them")
+  sub->add_option("--features", o->features,
+                  "Input of the model: static (computed from the program alone) or profile (the counters of "
+                  "`tensorsmith profile`). With profile, --model is two-step (predicts the counters of a "
+                  "program, and its time from them) or profile (reads measured counters)")
       ->check(CLI::IsMember({"static", "profile"}))
       ->capture_default_str();
-  sub->add_option("--task", o->tasks, "Only tasks whose name begins so (repeatable); with --features profile")
+  sub->add_option(
+         "--task", o->tasks,
+         "With --features profile: train only on tasks whose name begins with this text (repeatable)")
       ->allow_extra_args(false);
-  sub->add_option("--profiler", o->profiler, "Whose counters; with --features profile")
+  sub->add_option("--profiler", o->profiler,
+                  "With --features profile: profiler whose counters are used (see `tensorsmith profile`)")
       ->capture_default_str();
   sub->add_option("--without", o->without,
-                  "No tasks of this model (repeatable), so that they test; with --features profile")
+                  "With --features profile: leave out the tasks of this model (repeatable), for instance to "
+                  "test on them")
       ->allow_extra_args(false);
-  sub->add_option("--devices", o->devices, "Train on the records of these devices only")->delimiter(',');
-  sub->add_option("--param", o->parameters, "A hyper-parameter, NAME=VALUE; may be given again")
+  sub->add_option("--devices", o->devices, "Train only on the records of these devices (comma-separated)")
+      ->delimiter(',');
+  sub->add_option("--param", o->parameters, "Hyperparameter of the model, NAME=VALUE (repeatable)")
       ->allow_extra_args(false);
-  auto* init = sub->add_option("--init", o->init, "Go on from this model with the records (fine-tuning)");
+  auto* init =
+      sub->add_option("--init", o->init, "Model to fine-tune on the records, instead of training a new one");
   sub->add_flag("--adapt", o->adapt,
-                "Show the test part's programs, without their times, to models that adapt to them");
+                "Give the programs of the test part, without their times, to kinds of models that adapt to "
+                "the programs they will predict");
   add_whole(*sub, "--max-tasks", o->max_tasks, 0, 1000000,
-            "Train on this many workloads, drawn by the seed (0 = all)");
+            "Train on this many workloads, chosen at random (0 = all)");
   add_whole(*sub, "--max-records", o->max_records, 0, 1000000,
-            "Train on this many programs of each task, drawn by the seed (0 = all)");
-  add_seed(*sub, o->seed, "The same seed, data and parameters make the same model");
-  o->threads.add_to(*sub, "Threads to train on");
+            "Train on this many programs of each task, chosen at random (0 = all)");
+  add_seed(*sub, o->seed,
+           "Seed of the training; the same seed, data and hyperparameters give the same model");
+  o->threads.add_to(*sub, "Number of threads for training");
   o->processes.add_to(*sub);
   sub->add_option("--checkpoint", o->checkpoint,
-                  "File that an interrupted training goes on from (default: OUTPUT.checkpoint)");
-  sub->add_option("-o,--output", o->output, "The model's file; replaced if it exists")->required();
-  sub->add_option(
-      "--tensorboard", o->tensorboard,
-      "Folder for event files of TensorBoard: losses on the training and the validation part, a run for "
-      "each member of a model that has several");
+                  "File that keeps the state of an interrupted training; the same command continues from it "
+                  "(default: OUTPUT.checkpoint)");
+  sub->add_option("-o,--output", o->output, "File of the new model; an existing model file is replaced")
+      ->required();
+  sub->add_option("--tensorboard", o->tensorboard,
+                  "Folder for TensorBoard event files with the training and validation losses; a model with "
+                  "several members gets one run for each member");
   add_force(*sub, o->force);
-  sub->add_flag("--quiet", o->quiet, "No progress");
+  sub->add_flag("--quiet", o->quiet, "Show no progress");
   sub->add_flag("--json", o->json, "Machine-readable output");
   sub->callback([o, model, init, store, databases, &exit_code] {
     if (store->count() == 0 && databases->count() == 0) throw CLI::RequiredError("--store or --from-db");

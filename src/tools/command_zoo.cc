@@ -54,24 +54,27 @@ Status export_network(const ExportOptions& options) {
 }  // namespace
 
 void add_zoo_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("zoo", "Well-known networks with seeded random weights");
+  CLI::App* command = app.add_subcommand(
+      "zoo", "List well-known networks and export them as ONNX models with random weights");
   command->require_subcommand(1);
 
   auto json = std::make_shared<bool>(false);
-  CLI::App* list_command = command->add_subcommand("list", "The networks, their usual inputs and parameters");
+  CLI::App* list_command = command->add_subcommand(
+      "list", "List the networks with their usual input sizes and numbers of parameters");
   list_command->add_flag("--json", *json, "Machine-readable output");
   list_command->callback(
       [json, &exit_code] { exit_code = run_command([&] { return list_networks(*json); }); });
 
   auto options = std::make_shared<ExportOptions>();
   CLI::App* export_command = command->add_subcommand("export", "Write a network as an ONNX model");
-  export_command->add_option("network", options->request.name, "Name, see `zoo list`")->required();
-  add_whole(*export_command, "--batch", options->request.batch, 1, kMaxCount, "Inputs a run");
+  export_command->add_option("network", options->request.name, "Name of the network (see `zoo list`)")
+      ->required();
+  add_whole(*export_command, "--batch", options->request.batch, 1, kMaxCount, "Batch size");
   add_whole(*export_command, "--size", options->request.size, 0, kMaxCount,
-            "Image side in pixels (0 = the usual one)");
+            "Height and width of the image in pixels (0 = the network's usual size)");
   add_whole(*export_command, "--sequence", options->request.sequence, 0, kMaxCount,
-            "Tokens an input (0 = the usual number)");
-  add_seed(*export_command, options->request.seed, "Seed of the weights");
+            "Number of tokens per input (0 = the network's usual number)");
+  add_seed(*export_command, options->request.seed, "Seed of the random weights");
   export_command->add_option("-o,--output", options->output, "ONNX file to write")->required();
   add_force(*export_command, options->force);
   export_command->callback(

@@ -41,8 +41,8 @@ Status label(const LabelCommand& command) {
                               {"unknown", done.unknown}});
   } else {
     print_out(
-        "{} programs with the times that {} expects on {}, {} with measured ones, {} left out, written to "
-        "{}\n",
+        "{0} programs with times that {1} predicts for {2}, and {3} programs with measured times, written to "
+        "{5}; {4} programs left out\n",
         done.labelled, command.model, device.name, done.measured, done.refused + done.unknown,
         command.output);
   }
@@ -55,13 +55,20 @@ void add_dataset_label_command(CLI::App& dataset, int& exit_code) {
   auto o = std::make_shared<LabelCommand>();
   CLI::App* command = dataset.add_subcommand(
       "label",
-      "A store of programs with the times that a model expects on a device, to train another model on");
-  command->add_option("store", o->store, "The store of measured programs")->required();
-  command->add_option("--model", o->model, "The model that knows the device, or its kind: the teacher")
+      "Make a store with the times that a cost model predicts for a device, to train another model on");
+  command->add_option("store", o->store, "Store of measured programs")->required();
+  command
+      ->add_option("--model", o->model,
+                   "Cost model that predicts the times (the teacher); it must have been trained on the "
+                   "device or on its kind, CPU or GPU")
       ->required();
-  command->add_option("--device", o->device, "The device (see `tensorsmith devices list`)")->required();
-  command->add_option("--split", o->split, "Only programs that this split trains or validates on");
-  command->add_option("-o,--output", o->output, "The new store; replaced if it exists")->required();
+  command
+      ->add_option("--device", o->device, "Device to predict the times for (see `tensorsmith devices list`)")
+      ->required();
+  command->add_option("--split", o->split,
+                      "Use only programs in the training and validation parts of this split");
+  command->add_option("-o,--output", o->output, "File of the new store; an existing store is replaced")
+      ->required();
   add_force(*command, o->force);
   command->add_flag("--json", o->json, "Machine-readable output");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return label(*o); }); });

@@ -62,8 +62,8 @@ Result<engine::NextTasks> choose(const NextCommand& command, const learn::CostMo
 void print_commands(const NextCommand& command, const target::Device& device, const engine::NextTasks& next) {
   if (!command.store.empty()) {
     print_out(
-        "measure programs of these, import them beside the store's, and go on with `tensorsmith train --init "
-        "{}`\n",
+        "measure programs of these tasks on the device, import them together with the store's records, and "
+        "continue with `tensorsmith train --init {}`\n",
         command.model);
     return;
   }
@@ -73,9 +73,8 @@ void print_commands(const NextCommand& command, const target::Device& device, co
   const std::string database = command.database.empty() ? "measured.db" : command.database;
   const bool here = engine::is_measurable(device);
   print_out(
-      "measure them{} and go on from the model:\n  {} --device {} -o {}\n  tensorsmith train --init {} "
-      "--from-db {} -o "
-      "next.model\n",
+      "measure these tasks{} and fine-tune the model:\n  {} --device {} -o {}\n  tensorsmith train --init {} "
+      "--from-db {} -o next.model\n",
       here ? "" : " on that machine", line, here ? command.device : "local", database, command.model,
       database);
 }
@@ -98,13 +97,13 @@ Status next(const NextCommand& command) {
         nlohmann::json{{"measured", found.measured}, {"candidates", found.candidates}, {"tasks", tasks}});
     return {};
   }
-  Table table({"measure next", "task", "programs", "uncertainty"});
+  Table table({"measure next", "task", "programs known", "uncertainty"});
   for (const auto& task : found.chosen)
     table.add({task.key, task.name, std::to_string(task.programs),
                task.uncertainty > 0 ? fmt::format("{:.3f}", task.uncertainty) : "-"});
   print_lines(table.text());
-  print_out("{} of {} tasks that are not measured on {}, {} are\n", found.chosen.size(), found.candidates,
-            command.device, found.measured);
+  print_out("{} of the {} tasks that are not measured on {} yet; {} tasks are measured already\n",
+            found.chosen.size(), found.candidates, command.device, found.measured);
   print_commands(command, device, found);
   return {};
 }
@@ -114,25 +113,32 @@ Status next(const NextCommand& command) {
 void add_dataset_next_command(CLI::App& dataset, int& exit_code) {
   auto o = std::make_shared<NextCommand>();
   CLI::App* command = dataset.add_subcommand(
-      "next", "Which tasks to measure next on a device, so that a cost model learns most of it");
-  command->add_option("--model", o->model, "The cost model as it is now")->required();
-  command->add_option("--device", o->device, "The device (see `tensorsmith devices list`)")
+      "next", "Choose the tasks whose measurements on a device would improve a cost model most");
+  command->add_option("--model", o->model, "Cost model to improve")->required();
+  command->add_option("--device", o->device, "Device to measure on (see `tensorsmith devices list`)")
       ->capture_default_str();
   auto* store = command->add_option(
       "--store", o->store,
-      "Choose among the tasks of this store; measured are those that it has times of on the device");
-  command->add_option("--split", o->split, "Measured are only those that this split trains on")->needs(store);
+      "Choose among the tasks of this store; tasks with times on the device count as measured");
+  command
+      ->add_option(
+          "--split", o->split,
+          "With --store: only tasks in the training and validation parts of this split count as measured")
+      ->needs(store);
   auto* networks =
       command
-          ->add_option("--networks", o->networks,
-                       "Choose among the tasks of these networks instead (as `dataset collect` takes them)")
+          ->add_option(
+              "--networks", o->networks,
+              "Choose among the tasks of these networks (named as for `dataset collect`) instead of a store")
           ->excludes(store);
   command
       ->add_option("--from-db", o->database,
-                   "Record database; measured are the tasks that it has times of on the device")
+                   "Record database; tasks for which it has times on the device count as measured")
       ->needs(networks);
-  add_whole(*command, "--tasks", o->tasks, 1, 1000000, "How many; one at a time learns most from each");
-  add_seed(*command, o->seed, "Of the programs that stand for a task");
+  add_whole(
+      *command, "--tasks", o->tasks, 1, 1000000,
+      "Number of tasks to choose; asking for one at a time and training in between gives the best choice");
+  add_seed(*command, o->seed, "Seed of the random programs that represent a task");
   command->add_flag("--json", o->json, "Machine-readable output");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return next(*o); }); });
 }

@@ -23,7 +23,8 @@ Status schema(const SchemaCommand& command) {
     names += (names.empty() ? "" : ", ") + known.name;
   }
   if (!command.name.empty())
-    return Error{ErrorCode::kNotFound, "schema '" + command.name + "'", "no such schema; known are " + names};
+    return Error{ErrorCode::kNotFound, "schema '" + command.name + "'",
+                 "is unknown; the known schemas are " + names};
   for (const feature::Schema& known : schemas)
     print_out("{} ({} columns): {}\n", known.name, known.columns.size(), known.rows);
   return {};
@@ -33,9 +34,9 @@ Status schema(const SchemaCommand& command) {
 
 void add_dataset_schema_command(CLI::App& dataset, int& exit_code) {
   auto o = std::make_shared<SchemaCommand>();
-  CLI::App* command =
-      dataset.add_subcommand("schema", "Names, units and meanings of the features that models read");
-  command->add_option("name", o->name, "The schema; without it, the names of all");
+  CLI::App* command = dataset.add_subcommand(
+      "schema", "Print the names, units and meanings of the features that cost models use");
+  command->add_option("name", o->name, "Name of the schema; without it, all schemas are listed");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return schema(*o); }); });
 }
 

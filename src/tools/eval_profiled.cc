@@ -38,8 +38,9 @@ Status evaluate_profiled(const ProfiledEvaluation& evaluation) {
   const int64_t set_size = evaluation.sets.set_size;
   TS_ASSIGN_OR_RETURN(const auto rankings, learn::rank_tasks(data, *model, evaluation.sets));
   if (rankings.size() < data.tasks.size())
-    warn(fmt::format("{} of {} tasks have fewer than {} profiled programs and are left out",
-                     data.tasks.size() - rankings.size(), data.tasks.size(), set_size));
+    warn(fmt::format(
+        "{} of {} tasks are left out because they have fewer than {} profiled programs (--set-size)",
+        data.tasks.size() - rankings.size(), data.tasks.size(), set_size));
 
   Table table(row({"task", "programs"}, rank_headings(set_size)));
   nlohmann::json out = {{"model", card.kind},
@@ -64,9 +65,7 @@ Status evaluate_profiled(const ProfiledEvaluation& evaluation) {
         row({"mean of " + std::to_string(rankings.size()), std::to_string(programs)}, rank_cells(mean)));
   out["mean"] = rank_json(mean);
   out["seen_tasks"] = seen;
-  if (seen > 0)
-    warn(fmt::format("{} of {} workloads were among those that the model was trained on", seen,
-                     rankings.size()));
+  if (seen > 0) warn(fmt::format("the model was trained on {} of these {} workloads", seen, rankings.size()));
   if (evaluation.json) {
     print_json(out);
   } else {

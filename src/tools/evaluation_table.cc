@@ -112,7 +112,7 @@ Result<std::string> evaluation_table(const engine::ModelData& data, const std::v
     size_t at = 0;
     while (at < loaded.size() && loaded[at].content_hash() != model->card().split) ++at;
     if (at == loaded.size())
-      return Error{ErrorCode::kMismatch, file.path, "was trained by none of these splits"};
+      return Error{ErrorCode::kMismatch, file.path, "was trained with none of these splits"};
     engine::EvaluationRun run(*model, threads, clock);
     TS_RETURN_IF_ERROR(engine::evaluate_store(data.store(), data.devices(),
                                               test_records(data, loaded[at], model->card()),

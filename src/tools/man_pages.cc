@@ -124,9 +124,8 @@ std::string man_page(const Command& program, const Command& command, const Progr
   }
   if (!command.examples.empty()) out += ".SH EXAMPLES\n.EX\n" + man_escaped(command.examples) + "\n.EE\n";
   out +=
-      ".SH EXIT STATUS\n"
-      "0 where all was done; 1 where the request failed, and a line on standard error says why; 2 for wrong "
-      "usage; 3 for a bug in Tensorsmith; 130 where it was interrupted.\n";
+      ".SH EXIT STATUS\n0: success. 1: the request failed; a line on standard error gives the reason. 2: "
+      "wrong usage. 3: a bug in Tensorsmith. 130: interrupted.\n";
   if (!is_program) {
     out += ".SH SEE ALSO\n";
     std::vector<std::string> others = {reference(program)};

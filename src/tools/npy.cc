@@ -170,13 +170,14 @@ void reorder(const char* from, const std::vector<int64_t>& shape, size_t bytes, 
 }  // namespace
 
 Result<lower::Tensor> parse_npy(std::string_view bytes, const std::string& path) {
-  const Error damaged{ErrorCode::kCorrupt, path, "is no .npy file (truncated or of another format)"};
+  const Error damaged{ErrorCode::kCorrupt, path,
+                      "is not a .npy file (it is truncated or has another format)"};
   if (bytes.size() < 10 || bytes.substr(0, kMagic.size()) != kMagic) return damaged;
   const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(bytes[i])); };
   const size_t version = byte(6);
   if (version < 1 || version > 3)
     return Error{ErrorCode::kUnsupported, path,
-                 "is of version " + std::to_string(version) + " of the .npy format"};
+                 "has version " + std::to_string(version) + " of the .npy format, which is not supported"};
   size_t begin = 10, length = byte(8) | byte(9) << 8;
   if (version > 1) {
     if (bytes.size() < 12) return damaged;
@@ -189,7 +190,7 @@ Result<lower::Tensor> parse_npy(std::string_view bytes, const std::string& path)
   const auto dtype = dtype_of(header->descr);
   if (!dtype) {
     return Error{ErrorCode::kUnsupported, path,
-                 "holds elements of type '" + header->descr + "'; save it as little-endian numbers or bool"};
+                 "has elements of type '" + header->descr + "'; save it with little-endian numbers or bool"};
   }
   const std::string_view data = bytes.substr(begin + length);
   const size_t width = static_cast<size_t>(ir::bytes_of(*dtype));

@@ -121,11 +121,11 @@ KindTraits traits(OutputKind kind) {
     case OutputKind::kDatabase:
       return {"record database", nullptr};
     case OutputKind::kRecordLines:
-      return {"export of `db export`", [](const std::string& path) {
+      return {"file of `db export`", [](const std::string& path) {
                 return is_type(first_line(path), {"task", "device", "record"});
               }};
     case OutputKind::kStoreLines:
-      return {"export of `dataset export`", [](const std::string& path) {
+      return {"file of `dataset export`", [](const std::string& path) {
                 return has(first_line(path), {"workload", "device", "error_no", "seconds"});
               }};
     case OutputKind::kFeatureLines:
@@ -195,36 +195,37 @@ Status check_folder(const OutputPath& output) {
   if (folder.empty()) folder = ".";
   if (!fs::is_directory(folder, error)) {
     return Error{ErrorCode::kNotFound, output.path,
-                 fmt::format("there is no folder '{}'; make it, or give {} another place", folder.string(),
-                             output.option)};
+                 fmt::format("the folder '{}' does not exist; create it, or give {} another path",
+                             folder.string(), output.option)};
   }
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    return Error{ErrorCode::kIo, output.path,
-                 fmt::format("the folder '{}' is not writable; give {} another place", folder.string(),
-                             output.option)};
+    return Error{
+        ErrorCode::kIo, output.path,
+        fmt::format("the folder '{}' is not writable; give {} another path", folder.string(), output.option)};
   }
   return {};
 }
 
 Status check_file(const OutputPath& output, bool force) {
   if (output.path.back() == '/')
-    return refused(output, fmt::format("is the name of a folder; give {} that of a file", output.option));
+    return refused(output, fmt::format("is the name of a folder; give {} the name of a file", output.option));
   TS_RETURN_IF_ERROR(check_folder(output));
   std::error_code error;
   const fs::file_status there = fs::status(output.path, error);
   if (!fs::exists(there)) {
     if (fs::is_symlink(fs::symlink_status(output.path, error)))
-      return refused(output, "is a link to nothing; remove it or give " + output.option + " another name");
+      return refused(output, "is a symbolic link to a file that does not exist; remove it or give " +
+                                 output.option + " another name");
     return {};
   }
   if (!fs::is_regular_file(there))
-    return refused(output,
-                   fmt::format("is no regular file; give {} one that may be replaced", output.option));
+    return refused(output, fmt::format("is not a regular file; give {} another name", output.option));
   const KindTraits kind = traits(output.kind);
   if (force || kind.is_ours == nullptr || fs::file_size(output.path, error) == 0) return {};
   if (kind.is_ours(output.path)) return {};
-  return refused(output, fmt::format("exists and is no {}; give {} another name, or --force to replace it",
-                                     kind.name, output.option));
+  return refused(output,
+                 fmt::format("exists and is not a {}; give {} another name, or add --force to replace it",
+                             kind.name, output.option));
 }
 
 }  // namespace
@@ -239,9 +240,10 @@ Status check_apart(const OutputPath& output, const std::vector<InputPath>& input
       return fmt::format("{}{}", input.option, in == path ? "" : " (" + input.path + ")");
     };
     if (same_place(path, in)) {
-      return refused(output, fmt::format("is given as {} and as {}, which would be overwritten; give {} "
-                                         "another name",
-                                         output.option, what(), output.option));
+      return refused(
+          output,
+          fmt::format("is given as {} and as {}, so the input would be overwritten; give {} another name",
+                      output.option, what(), output.option));
     }
     for (const char* companion : kCompanions) {
       if (same_place(path, in + companion))
@@ -249,12 +251,13 @@ Status check_apart(const OutputPath& output, const std::vector<InputPath>& input
     }
     if (is_folder(in) && is_inside(path, in)) {
       return refused(output,
-                     fmt::format("is inside of {}; give {} a place outside of it", what(), output.option));
+                     fmt::format("is inside {}; give {} a path outside of it", what(), output.option));
     }
     if (output.kind == OutputKind::kModelDirectory && is_inside(in, path)) {
-      return refused(output, fmt::format("holds {}, and a compiled model gets a directory of its own; give "
-                                         "{} another one",
-                                         what(), output.option));
+      return refused(
+          output,
+          fmt::format("contains {}, but a compiled model needs its own directory; give {} another one",
+                      what(), output.option));
     }
   }
   return {};
@@ -265,7 +268,8 @@ Status check_outputs(const std::vector<OutputPath>& outputs, const std::vector<I
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputPath& output = outputs[i];
     if (output.path.empty())
-      return Error{ErrorCode::kInvalidArgument, output.option, "needs the name of what is to be written"};
+      return Error{ErrorCode::kInvalidArgument, output.option,
+                   "needs the name of the file or folder to write"};
     std::vector<InputPath> others = inputs;
     for (size_t o = 0; o < outputs.size(); ++o) {
       if (o != i) others.push_back({outputs[o].option, outputs[o].path});
@@ -303,9 +307,10 @@ Status check_not_emptied(const OutputPath& output, bool force) {
   std::error_code error;
   const auto bytes = fs::file_size(output.path, error);
   if (force || error || bytes == 0) return {};
-  return refused(output, fmt::format("stays as it is: there is nothing to replace this {} with; --force "
-                                     "replaces it with an empty one",
-                                     traits(output.kind).name));
+  return refused(
+      output,
+      fmt::format("was not replaced, because the new {} would be empty; add --force to replace it anyway",
+                  traits(output.kind).name));
 }
 
 }  // namespace tensorsmith::tools

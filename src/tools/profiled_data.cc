@@ -20,7 +20,9 @@ Result<learn::ProfiledPrograms> read_profiles(const std::vector<std::string>& da
   for (const std::string& name : tasks) {
     const bool known = std::any_of(data.tasks.begin(), data.tasks.end(),
                                    [&](const auto& task) { return task.name.starts_with(name); });
-    if (!known) return Error{ErrorCode::kNotFound, "--task " + name, "no profiled task's name begins so"};
+    if (!known)
+      return Error{ErrorCode::kNotFound, "--task " + name,
+                   "there is no profiled task whose name begins with this text"};
   }
   if (!tasks.empty()) {
     data.keep([&](const learn::StoredWorkload& task) {
@@ -32,9 +34,10 @@ Result<learn::ProfiledPrograms> read_profiles(const std::vector<std::string>& da
 }
 
 std::vector<CLI::Option*> add_set_options(CLI::App& command, learn::RankSetOptions& options) {
-  return {add_whole(command, "--draws", options.draws, 1, 1'000'000, "Sets of programs of a task"),
+  return {add_whole(command, "--draws", options.draws, 1, 1'000'000,
+                    "Number of random sets of programs drawn for each task"),
           add_whole(command, "--set-size", options.set_size, 2, kMaxCount,
-                    "Programs of a set; tasks with fewer are left out")};
+                    "Number of programs in a set; tasks with fewer programs are left out")};
 }
 
 nlohmann::json rank_json(const learn::RankScores& scores) {
@@ -50,7 +53,8 @@ std::vector<std::string> rank_cells(const learn::RankScores& scores) {
 }
 
 std::vector<std::string> rank_headings(int64_t set_size) {
-  return {fmt::format("top {} of {} %", set_size / 2, set_size), "misranked %", "top-1 gap %", "RMSE of log"};
+  return {fmt::format("top {} of {} %", set_size / 2, set_size), "misranked %", "top-1 gap %",
+          "RMSE of log(speed)"};
 }
 
 }  // namespace tensorsmith::tools

@@ -28,7 +28,8 @@ constexpr const char* kReaderHeader = "Report-Reader";
 Result<std::string> random_token() {
   std::array<uint8_t, 16> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return Error{ErrorCode::kIo, "--serve", "the system gives no random bytes for the link's token"};
+    return Error{ErrorCode::kIo, "--serve",
+                 "the operating system returned no random bytes, which the link's token needs"};
   std::string token;
   for (const uint8_t byte : bytes) token += fmt::format("{:02x}", byte);
   return token;
@@ -77,10 +78,9 @@ class HttpReportServer final : public ReportServer {
     });
     port_ = port == 0 ? server_.bind_to_any_port(kAddress) : server_.bind_to_port(kAddress, port) ? port : -1;
     if (port_ < 0)
-      return Error{
-          ErrorCode::kIo, fmt::format("--serve {}", port),
-          "the port cannot be had, most likely another program has it; name another one, or 0 for any "
-          "that is free"};
+      return Error{ErrorCode::kIo, fmt::format("--serve {}", port),
+                   "cannot listen on this port; most likely another program uses it. Name another port, or 0 "
+                   "for any free one"};
     listener_ = std::thread([this] {
       server_.listen_after_bind();
       ended_ = true;
@@ -126,7 +126,9 @@ class HttpReportServer final : public ReportServer {
     if (ours && equal_in_constant_time(request.get_param_value("token"), token_))
       return httplib::Server::HandlerResponse::Unhandled;
     response.status = 403;
-    response.set_content("The link of the run, with its token, leads to its report.\n", "text/plain");
+    response.set_content(
+        "This address lacks the run's token. Use the complete link that the command printed.\n",
+        "text/plain");
     return httplib::Server::HandlerResponse::Handled;
   }
 

@@ -34,7 +34,7 @@ Result<RunLog> RunLog::open(const std::string& path, const engine::CompareOption
                             const std::vector<std::string>& from) {
   RunLog log(path, options, from);
   if (path.empty()) return log;
-  if (!std::ofstream(path, std::ios::app)) return Error{ErrorCode::kIo, path, "cannot be written"};
+  if (!std::ofstream(path, std::ios::app)) return Error{ErrorCode::kIo, path, "cannot be written to"};
   auto text = read_input(path, kMaxLogBytes);
   if (!text.ok() && text.error().code != ErrorCode::kNotFound) return text.error();
   size_t kept = 0;
@@ -44,7 +44,7 @@ Result<RunLog> RunLog::open(const std::string& path, const engine::CompareOption
     const auto line = parse_json<Json>(text->substr(begin, end - begin));
     if (line.is_discarded() || !line.contains("of") || !line.contains("best") || !line.contains("seconds") ||
         !line.contains("spent") || !line.contains("untuned"))
-      return Error{ErrorCode::kMismatch, path, "is no log of compared searches; name another file"};
+      return Error{ErrorCode::kMismatch, path, "is not a log of `compare` or `lm eval`; name another file"};
     log.lines_[json_text(line["of"])] = line;
     kept = begin = end + 1;
   }
@@ -88,7 +88,7 @@ Status RunLog::keep(const engine::SearchRun& run) const {
                      {"winners", winners}};
   std::ofstream file(path_, std::ios::app);
   file << json_text(line) << '\n' << std::flush;
-  if (!file) return Error{ErrorCode::kIo, path_, "cannot be written"};
+  if (!file) return Error{ErrorCode::kIo, path_, "cannot be written to"};
   return {};
 }
 

@@ -26,7 +26,8 @@ struct CloseEntry {
 
 Result<lower::Tensor> read_npz(const std::string& path, const runtime::TensorInfo& input) {
   TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, kMaxFile));
-  const Error damaged{ErrorCode::kCorrupt, path, "is no .npz archive (truncated or of another format)"};
+  const Error damaged{ErrorCode::kCorrupt, path,
+                      "is not a .npz archive (it is truncated or has another format)"};
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
@@ -56,7 +57,7 @@ Result<lower::Tensor> read_npz(const std::string& path, const runtime::TensorInf
   const uint64_t most = static_cast<uint64_t>(input.bytes()) + kMaxNpyHeader;
   if (stat.size > most) {
     return Error{ErrorCode::kInvalidArgument, path,
-                 "the array is of " + std::to_string(stat.size) + " bytes, the input of " +
+                 "the array has " + std::to_string(stat.size) + " bytes, but the input needs " +
                      std::to_string(input.bytes())};
   }
   const std::unique_ptr<zip_file_t, CloseEntry> file(
@@ -75,7 +76,7 @@ Result<lower::Tensor> read_raw(const std::string& path, const runtime::TensorInf
   TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, kMaxFile));
   if (static_cast<int64_t>(bytes.size()) != input.bytes()) {
     return Error{ErrorCode::kInvalidArgument, path,
-                 "is of " + std::to_string(bytes.size()) + " bytes instead of the input's " +
+                 "has " + std::to_string(bytes.size()) + " bytes, but the input needs " +
                      std::to_string(input.bytes())};
   }
   lower::Tensor tensor = lower::Tensor::zeros(*ir::parse_dtype(runtime::to_string(input.dtype)), input.shape);

@@ -63,10 +63,10 @@ Status train_on_profiles(const ProfileTraining& training) {
   const bool two_step = training.kind.empty() || training.kind == "two-step";
   if (!two_step && training.kind != "profile")
     return Error{ErrorCode::kInvalidArgument, "--model " + training.kind,
-                 "does not learn from profiles; two-step and profile do"};
+                 "cannot be trained on profiles; use --model two-step or --model profile"};
   if (training.databases.empty())
     return Error{ErrorCode::kInvalidArgument, "--features profile",
-                 "takes the profiles of databases; name them with --from-db"};
+                 "needs record databases with profiles; name them with --from-db"};
   std::vector<InputPath> inputs;
   for (const std::string& database : training.databases) inputs.push_back({"--from-db", database});
   TS_RETURN_IF_ERROR(
@@ -90,7 +90,7 @@ Status train_on_profiles(const ProfileTraining& training) {
                               {"seconds", seconds},
                               {"bytes", bytes}});
   } else {
-    print_out("{} trained on {} profiled programs of {} tasks in {}, {} written to {}\n", card.kind,
+    print_out("{} trained on {} profiled programs of {} tasks in {}; {} written to {}\n", card.kind,
               card.records, card.workloads.size(), format_duration(seconds),
               format_bytes(static_cast<double>(bytes)), training.output);
   }

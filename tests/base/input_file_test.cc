@@ -102,10 +102,10 @@ TEST_F(InputFile, BelowAFolder) {
   fs::create_directory_symlink(root_, root_ / "model/above");
   fs::create_symlink("out", root_ / "model/twice");
   for (const char* path : {"../secret", "out", "above/secret", "twice", "deep/../../secret"}) {
-    EXPECT_THAT(below(path), HasSubstr("outside of the folder")) << path;
+    EXPECT_THAT(below(path), HasSubstr("outside the folder")) << path;
   }
-  EXPECT_THAT(below(at("secret")), HasSubstr("outside of the folder"));
-  EXPECT_THAT(below("/proc/self/cwd"), HasSubstr("outside of the folder"));
+  EXPECT_THAT(below(at("secret")), HasSubstr("outside the folder"));
+  EXPECT_THAT(below("/proc/self/cwd"), HasSubstr("outside the folder"));
   EXPECT_THAT(below("none"), HasSubstr("no such file"));
   EXPECT_THAT(below("deep"), HasSubstr("is a folder"));
   ASSERT_EQ(mkfifo(at("model/fifo").c_str(), 0600), 0);
@@ -117,11 +117,11 @@ TEST_F(InputFile, BelowAnotherFolder) {
   fs::create_directory(root_ / "blobs");
   write("blobs/4711", "weights");
   fs::create_symlink("../blobs/4711", root_ / "model/data_1");
-  EXPECT_THAT(below("data_1"), HasSubstr("outside of the folder"));
+  EXPECT_THAT(below("data_1"), HasSubstr("outside the folder"));
   EXPECT_EQ(below("data_1", at("blobs")), "weights");
   EXPECT_EQ(below("data", at("blobs")), "0123456789");
   fs::create_symlink("../secret", root_ / "model/out");
-  EXPECT_THAT(below("out", at("blobs")), HasSubstr("outside of the folder"));
+  EXPECT_THAT(below("out", at("blobs")), HasSubstr("outside the folder"));
 }
 
 TEST(JsonText, NestingIsCounted) {

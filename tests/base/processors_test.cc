@@ -72,8 +72,9 @@ TEST_F(ProcessorFiles, SiblingsAreOneCore) {
   EXPECT_EQ(all.physical_cores, 4);
   EXPECT_EQ(all.at_once, 8);
   EXPECT_EQ(all.usable, 4);
-  EXPECT_EQ(shortage(all),
-            "this process sees 8 processors, which are hardware threads of 4 cores: by default 4 threads");
+  EXPECT_EQ(
+      shortage(all),
+      "this process sees 8 processors, which are hardware threads of 4 cores; the default is 4 threads");
 
   const Processors one_each = on({4, 5, 6});  // cores whose other threads are not allowed
   EXPECT_EQ(one_each.physical_cores, 3);
@@ -105,9 +106,9 @@ TEST_F(ProcessorFiles, Version2TakesTheLeastOfAllAround) {
   EXPECT_EQ(on_eight().quota, 2.5);
   EXPECT_EQ(on_eight().at_once, 2);
   EXPECT_EQ(on_eight().usable, 2);
-  EXPECT_EQ(
-      shortage(on_eight()),
-      "this process sees 8 processors, but a cgroup limits it to the time of 2.5: by default 2 threads");
+  EXPECT_EQ(shortage(on_eight()),
+            "this process sees 8 processors, but a cgroup limits its processor time to that of 2.5; the "
+            "default is 2 threads");
   v2("/user.slice/other.scope", "10000 100000");  // not around it
   v2("/user.slice/app.scope/inner", "10000 100000");
   EXPECT_EQ(on_eight().quota, 2.5);
@@ -122,7 +123,8 @@ TEST_F(ProcessorFiles, LessThanOneProcessorIsOneThread) {
   const Processors p = on({0});
   EXPECT_EQ(p.quota, 0.25);
   EXPECT_EQ(p.usable, 1);
-  EXPECT_THAT(shortage(p), HasSubstr("sees 1 processor, but a cgroup limits it to the time of 0.25"));
+  EXPECT_THAT(shortage(p),
+              HasSubstr("sees 1 processor, but a cgroup limits its processor time to that of 0.25"));
 }
 
 TEST_F(ProcessorFiles, AQuotaThatLeavesEveryCoreIsNoShortage) {
@@ -138,7 +140,7 @@ TEST_F(ProcessorFiles, AQuotaThatLeavesEveryCoreIsNoShortage) {
   EXPECT_THAT(shortage(p), HasSubstr("hardware threads of 4 cores"));
   v2("", "300000 100000");
   EXPECT_EQ(on_eight().usable, 3);
-  EXPECT_THAT(shortage(on_eight()), HasSubstr("time of 3: by default 3 threads"));
+  EXPECT_THAT(shortage(on_eight()), HasSubstr("time to that of 3; the default is 3 threads"));
 }
 
 TEST_F(ProcessorFiles, Version1) {

@@ -268,7 +268,7 @@ TEST_F(FleetTest, WithoutWorkersItEndsAndSaysSo) {
   ASSERT_FALSE(results.ok());
   EXPECT_EQ(results.error().code, ErrorCode::kTimeout);
   EXPECT_THAT(results.error().message(), HasSubstr("tensorsmith worker"));
-  EXPECT_THAT(log_.text, HasSubstr("no worker measures for this device"));
+  EXPECT_THAT(log_.text, HasSubstr("no worker measures programs for this device"));
   EXPECT_GT(measurer->waited_seconds(), 50);
   EXPECT_EQ(open().value()->counts()->waiting, 0) << "nobody wants it any more";
 }

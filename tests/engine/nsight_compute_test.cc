@@ -107,7 +107,7 @@ TEST_F(NsightCompute, TheLauncherRunsRecordedPrograms) {
   EXPECT_EQ(launched.err, "");
   const CliResult elsewhere = run_cli({"__launch", database, "epyc-7763", list});
   EXPECT_EQ(elsewhere.exit_code, 1);
-  EXPECT_THAT(elsewhere.err, HasSubstr("is no GPU of this machine"));
+  EXPECT_THAT(elsewhere.err, HasSubstr("is not a GPU of this machine"));
 }
 
 }  // namespace

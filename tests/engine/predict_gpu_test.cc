@@ -148,7 +148,7 @@ TEST(PredictGpu, WhatCannotBePredicted) {
   expect_error(options, "--threads 4: v100 is a GPU");
   options.threads = 0;
   options.latency_model = TENSORSMITH_SOURCE_DIR "/models/cpu.safetensors";
-  expect_error(options, "was trained on CPUs only and says nothing of programs on v100, a GPU");
+  expect_error(options, "was trained on CPUs only and cannot predict programs on v100, a GPU");
 }
 
 }  // namespace

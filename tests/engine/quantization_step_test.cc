@@ -84,7 +84,7 @@ TEST(QuantizationSteps, ManyElementsOneStepOffAreWrong) {
   const Comparison off = compare(tensor(many), tensor(values), quantized);
   EXPECT_FALSE(off.ok);
   EXPECT_EQ(off.wrong, 11);
-  EXPECT_NE(off.detail.find("than rounding explains"), std::string::npos) << off.detail;
+  EXPECT_NE(off.detail.find("to be explained by rounding"), std::string::npos) << off.detail;
 }
 
 }  // namespace

@@ -98,12 +98,12 @@ TEST(Import, EveryTruncationIsAnError) {
     EXPECT_THAT(graph.error().message(), HasSubstr("cut.onnx")) << n;
   }
   expect_error(import_onnx_bytes(std::string_view(bytes).substr(0, bytes.size() / 2), {}, "cut.onnx"),
-               ErrorCode::kCorrupt, HasSubstr("is no ONNX model"));
+               ErrorCode::kCorrupt, HasSubstr("is not an ONNX model"));
 }
 
 TEST(Import, TextIsNoModel) {
   expect_error(import_onnx_bytes("this is not a model", {}, "text.onnx"), ErrorCode::kCorrupt,
-               HasSubstr("text.onnx: is no ONNX model"));
+               HasSubstr("text.onnx: is not an ONNX model"));
   expect_error(import_onnx_bytes("", {}, "empty.onnx"), ErrorCode::kCorrupt, HasSubstr("has no graph"));
 }
 
@@ -263,8 +263,9 @@ ModelBuilder reshaped(const std::vector<int64_t>& shape) {
 }
 
 constexpr const char* kExported =
-    "; the model was exported for 'x' of 1x2x3, which this node relies on: export it for the shape that you "
-    "want, or with symbolic dimensions";
+    "; the model was exported for 'x' of 1x2x3, and this node depends on that; export it for the shape that "
+    "you "
+    "need, or with symbolic dimensions";
 
 TEST(Import, ABatchThatIsWrittenIntoTheModelIsNamed) {
   for (const auto& [shape, text] :
@@ -278,7 +279,8 @@ TEST(Import, ABatchThatIsWrittenIntoTheModelIsNamed) {
   ModelBuilder flat;
   flat.input("x", {1, 2, 3}).output("y").node("Flatten", {"x"}, {"y"}).integer("axis", 0);
   expect_error(import_with(flat, {4, 2, 3}), ErrorCode::kInvalidArgument,
-               AllOf(HasSubstr("Flatten: its axis 0 makes one row of everything, which is for a batch of 1"),
+               AllOf(HasSubstr("Flatten: with axis 0 it puts the whole input into one row, which is right "
+                               "only for a batch of 1"),
                      ::testing::EndsWith(kExported)));
 }
 
@@ -330,8 +332,9 @@ TEST(Import, OpsetsBeyondTheNewestKnown) {
     return model;
   };
   EXPECT_TRUE(relu_of_opset(24).import().ok());
-  expect_error(relu_of_opset(25).import(), ErrorCode::kUnsupported,
-               HasSubstr("the model uses ONNX opset 25, the newest known is 24; export or convert"));
+  expect_error(
+      relu_of_opset(25).import(), ErrorCode::kUnsupported,
+      HasSubstr("the model uses ONNX opset 25, but the newest supported version is 24; export or convert"));
 }
 
 TEST(Import, UnsupportedDtypes) {

@@ -82,7 +82,7 @@ TEST(Zoo, ImpossibleNetworksAreErrors) {
     return bytes.ok() ? std::string() : bytes.error().message();
   };
   EXPECT_THAT(message("resnet51"),
-              HasSubstr("network 'resnet51': not in the zoo, which has resnet18, resnet50"));
+              HasSubstr("network 'resnet51': is not in the zoo; the zoo has resnet18, resnet50"));
   EXPECT_THAT(message("resnet18:sequence=8"), HasSubstr("give their size"));
   EXPECT_THAT(message("bert_tiny:size=8"), HasSubstr("give the sequence length"));
   EXPECT_THAT(message("bert_tiny:sequence=513"), HasSubstr("from 1 to 512"));

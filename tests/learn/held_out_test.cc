@@ -52,10 +52,11 @@ TEST(Unseen, DevicesAreKnownByNameAndFigures) {
   target::Device edited = xeon;  // a file that keeps the name
   edited.clock_ghz *= 2;
   EXPECT_EQ(unseen_by(card, edited), (Unseen{true, false, false}));
-  EXPECT_THAT(describe_unseen(card, unseen_by(card, edited), edited)[0], HasSubstr("another xeon-8358"));
+  EXPECT_THAT(describe_unseen(card, unseen_by(card, edited), edited)[0],
+              HasSubstr("a device named xeon-8358 with other"));
   const auto lines = describe_unseen(card, {true, true, false}, target::find_device("epyc-7452").value());
-  EXPECT_THAT(lines, ElementsAre(HasSubstr("not seen epyc-7452; it knows v100, xeon-8358"),
-                                 HasSubstr("does not say what its predictions are worth")));
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("not trained on epyc-7452, only on v100, xeon-8358"),
+                                 HasSubstr("error in such cases is unknown")));
   const target::Device four = target::find_device("xeon-8358:threads=4").value();
   EXPECT_THAT(describe_unseen_threads(card, unseen_by(card, four), four),
               AllOf(HasSubstr("is for 4 threads, but the model was trained only on runs with 32 threads"),
@@ -176,7 +177,7 @@ TEST(HeldOut, WiderForOtherArchitecturesAndSizes) {
   Unseen unseen{.device = true};
   unseen.size = true;
   EXPECT_THAT(describe_unseen(card, unseen, device("t4")),
-              ::testing::Contains(HasSubstr("not seen workloads of this size")));
+              ::testing::Contains(HasSubstr("not trained on workloads of this size")));
 }
 
 // Our own model and boosted trees find the widths as well, and files keep them.
@@ -234,7 +235,7 @@ TEST(HeldOut, AnotherKindOfDevice) {
   }
   const auto lines =
       describe_unseen(model->card(), (*predicted)[0].unseen, target::find_device("xeon8358").value());
-  EXPECT_THAT(lines[1], HasSubstr("not seen programs of CPUs"));
+  EXPECT_THAT(lines[1], HasSubstr("not trained on programs for CPUs"));
   EXPECT_THAT(lines[2], HasSubstr("k80, v100"));
   // Trees that know GPUs only have nothing to say.
   const auto trees = train("xgboost", {{"rounds", 20}}, data);

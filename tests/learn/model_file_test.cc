@@ -201,7 +201,8 @@ TEST(Parameters, ReadCheckedAndListed) {
   EXPECT_THAT(message(R"({"rounds":"many"})"), HasSubstr("rounds"));
   EXPECT_THAT(message(R"({"weights":1})"), HasSubstr("true or false"));
   EXPECT_THAT(message(R"({"label":"x"})"), HasSubstr("seconds, throughput"));
-  EXPECT_THAT(message(R"({"etta":0.1})"), HasSubstr("is not known; this model has eta, label"));
+  EXPECT_THAT(message(R"({"etta":0.1})"),
+              HasSubstr("is unknown; the parameters of this kind of model are eta, label"));
   EXPECT_THAT(message("[]"), HasSubstr("JSON object"));
   EXPECT_THAT(parse_parameters({"x"}).error().message(), HasSubstr("NAME=VALUE"));
   EXPECT_THAT(parse_parameters({"x=1", "x=2"}).error().message(), HasSubstr("twice"));

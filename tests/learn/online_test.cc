@@ -168,8 +168,8 @@ TEST(SearchModelTest, BadNamesSayWhatToDo) {
   expect_error({.model = "no-such-file"}, "neither a file nor one of random, draft, roofline, xgboost, none");
   expect_error({.model = "none", .frozen = true}, "leave it out");
   expect_error({.model = "cdmpp"}, "tensorsmith train --model cdmpp");
-  expect_error({.model = "tensorsmith"}, "knows nothing before it is trained");
-  expect_error({.model = "xgboost", .frozen = true}, "cannot be frozen");
+  expect_error({.model = "tensorsmith"}, "must be trained before");
+  expect_error({.model = "xgboost", .frozen = true}, "--frozen");
   const std::string path = testing::TempDir() + "/search_model_test.safetensors";
   std::ofstream(path) << "no model";
   expect_error({.model = path}, path);

@@ -182,7 +182,7 @@ TEST_F(OpenClMeasurer, WrongOutputs) {
   expect_failure("wrong_element", Outcome::kWrongOutput, "output 0: element 37 is ");
   expect_failure("unwritten", Outcome::kWrongOutput, "output 0: element 255 is ");
   expect_failure("accumulates", Outcome::kWrongOutput, "elements differ");
-  expect_failure("wrong_later", Outcome::kWrongOutput, "right at first, wrong after");
+  expect_failure("wrong_later", Outcome::kWrongOutput, "correct in the first run, wrong after");
   expect_failure("writes_before", Outcome::kWrongOutput, "writes outside of its outputs: before output 0");
   expect_failure("writes_behind", Outcome::kWrongOutput, "writes outside of its outputs: behind the last");
   expect_failure("writes_input", Outcome::kWrongOutput, "writes outside of its outputs: input 0");
@@ -192,7 +192,7 @@ TEST_F(OpenClMeasurer, WrongOutputs) {
 TEST_F(OpenClMeasurer, AHangCostsItsCandidateOnly) {
   add("hangs", "s", "  volatile global float* v = c; while (v[at] != 12345.0f) {}\n");
   const auto before = std::chrono::steady_clock::now();
-  expect_failure("hangs", Outcome::kRunTimeout, "not done after 6 s");
+  expect_failure("hangs", Outcome::kRunTimeout, "not finished after 6 s");
   EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(60));
 }
 
@@ -344,7 +344,7 @@ TEST_F(FakeCudaMeasurer, TimesAndGoesOnAfterWhatBreaksTheContext) {
   builder_->add("hangs", "fake hangs", {add_launch("hangs")});
   builder_->add("no_cubin", "nothing", {add_launch("add")});
   expect_failure("illegal", Outcome::kCrash, "a kernel failed: CUDA_ERROR_ILLEGAL_ADDRESS");
-  expect_failure("hangs", Outcome::kRunTimeout, "not done after 6 s");
+  expect_failure("hangs", Outcome::kRunTimeout, "not finished after 6 s");
   expect_failure("no_cubin", Outcome::kBuildError, "CUDA_ERROR_INVALID_IMAGE");
   // The fake says 2.5 ms of everything between two events: a graph of several runs.
   const auto result = measure({"right"})[0];

@@ -107,7 +107,7 @@ TEST_F(MeasurerTest, WrongOutputs) {
   expect_failure("wrong_element", Outcome::kWrongOutput, "output 0: element 37 is ");
   expect_failure("unwritten", Outcome::kWrongOutput, "output 0: element 255 is ");
   expect_failure("accumulates", Outcome::kWrongOutput, "elements differ");
-  expect_failure("wrong_later", Outcome::kWrongOutput, "right at first, wrong after");
+  expect_failure("wrong_later", Outcome::kWrongOutput, "correct in the first run, wrong after");
   expect_failure("writes_before", Outcome::kWrongOutput, "writes outside of output 0");
   expect_failure("writes_outside_workspace", Outcome::kWrongOutput, "writes outside of its workspace");
 }
@@ -120,14 +120,14 @@ TEST_F(MeasurerTest, Crashes) {
   expect_failure("executes_nonsense", Outcome::kCrash, "SIGILL");
   expect_failure("overflows_stack", Outcome::kCrash, "SIGSEGV");
   expect_failure("exits", Outcome::kCrash, "ended with status 0");
-  expect_failure("sends_garbage", Outcome::kCrash, "garbage");
+  expect_failure("sends_garbage", Outcome::kCrash, "invalid answer");
 }
 
 TEST_F(MeasurerTest, Hangs) {
   if (TENSORSMITH_THREAD_SANITIZER || TENSORSMITH_ADDRESS_SANITIZER)
     GTEST_SKIP() << "the sanitizer's own memory is over the limit";
-  expect_failure("loops", Outcome::kRunTimeout, "not done after 1.5 s");
-  expect_failure("loops_everywhere", Outcome::kRunTimeout, "not done after 1.5 s");
+  expect_failure("loops", Outcome::kRunTimeout, "not finished after 1.5 s");
+  expect_failure("loops_everywhere", Outcome::kRunTimeout, "not finished after 1.5 s");
 }
 
 TEST_F(MeasurerTest, WorkerThatClosesItsSocketIsEnded) {
@@ -160,7 +160,7 @@ TEST_F(MeasurerTest, BuildTimeoutCostsOneCandidate) {
     for (size_t i : {0, 2, 4}) EXPECT_TRUE(results[i].ok()) << i << results[i].reason;
     for (size_t i : {1, 3}) {
       EXPECT_EQ(results[i].outcome, Outcome::kBuildTimeout);
-      EXPECT_EQ(results[i].reason, "not built after 0.3 s");
+      EXPECT_EQ(results[i].reason, "not compiled after 0.3 s");
     }
   }
 }
@@ -215,7 +215,7 @@ TEST_F(MeasurerTest, AWorkerThatOthersKillCostsNothing) {
     measurer_.reset();
   }
   EXPECT_EQ(log_.lines.size(), 3u);
-  EXPECT_THAT(log_.lines[0], HasSubstr("ended from outside"));
+  EXPECT_THAT(log_.lines[0], HasSubstr("another process ended"));
 }
 
 TEST_F(MeasurerTest, AWorkerThatIsKilledTwiceCountsAgainstItsCandidate) {
@@ -223,7 +223,7 @@ TEST_F(MeasurerTest, AWorkerThatIsKilledTwiceCountsAgainstItsCandidate) {
   const Disturber disturber({{0.3, SIGKILL}, {0.5, SIGKILL}});
   const auto results = measure({"slow_at_first", "right"});
   EXPECT_EQ(results[0].outcome, Outcome::kMemoryLimit);
-  EXPECT_THAT(results[0].reason, HasSubstr("killed by the system"));
+  EXPECT_THAT(results[0].reason, HasSubstr("killed by the operating system"));
   EXPECT_TRUE(results[1].ok()) << results[1].reason;
 }
 
@@ -265,7 +265,7 @@ TEST(MeasurerStart, UnusableWorkersAreAClearError) {
     return made.ok() ? "" : made.error().message();
   };
   EXPECT_THAT(start({"/nonexistent/worker"}),
-              HasSubstr("/nonexistent/worker: the measurement worker does not start: exit status 127 (cannot "
+              HasSubstr("/nonexistent/worker: the measurement worker did not start: exit status 127 (cannot "
                         "execute the program)"));
   EXPECT_THAT(start({TEST_WORKER, "exits"}), HasSubstr("exit status 5"));
   EXPECT_THAT(start({TEST_WORKER, "complains"}), HasSubstr("exit status 1 (no licence )"));

@@ -103,7 +103,7 @@ def test_names_that_are_not_there(mnist):
 
 
 def test_rubbish_is_no_model():
-    with pytest.raises(tensorsmith.errors.Corrupt, match="no ONNX model"):
+    with pytest.raises(tensorsmith.errors.Corrupt, match="not an ONNX model"):
         tensorsmith.InferenceSession(b"rubbish")
     with pytest.raises(tensorsmith.errors.InvalidArgument, match="is no model"):
         tensorsmith.InferenceSession(17)

@@ -388,9 +388,9 @@ TEST(DatabaseTest, RandomBytesAndTruncatedFiles) {
   std::string bytes(5000, '\0');
   for (char& c : bytes) c = static_cast<char>(rng.next());
   testing::write_file(dir.file("random.db"), bytes);
-  expect_open_error(dir.file("random.db"), ErrorCode::kCorrupt, "no SQLite database");
+  expect_open_error(dir.file("random.db"), ErrorCode::kCorrupt, "not an SQLite database");
   testing::write_file(dir.file("short.db"), "hello\n");
-  expect_open_error(dir.file("short.db"), ErrorCode::kCorrupt, "no SQLite database");
+  expect_open_error(dir.file("short.db"), ErrorCode::kCorrupt, "not an SQLite database");
 
   {
     auto db = must_open(dir.file("whole.db"));

@@ -188,7 +188,7 @@ TEST_P(FleetTest, AJobThatKillsItsWorkersIsGivenUp) {
   const auto answers = fleet_->answers(keys, missing).value();
   ASSERT_EQ(answers.size(), 1U);
   EXPECT_FALSE(answers[0].record.has_value());
-  EXPECT_THAT(answers[0].reason, HasSubstr("workers were lost"));
+  EXPECT_THAT(answers[0].reason, HasSubstr("workers failed"));
   EXPECT_EQ(database_->record_count().value(), 0);
   // Who asks once more gets it measured once more; a worker that gives back was not lost.
   ASSERT_TRUE(fleet_->leave(b_).ok());

@@ -141,7 +141,7 @@ TEST_F(PostgresqlTest, ErrorsSayWhatToDoAndNeverThePassword) {
   const std::string right = server_->by_tcp(address_, "member", secret);
   expect(right, ErrorCode::kIo, "docs/fleets.md");  // may not make the schema
   expect(server_->by_tcp(address_, "member", "wrong!"), ErrorCode::kIo, "PGPASSWORD");
-  expect(server_->by_tcp(address_, "nobody", secret), ErrorCode::kIo, "check user and password");
+  expect(server_->by_tcp(address_, "nobody", secret), ErrorCode::kIo, "check the user, the password");
   expect(right.substr(0, right.rfind('/')) + "/none", ErrorCode::kNotFound, "createdb");
   expect("postgresql://member:" + secret + "@127.0.0.1:1/x", ErrorCode::kIo, "check that the server runs");
   expect("postgresql://member:" + secret + "@127.0.0.1:port/x", ErrorCode::kInvalidArgument, "write it as");

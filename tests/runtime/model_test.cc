@@ -261,11 +261,11 @@ TEST(Model, DamagedModelsGiveErrors) {
                     "has no kernel 'matmul2'");
   expect_load_error(
       [](S s) { change_manifest(s, "\"cpu_features\": []", "\"cpu_features\": [\"avx9000\"]"); },
-      ErrorCode::kUnsupported, "compiled for avx9000, this CPU lacks it");
+      ErrorCode::kUnsupported, "compiled for avx9000, which this CPU does not have");
   expect_load_error(
       [](S s) { change_manifest(s, "\"cpu_features\": []", "\"cpu_features\": [\"amx-9000\"]"); },
       ErrorCode::kUnsupported,
-      "compiled for the matrix units amx-9000, which this CPU lacks or the system refuses");
+      "compiled for the matrix units amx-9000, which this CPU does not have or the operating system");
   expect_load_error(
       [](S s) { change_manifest(s, "\"arch\": \"" + std::string(host_arch()), "\"arch\": \"pdp-11"); },
       ErrorCode::kUnsupported, "compiled for pdp-11");

@@ -368,7 +368,7 @@ TEST_F(Cli, FullDisks) {
                         {"disk/out", "No space left"});
   expect_one_line_error(
       cli({"tune", model_, "-o", "again", "--trials", "2", "--quiet", "--db", "disk/new.db"}),
-      {"disk/new.db", "disk full"});
+      {"disk/new.db", "disk is full"});
   expect_one_line_error(cli({"db", "export", "tensorsmith.db", "disk/records.jsonl"}),
                         {"disk/records.jsonl", "No space left"});
   EXPECT_FALSE(fs::exists(directory_.path() / "again"));

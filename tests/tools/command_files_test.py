@@ -150,7 +150,7 @@ def check_man(program):
             with open(path, encoding="utf-8") as page:
                 assert run(program, "man", *words) == page.read()
         unknown = subprocess.run([program, "man", "nonsense"], capture_output=True, text=True)
-        assert unknown.returncode == 1 and "is no command" in unknown.stderr, unknown
+        assert unknown.returncode == 1 and "is not a command" in unknown.stderr, unknown
 
 
 def words_asked(commands):
@@ -181,7 +181,7 @@ def check_bash(program):
     assert complete(["compile", "--emit", "=", ""]) == ["c"]
     assert complete(["compile", "--emit", "="]) == ["c"]
     assert complete(["tune", "--trials", ""]) == []  # a number
-    assert "--seconds" in complete(["tune", "--db", "db", "--sec"])  # the option's value is no command
+    assert "--seconds" in complete(["tune", "--db", "db", "--sec"])  # the option's value is not a command
     with open("model.onnx", "w", encoding="utf-8"):
         pass
     assert complete(["tune", "mod"]) == ["model.onnx"] == complete(["tune", "--db", "mod"])

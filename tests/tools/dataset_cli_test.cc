@@ -401,7 +401,7 @@ TEST_F(DatasetCli, OwnRecordsGoOutInTheFormatOfTvm) {
   ASSERT_EQ(collected.exit_code, 0) << collected.err;
   const CliResult alone = run_cli({"db", "export", database, lines, "--format", "tvm"});
   EXPECT_EQ(alone.exit_code, 1);
-  EXPECT_NE(alone.err.find("--workloads: names the file"), std::string::npos) << alone.err;
+  EXPECT_NE(alone.err.find("--workloads: is missing"), std::string::npos) << alone.err;
   const CliResult exported =
       run_cli({"db", "export", database, lines, "--format", "tvm", "--workloads", computes, "--json"});
   ASSERT_EQ(exported.exit_code, 0) << exported.err;

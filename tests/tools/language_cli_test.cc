@@ -252,7 +252,8 @@ TEST_F(LanguageRecordsCli, SaysWhatIsWrong) {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   };
-  expect_error(rank({"--records", "v100.bad", "--workloads", workloads}), "none of the 1 can be used");
+  expect_error(rank({"--records", "v100.bad", "--workloads", workloads}),
+               "none of the 1 records can be used");
   expect_error(rank({"--records", "v100.empty", "--workloads", workloads}), "empty");
   expect_error(rank({"--records", "v100.absent", "--workloads", workloads}), "v100.absent");
   expect_error(rank({"--records", "toaster=v100.bad", "--workloads", workloads}), "toaster");

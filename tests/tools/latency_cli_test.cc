@@ -101,7 +101,7 @@ TEST_F(LatencyCli, TrainsAndEvaluatesOnAPart) {
     EXPECT_TRUE(scores[name].is_number()) << name;
   EXPECT_EQ(scores["by_operator"].size(), 3u);
   EXPECT_EQ(scores["by_device"].size(), 2u);
-  EXPECT_THAT(evaluated.err, HasSubstr("of 15 workloads were among those"));
+  EXPECT_THAT(evaluated.err, HasSubstr("of these 15 workloads"));
 
   EXPECT_THAT(content(picture), HasSubstr("xgboost: "));
   EXPECT_EQ(xml_problem_of_file(picture), "");
@@ -163,8 +163,8 @@ TEST_F(LatencyCli, ScoresWhatAnotherProgramPredicts) {
   for (const char* name : {"mape", "rmse_log", "top1", "pairwise", "records", "failed", "tasks"})
     EXPECT_EQ(last_line(theirs.out)[name], last_line(ours.out)[name]) << name;
   for (const auto& [lines, reason] : {std::pair<std::string, const char*>{text + "1\n", "the part has"},
-                                      {"0.5\nfast\n", ":2: is no positive number of seconds"},
-                                      {"-1\n", ":1: is no positive number"}}) {
+                                      {"0.5\nfast\n", ":2: is not a positive number of seconds"},
+                                      {"-1\n", ":1: is not a positive number"}}) {
     const CliResult refused = eval(lines);
     EXPECT_NE(refused.exit_code, 0);
     EXPECT_THAT(refused.err, HasSubstr(reason));
@@ -192,7 +192,7 @@ TEST_F(LatencyCli, EvaluatesFilesOfRecords) {
   EXPECT_TRUE(scores["by_operator"].contains("dense"));
   EXPECT_TRUE(scores["by_device"].contains("xeon-8358"));
   EXPECT_THAT(evaluated.err, HasSubstr("records.jsonl:5001"));
-  EXPECT_THAT(evaluated.err, Not(HasSubstr("were among those")));
+  EXPECT_THAT(evaluated.err, Not(HasSubstr("was trained on")));
 }
 
 // A file of records and the store made of it are two ways to the same programs: models of every sort that
@@ -329,7 +329,7 @@ TEST_F(LatencyCli, ChoosesWhatToMeasureNext) {
   const CliResult none =
       run_cli({"dataset", "next", "--model", model, "--device", device, "--store", store_});
   EXPECT_EQ(none.exit_code, 1);
-  EXPECT_THAT(none.err, HasSubstr("has no task that is not measured"));
+  EXPECT_THAT(none.err, HasSubstr("has no unmeasured task to choose"));
   EXPECT_EQ(run_cli({"dataset", "next", "--model", model, "--device", device}).exit_code, 1);
   EXPECT_THAT(split_of({"nosuchkey"}).err, HasSubstr("workload 'nosuchkey' is not in the store"));
 }
@@ -405,10 +405,10 @@ TEST_F(LatencyCli, HyperparameterSearchGoesOn) {
   other.insert(other.end(), {"--seed", "9"});
   const CliResult refused = run_cli(other);
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("another search"));
+  EXPECT_THAT(refused.err, HasSubstr("not the log of this search"));
   auto bad = arguments(folder_.file("bad.jsonl"), "3");
   bad.insert(bad.end(), {"--tune", "depth=1..2"});
-  EXPECT_THAT(run_cli(bad).err, HasSubstr("parameter depth: is not known"));
+  EXPECT_THAT(run_cli(bad).err, HasSubstr("parameter depth: is unknown"));
   // What no trial can have leaves no log behind, which would stand in the way of the right command.
   for (const char* tune : {"depth=1..2", "max_depth=", "max_depth=-3..5", "label=second"}) {
     auto wrong = arguments(folder_.file("wrong.jsonl"), "3");
@@ -435,16 +435,16 @@ TEST_F(LatencyCli, ErrorsAreOneLine) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   };
-  fails(train_with({"--model", "oracle"}), "known are random");
-  fails(train_with({"--model", "xgboost", "--param", "depth=3"}), "parameter depth: is not known");
+  fails(train_with({"--model", "oracle"}), "the kinds are random");
+  fails(train_with({"--model", "xgboost", "--param", "depth=3"}), "parameter depth: is unknown");
   fails(train_with({"--model", "xgboost", "--param", "eta"}), "NAME=VALUE");
   fails(train_with({"--model", "xgboost", "--devices", "tpu"}), "device 'tpu'");
   fails(train_with({"--model", "xgboost", "--devices", "k80"}), "is not in the store");
   fails(train_with({"--model", "xgboost", "--init", model}), "another kind");
-  fails(train_with({"--init", by_task_}), "no model file");
+  fails(train_with({"--init", by_task_}), "not a model file");
   fails(train_with({}), "--model or --init", 2);
   fails({"train", "--model", "random", "--store", store_, "--split", store_, "-o", out},
-        "store: is no split");
+        "store: is not a split");
   fails({"train", "--model", "random", "--store", store_, "--split", within_, "-o", folder_.file("no/out")},
         "is no folder");
   EXPECT_FALSE(std::filesystem::exists(out));

@@ -132,7 +132,7 @@ TEST_F(OutputFiles, OnlyCompiledModelsAreReplaced) {
   EXPECT_TRUE(fs::is_symlink(folder_.path() / "link"));
   expect_done({"run", "out", "--reference", "m.onnx"});
   fs::create_symlink("nowhere", folder_.path() / "broken");
-  expect_refused({"compile", "m.onnx", "-o", "broken", "--untuned"}, {"link to nothing"});
+  expect_refused({"compile", "m.onnx", "-o", "broken", "--untuned"}, {"symbolic link to a"});
   expect_refused({"compile", "m.onnx", "-o", ".", "--untuned"}, {"."});
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 5);
 }
@@ -268,7 +268,7 @@ TEST_F(OutputFiles, ForeignFilesStayUnlessForced) {
     EXPECT_GT(fs::file_size(folder_.file(output)), 0U);
     fs::remove(folder_.path() / output);
     fs::create_directory(folder_.path() / output);
-    expect_refused(forced, {output, "no regular file"});
+    expect_refused(forced, {output, "not a regular file"});
     for (std::string& word : forced) word = word == output ? "missing/" + output : word;
     expect_refused(forced, {"missing", "folder"});
     // A link keeps leading to the file, and the file's neighbours stay.
@@ -315,7 +315,7 @@ TEST_F(OutputFiles, LogsOfTrialsAreAddedToNotReplaced) {
       "eta=0.1..0.2",           "--param", "rounds=3", "--log",   "log", "--trials", "1",  "--quiet"};
   for (const std::string& content : {std::string("one line without a newline"), std::string(kThesis)}) {
     write_file(folder_.file("log"), content);
-    expect_refused(search, {"log", "another search"});
+    expect_refused(search, {"log", "not the log of this search"});
   }
   fs::remove(folder_.path() / "log");
   expect_done(search);

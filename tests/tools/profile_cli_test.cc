@@ -90,7 +90,7 @@ TEST_F(ProfileCli, ATwoStepModelRanksASearch) {
   const CliResult refused =
       run_cli({"train", "--features", "profile", "--from-db", database(), "-o", model, "--model", "xgboost"});
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.err, HasSubstr("does not learn from profiles"));
+  EXPECT_THAT(refused.err, HasSubstr("cannot be trained on profiles"));
 }
 
 TEST_F(ProfileCli, AModelOfCountersIsEvaluatedOnProfiledPrograms) {
@@ -174,21 +174,21 @@ TEST_F(ProfileCli, MistakesAreOneLine) {
   EXPECT_EQ(none.exit_code, 2);
   const CliResult no_database = run_cli({"profile", "zoo:bert_tiny", "--db", folder_->file("none.db")});
   EXPECT_EQ(no_database.exit_code, 1);
-  EXPECT_THAT(no_database.err, HasSubstr("no record database"));
+  EXPECT_THAT(no_database.err, HasSubstr("not a record database"));
   const CliResult elsewhere = run_cli({"profile", database(), "--device", "epyc-7763"});
   EXPECT_EQ(elsewhere.exit_code, 1);
-  EXPECT_THAT(elsewhere.err, HasSubstr("programs run while they are profiled"));
+  EXPECT_THAT(elsewhere.err, HasSubstr("a program must run on this machine for that"));
   const CliResult no_gpu =
       run_cli({"profile", database(), "--device", "local:threads=1", "--profiler", "ncu"});
   EXPECT_EQ(no_gpu.exit_code, 1);
-  EXPECT_THAT(no_gpu.err, HasSubstr("counts on NVIDIA's GPUs; name one with --device cuda"));
+  EXPECT_THAT(no_gpu.err, HasSubstr("works only for NVIDIA GPUs; name one with --device cuda"));
   const CliResult not_here = run_cli({"profile", database(), "--device", "h100"});
   EXPECT_EQ(not_here.exit_code, 1);
-  EXPECT_THAT(not_here.err, HasSubstr("only NVIDIA's here can be, as cuda"));
+  EXPECT_THAT(not_here.err, HasSubstr("the GPU must be an NVIDIA GPU of this machine"));
   const CliResult of_processors =
       run_cli({"profile", database(), "--device", "h100", "--profiler", "simulation"});
   EXPECT_EQ(of_processors.exit_code, 1);
-  EXPECT_THAT(of_processors.err, HasSubstr("is of processors"));
+  EXPECT_THAT(of_processors.err, HasSubstr("works only for CPUs"));
   const CliResult few = run_cli({"profile", "transfer", database()});
   EXPECT_EQ(few.exit_code, 1);
   EXPECT_THAT(few.err, HasSubstr("64 profiled programs"));

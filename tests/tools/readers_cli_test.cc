@@ -42,7 +42,7 @@ class Readers : public ::testing::Test {
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     EXPECT_THAT(result.err, HasSubstr("tensorsmith: error: "));
     EXPECT_THAT(result.err, AnyOf(HasSubstr("FIFO"), HasSubstr("is a device"), HasSubstr("is a folder"),
-                                  HasSubstr("no regular file")));
+                                  HasSubstr("not a regular file")));
   }
 
   TemporaryDirectory folder_;

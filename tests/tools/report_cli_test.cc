@@ -156,7 +156,7 @@ TEST_F(ReportCli, ATunedModelWithItsRun) {
   const CliResult unrun = cli({"report", "out", "--json", "--no-run"});
   ASSERT_EQ(unrun.exit_code, 0) << unrun.err;
   EXPECT_TRUE(json::parse(unrun.out)["models"][0]["run_seconds"].empty());
-  expect_refused({"report", "out", "-o", "out/report.html"}, "inside of");
+  expect_refused({"report", "out", "-o", "out/report.html"}, "is inside");
 
   // Beside the page of the run, and beside what it was made of.
   ASSERT_EQ(

@@ -76,7 +76,7 @@ TEST(TensorInput, RefusesWhatNoModelTakes) {
   };
   refused("big_endian.npy", "'>f4'");
   refused("complex.npy", "'<c8'");
-  refused("bomb.npz", "1048704 bytes, the input of 24");
+  refused("bomb.npz", "1048704 bytes, but the input needs 24");
   const auto none = read_tensor(data("two.npz"), info("z", {2, 3}));
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(none.error().message(), HasSubstr("has no array 'z'; it has x, y"));
@@ -123,7 +123,7 @@ TEST(TensorInput, TakesRawElements) {
   EXPECT_THAT(values<float>(*tensor), ElementsAre(1, 2, 3, 4, 5, 6));
   const auto other = read_tensor(path.string(), info("x", {3, 3}));
   ASSERT_FALSE(other.ok());
-  EXPECT_THAT(other.error().message(), HasSubstr("is of 24 bytes instead of the input's 36"));
+  EXPECT_THAT(other.error().message(), HasSubstr("has 24 bytes, but the input needs 36"));
   std::filesystem::remove(path);
 }
 

@@ -97,7 +97,7 @@ TEST_F(TrainingProcesses, GoOnAfterAKill) {
   waitpid(doomed, nullptr, 0);
   const CliResult left = first.get();
   EXPECT_EQ(left.exit_code, 1);
-  EXPECT_THAT(left.err, HasSubstr("another process of the training is gone"));
+  EXPECT_THAT(left.err, HasSubstr("another process of the training has ended"));
   EXPECT_FALSE(fs::exists(folder_.path() / "model"));
   expect_trained(command, 2);
   EXPECT_EQ(record::testing::read_file(folder_.file("model")).size(),
@@ -126,12 +126,11 @@ TEST_F(TrainingProcesses, OptionsFitTogether) {
   refused({"--ranks", "2", "--rank", "2", "--master", "a:1"}, "--rank: is less than --ranks, 2");
   refused({"--ranks", "2"}, "--master: is not HOST:PORT");
   refused({"--ranks", "2", "--master", "here:0"}, "--master here:0: is not HOST:PORT");
-  refused({"--ranks", "2", "--rank", "1", "--master", "no.such.host.invalid:9"},
-          "is no host that this machine knows");
+  refused({"--ranks", "2", "--rank", "1", "--master", "no.such.host.invalid:9"}, "is an unknown host");
   const CliResult roofline = cli({"train", "--model", "xgboost", "--store", "store", "--split", "split", "-o",
                                   "x", "--ranks", "2", "--master", "127.0.0.1:9"});
   EXPECT_EQ(roofline.exit_code, 1);
-  EXPECT_THAT(roofline.err, HasSubstr("xgboost is trained by one process"));
+  EXPECT_THAT(roofline.err, HasSubstr("xgboost can only be trained by one process"));
 }
 
 }  // namespace

@@ -65,10 +65,10 @@ Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) co
   }
   Dims result;
   if (padded.empty()) return result;
-  const Error mixes{ErrorCode::kUnsupported, node.name,
-                    node.op + ": reads '" + padded +
-                        "', whose number of rows depends on the data, in a way that would mix them with the "
-                        "padding behind them"};
+  const Error mixes{
+      ErrorCode::kUnsupported, node.name,
+      node.op + ": reads '" + padded +
+          "', whose number of rows depends on the data, in a way that would mix its rows with padding"};
   const ValueId output = node.outputs[0];
   const Shape& to = shape_of(graph, output);
   if (elementwise().contains(node.op)) {

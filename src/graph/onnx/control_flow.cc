@@ -102,7 +102,7 @@ Result<Item> Importer::choose(const onnx::NodeProto& proto, ValueId condition, c
                               const Item& no, const std::string& what) {
   const auto refuse = [&](const std::string& why) {
     return at_node(proto, ErrorCode::kUnsupported,
-                   proto.op_type() + ": input (condition) must be constant, as " + what + " " + why);
+                   proto.op_type() + ": input (condition) must be constant, because " + what + " " + why);
   };
   if (yes.kind != no.kind || yes.elements.size() != no.elements.size())
     return refuse("may be of two kinds or lengths");
@@ -198,8 +198,9 @@ Result<ValueId> Importer::stack(const onnx::NodeProto& proto, std::span<const Va
   const ValueId axes = constant(vector({axis}));
   for (ValueId slice : slices) {
     if (value(slice).shape != value(slices[0]).shape || value(slice).dtype != value(slices[0]).dtype)
-      return at_node(proto, ErrorCode::kUnsupported,
-                     proto.op_type() + ": an output that is collected has another shape in each turn");
+      return at_node(
+          proto, ErrorCode::kUnsupported,
+          proto.op_type() + ": an output that is collected has different shapes in different iterations");
     TS_ASSIGN_OR_RETURN(const ValueId part, add_one(name_of(proto), "Unsqueeze", {slice, axes}));
     parts.push_back(part);
   }
@@ -263,8 +264,9 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
   for (; known_active && turn < turns; ++turn) {
     if (turn == kMaxTurns && inputs[0].id == kNoValue) {
       return at_node(proto, ErrorCode::kUnsupported,
-                     "Loop: it has no trip count and its condition is not known to end it after " +
-                         std::to_string(kMaxTurns) + " turns; a constant trip count bounds it");
+                     "Loop: it has no trip count, and it is unknown whether its condition ends it after " +
+                         std::to_string(kMaxTurns) +
+                         " iterations; export the model with a constant trip count");
     }
     if (active != kNoValue && inputs[0].id == kNoValue) {
       return at_node(proto, ErrorCode::kUnsupported,
@@ -307,10 +309,10 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
       continue;
     }
     if (active != kNoValue && !options_.bounded) {
-      return at_node(proto, ErrorCode::kUnsupported,
-                     "Loop: input (condition) must be constant, as the length of output " +
-                         std::to_string(i) +
-                         " depends on it; --bounded gives it the length of the trip count, padded");
+      return at_node(
+          proto, ErrorCode::kUnsupported,
+          "Loop: input (condition) must be constant, because the length of output " + std::to_string(i) +
+              " depends on it; with --bounded the output is padded to the length of the trip count");
     }
     if (slices[i - carried].empty()) {
       return at_node(

@@ -15,8 +15,8 @@ Status Importer::add_data_dependent(Node node) {
   if (all_known || !has_bound) return finish_node(std::move(node));
   if (!options_.bounded) {
     return in_file(Error{ErrorCode::kUnsupported, node.name,
-                         node.op + ": its inputs must be constant, as the result's shape depends on them; "
-                                   "--bounded gives the result its largest shape, padded"});
+                         node.op + ": its inputs must be constant, because the shape of its result depends "
+                                   "on them; with --bounded the result is padded to its largest shape"});
   }
   if (node.op == "NonMaxSuppression") return bounded_non_max_suppression(node);
   // Which outputs are padded, and in which dimension; the emitter's last output is the number of rows.

@@ -60,7 +60,7 @@ Result<int> Importer::opset_of(
   for (const auto& import : imports) {
     if (!import.domain().empty() && import.domain() != "ai.onnx") continue;
     if (version && *version != import.version())
-      return corrupt("the model names two versions of the ONNX opset");
+      return corrupt("the model names two different versions of the ONNX opset");
     version = import.version();
   }
   // Of other domains' operators only.
@@ -69,8 +69,9 @@ Result<int> Importer::opset_of(
   if (*version < 1) return corrupt("the model's ONNX opset is " + std::to_string(*version));
   if (*version > kNewestOpset) {
     return Error{ErrorCode::kUnsupported, place_,
-                 "the model uses ONNX opset " + std::to_string(*version) + ", the newest known is " +
-                     std::to_string(kNewestOpset) + "; export or convert it to that opset"};
+                 "the model uses ONNX opset " + std::to_string(*version) +
+                     ", but the newest supported version is " + std::to_string(kNewestOpset) +
+                     "; export or convert it to that opset"};
   }
   return static_cast<int>(*version);
 }
@@ -173,7 +174,7 @@ Result<Item> Importer::input_item(const onnx::NodeProto& node, const std::string
   if (name.empty()) return Item(kNoValue);
   auto item = scope.find(name);
   if (!item)
-    return at_node(node, ErrorCode::kCorrupt, "reads '" + shown(name) + "', which nothing before it defines");
+    return at_node(node, ErrorCode::kCorrupt, "uses '" + shown(name) + "', which nothing before it defines");
   return *std::move(item);
 }
 
@@ -458,15 +459,15 @@ Error Importer::explain_overrides(Error error) const {
 Result<Graph> Importer::run() {
   const onnx::GraphProto& proto = model_.graph();
   if (!model_.has_graph() || proto.output_size() == 0) {
-    return corrupt("is no ONNX model: it has no graph with outputs");
+    return corrupt("is not an ONNX model: it has no graph with outputs");
   }
   graph_.name = proto.name();
   Scope scope;
   if (model_.ir_version() > kNewestIrVersion) {
     return Error{ErrorCode::kUnsupported, place_,
                  "the model has version " + std::to_string(model_.ir_version()) +
-                     " of ONNX's file format (IR), the newest known is " + std::to_string(kNewestIrVersion) +
-                     "; export it with an older version of ONNX"};
+                     " of ONNX's file format (IR), but the newest supported version is " +
+                     std::to_string(kNewestIrVersion) + "; export it with an older version of ONNX"};
   }
   TS_RETURN_IF_ERROR(collect_functions());
   TS_RETURN_IF_ERROR(check_operators());
@@ -486,8 +487,9 @@ Result<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& 
   if (const Status parsed = parse_message(bytes, WireMessage::kModel, model); !parsed.ok()) {
     if (parsed.error().code != ErrorCode::kCorrupt)
       return Error{parsed.error().code, place, parsed.error().reason};
-    return Error{ErrorCode::kCorrupt, place,
-                 "is no ONNX model (truncated, damaged or of another format); export or download it again"};
+    return Error{
+        ErrorCode::kCorrupt, place,
+        "is not an ONNX model (it is truncated, damaged or has another format); export or download it again"};
   }
   return model;
 }

@@ -65,8 +65,9 @@ Status check_batch(const std::vector<ShapeOverride>& overrides, const Graph& gra
     }
     const int64_t axis = node.op == "Flatten" ? integer_attribute(node, "axis", 1) : 1;
     if (o.declared[0] == 1 && (axis == 0 || axis == -static_cast<int64_t>(data->shape.size()))) {
-      return Error{ErrorCode::kInvalidArgument, node.name,
-                   "Flatten: its axis 0 makes one row of everything, which is " + batches};
+      return Error{
+          ErrorCode::kInvalidArgument, node.name,
+          "Flatten: with axis 0 it puts the whole input into one row, which is right only " + batches};
     }
   }
   return {};
@@ -77,7 +78,8 @@ std::string explain(const std::vector<ShapeOverride>& overrides) {
   for (const ShapeOverride& o : overrides)
     shapes += (shapes.empty() ? "'" : ", '") + o.input + "' of " + dims_text(o.declared);
   return "; the model was exported for " + shapes +
-         ", which this node relies on: export it for the shape that you want, or with symbolic dimensions";
+         ", and this node depends on that; export it for the shape that you need, or with symbolic "
+         "dimensions";
 }
 
 }  // namespace tensorsmith::graph

@@ -111,7 +111,7 @@ Result<Network> build(const Request& request) {
     std::string names;
     for (const Entry& entry : kEntries) names += (names.empty() ? "" : ", ") + std::string(entry.name);
     return Error{ErrorCode::kNotFound, "network '" + request.name + "'",
-                 "not in the zoo, which has " + names};
+                 "is not in the zoo; the zoo has " + names};
   }
   const bool image = found->entry.kind == InputKind::kImage;
   if (image ? request.sequence != 0 : request.size != 0) {

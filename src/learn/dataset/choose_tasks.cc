@@ -187,7 +187,7 @@ Result<TaskChoice> parse_task_choice(const std::string& name) {
     if (name == known) return choice;
   }
   return Error{ErrorCode::kInvalidArgument, "",
-               "'" + name + "' is no way to choose tasks: medoids, kmeans or random"};
+               "'" + name + "' is not a way to choose tasks; use medoids, kmeans or random"};
 }
 
 std::vector<size_t> next_tasks(std::span<const CandidateTask> tasks, size_t k) {

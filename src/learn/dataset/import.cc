@@ -32,7 +32,7 @@ void ProgramReader::make(Slot& slot) const {
   slot.status = record::parse_ansor_record(slot.line.text, program.record);
   if (!slot.status.ok()) return;
   if (program.record.unmeasured()) {
-    slot.status = Error{ErrorCode::kInvalidArgument, "", "the program was written, not measured"};
+    slot.status = Error{ErrorCode::kInvalidArgument, "", "the record has no measurement"};
     return;
   }
   auto replayed = workloads_.replay(program.record);

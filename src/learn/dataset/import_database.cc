@@ -71,7 +71,7 @@ class DatabaseImport {
         return {};
       }
       if (record.settings.flush_cache) {
-        problem("record " + record.key() + ": measured with cold caches");
+        problem("record " + record.key() + ": skipped, because it was measured with cold caches");
         return {};
       }
       slots_.push_back({record, {}, {}, {}});
@@ -107,7 +107,7 @@ class DatabaseImport {
       slot.status = Error{ErrorCode::kCorrupt, "record " + record.key(), reason};
     };
     const auto task = tasks_.find(record.task_key);
-    if (task == tasks_.end()) return fail("its task is not in the database, or no longer parses");
+    if (task == tasks_.end()) return fail("its task is not in the database, or this version cannot read it");
     const auto device = devices_.find(record.device_key);
     if (device == devices_.end()) return fail("its device is not described in the database");
     auto trace = sched::parse_trace(record.trace);

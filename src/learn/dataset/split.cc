@@ -79,7 +79,7 @@ Result<SplitKind> parse_split_kind(const std::string& name) {
     if (name == to_string(kind)) return kind;
   }
   return Error{ErrorCode::kInvalidArgument, "",
-               "'" + name + "' is no split: within-task, by-task, by-device or few-tasks"};
+               "'" + name + "' is not a kind of split; use within-task, by-task, by-device or few-tasks"};
 }
 
 std::vector<int64_t> Split::records_of(Part part) const {
@@ -102,11 +102,13 @@ Result<Split> make_split(const Store& store, const SplitOptions& options) {
   const bool shares =
       options.validation >= 0 && options.test >= 0 && options.validation + (by_device ? 0 : options.test) < 1;
   if (!shares)
-    return Error{ErrorCode::kInvalidArgument, "", "the shares of a split leave nothing to train on"};
+    return Error{ErrorCode::kInvalidArgument, "",
+                 "the shares for validation and test leave no data for training"};
   std::vector<char> tests(store.devices().size(), 0);
   if (by_device) {
     if (options.test_devices.empty())
-      return Error{ErrorCode::kInvalidArgument, "", "a split by device needs the devices to test on"};
+      return Error{ErrorCode::kInvalidArgument, "",
+                   "this kind of split needs a device to test on (--test-device)"};
     for (const std::string& name : options.test_devices) {
       const auto it = std::find(store.devices().begin(), store.devices().end(), name);
       if (it == store.devices().end())
@@ -187,8 +189,8 @@ Status check_split(const Store& store, const Split& split) {
     if (!added && it->second != side)
       return Error{ErrorCode::kInvalidArgument, "record " + std::to_string(i),
                    "is in part " + std::string(to_string(part)) + " of a " +
-                       std::string(to_string(split.options.kind)) + " split, but its like is in part " +
-                       std::string(to_string(it->second))};
+                       std::string(to_string(split.options.kind)) +
+                       " split, but an equal record is in part " + std::string(to_string(it->second))};
   }
   return {};
 }
@@ -227,7 +229,7 @@ Result<Split> load_split(const std::string& path) {
   const Json json = parse_json<Json>(line);
   try {
     if (!json.is_object() || json.at("type") != "split" || json.at("v") != 1)
-      return Error{ErrorCode::kCorrupt, path, "is no split of a store"};
+      return Error{ErrorCode::kCorrupt, path, "is not a split of a store"};
     Split split;
     TS_ASSIGN_OR_RETURN(split.options.kind, parse_split_kind(json.at("kind")));
     split.options.validation = json.at("validation");

@@ -43,20 +43,21 @@ class MappedStore : public Store {
 
   Status load() {
     std::memcpy(&header_, data_, sizeof(header_));
-    if (std::memcmp(header_.magic, kMagic, sizeof(kMagic)) != 0) return corrupt("is no store of Tensorsmith");
+    if (std::memcmp(header_.magic, kMagic, sizeof(kMagic)) != 0)
+      return corrupt("is not a store that Tensorsmith made");
     if (header_.version != kStoreVersion)
       return Error{ErrorCode::kMismatch, path_,
-                   "has store version " + std::to_string(header_.version) + ", this program reads version " +
-                       std::to_string(kStoreVersion)};
+                   "has store version " + std::to_string(header_.version) +
+                       ", but this program reads version " + std::to_string(kStoreVersion)};
     if (header_.schema != feature::kPerStoreVersion)
       return Error{ErrorCode::kMismatch, path_,
                    "holds features of schema version " + std::to_string(header_.schema) +
-                       ", this program has " + std::to_string(feature::kPerStoreVersion) +
+                       ", but this program uses version " + std::to_string(feature::kPerStoreVersion) +
                        "; import the records again"};
     if (header_.catalog_offset > bytes_ || header_.catalog_bytes > bytes_ - header_.catalog_offset)
       return corrupt("is cut off");
     hash_.assign(header_.hash, sizeof(header_.hash));
-    if (header_.catalog_bytes > kMaxCatalogBytes) return corrupt("has a catalog of unreasonable size");
+    if (header_.catalog_bytes > kMaxCatalogBytes) return corrupt("is damaged: its catalog is too large");
     const char* catalog = reinterpret_cast<const char*>(data_) + header_.catalog_offset;
     const auto json = parse_json<nlohmann::json>({catalog, header_.catalog_bytes});
     if (json.is_discarded()) return corrupt("has a damaged catalog");
@@ -96,7 +97,7 @@ class MappedStore : public Store {
     hasher.add(std::string_view(reinterpret_cast<const char*>(data_) + header_.catalog_offset,
                                 header_.catalog_bytes));
     if (hasher.hex128() != hash_)
-      return corrupt("is damaged: its contents do not have the hash that its header names");
+      return corrupt("is damaged: its contents do not match the hash in its header");
     return {};
   }
 
@@ -172,7 +173,7 @@ class MappedStore : public Store {
     }
     if (g.offset % 8 != 0 || bytes_of(g.sizes) > bytes_ - g.offset) return corrupt("is cut off");
     // Groups stand one after the other: to name one again and again would take time without end.
-    if (g.offset < end_of_groups_) return corrupt("has groups of records that overlap");
+    if (g.offset < end_of_groups_) return corrupt("is damaged: its groups of records overlap");
     end_of_groups_ = g.offset + bytes_of(g.sizes);
     uint64_t at = g.offset;
     g.records = section<Fixed>(at, g.sizes.records);
@@ -249,7 +250,7 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
   TS_ASSIGN_OR_RETURN(const FileDescriptor file, open_input(path));
   TS_ASSIGN_OR_RETURN(const int64_t bytes, input_bytes(file, path));
   if (bytes < static_cast<int64_t>(sizeof(Header)))
-    return Error{ErrorCode::kCorrupt, path, "is no store of Tensorsmith"};
+    return Error{ErrorCode::kCorrupt, path, "is not a store that Tensorsmith made"};
   void* address = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_SHARED, file.get(), 0);
   if (address == MAP_FAILED)
     return Error{ErrorCode::kIo, path, std::string("cannot be read: ") + std::strerror(errno)};

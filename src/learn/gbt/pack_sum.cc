@@ -211,7 +211,7 @@ Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const
   PackSumState state = options.resume;
   if (!state.booster.empty() &&
       XGBoosterLoadModelFromBuffer(booster.handle, state.booster.data(), state.booster.size()) != 0)
-    return Error{ErrorCode::kCorrupt, "", "the checkpoint holds no model of XGBoost"};
+    return Error{ErrorCode::kCorrupt, "", "the checkpoint does not contain an XGBoost model"};
   TS_RETURN_IF_ERROR(configure(booster.handle, options));
 
   // Pack-sum: the squared loss of a program is weight * (sum of its rows' predictions - y)^2 / 2, so all its
@@ -227,7 +227,7 @@ Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const
     if (options.stop && options.stop()) {
       TS_RETURN_IF_ERROR(keep(booster.handle, options, state));
       return Error{ErrorCode::kCancelled, "",
-                   "training was stopped after " + std::to_string(state.rounds) + " rounds"};
+                   "training was interrupted after " + std::to_string(state.rounds) + " rounds"};
     }
     Loss loss{options.loss};
     TS_RETURN_IF_ERROR(visit_sums(booster.handle, matrix, train, true, [&](size_t p, float sum) {

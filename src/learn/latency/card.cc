@@ -104,8 +104,8 @@ Result<std::optional<ModelFile>> open_checkpoint(const std::string& path, const 
   TS_ASSIGN_OR_RETURN(ModelFile file, read_model_file(path));
   if (file.card.kind != kCheckpointKind || file.card.store_hash != training)
     return Error{ErrorCode::kMismatch, path,
-                 "is no checkpoint of this training (other data, parameters or seed); remove it or name "
-                 "another file"};
+                 "is the checkpoint of another training (with other data, parameters or seed); remove it or "
+                 "name another file"};
   return std::optional<ModelFile>(std::move(file));
 }
 

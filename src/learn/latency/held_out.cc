@@ -134,8 +134,8 @@ bool knows_kind(const ModelCard& card, target::DeviceKind kind) {
 Status check_knows(const ModelCard& card, const std::string& file, const target::Device& device) {
   if (knows_kind(card, device.kind) || card.new_kind[0].known() || card.new_kind[1].known()) return {};
   return Error{ErrorCode::kMismatch, file,
-               "was trained on GPUs only and says nothing of programs on " + device.name +
-                   ", a CPU; name a model that knows CPUs, or none"};
+               "was trained on GPUs only and cannot predict programs on " + device.name +
+                   ", a CPU; name a model that was trained on CPUs, or --model none"};
 }
 
 void UnseenEffects::apply(const target::Device& device, Prediction& prediction) {
@@ -194,23 +194,25 @@ std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& un
   const auto own = static_cast<size_t>(device.kind);
   if (unseen.device) {
     const bool named = std::find(card.devices.begin(), card.devices.end(), device.name) != card.devices.end();
-    out.push_back(named ? "the model knows another " + device.name + ", with other figures"
-                        : "the model has not seen " + device.name + "; it knows " + join(card.devices));
+    out.push_back(named ? "the model was trained on a device named " + device.name + " with other attributes"
+                        : "the model was not trained on " + device.name + ", only on " + join(card.devices));
   }
   if (unseen.kind) {
-    out.push_back(
-        knows_kind(card, device.kind)
-            ? std::string("the model has not seen programs of this kind; a physical estimate stands in")
-            : std::string("the model has not seen programs of ") + kind_name(device.kind) +
-                  "; a physical estimate stands in");
+    out.push_back(knows_kind(card, device.kind)
+                      ? std::string("the model was not trained on programs of this kind; an estimate from "
+                                    "the device's peak rates is used instead")
+                      : std::string("the model was not trained on programs for ") + kind_name(device.kind) +
+                            "; an estimate from the device's peak rates is used instead");
   }
   if (unseen.size && unseen.device && !unseen.kind)
-    out.push_back("the model has not seen workloads of this size, so the interval is wider");
+    out.push_back("the model was not trained on workloads of this size, so the interval is wider");
   const HeldOutError& error = !unseen.kind                 ? card.new_device[own]
                               : card.new_kind[own].known() ? card.new_kind[own]
                                                            : card.new_kind[1 - own];
-  out.push_back(error.known() ? "the interval is as wide as errors were there: " + error.source
-                              : std::string("the model does not say what its predictions are worth there"));
+  out.push_back(error.known()
+                    ? "the interval's width comes from the model's errors in such cases, measured on " +
+                          error.source
+                    : std::string("the model's error in such cases is unknown, so there is no interval"));
   return out;
 }
 

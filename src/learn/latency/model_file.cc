@@ -88,14 +88,14 @@ class MetadataReader {
     T value{};
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc() || end != digits.data() + digits.size())
-      return corrupt_model(std::string("\"") + name + "\" of the card is no number");
+      return corrupt_model(std::string("\"") + name + "\" of the card is not a number");
     return value;
   }
   Result<std::vector<std::string>> list(const char* name) const {
     TS_ASSIGN_OR_RETURN(const std::string value, text(name));
     const Json json = parse_json<Json>(value);
     std::vector<std::string> out;
-    const Error bad = corrupt_model(std::string("\"") + name + "\" of the card is no list of texts");
+    const Error bad = corrupt_model(std::string("\"") + name + "\" of the card is not a list of strings");
     if (!json.is_array()) return bad;
     for (const Json& item : json) {
       if (!item.is_string()) return bad;
@@ -107,7 +107,7 @@ class MetadataReader {
   Result<std::string> object(const char* name) const {
     TS_ASSIGN_OR_RETURN(std::string value, text(name));
     if (!parse_json<Json>(value).is_object())
-      return corrupt_model(std::string("\"") + name + "\" of the card is no JSON object");
+      return corrupt_model(std::string("\"") + name + "\" of the card is not a JSON object");
     return value;
   }
 
@@ -121,7 +121,7 @@ Result<std::vector<SeenDevice>> parse_seen(const Json& metadata) {
   const auto it = metadata.find("seen");
   if (it == metadata.end()) return out;
   const Json json = parse_json<Json>(it->get<std::string>());
-  const Error bad = corrupt_model("\"seen\" of the card is no list of devices");
+  const Error bad = corrupt_model("\"seen\" of the card is not a list of devices");
   if (!json.is_array()) return bad;
   try {
     for (const Json& item : json) {
@@ -148,7 +148,8 @@ Status parse_held_out(const Json& metadata, const char* name, std::array<HeldOut
   const auto it = metadata.find(name);
   if (it == metadata.end()) return {};
   const Json json = parse_json<Json>(it->get<std::string>());
-  const Error bad = corrupt_model("\"" + std::string(name) + "\" of the card has no errors of devices");
+  const Error bad =
+      corrupt_model("\"" + std::string(name) + "\" of the card does not contain the errors of devices");
   if (!json.is_object()) return bad;
   try {
     for (size_t k = 0; k < out.size(); ++k) {
@@ -177,20 +178,22 @@ Status parse_held_out(const Json& metadata, const char* name, std::array<HeldOut
 
 Result<ModelCard> parse_card(const Json& metadata) {
   for (const auto& [name, value] : metadata.items()) {
-    if (!value.is_string()) return corrupt_model("\"" + name + "\" of the metadata is no text");
+    if (!value.is_string()) return corrupt_model("\"" + name + "\" of the metadata is not a string");
   }
   const MetadataReader reader(metadata);
   TS_ASSIGN_OR_RETURN(const std::string format, reader.text("format"));
-  if (format != kFormat) return corrupt_model("is a safetensors file of something else than a cost model");
+  if (format != kFormat) return corrupt_model("is a safetensors file, but not a cost model");
   TS_ASSIGN_OR_RETURN(const int version, reader.number<int>("version"));
   if (version != kModelFileVersion)
     return Error{ErrorCode::kMismatch, "",
-                 "has version " + std::to_string(version) + " of the format, this program reads version " +
-                     std::to_string(kModelFileVersion) + "; train the model again"};
+                 "has version " + std::to_string(version) +
+                     " of the format, but this program reads version " + std::to_string(kModelFileVersion) +
+                     "; train the model again"};
   ModelCard card;
   TS_ASSIGN_OR_RETURN(card.feature_version, reader.number<int>("feature_version"));
   if (card.feature_version != feature::kPerStoreVersion)
-    return Error{ErrorCode::kMismatch, "", "was trained on another version of the features; train it again"};
+    return Error{ErrorCode::kMismatch, "",
+                 "was trained on another version of the features; train the model again"};
   TS_ASSIGN_OR_RETURN(card.kind, reader.text("kind"));
   TS_ASSIGN_OR_RETURN(card.store_hash, reader.text("store_hash"));
   TS_ASSIGN_OR_RETURN(card.split, reader.text("split"));

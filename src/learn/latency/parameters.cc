@@ -74,13 +74,14 @@ void Parameters::choice(const char* name, std::string& value, std::initializer_l
 
 Result<Json> Parameters::finish() const {
   if (!given_.is_object())
-    return Error{ErrorCode::kInvalidArgument, "", "the parameters of a model are a JSON object"};
+    return Error{ErrorCode::kInvalidArgument, "", "the parameters of a model must be a JSON object"};
   for (const auto& [name, value] : given_.items()) {
     if (values_.contains(name)) continue;
     std::string known;
     for (const auto& [other, unused] : values_.items()) known += (known.empty() ? "" : ", ") + other;
     return Error{ErrorCode::kInvalidArgument, "parameter " + name,
-                 known.empty() ? "this model has no parameters" : "is not known; this model has " + known};
+                 known.empty() ? "this model has no parameters"
+                               : "is unknown; the parameters of this kind of model are " + known};
   }
   if (!status_.ok()) return status_.error();
   return values_;

@@ -39,7 +39,7 @@ Result<std::span<const ProgramQuery>> QueryBatch::make(std::span<const int64_t> 
     const Store::Entry entry = store_.entry(records[i]);
     if (entry.leaves == 0)
       return Error{ErrorCode::kInvalidArgument, "record " + std::to_string(records[i]),
-                   "has no features: the program could not be made"};
+                   "has no features, because the program could not be built"};
     store_.leaves(records[i], leaves_[i]);
     ProgramQuery query;
     query.workload = &store_.workloads()[entry.workload];

@@ -29,7 +29,7 @@ const CostModelKind* find_kind(const std::string& name) {
 Result<std::unique_ptr<CostModel>> make_untrained(const std::string& kind, const UntrainedOptions& options) {
   const CostModelKind* found = find_kind(kind);
   if (found != nullptr && found->make_untrained != nullptr) return found->make_untrained(options);
-  return Error{ErrorCode::kUnsupported, "model '" + kind + "'", "knows nothing before it is trained"};
+  return Error{ErrorCode::kUnsupported, "model '" + kind + "'", "cannot be used before it is trained"};
 }
 
 std::vector<std::string> untrained_kinds() {
@@ -51,7 +51,8 @@ Result<std::unique_ptr<CostModelTrainer>> make_trainer(const std::string& kind,
   if (found != nullptr) return found->make_trainer(parameters);
   std::string names;
   for (const std::string& name : cost_model_kinds()) names += (names.empty() ? "" : ", ") + name;
-  return Error{ErrorCode::kNotFound, "model '" + kind + "'", "no such kind; known are " + names};
+  return Error{ErrorCode::kNotFound, "model '" + kind + "'",
+               "is not a kind of cost model; the kinds are " + names};
 }
 
 Result<std::unique_ptr<CostModel>> load_cost_model(const std::string& path, QueryProfiles profiles) {
@@ -67,8 +68,8 @@ Result<std::unique_ptr<CostModel>> load_cost_model(const std::string& path, Quer
     return Error{
         ErrorCode::kUnsupported, path,
         "is a model of kind '" + (*model)->card().kind +
-            "', which reads counters of programs that have run, and here there are none: `eval --from-db` "
-            "takes it; `train --features profile --model two-step` makes one that predicts the counters"};
+            "', which needs the counters of programs that have run, so it works only with `eval --from-db`; "
+            "`train --features profile --model two-step` makes a model that predicts the counters itself"};
   return model;
 }
 

@@ -55,7 +55,7 @@ Status read_kind(ModelFile& file, const Json& item, ProgramKind kind, int width,
   if (item.at("factors").empty() && item.at("members") == 0 && item.at("rank_members") == 0) return {};
   if (item.at("resources") != schema.resources.names() || item.at("columns") != schema.columns.names())
     return Error{ErrorCode::kMismatch, "",
-                 "was trained on program summaries with other columns; train it again"};
+                 "was trained on program summaries with other columns; train the model again"};
   for (const Json& entry : item.at("factors")) {
     const int structure = entry.at("structure");
     if (structure < 0 || structure >= feature::kWorkloadStructures)
@@ -366,7 +366,7 @@ Result<std::vector<Prediction>> TensorsmithModel::predict(std::span<const Progra
     const ProgramQuery& query = queries[i];
     if (query.trace == nullptr)
       return Error{ErrorCode::kInvalidArgument, "query " + std::to_string(i),
-                   "has no trace, which this model reads"};
+                   "has no schedule trace, which this model needs"};
     const feature::WorkloadAccess& access = accesses.of(*query.workload);
     SummarizedProgram program;
     program.summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
@@ -479,7 +479,7 @@ Result<std::unique_ptr<CostModel>> TensorsmithModel::from_file(ModelFile file) {
   try {
     if (physics.at("summary_version") != feature::kSummaryVersion)
       return Error{ErrorCode::kMismatch, "",
-                   "was trained on another version of the program summaries; train it again"};
+                   "was trained on another version of the program summaries; train the model again"};
     const int base = physics.at("base");
     if (base < 0 || base > static_cast<int>(TensorsmithBase::kNone) ||
         physics.at("kinds").size() != feature::kProgramKinds)

@@ -113,7 +113,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
     if (before == nullptr || before->base != options_.base_kind() ||
         before->device_columns != options_.device_columns)
       return Error{ErrorCode::kInvalidArgument, "",
-                   "the model to go on from is of another kind, or its base or columns are others"};
+                   "the model to fine-tune is of another kind, or has another base or other columns"};
     return fit(before, data, control);
   }
 

@@ -130,8 +130,9 @@ class Density {
 }  // namespace
 
 Result<Dimension> parse_dimension(const std::string& text) {
-  const Error bad{ErrorCode::kInvalidArgument, "'" + text + "'",
-                  "write a range as NAME=LOW..HIGH or NAME=LOW..HIGH:log, choices as NAME=A|B|C"};
+  const Error bad{
+      ErrorCode::kInvalidArgument, "'" + text + "'",
+      "is not a range or a list of choices; write NAME=LOW..HIGH, NAME=LOW..HIGH:log or NAME=A|B|C"};
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) return bad;
   Dimension d;
@@ -159,9 +160,10 @@ Result<Dimension> parse_dimension(const std::string& text) {
   // Whole numbers up to there have a double of their own, and differences of any two are finite.
   constexpr double kLargest = 1e15;
   if (d.low < -kLargest || d.high > kLargest)
-    return Error{ErrorCode::kInvalidArgument, "'" + text + "'", "a range is within -1e15 and 1e15"};
+    return Error{ErrorCode::kInvalidArgument, "'" + text + "'",
+                 "the ends of a range must be between -1e15 and 1e15"};
   if (d.logarithmic && d.low <= 0)
-    return Error{ErrorCode::kInvalidArgument, "'" + text + "'", "a logarithmic range begins above 0"};
+    return Error{ErrorCode::kInvalidArgument, "'" + text + "'", "a logarithmic range must begin above 0"};
   d.whole = is_whole(low) && is_whole(high);
   return d;
 }

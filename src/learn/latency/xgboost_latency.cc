@@ -208,7 +208,7 @@ class XgboostTrainer final : public CostModelTrainer {
     const auto* base = dynamic_cast<const XgboostModel*>(&model);
     if (base == nullptr || base->label != options_.label_kind())
       return Error{ErrorCode::kInvalidArgument, "",
-                   "the model to go on from is of another kind or has another label"};
+                   "the model to fine-tune is of another kind or has another label"};
     return fit(base, data, control);
   }
 

@@ -18,10 +18,10 @@ constexpr size_t kMaskBytes = kOutputs / 8;
 Status check_corpus_format(const Metadata& metadata) {
   const auto format = metadata.find("format");
   if (format == metadata.end() || format->second != kCorpusFormat)
-    return Error{ErrorCode::kCorrupt, "", "is no corpus of programs; lm corpus makes one"};
+    return Error{ErrorCode::kCorrupt, "", "is not a corpus of programs; `lm corpus` makes one"};
   const auto version = metadata.find("version");
   if (version == metadata.end() || version->second != std::to_string(kCorpusVersion))
-    return Error{ErrorCode::kMismatch, "", "is of another version of the format; make the corpus again"};
+    return Error{ErrorCode::kMismatch, "", "has another version of the format; make the corpus again"};
   return {};
 }
 

@@ -18,15 +18,16 @@ constexpr int kMostWidth = 4096, kMostLayers = 64;
 Status check_model_format(const Metadata& metadata) {
   const auto format = metadata.find("format");
   if (format == metadata.end() || format->second != kModelFormat)
-    return Error{ErrorCode::kCorrupt, "", "is no language model; lm pretrain makes one"};
+    return Error{ErrorCode::kCorrupt, "", "is not a language model; `lm pretrain` makes one"};
   const auto version = metadata.find("version");
   if (version == metadata.end() || version->second != std::to_string(kLanguageModelVersion))
-    return Error{ErrorCode::kMismatch, "", "is of another version of the language; train the model again"};
+    return Error{ErrorCode::kMismatch, "",
+                 "has another version of the vocabulary or grammar; train the model again"};
   return {};
 }
 
 Result<LanguageModel> read_model_file(const TensorFile& file) {
-  const Error damaged{ErrorCode::kCorrupt, "", "is damaged: its metadata are not those of a language model"};
+  const Error damaged{ErrorCode::kCorrupt, "", "is damaged: its metadata do not describe a language model"};
   LanguageModel model;
   try {
     const Json sizes = Json::parse(file.metadata.at("sizes"));

@@ -73,7 +73,7 @@ Status restore(std::string bytes, const std::string& path, const std::string& tr
     if (!name.isString() || name.toStringRef() != training)
       return Error{
           ErrorCode::kMismatch, path,
-          "is the checkpoint of a training with other data or parameters; remove it or name another"};
+          "is the checkpoint of a training with other data or parameters; remove it or name another file"};
     archive.read("numbers", numbers);
     archive.read("errors", errors);
     const auto* n = numbers.data_ptr<int64_t>();

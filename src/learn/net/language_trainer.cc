@@ -90,10 +90,11 @@ class LanguageTrainer {
       }
       if (stop) {
         TS_RETURN_IF_ERROR(save(state_));
-        return Error{ErrorCode::kCancelled, "",
-                     control_.checkpoint.empty()
-                         ? "training was stopped"
-                         : "training was stopped; it goes on from " + control_.checkpoint};
+        return Error{
+            ErrorCode::kCancelled, "",
+            control_.checkpoint.empty()
+                ? "training was interrupted"
+                : "training was interrupted; the same command continues from " + control_.checkpoint};
       }
       net_->train();
       optimizer.zero_grad();
@@ -132,13 +133,15 @@ class LanguageTrainer {
  private:
   Status start() {
     if (pairs_ && base_ == nullptr)
-      return Error{ErrorCode::kInvalidArgument, "preference", "needs a model to go on from"};
+      return Error{ErrorCode::kInvalidArgument, "preference",
+                   "needs a trained model to start from (`lm finetune`)"};
     if (reader_.empty())
       return Error{ErrorCode::kInvalidArgument, "corpus",
-                   pairs_ ? "has no two measured programs of a task of which one is as good as is asked for"
-                          : "has no sentence of the quality that is asked for"};
+                   pairs_
+                       ? "has no task with two measured programs one of which is fast enough (see --within)"
+                       : "has no sentence of a program that is fast enough (see --within)"};
     if (base_ != nullptr && base_->prompting != source_.prompting())
-      return Error{ErrorCode::kMismatch, "corpus", "has other prompts than those that the model reads"};
+      return Error{ErrorCode::kMismatch, "corpus", "has another form of prompts than the model"};
     if (base_ != nullptr)
       net_->copy(*base_);
     else

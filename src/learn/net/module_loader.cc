@@ -49,7 +49,7 @@ std::string last_error() {
 Result<void*> open_for(const TorchWheel& torch) {
   if (torch.version.empty())
     return Error{ErrorCode::kNotFound, "TENSORSMITH_TORCH_FOLDER",
-                 torch.folder + " is no folder of PyPI's torch"};
+                 torch.folder + " is not the folder of an installed torch package"};
   if (void* handle = dlopen(torch.file.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;  // torch is imported
   if (last_error().starts_with(torch.file)) return nullptr;
   const std::string library = torch.folder + "/lib/libtorch.so";

@@ -19,7 +19,8 @@ const NetKind* find_kind(const std::string& name) {
 }
 
 Error unknown(const std::string& name) {
-  return {ErrorCode::kMismatch, "model '" + name + "'", "is no neural model of this build of Tensorsmith"};
+  return {ErrorCode::kMismatch, "model '" + name + "'",
+          "is not a neural model that this build of Tensorsmith has"};
 }
 
 }  // namespace

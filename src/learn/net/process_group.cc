@@ -30,7 +30,7 @@ Result<std::string> own_address(const Processes& processes) {
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   if (getaddrinfo(processes.host.c_str(), std::to_string(processes.port).c_str(), &hints, &found) != 0)
-    return Error{ErrorCode::kNotFound, processes.host, "is no host that this machine knows"};
+    return Error{ErrorCode::kNotFound, processes.host, "is an unknown host"};
   const std::unique_ptr<addrinfo, FreeAddresses> list(found);
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
     const int socket_number = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0);
@@ -82,9 +82,9 @@ class GlooGroup final : public ProcessGroup {
       call(list)->wait();
       return {};
     } catch (const std::exception&) {  // torch's, or gloo's
-      return Error{
-          ErrorCode::kIo, "process " + std::to_string(processes_.rank),
-          "another process of the training is gone; start all again, they go on from the checkpoint"};
+      return Error{ErrorCode::kIo, "process " + std::to_string(processes_.rank),
+                   "another process of the training has ended; start all processes again, and they continue "
+                   "from the checkpoint"};
     }
   }
 
@@ -103,12 +103,12 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::join(const Processes& proces
     return std::unique_ptr<ProcessGroup>(std::make_unique<GlooGroup>(processes, address));
   } catch (const std::exception&) {
     return Error{ErrorCode::kIo, processes.host + ":" + std::to_string(processes.port),
-                 processes.rank == 0 ? "not all processes of the training came, or the port is taken"
-                                     : "no training with this many processes begins there"};
+                 processes.rank == 0 ? "not all processes of the training connected, or the port is in use"
+                                     : "no training with this number of processes is started there"};
   }
 #else
   return Error{ErrorCode::kUnsupported, "--ranks",
-               "this build has no Gloo; install libgloo-dev and build it again"};
+               "this build has no Gloo library; install libgloo-dev and build Tensorsmith again"};
 #endif
 }
 

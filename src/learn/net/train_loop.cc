@@ -203,10 +203,11 @@ class Training {
       }
       if (stop) {
         TS_RETURN_IF_ERROR(save());
-        return Error{ErrorCode::kCancelled, "",
-                     control_.checkpoint.empty()
-                         ? "training was stopped"
-                         : "training was stopped; it goes on from " + control_.checkpoint};
+        return Error{
+            ErrorCode::kCancelled, "",
+            control_.checkpoint.empty()
+                ? "training was interrupted"
+                : "training was interrupted; the same command continues from " + control_.checkpoint};
       }
       const auto first = static_cast<size_t>(state_.step * options_.batch);
       TS_RETURN_IF_ERROR(train_step(std::span<const int64_t>(order).subspan(

@@ -50,7 +50,7 @@ class ResidualModel final : public CostModel {
   bool learns() const override { return true; }
   const ModelCard& card() const override { return card_; }
   Status save(const std::string& path) const override {
-    return Error{ErrorCode::kUnsupported, path, "what was learned during a search has no file"};
+    return Error{ErrorCode::kUnsupported, path, "a model that learns during a search cannot be saved"};
   }
 
   Status update(std::span<const MeasuredProgram> programs) override {

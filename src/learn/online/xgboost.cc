@@ -45,7 +45,7 @@ class OnlineXgboost final : public CostModel {
   }
   const ModelCard& card() const override { return card_; }
   Status save(const std::string& path) const override {
-    return Error{ErrorCode::kUnsupported, path, "what was learned during a search has no file"};
+    return Error{ErrorCode::kUnsupported, path, "a model that learns during a search cannot be saved"};
   }
 
  private:

@@ -42,7 +42,7 @@ class ProfileModel final : public CostModel {
     for (const ProgramQuery& query : queries) {
       if (query.profile == nullptr)
         return Error{ErrorCode::kInvalidArgument, "model 'profile'",
-                     "was asked about a program without a profile"};
+                     "needs a profile of each program, and one has none"};
       if (query.profile->size() != width)
         return Error{ErrorCode::kMismatch, "model 'profile'",
                      "was trained on counters of another kind of device"};
@@ -77,14 +77,15 @@ Result<std::unique_ptr<CostModel>> read_profile_model(ModelFile file) {
       parse_json<Json>(std::string_view(reinterpret_cast<const char*>(text.data()), text.size()));
   if (!reads.is_object() || !reads.contains("version") || !reads.contains("columns") ||
       !reads.contains("learner"))
-    return Error{ErrorCode::kCorrupt, "", "the model does not say what it reads"};
+    return Error{ErrorCode::kCorrupt, "", "the model does not describe its inputs"};
   auto model = std::make_unique<ProfileModel>();
   model->width = reads["columns"].size();
   if (reads["version"] != feature::kProfileVersion || reads["columns"] != columns_of(model->width))
-    return Error{ErrorCode::kMismatch, "", "was trained on counters of another version; train it again"};
+    return Error{ErrorCode::kMismatch, "",
+                 "was trained on another version of the counters; train the model again"};
   const Json& learner = reads["learner"];
   if (learner != to_string(Learner::kXgboost) && learner != to_string(Learner::kMlp))
-    return Error{ErrorCode::kCorrupt, "", "the model's learner is none that there is"};
+    return Error{ErrorCode::kCorrupt, "", "the model has an unknown learner"};
   model->learner = learner == to_string(Learner::kMlp) ? Learner::kMlp : Learner::kXgboost;
   TS_ASSIGN_OR_RETURN(model->ranker, read_ranker(model->learner, file, model->width));
   model->model_card = std::move(file.card);

@@ -71,7 +71,7 @@ class Reader {
     if (most == nullptr)
       return Error{
           ErrorCode::kNotFound, "profiles",
-          "no program was profiled by " + profiler_ + "; run `tensorsmith profile` on the database first"};
+          "there are no profiles by " + profiler_ + "; run `tensorsmith profile` on the database first"};
     std::vector<const Found*> order;
     for (const auto& [key, found] : *most) order.push_back(&found);
     // The workloads first, as what is known of one is kept by its address.
@@ -174,7 +174,7 @@ ModelCard card_of_profiles(const ProfiledPrograms& data, const std::string& kind
 
 Error needs_profiles(const std::string& kind) {
   return {ErrorCode::kInvalidArgument, "model '" + kind + "'",
-          "learns from profiles, which stores do not have: train it with --features profile --from-db"};
+          "is trained on profiles, which stores do not contain; use --features profile and --from-db"};
 }
 
 Result<ProfiledPrograms> read_profiled_programs(const std::vector<std::string>& databases,

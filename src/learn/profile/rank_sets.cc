@@ -88,7 +88,7 @@ Result<std::vector<TaskRanking>> rank_tasks(const ProfiledPrograms& data, const 
   const std::vector<size_t> tasks = tasks_with(data, options.set_size);
   if (tasks.empty())
     return Error{ErrorCode::kInvalidArgument, "profiles",
-                 "no task has " + std::to_string(options.set_size) + " profiled programs"};
+                 "no task has at least " + std::to_string(options.set_size) + " profiled programs"};
   std::vector<TaskRanking> out;
   for (const size_t task : tasks) {
     const RankSets sets(data, task, options);

@@ -14,8 +14,9 @@ constexpr double kLeastColumnShare = 1e-6;
 
 Result<std::vector<float>> static_row(const feature::ProgramSummary& summary) {
   if (summary.kind != feature::ProgramKind::kCpuNests)
-    return Error{ErrorCode::kUnsupported, "program",
-                 "is not of this compiler for CPUs, of whose loops static features of profiles are made"};
+    return Error{
+        ErrorCode::kUnsupported, "program",
+        "is not one of Tensorsmith's own CPU programs; static features can only be computed for those"};
   const feature::ColumnValues<feature::kCpuNestsColumns> columns(summary.columns);
   const double compute = std::exp2(static_cast<double>(columns["compute_seconds"]));
   std::vector<float> row;

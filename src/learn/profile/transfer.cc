@@ -57,8 +57,9 @@ Result<std::vector<TransferRow>> compare_features(const ProfiledPrograms& data,
   std::vector<TransferRow> out;
   const std::vector<size_t> tasks = tasks_with(data, options.sets.set_size);
   if (tasks.size() < 2)
-    return Error{ErrorCode::kInvalidArgument, "profiles",
-                 "fewer than two tasks have " + std::to_string(options.sets.set_size) + " profiled programs"};
+    return Error{
+        ErrorCode::kInvalidArgument, "profiles",
+        "fewer than two tasks have at least " + std::to_string(options.sets.set_size) + " profiled programs"};
   for (const size_t train : tasks) {
     for (const size_t test : tasks) {
       if (train == test) continue;

@@ -131,7 +131,8 @@ Result<std::unique_ptr<CostModel>> read_two_step(ModelFile file) {
   if (!(sigma[0] >= 0 && sigma[0] < 1e3))
     return Error{ErrorCode::kCorrupt, "", "the model's numbers are out of range"};
   if (version[0] != feature::kProfileVersion)
-    return Error{ErrorCode::kMismatch, "", "was trained on counters of another version; train it again"};
+    return Error{ErrorCode::kMismatch, "",
+                 "was trained on another version of the counters; train the model again"};
   model->log_sigma = sigma[0];
   for (size_t c = 0; version[1] != 0 && c < kCounters; ++c) {
     TS_ASSIGN_OR_RETURN(
@@ -283,8 +284,8 @@ Result<std::unique_ptr<CostModel>> train_two_step(const ProfiledPrograms& data,
     return Error{ErrorCode::kInvalidArgument, "profiles", "there are no profiled programs to train on"};
   if (data.programs.front().profile.size() != kCounters || data.programs.front().summary.empty())
     return Error{ErrorCode::kUnsupported, "model 'two-step'",
-                 "predicts the counters of programs of this compiler for CPUs, and these are others; "
-                 "--model profile learns from them"};
+                 "can only be trained on profiles of Tensorsmith's own CPU programs, and these are other "
+                 "programs; use --model profile"};
   return Training(data, options).run();
 }
 

@@ -41,7 +41,7 @@ Result<Counters> decode(const std::string& text) {
     if (tab == std::string::npos) break;
     out[line.substr(0, tab)] = std::strtod(line.c_str() + tab + 1, nullptr);
   }
-  return Error{ErrorCode::kIo, "simulation", "its process answered with less than all counters"};
+  return Error{ErrorCode::kIo, "simulation", "the process did not return all counters"};
 }
 
 [[noreturn]] void answer(int pipe, const std::function<Counters()>& function) {
@@ -111,10 +111,10 @@ Result<Counters> in_child_process(double most_seconds, const std::function<Count
   }
   if (!in_time)
     return Error{ErrorCode::kTimeout, "simulation",
-                 "the program takes more than " + std::to_string(static_cast<int>(most_seconds)) + " s"};
+                 "the program took more than " + std::to_string(static_cast<int>(most_seconds)) + " s"};
   if (WIFSIGNALED(status))
     return Error{ErrorCode::kIllegal, "simulation",
-                 std::string("the program ends by signal ") + ::strsignal(WTERMSIG(status))};
+                 std::string("the program was ended by signal ") + ::strsignal(WTERMSIG(status))};
   return decode(text);
 }
 

@@ -74,10 +74,13 @@ Status check_perf_events() {
   }
   const int code = errno;
   const bool denied = code == EACCES || code == EPERM;
-  return Error{ErrorCode::kUnsupported, "perf_event_open",
-               std::string(denied ? "is not allowed here (see /proc/sys/kernel/perf_event_paranoid)"
-                                  : "this machine shows no hardware counters, as virtual machines often do") +
-                   ": " + std::strerror(code)};
+  return Error{
+      ErrorCode::kUnsupported, "perf_event_open",
+      std::string(
+          denied
+              ? "is not allowed here (see /proc/sys/kernel/perf_event_paranoid)"
+              : "this machine gives no access to hardware counters, which is common for virtual machines") +
+          ": " + std::strerror(code)};
 }
 
 Result<std::map<std::string, double>> count_events(const ir::Workload& workload, const sched::Trace& trace,

@@ -126,14 +126,13 @@ Error PostgresqlConnection::connect_error() {
   };
   if (has(detail, "password authentication failed") || has(detail, "no password supplied") ||
       has(detail, "authentication failed") || has(detail, "no pg_hba.conf entry"))
-    return error(
-        ErrorCode::kIo,
-        "the server does not let this user in: check user and password (PGPASSWORD or ~/.pgpass), and "
-        "the server's pg_hba.conf");
+    return error(ErrorCode::kIo,
+                 "the server denied access to this user; check the user, the password (PGPASSWORD or "
+                 "~/.pgpass) and the server's pg_hba.conf");
   if (has(detail, "role \"") && has(detail, "does not exist"))
-    return error(ErrorCode::kNotFound, "name another user, or have it made with createuser");
+    return error(ErrorCode::kNotFound, "name another user, or create this one with createuser");
   if (has(detail, "database \"") && has(detail, "does not exist"))
-    return error(ErrorCode::kNotFound, "make it with createdb, or name another one");
+    return error(ErrorCode::kNotFound, "create it with createdb, or name another one");
   if (has(detail, "permission denied for database"))
     return error(ErrorCode::kIo, "ask its owner to GRANT CONNECT to this user");
   if ((has(detail, "SSL") || has(detail, "certificate")) && !is_about_to_be_there(detail))
@@ -144,7 +143,8 @@ Error PostgresqlConnection::connect_error() {
   if (has(detail, "URI") || has(detail, "invalid") || has(detail, "missing")) transient_ = false;
   if (!transient_)
     return error(ErrorCode::kInvalidArgument, "write it as postgresql://USER@HOST:PORT/NAME?OPTION=VALUE");
-  return error(ErrorCode::kIo, "check that the server runs, and host and port of the address");
+  return error(ErrorCode::kIo,
+               "check that the server runs and that the host and port in the address are right");
 }
 
 Error PostgresqlConnection::answer_error(const PGresult* answer) {
@@ -161,18 +161,19 @@ Error PostgresqlConnection::answer_error(const PGresult* answer) {
   if (transient_)
     return {ErrorCode::kIo, place_,
             "the connection was lost (" + detail +
-                "); see that the server runs and run it again: what was "
-                "added before is kept"};
+                "); check that the server runs, then run the command again. Records that were added before "
+                "are kept"};
   if (state == "25006") return {ErrorCode::kIo, place_, "the database is not writable (" + detail + ")"};
   if (state == "42501" || state == "28000")
     return {ErrorCode::kIo, place_,
             detail + "; ask the owner of the database for the rights that docs/fleets.md lists"};
   if (state == "55P03")
     return {ErrorCode::kTimeout, place_,
-            "another client kept the database locked for 60 s; let it finish and run again"};
+            "another client kept the database locked for 60 s; wait until it has finished, then run the "
+            "command again"};
   if (kind == "53")
     return {state == "53100" ? ErrorCode::kIo : ErrorCode::kResourceExhausted, place_,
-            "the server has no room for it, nothing of this change was written: " + detail};
+            "the server is out of space, and this change was not written: " + detail};
   if (state == "54000")
     return {ErrorCode::kInvalidArgument, place_, "a value is too large for the database: " + detail};
   return {ErrorCode::kIo, place_, "database error: " + detail + " (" + state + ")"};
@@ -254,16 +255,16 @@ Status prepare_schema(PostgresqlConnection& connection, bool read_only) {
   TS_ASSIGN_OR_RETURN(const int version, schema_version(connection));
   if (version > kPostgresqlVersion)
     return Error{ErrorCode::kMismatch, connection.place(),
-                 "has schema version " + std::to_string(version) + ", this program knows up to " +
-                     std::to_string(kPostgresqlVersion) + "; use a newer Tensorsmith, or another database"};
+                 "has schema version " + std::to_string(version) +
+                     ", but this program supports versions up to " + std::to_string(kPostgresqlVersion) +
+                     "; use a newer Tensorsmith, or another database"};
   if (version < 0)
     return Error{ErrorCode::kCorrupt, connection.place(),
                  "has schema version " + std::to_string(version) + ", which never existed; restore a copy"};
   if (version == 0 && read_only)
-    return Error{
-        ErrorCode::kMismatch, connection.place(),
-        "holds no Tensorsmith database; one is made where records are written, as by `tune --db` and "
-        "`db copy`"};
+    return Error{ErrorCode::kMismatch, connection.place(),
+                 "does not contain a Tensorsmith database; commands that write records, such as `tune --db` "
+                 "and `db copy`, create one"};
   if (version == kPostgresqlVersion || read_only) return {};
   TS_RETURN_IF_ERROR(connection.execute("BEGIN"));
   Status status = migrate(connection);

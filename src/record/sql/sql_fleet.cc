@@ -110,7 +110,7 @@ Result<std::vector<JobAnswer>> SqlFleet::answers(const std::vector<std::string>&
     auto line = parse_json_line(rows->text(2));
     if (!line.ok() || !std::holds_alternative<Record>(*line))
       return Error{ErrorCode::kCorrupt, session_->place(),
-                   "the result of job " + rows->text(0) + " is no record"};
+                   "the result of job " + rows->text(0) + " is not a record"};
     out.push_back({rows->text(0), std::get<Record>(std::move(line).value()), ""});
   }
   missing = static_cast<int64_t>(std::set<std::string>(keys.begin(), keys.end()).size() - found.size());
@@ -162,7 +162,7 @@ Status SqlFleet::join(const FleetWorker& worker) {
   if (row)
     return Error{ErrorCode::kMismatch, session_->place(),
                  "this device of " + worker.host + " is in quarantine (" + rows->text(0) +
-                     "); once that is repaired, start the worker with --release"};
+                     "); when it is repaired, start the worker with --release"};
   return session_->transaction([&] {
     return change(
         std::string("INSERT INTO worker(owner, host, device_key, threads, started_ms, seen_ms, state, "
@@ -192,7 +192,7 @@ Result<std::vector<Job>> SqlFleet::take(const FleetWorker& worker, size_t count,
     SqlValues given_up = device;
     given_up.emplace_back(static_cast<int64_t>(kMaxJobAttempts));
     given_up.emplace_back("given up: " + std::to_string(kMaxJobAttempts) +
-                          " workers were lost while they measured it");
+                          " workers failed while they measured it");
     TS_RETURN_IF_ERROR(change("UPDATE job SET state='failed', owner='', ended_ms=" + now +
                                   ", result=$5 WHERE " + mine + " AND attempts>=$4 AND (state='waiting' OR " +
                                   expired + ")",

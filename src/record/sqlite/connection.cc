@@ -28,7 +28,7 @@ Status Connection::prepare(bool writable) {
   TS_RETURN_IF_ERROR(execute("PRAGMA synchronous=FULL"));
   TS_ASSIGN_OR_RETURN(const bool empty, is_empty());
   if (empty) {
-    if (!writable) return Error{ErrorCode::kMismatch, path_, "is an empty file, no Tensorsmith database"};
+    if (!writable) return Error{ErrorCode::kMismatch, path_, "is an empty file, not a Tensorsmith database"};
     // Another process may be creating it at this moment: look again under the write lock.
     Status created = transaction([&]() -> Status {
       TS_ASSIGN_OR_RETURN(const bool still_empty, is_empty());
@@ -43,12 +43,13 @@ Status Connection::prepare(bool writable) {
   if (application != kApplicationId)
     return Error{ErrorCode::kMismatch, path_,
                  "is an SQLite database of another program (application id " + std::to_string(application) +
-                     "), not Tensorsmith's; name another file"};
+                     "), not of Tensorsmith; name another file"};
   TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
   if (version > kNewestSchemaVersion)
     return Error{ErrorCode::kMismatch, path_,
-                 "has schema version " + std::to_string(version) + ", this program knows up to " +
-                     std::to_string(kNewestSchemaVersion) + "; use a newer Tensorsmith, or another file"};
+                 "has schema version " + std::to_string(version) +
+                     ", but this program supports versions up to " + std::to_string(kNewestSchemaVersion) +
+                     "; use a newer Tensorsmith, or another file"};
   if (version < 1)
     return Error{ErrorCode::kCorrupt, path_,
                  "has schema version " + std::to_string(version) +
@@ -126,8 +127,8 @@ Status Connection::check_schema() {
     TS_ASSIGN_OR_RETURN(const bool row, select.step());
     if (row)
       return Error{ErrorCode::kCorrupt, path_,
-                   "holds the " + select.text(0).substr(0, 100) +
-                       ", which Tensorsmith did not make; restore a copy of the database"};
+                   "contains the " + select.text(0).substr(0, 100) +
+                       ", which Tensorsmith did not create; restore a copy of the database"};
   }
   return {};
 }

@@ -137,7 +137,7 @@ Result<std::unique_ptr<SqlSession>> open_with(const std::string& path, int flags
   struct stat info = {};
   const bool existed = stat(path.c_str(), &info) == 0;
   if (existed && !S_ISREG(info.st_mode))
-    return Error{ErrorCode::kInvalidArgument, path, "is no regular file; name a database file"};
+    return Error{ErrorCode::kInvalidArgument, path, "is not a regular file; name a database file"};
   TS_ASSIGN_OR_RETURN(sqlite3 * db, open_handle(path, flags));
   auto session = std::make_unique<SqliteSession>(db, path);
   if (Status prepared = session->prepare((flags & SQLITE_OPEN_READWRITE) != 0); !prepared.ok()) {

@@ -24,7 +24,8 @@ Error sqlite_error(sqlite3* db, int code, const std::string& path) {
   switch (code & 0xff) {
     case SQLITE_NOTADB:
       return {ErrorCode::kCorrupt, path,
-              "is no SQLite database, so no Tensorsmith database; name another file, or move this one away"};
+              "is not an SQLite database, so it is not a Tensorsmith database; name another file, or move "
+              "this one away"};
     case SQLITE_CORRUPT:
       return {ErrorCode::kCorrupt, path,
               "the database is damaged (" + detail +
@@ -33,20 +34,20 @@ Error sqlite_error(sqlite3* db, int code, const std::string& path) {
     case SQLITE_LOCKED:
       return {ErrorCode::kTimeout, path,
               "another process kept the database locked for " + std::to_string(kBusyTimeoutMs / 1000) +
-                  " s; let it finish and run again"};
+                  " s; wait until it has finished, then run the command again"};
     case SQLITE_FULL:
-      return {ErrorCode::kIo, path, "disk full, nothing of this change was written; free some space"};
+      return {ErrorCode::kIo, path, "the disk is full, and this change was not written; free some space"};
     case SQLITE_READONLY:
       return {ErrorCode::kIo, path, "the database or its folder is not writable (" + detail + ")"};
     case SQLITE_CANTOPEN:
       // SQLite's ENOENT may be of the file that it then could not create.
       if (os_error == ENOENT && access(folder_of(path).c_str(), F_OK) == 0)
-        return {ErrorCode::kIo, path, "cannot be created: its folder is not writable; name another place"};
+        return {ErrorCode::kIo, path, "cannot be created: its folder is not writable; name another path"};
       return {os_error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
               "cannot be opened or created" + os + "; check that its folder exists and is accessible"};
     case SQLITE_IOERR:
       if (os_error == ENOSPC)
-        return {ErrorCode::kIo, path, "disk full, nothing of this change was written; free some space"};
+        return {ErrorCode::kIo, path, "the disk is full, and this change was not written; free some space"};
       return {ErrorCode::kIo, path, "reading or writing failed: " + detail + os};
     case SQLITE_TOOBIG:
       return {ErrorCode::kInvalidArgument, path, "a value is too large for the database: " + detail};

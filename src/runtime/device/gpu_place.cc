@@ -25,10 +25,9 @@ Result<std::optional<GpuPlace>> parse_gpu_place(std::string_view spec) {
 Result<GpuPlace> require_gpu_place(std::string_view spec) {
   TS_ASSIGN_OR_RETURN(const auto place, parse_gpu_place(spec));
   if (place) return *place;
-  return Error{
-      ErrorCode::kInvalidArgument, "device '" + std::string(spec) + "'",
-      "is no GPU of this machine; name one as cuda[:N] or opencl[:N], and none for a model that runs on "
-      "processors"};
+  return Error{ErrorCode::kInvalidArgument, "device '" + std::string(spec) + "'",
+               "is not a GPU of this machine; name one as cuda[:N] or opencl[:N], or leave the device out "
+               "for a model that was compiled for CPUs"};
 }
 
 }  // namespace tensorsmith::runtime
