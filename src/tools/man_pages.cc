@@ -95,7 +95,7 @@ std::string man_page(const Command& program, const Command& command, const Progr
                     man_escaped(program.words.front() + " " + version.version) + "\" \"User Commands\"\n";
   const bool is_program = &command == &program;
   out += ".SH NAME\n" + man_escaped(command.name('-')) + " \\- " +
-         man_escaped(is_program ? std::string("tunes, compiles and runs neural networks") : command.summary) +
+         man_escaped(is_program ? std::string("Tune, compile and run neural networks") : command.summary) +
          "\n";
   out += ".SH SYNOPSIS\n" + synopsis(command);
   out += ".SH DESCRIPTION\n" + man_escaped(command.summary) + (command.summary.ends_with('.') ? "\n" : ".\n");
