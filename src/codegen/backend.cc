@@ -16,7 +16,7 @@ namespace tensorsmith::codegen {
 Result<TracedKernel> Backend::compile_traced(const ir::Program&, const target::Device&, const CodegenOptions&,
                                              TraceBuffer&) const {
   return Error{ErrorCode::kUnsupported, "backend " + std::string(name()),
-               "makes no kernels that report what they do; use llvm"};
+               "cannot make kernels that report their accesses; use llvm"};
 }
 
 std::span<const Backend* const> backends() {

@@ -36,19 +36,19 @@ class Fields {
   std::string text(const char* name) {
     const Json* value = find(name);
     if (value == nullptr) return {};
-    if (!value->is_string()) return fail(name, "is no string"), std::string();
+    if (!value->is_string()) return fail(name, "is not a string"), std::string();
     return value->get<std::string>();
   }
   bool boolean(const char* name) {
     const Json* value = find(name);
     if (value == nullptr) return false;
-    if (!value->is_boolean()) return fail(name, "is no boolean"), false;
+    if (!value->is_boolean()) return fail(name, "is not a boolean"), false;
     return value->get<bool>();
   }
   int64_t integer(const char* name, int64_t min, int64_t max) {
     const Json* value = find(name);
     if (value == nullptr) return min;
-    if (!is_int64(*value)) return fail(name, "is no integer"), min;
+    if (!is_int64(*value)) return fail(name, "is not an integer"), min;
     const auto number = value->get<int64_t>();
     if (number < min || number > max) return fail(name, "is out of range"), min;
     return number;
@@ -57,9 +57,9 @@ class Fields {
     std::vector<int64_t> out;
     const Json* value = find(name);
     if (value == nullptr) return out;
-    if (!value->is_array()) return fail(name, "is no array"), out;
+    if (!value->is_array()) return fail(name, "is not an array"), out;
     for (const Json& item : *value) {
-      if (!is_int64(item)) return fail(name, "holds something else than integers"), out;
+      if (!is_int64(item)) return fail(name, "contains a value that is not an integer"), out;
       out.push_back(item.get<int64_t>());
     }
     return out;
@@ -67,16 +67,16 @@ class Fields {
   double number(const char* name) {
     const Json* value = find(name);
     if (value == nullptr) return 0;
-    if (!value->is_number()) return fail(name, "is no number"), 0;
+    if (!value->is_number()) return fail(name, "is not a number"), 0;
     return value->get<double>();
   }
   std::vector<double> numbers(const char* name) {
     std::vector<double> out;
     const Json* value = find(name);
     if (value == nullptr) return out;
-    if (!value->is_array()) return fail(name, "is no array"), out;
+    if (!value->is_array()) return fail(name, "is not an array"), out;
     for (const Json& item : *value) {
-      if (!item.is_number()) return fail(name, "holds something else than numbers"), out;
+      if (!item.is_number()) return fail(name, "contains a value that is not a number"), out;
       out.push_back(item.get<double>());
     }
     return out;
@@ -131,10 +131,10 @@ Candidate parse_candidate(const Json& json, Fields& fields) {
   Candidate candidate;
   const auto found = json.find("candidate");
   if (found == json.end()) return fields.fail("candidate", "is missing"), candidate;
-  if (!found->is_object()) return fields.fail("candidate", "is no object"), candidate;
+  if (!found->is_object()) return fields.fail("candidate", "is not an object"), candidate;
   Fields inner(*found);
   const auto reason = parse_reason(inner.text("reason"));
-  if (!reason) inner.fail("reason", "names no known reason");
+  if (!reason) inner.fail("reason", "is not a known reason");
   candidate.reason = reason.value_or(Reason::kUnstated);
   candidate.strategy = inner.text("strategy");
   candidate.note = inner.text("note");
@@ -157,7 +157,7 @@ Result<Record> parse_record(const Json& json, int64_t version) {
   record.settings.flush_cache = fields.boolean("flush_cache");
   record.trace = fields.text("trace");
   const auto outcome = parse_outcome(fields.text("outcome"));
-  if (!outcome) fields.fail("outcome", "names no known outcome");
+  if (!outcome) fields.fail("outcome", "is not a known outcome");
   record.result.outcome = outcome.value_or(Outcome::kOk);
   record.result.reason = fields.text("reason");
   record.result.seconds = fields.numbers("seconds");

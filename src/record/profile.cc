@@ -31,7 +31,7 @@ Result<std::map<std::string, double>> decode_counters(const std::string& text) {
   if (!json.is_object()) return Error{ErrorCode::kCorrupt, "", "counters are no JSON object"};
   std::map<std::string, double> out;
   for (const auto& [name, value] : json.items()) {
-    if (!value.is_number()) return Error{ErrorCode::kCorrupt, "", "counter \"" + name + "\" is no number"};
+    if (!value.is_number()) return Error{ErrorCode::kCorrupt, "", "counter \"" + name + "\" is not a number"};
     out[name] = value.get<double>();
   }
   return out;

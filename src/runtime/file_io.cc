@@ -53,7 +53,7 @@ Result<Mapping> Mapping::file(const std::string& path, int64_t bytes) {
   if (size != bytes) {
     return Error{ErrorCode::kCorrupt, path,
                  "has " + std::to_string(size) + " bytes instead of " + std::to_string(bytes) +
-                     " (cut off or of another model)"};
+                     " (truncated, or from another model)"};
   }
   Mapping mapping;
   if (bytes == 0) return mapping;

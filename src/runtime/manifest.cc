@@ -360,7 +360,7 @@ Result<ModelDescription> parse_manifest(std::string_view text) {
     return corrupt_manifest("", "not the manifest of a compiled Tensorsmith model");
   if (version != kModelFormatVersion) {
     return Error{ErrorCode::kMismatch, "format_version",
-                 "the model has format " + std::to_string(version) + ", this runtime reads format " +
+                 "the model has format " + std::to_string(version) + ", but this runtime reads format " +
                      std::to_string(kModelFormatVersion) + "; compile the model again"};
   }
   const std::string hash = reader.text("hash");
@@ -402,7 +402,7 @@ Result<ModelDescription> parse_manifest(std::string_view text) {
   TS_RETURN_IF_ERROR(std::move(status));
   for (const auto& [place, file_hash] :
        {std::pair{"kernels_hash", &d.kernels_hash}, {"weights_hash", &d.weights_hash}}) {
-    if (!is_hash(*file_hash)) return corrupt_manifest(place, "is no hash");
+    if (!is_hash(*file_hash)) return corrupt_manifest(place, "is not a hash");
   }
   TS_RETURN_IF_ERROR(validate(d));
   return d;

@@ -70,7 +70,7 @@ Result<SharedLibrary> load_kernels(const fs::path& file, const std::string& hash
     // A damaged library may crash the dynamic loader: compare before loading.
     TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(file.string(), kMaxKernelBytes));
     if (content_key(bytes) != hash)
-      return Error{ErrorCode::kCorrupt, file.string(), "differs from what the manifest was written for"};
+      return Error{ErrorCode::kCorrupt, file.string(), "does not match the manifest"};
   }
   const std::string path = name_for_loader(file);
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -158,7 +158,7 @@ Status Model::Impl::load_modules(const fs::path& base) {
   const fs::path file = base / kernels_file(description);
   TS_ASSIGN_OR_RETURN(const std::string modules, read_input(file.string(), kMaxKernelBytes));
   if (content_key(modules) != description.kernels_hash)
-    return Error{ErrorCode::kCorrupt, file.string(), "differs from what the manifest was written for"};
+    return Error{ErrorCode::kCorrupt, file.string(), "does not match the manifest"};
   const Status placed = place_on_gpu(std::span<const char>(modules));
   return placed.ok() ? placed : Status(in_file(base, placed.error()));
 }
@@ -322,7 +322,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
     const std::string_view bytes(reinterpret_cast<const char*>(impl->weights.data()),
                                  static_cast<size_t>(impl->weights.size()));
     if (content_key(bytes) != d.weights_hash)
-      return Error{ErrorCode::kCorrupt, weights.string(), "differs from what the manifest was written for"};
+      return Error{ErrorCode::kCorrupt, weights.string(), "does not match the manifest"};
   }
 
   for (const WeightInfo& weight : d.weights)

@@ -252,20 +252,20 @@ Status check_call(const CallInfo& call, const int64_t* demands) {
   if (demands[TENSORSMITH_INFO_ABI_VERSION] != TENSORSMITH_KERNEL_ABI_VERSION)
     return Error{ErrorCode::kMismatch, place,
                  "was made for version " + std::to_string(demands[TENSORSMITH_INFO_ABI_VERSION]) +
-                     " of the kernel interface, this runtime has version " +
+                     " of the kernel interface, but this runtime has version " +
                      std::to_string(TENSORSMITH_KERNEL_ABI_VERSION) + "; compile the model again"};
   const int64_t outputs = demands[TENSORSMITH_INFO_OUTPUTS], inputs = demands[TENSORSMITH_INFO_INPUTS];
   const auto has = static_cast<int64_t>(call.buffers.size());
   if (has - call.outputs != inputs || call.outputs != outputs)
     return corrupt(place, "takes " + std::to_string(inputs) + " inputs and " + std::to_string(outputs) +
-                              " outputs, the manifest gives it " + std::to_string(has - call.outputs) +
+                              " outputs, but the manifest gives it " + std::to_string(has - call.outputs) +
                               " and " + std::to_string(call.outputs));
   for (int64_t b = 0; b < has; ++b) {
     const int64_t needed = demands[TENSORSMITH_INFO_BUFFER_BYTES + b];
     const int64_t given = call.buffers[static_cast<size_t>(b)].bytes;
     if (given < needed)
       return corrupt(place, "needs " + std::to_string(needed) + " bytes as buffer " + std::to_string(b) +
-                                ", the manifest gives it " + std::to_string(given));
+                                ", but the manifest gives it " + std::to_string(given));
   }
   if (call.shared_workspace_bytes < demands[TENSORSMITH_INFO_SHARED_BYTES] ||
       call.thread_workspace_bytes < demands[TENSORSMITH_INFO_THREAD_BYTES])

@@ -129,7 +129,7 @@ Result<fs::path> target_of(const std::string& directory) {
   fs::path target = fs::path(directory).lexically_normal();
   if (!target.has_filename()) target = target.parent_path();  // "out/model/"
   if (!target.has_filename() || target == "." || target == "..")
-    return Error{ErrorCode::kInvalidArgument, directory, "is no name for a new directory"};
+    return Error{ErrorCode::kInvalidArgument, directory, "is not a name for a new directory"};
   std::error_code error;
   if (!fs::is_symlink(target, error)) return target;
   const fs::path behind = fs::canonical(target, error);
@@ -162,12 +162,12 @@ Status check_target(const fs::path& target) {
   // A model of another version is one of ours all the same.
   if (!description.ok() && description.error().code != ErrorCode::kMismatch)
     return cannot_replace(target,
-                          "is not a compiled model: its manifest.json is of something else or damaged");
+                          "is not a compiled model: its manifest.json has another format or is damaged");
   if (description.ok() && (description->kernels_hash.empty() || description->weights_hash.empty()))
     return cannot_replace(target, "is not a compiled model: its manifest.json has no hashes");
   TS_ASSIGN_OR_RETURN(const auto foreign, foreign_entry(target));
   if (foreign)
-    return cannot_replace(target, "holds '" + *foreign + "', which is no part of a compiled model");
+    return cannot_replace(target, "holds '" + *foreign + "', which does not belong to a compiled model");
   return {};
 }
 
@@ -208,7 +208,7 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   if (std::ssize(manifest) > kMaxManifestBytes) {
     return Error{ErrorCode::kResourceExhausted, directory,
                  "the description of " + std::to_string(d.calls.size()) +
-                     " kernel calls is longer than what is read of one; split the model"};
+                     " kernel calls is longer than the limit for reading it; split the model"};
   }
 
   TS_ASSIGN_OR_RETURN(const fs::path target, target_of(directory));

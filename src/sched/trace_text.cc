@@ -68,7 +68,7 @@ class LineParser {
 
   Status read(const Key<int64_t>& field) {
     TS_ASSIGN_OR_RETURN(const std::string_view text, value(field.name));
-    if (!parse_whole(text, &field.value)) return error(quoted(field.name) + " is no integer");
+    if (!parse_whole(text, &field.value)) return error(quoted(field.name) + " is not an integer");
     return {};
   }
 
@@ -82,18 +82,19 @@ class LineParser {
 
   template <class T>
   Status read(const Key<std::vector<T>>& field) {
-    return read_list(field.name, "[1,2]", "holds something that is no integer", [&](std::string_view item) {
-      T v = 0;
-      if (!parse_whole(item, &v)) return false;
-      field.value.push_back(v);
-      return true;
-    });
+    return read_list(field.name, "[1,2]", "holds something that is not an integer",
+                     [&](std::string_view item) {
+                       T v = 0;
+                       if (!parse_whole(item, &v)) return false;
+                       field.value.push_back(v);
+                       return true;
+                     });
   }
 
   // dim/divisor%extent
   Status read(const Key<Layout>& field) {
     return read_list(
-        field.name, "[0/1%3,1/16%4]", "is no list like [0/1%3,1/16%4]", [&](std::string_view item) {
+        field.name, "[0/1%3,1/16%4]", "is not a list like [0/1%3,1/16%4]", [&](std::string_view item) {
           const size_t slash = item.find('/');
           const size_t percent = item.find('%');
           if (slash == std::string_view::npos || percent == std::string_view::npos || percent < slash)
@@ -153,7 +154,7 @@ class LineParser {
                    const ReadItem& read_item) {
     TS_ASSIGN_OR_RETURN(std::string_view text, value(name));
     if (text.size() < 2 || text.front() != '[' || text.back() != ']')
-      return error(quoted(name) + " is no list like " + example);
+      return error(quoted(name) + " is not a list like " + example);
     text = text.substr(1, text.size() - 2);
     while (!text.empty()) {
       const size_t comma = text.find(',');

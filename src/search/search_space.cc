@@ -16,7 +16,7 @@ std::vector<space::Candidate> DesignedSpace::listed(size_t limit) const {
 Result<space::Candidate> DesignedSpace::rescale(const SearchSpace& source,
                                                 const space::Candidate& candidate) const {
   const auto* other = dynamic_cast<const DesignedSpace*>(&source);
-  if (other == nullptr) return Error{ErrorCode::kUnsupported, "", "the source is no design space"};
+  if (other == nullptr) return Error{ErrorCode::kUnsupported, "", "the source is not a design space"};
   return space_.rescale(other->space_, candidate);
 }
 

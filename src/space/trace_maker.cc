@@ -35,7 +35,7 @@ void TraceMaker::make_stages(const ir::Workload& workload) {
 
 IdVector<AxisId, LoopId> TraceMaker::axis_loops(StageId stage) const {
   const Stage& of = stages_[stage];
-  TS_CHECK(of.leaves.size() == of.num_spatial + of.num_reduce, "TraceMaker: a loop is no axis any more");
+  TS_CHECK(of.leaves.size() == of.num_spatial + of.num_reduce, "TraceMaker: a loop is not an axis any more");
   IdVector<AxisId, LoopId> loops;
   loops.assign(of.leaves.begin(), of.leaves.end());
   return loops;
@@ -65,7 +65,7 @@ int TraceMaker::position(StageId stage) const {
 int TraceMaker::leaf(StageId stage, LoopId loop) const {
   const auto& loops = leaves(stage);
   const auto it = std::find(loops.begin(), loops.end(), loop);
-  TS_CHECK(it != loops.end(), "TraceMaker: loop is no leaf of the stage");
+  TS_CHECK(it != loops.end(), "TraceMaker: loop is not a leaf of the stage");
   return static_cast<int>(it - loops.begin());
 }
 

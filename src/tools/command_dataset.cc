@@ -47,8 +47,8 @@ Status check_database(const std::string& path) {
   record::AnsorRecord parsed;
   if (!read.ok() || !*read || !record::parse_ansor_record(line.text, parsed).ok()) return {};
   return Error{ErrorCode::kInvalidArgument, path,
-               "holds records of Ansor; add --workloads FILE, a JSON file that maps each workload key to its "
-               "compute DAG"};
+               "contains records of Ansor; add --workloads FILE, a JSON file that maps each workload key to "
+               "its compute DAG"};
 }
 
 Status import(const ImportCommand& command) {

@@ -250,8 +250,7 @@ Status check_apart(const OutputPath& output, const std::vector<InputPath>& input
         return refused(output, fmt::format("belongs to {}; give {} another name", what(), output.option));
     }
     if (is_folder(in) && is_inside(path, in)) {
-      return refused(output,
-                     fmt::format("is inside {}; give {} a path outside of it", what(), output.option));
+      return refused(output, fmt::format("is inside {}; give {} a path outside it", what(), output.option));
     }
     if (output.kind == OutputKind::kModelDirectory && is_inside(in, path)) {
       return refused(

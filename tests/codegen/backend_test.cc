@@ -95,7 +95,7 @@ TEST(CSource, NamesAreIdentifiers) {
   EXPECT_THAT(source->text, HasSubstr("const float* restrict const if_ ="));
   EXPECT_THAT(source->text, HasSubstr("int64_t y_2 = begin"));
   EXPECT_THAT(codegen::emit_c(doubled(), test::device_with("avx2"), {.symbol = "a.b"}).error().message(),
-              HasSubstr("no identifier of C"));
+              HasSubstr("not a C identifier"));
 }
 
 TEST(CBackend, RefusesWhatTheCompilerHereCannotMake) {

@@ -221,7 +221,7 @@ TEST(Gpu, RefusesToMeetWhereNotAllThreadsCome) {
 })");
   ASSERT_FALSE(source.ok());
   EXPECT_EQ(source.error().code, ErrorCode::kUnsupported);
-  EXPECT_NE(source.error().message().find("not all of them come"), std::string::npos)
+  EXPECT_NE(source.error().message().find("not the same for all threads"), std::string::npos)
       << source.error().message();
 }
 

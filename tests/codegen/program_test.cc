@@ -491,7 +491,7 @@ TEST(LlvmCode, UnknownCpuAndFeature) {
   auto kernel = test::backend().compile(copy_program(), device, {});
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(kernel.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(kernel.error().message(), HasSubstr("LLVM knows no CPU 'znver99' for x86-64"));
+  EXPECT_THAT(kernel.error().message(), HasSubstr("LLVM does not know the CPU 'znver99' for x86-64"));
   device = test::local_devices()[0];
   device.features.push_back("+warp-drive");
   kernel = test::backend().compile(copy_program(), device, {});

@@ -161,7 +161,7 @@ TEST(Warpgroups, TheDeviceComputesTheProduct) {
   if (api == nullptr || std::string(api) != "cuda") GTEST_SKIP() << "TENSORSMITH_TEST_GPU is not cuda";
   TS_OPENCL_OR_SKIP(device);
   if (device->properties().compute_major != 9)
-    GTEST_SKIP() << "the device is no Hopper (compute capability 9.x)";
+    GTEST_SKIP() << "the device is not a Hopper (compute capability 9.x)";
   const target::Device gpu = hopper();
   uint64_t seed = seed_of(600);
   for (auto [name, product] : products()) {

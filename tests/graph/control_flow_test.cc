@@ -75,7 +75,7 @@ TEST(ControlFlow, LoopRefusals) {
   run_time.proto().mutable_graph()->mutable_node(0)->set_input(0, "n");
   expect_refused(run_time, {"Loop", "input 0 (trip count) must be constant"});
   ModelBuilder none = counting(0, true);
-  expect_refused(none, {"no turn is made"});
+  expect_refused(none, {"there is no iteration"});
   ModelBuilder broken = counting(4, true);
   broken.proto().mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g()->clear_output();
   expect_refused(broken, {"Loop", "too few outputs"});

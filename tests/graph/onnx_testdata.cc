@@ -85,7 +85,8 @@ class Reader {
 Result<DataSet> read_data_set(const std::filesystem::path& folder, const std::filesystem::path& model) {
   TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(model.string(), std::numeric_limits<int>::max()));
   onnx::ModelProto proto;
-  if (!proto.ParsePartialFromString(bytes)) return Error{ErrorCode::kCorrupt, model.string(), "is no model"};
+  if (!proto.ParsePartialFromString(bytes))
+    return Error{ErrorCode::kCorrupt, model.string(), "is not a model"};
   Reader inputs(folder), outputs(folder);
   std::set<std::string> initializers;
   for (const auto& initializer : proto.graph().initializer()) initializers.insert(initializer.name());

@@ -133,7 +133,7 @@ TEST(ModelFile, OtherVersionsAreNamed) {
   EXPECT_EQ(changed(R"("feature_version":"1")", R"("feature_version":"9")").error().code,
             ErrorCode::kMismatch);
   EXPECT_THAT(changed("tensorsmith latency", "somebody's  latency").error().message(),
-              HasSubstr("something else"));
+              HasSubstr("not a cost model"));
 }
 
 // Headers that are well-formed JSON but describe no tensors.

@@ -197,7 +197,7 @@ TEST_F(OpenClMeasurer, AHangCostsItsCandidateOnly) {
 }
 
 TEST_F(OpenClMeasurer, WhatTheDeviceDoesNotTake) {
-  builder_->add("no_source", "this is no program");
+  builder_->add("no_source", "this is not a program");
   builder_->add("no_kernel", opencl_kernel("s"), {{"other", {1, 1, 1}, {1, 1, 1}, 0, {{0, 0}}}});
   builder_->add("large_block", opencl_kernel("s"),
                 {{"k", {1, 1, 1}, {1 << 20, 1, 1}, 0, {{0, 0}, {1, 0}, {2, 0}}}});

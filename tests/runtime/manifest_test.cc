@@ -249,8 +249,8 @@ TEST(Manifest, HashesArePresentAndRight) {
     return parsed.ok() ? std::string() : parsed.error().message();
   };
   EXPECT_THAT(without("hash", false), HasSubstr("do not have the hash"));
-  EXPECT_THAT(without("kernels_hash", true), HasSubstr("kernels_hash: is no hash"));
-  EXPECT_THAT(without("weights_hash", true), HasSubstr("weights_hash: is no hash"));
+  EXPECT_THAT(without("kernels_hash", true), HasSubstr("kernels_hash: is not a hash"));
+  EXPECT_THAT(without("weights_hash", true), HasSubstr("weights_hash: is not a hash"));
   std::string text = good;
   const size_t hash = text.rfind(",\n \"hash\"");
   ASSERT_NE(hash, std::string::npos);

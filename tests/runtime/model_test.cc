@@ -241,7 +241,7 @@ TEST(Model, DamagedModelsGiveErrors) {
                     "not the manifest");
   expect_load_error(
       [](S s) { replace_in(s / "m/manifest.json", "\"format_version\": 4", "\"format_version\": 5"); },
-      ErrorCode::kMismatch, "the model has format 5, this runtime reads format 4");
+      ErrorCode::kMismatch, "the model has format 5, but this runtime reads format 4");
   expect_load_error([](S s) { replace_in(s / "m/manifest.json", "\"index\": 1", "\"index\": 0"); },
                     ErrorCode::kCorrupt, "do not have the hash");
   expect_load_error([](S s) { fs::remove(s / "m/weights.bin"); }, ErrorCode::kNotFound, "weights.bin");
@@ -253,10 +253,10 @@ TEST(Model, DamagedModelsGiveErrors) {
         bytes[17] = static_cast<char>(bytes[17] ^ 1);
         write_text(s / "m/weights.bin", bytes);
       },
-      ErrorCode::kCorrupt, "weights.bin: differs from");
+      ErrorCode::kCorrupt, "weights.bin: does not match the manifest");
   expect_load_error([](S s) { fs::remove(s / "m/kernels.so"); }, ErrorCode::kNotFound, "kernels.so");
   expect_load_error([](S s) { fs::resize_file(s / "m/kernels.so", 1000); }, ErrorCode::kCorrupt,
-                    "kernels.so: differs from");
+                    "kernels.so: does not match the manifest");
   expect_load_error([](S s) { change_manifest(s, "\"matmul\"", "\"matmul2\""); }, ErrorCode::kCorrupt,
                     "has no kernel 'matmul2'");
   expect_load_error(
@@ -278,16 +278,16 @@ TEST(Model, KernelsGetWhatTheyNeed) {
     const char* message;
   } cases[] = {
       {[](auto& d) { d.calls[0].buffers.clear(), d.calls[0].outputs = 0; },
-       "kernel 'matmul': takes 2 inputs and 1 outputs, the manifest gives it 0 and 0"},
+       "kernel 'matmul': takes 2 inputs and 1 outputs, but the manifest gives it 0 and 0"},
       {[](auto& d) { d.calls[0].buffers.erase(d.calls[0].buffers.begin()); },
-       "takes 2 inputs and 1 outputs, the manifest gives it 1 and 1"},
+       "takes 2 inputs and 1 outputs, but the manifest gives it 1 and 1"},
       {[](auto& d) { d.calls[1].outputs = 1; },
-       "takes 2 inputs and 2 outputs, the manifest gives it 3 and 1"},
+       "takes 2 inputs and 2 outputs, but the manifest gives it 3 and 1"},
       {[](auto& d) { d.calls[0].symbol = "bias_relu_count"; }, "takes 2 inputs and 2 outputs"},
       {[](auto& d) { d.calls[0].buffers[2].bytes = 192; },
-       "needs 256 bytes as buffer 2, the manifest gives it 192"},
+       "needs 256 bytes as buffer 2, but the manifest gives it 192"},
       {[](auto& d) { d.inputs[0].shape = {4, 4}, d.calls[0].buffers[0].bytes = 64; },
-       "needs 128 bytes as buffer 0, the manifest gives it 64"},
+       "needs 128 bytes as buffer 0, but the manifest gives it 64"},
       {[](auto& d) { d.calls[1].shared_workspace_bytes = 0; }, "needs more workspace"},
       {[](auto& d) { d.calls[1].thread_workspace_bytes = 63; }, "needs more workspace"},
       {[](auto& d) { d.calls[0].symbol = "matmul_info"; },

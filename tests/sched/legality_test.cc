@@ -95,9 +95,9 @@ TEST(Legality, Reorder) {
   refuse(chain(), {Reorder{2, {0, 1}}}, kInvalid,
          "step 0 (reorder) stage 'C': the order names 2 loops, the stage has 3");
   refuse(chain(), {Reorder{2, {0, 1, 1}}}, kInvalid,
-         "step 0 (reorder) stage 'C': the order is no permutation of the 3 loops");
+         "step 0 (reorder) stage 'C': the order is not a permutation of the 3 loops");
   refuse(chain(), {Reorder{2, {0, 1, 3}}}, kInvalid,
-         "step 0 (reorder) stage 'C': the order is no permutation of the 3 loops");
+         "step 0 (reorder) stage 'C': the order is not a permutation of the 3 loops");
   refuse(chain(), {Reorder{2, {0, 2, 1}}, Annotate{2, 2, Annotation::kVectorize}, Reorder{2, {0, 2, 1}}},
          kIllegal,
          "step 2 (reorder) stage 'C': loop 'k' of stage 'C' is inside vectorized loop 'j'; only unrolled "
@@ -284,7 +284,7 @@ TEST(Legality, CacheRead) {
   refuse(chain(), {CacheRead{0, kLocal, {5}}}, kIllegal,
          "step 0 (cache_read) stage 'A': stage 'R' does not read stage 'A'");
   refuse(chain(), {CacheRead{2, kLocal, {1}}}, kInvalid,
-         "step 0 (cache_read) stage 'C': reader 1 is no stage after stage 'C'");
+         "step 0 (cache_read) stage 'C': reader 1 is not a stage after stage 'C'");
   refuse(chain(), {CacheRead{0, kLocal, {2, 2}}}, kInvalid,
          "step 0 (cache_read) stage 'A': reader 2 is named twice");
   refuse(chain(), {ComputeInline{4}, CacheRead{4, kLocal, {5}}}, kIllegal,
@@ -312,7 +312,7 @@ TEST(Legality, CacheWrite) {
 }
 
 TEST(Legality, Rfactor) {
-  refuse(chain(), {Rfactor{5, 0, 0}}, kIllegal, "step 0 (rfactor) stage 'R': stage 'R' is no reduction");
+  refuse(chain(), {Rfactor{5, 0, 0}}, kIllegal, "step 0 (rfactor) stage 'R': stage 'R' is not a reduction");
   refuse(chain(), {Rfactor{2, 0, 0}}, kIllegal, "step 0 (rfactor) stage 'C': loop 'i' is not a reduce loop");
   refuse(chain(), {Rfactor{2, 2, 3}}, kInvalid,
          "step 0 (rfactor) stage 'C': factor_axis 3 is not between 0 and 2");
@@ -331,7 +331,7 @@ TEST(Legality, Rfactor) {
 
 TEST(Legality, DecomposeReduction) {
   refuse(chain(), {DecomposeReduction{5, 0}}, kIllegal,
-         "step 0 (decompose_reduction) stage 'R': stage 'R' is no reduction, it has no init");
+         "step 0 (decompose_reduction) stage 'R': stage 'R' is not a reduction, it has no init");
   refuse(chain(), {Reorder{2, {2, 0, 1}}, DecomposeReduction{2, 1}}, kIllegal,
          "step 1 (decompose_reduction) stage 'C': the init of stage 'C' at loop 'i' would be inside a reduce "
          "loop");
@@ -339,7 +339,8 @@ TEST(Legality, DecomposeReduction) {
 
 TEST(Legality, Winograd) {
   const std::string is_no =
-      " is no convolution C[n, k, h, w] = sum_{c, r, s} X[n, c, h + r, w + s] * W[k, c, r, s] of f32 with 3 "
+      " is not a convolution C[n, k, h, w] = sum_{c, r, s} X[n, c, h + r, w + s] * W[k, c, r, s] of f32 with "
+      "3 "
       "x 3 "
       "kernels";
   refuse(conv(), {Winograd{4, 3}}, kInvalid, "step 0 (winograd) stage 'conv': m is 3; it must be 2 or 4");
@@ -359,14 +360,15 @@ TEST(Legality, Winograd) {
 
 TEST(Legality, Dot) {
   const ir::Workload w = test::small::int8_matmul(4, 8, 10);
-  refuse(w, {Dot{2, 0}}, kIllegal, "step 0 (dot) stage 'C': loop 'i' is no reduce loop");
-  refuse(w, {Dot16{2, 0}}, kIllegal, "step 0 (dot16) stage 'C': loop 'i' is no reduce loop");
-  refuse(test::small::bf16_matmul(4, 8, 9, true), {Dot16{2, 2}}, kIllegal,
-         "step 0 (dot16) stage 'C': stage 'C' is no sum of products of two 8-bit integers less zero points");
-  refuse(w, {Dot{3, 0}}, kIllegal, "step 0 (dot) stage 'R': loop 'i' is no reduce loop");
+  refuse(w, {Dot{2, 0}}, kIllegal, "step 0 (dot) stage 'C': loop 'i' is not a reduce loop");
+  refuse(w, {Dot16{2, 0}}, kIllegal, "step 0 (dot16) stage 'C': loop 'i' is not a reduce loop");
+  refuse(
+      test::small::bf16_matmul(4, 8, 9, true), {Dot16{2, 2}}, kIllegal,
+      "step 0 (dot16) stage 'C': stage 'C' is not a sum of products of two 8-bit integers less zero points");
+  refuse(w, {Dot{3, 0}}, kIllegal, "step 0 (dot) stage 'R': loop 'i' is not a reduce loop");
   refuse(w, {Dot{0, 0}}, kIllegal, "step 0 (dot) stage 'A': stage 'A' is a placeholder, it has no loops");
   refuse(test::small::matmul(4, 8, 10), {Dot{2, 2}}, kIllegal,
-         "step 0 (dot) stage 'C': stage 'C' is no sum of products of two bf16 elements or of two "
+         "step 0 (dot) stage 'C': stage 'C' is not a sum of products of two bf16 elements or of two "
          "8-bit integers less zero points");
   refuse(w, {Split{2, 0, {2}, true, kPredicate}, Dot{2, 3}}, kIllegal,
          "step 1 (dot) stage 'C': the loops of stage 'C' were changed before; this step must come first");

@@ -67,18 +67,18 @@ TEST(Trace, BadTextIsRefusedWithItsLine) {
   } cases[] = {
       {"tile stage=1", "line 1: unknown step 'tile'"},
       {"\n\nsplit stage=1", "line 3: expected 'iter=...'"},
-      {"split stage=x", "line 1: 'stage' is no integer"},
+      {"split stage=x", "line 1: 'stage' is not an integer"},
       {"split stage=99999999999", "line 1: 'stage' is out of range"},
       {"split stage=1 iter=0 lengths=[4,]", "line 1: 'lengths' ends with a comma"},
-      {"split stage=1 iter=0 lengths=4", "line 1: 'lengths' is no list like [1,2]"},
-      {"split stage=1 iter=0 lengths=[4,b]", "line 1: 'lengths' holds something that is no integer"},
-      {"fuse stage=1 iters=[99999999999]", "line 1: 'iters' holds something that is no integer"},
+      {"split stage=1 iter=0 lengths=4", "line 1: 'lengths' is not a list like [1,2]"},
+      {"split stage=1 iter=0 lengths=[4,b]", "line 1: 'lengths' holds something that is not an integer"},
+      {"fuse stage=1 iters=[99999999999]", "line 1: 'iters' holds something that is not an integer"},
       {"split stage=1 iter=0 lengths=[4] inner=yes", "line 1: 'inner' is neither true nor false"},
       {"split stage=1 iter=0 lengths=[4] inner=true tail=drop",
        "line 1: 'tail' is none of predicate, peel, shift, overrun"},
       {"annotate stage=1 iter=0 as=fast", "line 1: unknown annotation 'fast'"},
       {"cache_write stage=1 scope=warp", "line 1: 'scope' is none of global, shared, local"},
-      {"pack_layout stage=1 layout=[0/1]", "line 1: 'layout' is no list like [0/1%3,1/16%4]"},
+      {"pack_layout stage=1 layout=[0/1]", "line 1: 'layout' is not a list like [0/1%3,1/16%4]"},
       {"compute_root stage=1 now", "line 1: unexpected text after the step"},
   };
   for (const auto& c : cases) {

@@ -254,7 +254,7 @@ TEST_F(Cli, WrongOutputsAreFound) {
 TEST_F(Cli, MissingAndForeignFiles) {
   expect_one_line_error(cli({"tasks", "missing.onnx"}), {"missing.onnx"});
   expect_one_line_error(cli({"tasks", "."}), {"."});
-  write_file(directory_.path() / "text.onnx", "this is no model\n");
+  write_file(directory_.path() / "text.onnx", "this is not a model\n");
   expect_one_line_error(cli({"tasks", "text.onnx"}), {"text.onnx"});
   write_file(directory_.path() / "empty.onnx", "");
   expect_one_line_error(cli({"tasks", "empty.onnx"}), {"empty.onnx"});
@@ -399,7 +399,7 @@ TEST_F(Cli, UnwritableFolders) {
 }
 
 TEST_F(Cli, FailuresLeaveNoFoldersOnTheWay) {
-  write_file(directory_.path() / "text.onnx", "this is no model\n");
+  write_file(directory_.path() / "text.onnx", "this is not a model\n");
   expect_one_line_error(cli({"compile", "text.onnx", "-o", "a/b/c", "--untuned"}), {"text.onnx"});
   expect_one_line_error(cli({"compile", model_, "-o", "text.onnx/out", "--untuned"}), {"text.onnx"});
   expect_one_line_error(cli({"compile", model_, "-o", "", "--untuned"}), {"-o"});

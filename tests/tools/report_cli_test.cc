@@ -97,7 +97,7 @@ TEST_F(ReportCli, WhatIsWrongIsSaidBeforeAnythingIsWritten) {
         record::Database::open(folder_.file("a.db")).value()->add({record::testing::make_record(1)}).ok());
   }
   write_file(folder_.file("thesis.html"), "<html>The only copy.");
-  expect_refused({"report", "a.db", "-o", "thesis.html"}, "is no report page");
+  expect_refused({"report", "a.db", "-o", "thesis.html"}, "is not a report page");
   expect_refused({"report", "a.db", "-o", "a.db"}, "overwritten");
   expect_refused({"report", "a.db", "-o", "none/a.html"}, "no folder");
   expect_refused({"report", "a.db"}, "-o FILE");

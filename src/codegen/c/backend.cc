@@ -179,7 +179,7 @@ Result<CSource> emit_c(const ir::Program& program, const target::Device& device,
                              std::isdigit(static_cast<unsigned char>(options.symbol.front())) == 0;
   if (!is_identifier) {
     return Error{ErrorCode::kInvalidArgument, "codegen of '" + program.name + "'",
-                 "symbol '" + options.symbol + "' is no identifier of C"};
+                 "symbol '" + options.symbol + "' is not a C identifier"};
   }
   return CEmitter(program, device, options, c99()).run();
 }

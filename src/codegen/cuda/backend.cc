@@ -29,8 +29,8 @@ class CudaBackend final : public Backend {
     const auto start = std::chrono::steady_clock::now();
     if (device.arch != "nvptx") {
       return Error{ErrorCode::kUnsupported, "device " + device.name,
-                   "is no GPU of NVIDIA, and CUDA kernels are made for those; give --device cuda, or one of "
-                   "`tensorsmith devices list`"};
+                   "is not an NVIDIA GPU, but CUDA kernels run only on those; use --device cuda or an NVIDIA "
+                   "GPU of `tensorsmith devices list`"};
     }
     TS_ASSIGN_OR_RETURN(const GpuSource source, emit_gpu(program, device, options, cuda_c()));
     const std::string text = gpu_prelude(cuda_c()) + source.instructions + source.text;

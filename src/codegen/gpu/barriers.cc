@@ -121,8 +121,8 @@ class BarrierPlacer {
   void meet_before(const Stmt& s, Touches& since, bool all_come) {
     if (!all_come) {
       status_ = Error{ErrorCode::kUnsupported, "kernel",
-                      "threads would have to wait for each other where not all of them come; a condition "
-                      "that differs between threads stands around a shared buffer"};
+                      "cannot place a barrier: an access to a shared buffer is inside a condition that is "
+                      "not the same for all threads"};
     }
     before_.insert(s.get());
     since.clear();

@@ -429,7 +429,7 @@ Status check_emittable(const ir::Program& program, const CodegenOptions& options
   if (options.symbol.empty() || std::isdigit(static_cast<unsigned char>(options.symbol.front())) != 0 ||
       !std::all_of(options.symbol.begin(), options.symbol.end(), name_ok)) {
     return Error{ErrorCode::kInvalidArgument, "codegen of '" + program.name + "'",
-                 "symbol '" + options.symbol + "' is no identifier of C"};
+                 "symbol '" + options.symbol + "' is not a C identifier"};
   }
   return ir::verify(program);
 }

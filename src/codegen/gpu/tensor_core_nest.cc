@@ -102,7 +102,7 @@ class NestMatcher {
     y_.place = place_of(y_.load->buffer, y_.load->indices);
     sums_ = place_of(store_->buffer, store_->indices);
     for (const auto* place : {&x_.place, &y_.place, &sums_})
-      if (!*place || (*place)->has_rest()) return refuse("an index is no sum of functions of a loop each");
+      if (!*place || (*place)->has_rest()) return refuse("an index is not a sum of functions of a loop each");
     return true;
   }
 
@@ -140,7 +140,7 @@ class NestMatcher {
     // Places of a group share the rows of A.
     const ir::Var& lane = kernel_.index[kThreadX];
     if (kernel_.extents[kThreadX] != sched::kMmaGroups * sched::kMmaPlaces)
-      return refuse("threadIdx.x is no warp");
+      return refuse("threadIdx.x is not a warp");
     if (x_.place->moved(lane, 1) != 0) std::swap(x_, y_);
     return true;
   }
@@ -151,7 +151,7 @@ class NestMatcher {
     const int64_t lanes = kernel_.extents[kThreadX];
     const auto k = factor.place->moved(step_->var, 1);
     const auto next = factor.place->moved(lane, every);
-    if (!k || !next || *next % step != 0) return refuse(std::string(name) + " is no tile");
+    if (!k || !next || *next % step != 0) return refuse(std::string(name) + " is not a tile");
     const int64_t own = *next / step;
     tile.buffer = factor.load->buffer;
     tile.steps_contiguous = *k == 1;

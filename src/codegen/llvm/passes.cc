@@ -44,7 +44,7 @@ void set_option(const std::string& name, const std::string& value) {
   const auto& known = llvm::cl::getRegisteredOptions();
   const auto option = known.find(name);
   TS_CHECK(option != known.end() && !option->second->addOccurrence(0, name, value),
-           "LLVM takes no option -" + name + "=" + value);
+           "LLVM has no option -" + name + "=" + value);
 }
 
 void initialize_targets() {
@@ -297,24 +297,25 @@ Result<llvm::TargetMachine*> machine_for(const target::Device& device) {
   // Asked before a machine is made: LLVM prints about names it does not know.
   const std::unique_ptr<llvm::MCSubtargetInfo> baseline(target->createMCSubtargetInfo(triple, "", ""));
   if (!device.cpu.empty() && !baseline->isCPUStringValid(device.cpu)) {
-    return Error{ErrorCode::kInvalidArgument, place,
-                 "LLVM knows no CPU '" + device.cpu + "' for " + device.arch + "; correct the device's cpu"};
+    return Error{
+        ErrorCode::kInvalidArgument, place,
+        "LLVM does not know the CPU '" + device.cpu + "' for " + device.arch + "; correct the device's cpu"};
   }
   for (const std::string& f : device.features) {
     const auto& known = baseline->getAllProcessorFeatures();
     if (f.empty() || std::none_of(known.begin(), known.end(), [&](const auto& k) {
           return f.compare(1, std::string::npos, k.Key) == 0;
         })) {
-      return Error{
-          ErrorCode::kInvalidArgument, place,
-          "LLVM knows no feature '" + f + "' for " + device.arch + "; correct the device's features"};
+      return Error{ErrorCode::kInvalidArgument, place,
+                   "LLVM does not know the feature '" + f + "' for " + device.arch +
+                       "; correct the device's features"};
     }
   }
   llvm::TargetOptions options;
   Machine made;
   made.machine.reset(target->createTargetMachine(triple, device.cpu, features, options, llvm::Reloc::PIC_,
                                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
-  TS_CHECK(made.machine != nullptr, "LLVM made no target machine for " + key);
+  TS_CHECK(made.machine != nullptr, "LLVM cannot create a target machine for " + key);
   made.pipeline = std::make_unique<Pipeline>(*made.machine);
   made.objects = std::make_unique<ObjectWriter>(*made.machine, llvm::CodeGenFileType::ObjectFile);
   return machines.emplace(key, std::move(made)).first->second.machine.get();

@@ -17,7 +17,7 @@ class OpenClBackend final : public Backend {
     const auto start = std::chrono::steady_clock::now();
     if (device.kind != target::DeviceKind::kGpu) {
       return Error{ErrorCode::kUnsupported, "device " + device.name,
-                   "is a CPU, and OpenCL kernels are made for GPUs; give --device opencl"};
+                   "is a CPU, but OpenCL kernels are made for GPUs; use --device opencl"};
     }
     TS_ASSIGN_OR_RETURN(const GpuSource source, emit_gpu(program, device, options, opencl_c()));
     const std::string text = gpu_prelude(opencl_c()) + source.text;

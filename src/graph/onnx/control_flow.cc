@@ -226,7 +226,7 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
     return at_node(proto, ErrorCode::kCorrupt, "Loop: the body has too few outputs");
   const size_t collected = static_cast<size_t>(body.output_size()) - 1 - carried;
   if (static_cast<size_t>(proto.output_size()) > carried + collected)
-    return at_node(proto, ErrorCode::kCorrupt, "Loop: the node has more outputs than its body gives");
+    return at_node(proto, ErrorCode::kCorrupt, "Loop: the node has more outputs than its body");
   for (size_t i = 0; i < 2; ++i) {
     const bool given = inputs[i].is_tensor() && inputs[i].id != kNoValue;
     if (!inputs[i].is_tensor() || (given && product(value(inputs[i].id).shape) != 1))
@@ -290,7 +290,7 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
     for (size_t i = 0; i < collected; ++i) {
       const Item& item = results[1 + carried + i];
       if (!item.is_tensor())
-        return at_node(proto, ErrorCode::kUnsupported, "Loop: an output that is collected is no tensor");
+        return at_node(proto, ErrorCode::kUnsupported, "Loop: an output that is collected is not a tensor");
       slices[i].push_back(item.id);
     }
     if (active != kNoValue && collected > 0) {
@@ -317,7 +317,7 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
     if (slices[i - carried].empty()) {
       return at_node(
           proto, ErrorCode::kUnsupported,
-          "Loop: no turn is made, so that the shape of output " + std::to_string(i) + " is not known");
+          "Loop: there is no iteration, so the shape of output " + std::to_string(i) + " is unknown");
     }
     TS_ASSIGN_OR_RETURN(const ValueId stacked, stack(proto, slices[i - carried], 0));
     if (active != kNoValue) bounds_.mark(stacked, 0, count);
@@ -342,7 +342,7 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
   }
   for (const Item& item : inputs) {
     if (!item.is_tensor() || item.id == kNoValue)
-      return at_node(proto, ErrorCode::kCorrupt, "Scan: an input is no tensor");
+      return at_node(proto, ErrorCode::kCorrupt, "Scan: an input is not a tensor");
   }
   if (number->i() < 1 || number->i() > static_cast<int64_t>(inputs.size()))
     return at_node(proto, ErrorCode::kCorrupt, "Scan: num_scan_inputs is out of range");
@@ -398,7 +398,8 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
       }
       TS_ASSIGN_OR_RETURN(std::vector<Item> made, inline_body(proto, body, arguments, scope, depth));
       for (const Item& item : made)
-        if (!item.is_tensor()) return at_node(proto, ErrorCode::kUnsupported, "Scan: an output is no tensor");
+        if (!item.is_tensor())
+          return at_node(proto, ErrorCode::kUnsupported, "Scan: an output is not a tensor");
       for (size_t i = 0; i < carried; ++i) state[i] = made[i];
       for (size_t i = 0; i < collected; ++i) slices[i].push_back(made[carried + i].id);
     }
@@ -447,7 +448,7 @@ Status Importer::inline_sequence_map(const onnx::NodeProto& proto, Scope& scope,
                         inline_body(proto, attribute->g(), arguments, scope, depth));
     for (size_t o = 0; o < made.size(); ++o) {
       if (!made[o].is_tensor())
-        return at_node(proto, ErrorCode::kUnsupported, "SequenceMap: an output is no tensor");
+        return at_node(proto, ErrorCode::kUnsupported, "SequenceMap: an output is not a tensor");
       results[o].push_back(made[o].id);
     }
   }

@@ -237,7 +237,7 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   DType softmax_dtype = dtype;
   if (precision != 0) {
     const auto wanted = onnx_dtype(precision);
-    if (!wanted || !ir::is_float(*wanted)) return ctx.invalid("softmax_precision is no float dtype");
+    if (!wanted || !ir::is_float(*wanted)) return ctx.invalid("softmax_precision is not a float dtype");
     if (*wanted == DType::kF64) softmax_dtype = *wanted;  // others are no wider than the scores
   }
   TS_ASSIGN_OR_RETURN(scores, e.cast(scores, softmax_dtype));

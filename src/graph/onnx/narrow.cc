@@ -47,7 +47,7 @@ Result<int> NarrowValues::check(const Graph& graph, Node& node) const {
   if (std::find(kMoves.begin(), kMoves.end(), node.op) != kMoves.end()) return bits;
   return Error{ErrorCode::kUnsupported, node.name,
                node.op + ": reads '" + graph.values[static_cast<size_t>(reads)].name +
-                   "', which has 4-bit elements; only quantization and data movement take them"};
+                   "', which has 4-bit elements; only quantization and data movement support them"};
 }
 
 }  // namespace tensorsmith::graph

@@ -203,7 +203,7 @@ Result<lower::Tensor> read_tensor_proto(const std::string& path) {
   if (const Status parsed = parse_message(bytes, WireMessage::kTensor, proto); !parsed.ok()) {
     if (parsed.error().code != ErrorCode::kCorrupt)
       return Error{parsed.error().code, path, parsed.error().reason};
-    return Error{ErrorCode::kCorrupt, path, "is no ONNX tensor (truncated or of another format)"};
+    return Error{ErrorCode::kCorrupt, path, "is not an ONNX tensor (truncated or of another format)"};
   }
   TensorSource source;
   auto tensor = tensor_from_proto(proto, source);

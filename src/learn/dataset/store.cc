@@ -51,7 +51,7 @@ class MappedStore : public Store {
                        ", but this program reads version " + std::to_string(kStoreVersion)};
     if (header_.schema != feature::kPerStoreVersion)
       return Error{ErrorCode::kMismatch, path_,
-                   "holds features of schema version " + std::to_string(header_.schema) +
+                   "contains features of schema version " + std::to_string(header_.schema) +
                        ", but this program uses version " + std::to_string(feature::kPerStoreVersion) +
                        "; import the records again"};
     if (header_.catalog_offset > bytes_ || header_.catalog_bytes > bytes_ - header_.catalog_offset)
@@ -196,7 +196,7 @@ class MappedStore : public Store {
       if (r.seconds_end < last.seconds_end || r.leaves_end < last.leaves_end ||
           r.trace_end < last.trace_end || r.seconds_end > g.sizes.seconds || r.leaves_end > g.sizes.leaves ||
           r.trace_end > g.sizes.trace_bytes || r.workload >= workloads_.size() || r.device >= devices_.size())
-        return corrupt("holds damaged records");
+        return corrupt("contains damaged records");
       for (uint32_t l = last.leaves_end; l < r.leaves_end; ++l) {
         const uint32_t first = l == 0 ? 0 : g.leaves[l - 1].values_end;
         int count = 0;
@@ -205,9 +205,9 @@ class MappedStore : public Store {
             g.leaves[l].values_end - first != static_cast<uint32_t>(count) ||
             g.leaves[l].mask.back() >> (feature::kPerStoreWidth % 64) != 0 ||
             g.leaves[l].row >= static_cast<int64_t>(r.rows))
-          return corrupt("holds damaged feature vectors");
+          return corrupt("contains damaged feature vectors");
       }
-      if (r.rows > r.leaves_end - last.leaves_end) return corrupt("holds damaged records");
+      if (r.rows > r.leaves_end - last.leaves_end) return corrupt("contains damaged records");
       last = r;
     }
     return {};

@@ -42,7 +42,7 @@ Result<std::vector<double>> finite_numbers(const Json& json, size_t count) {
     return corrupt_member("the model's physics has a list of another length");
   for (const Json& item : json) {
     if (!item.is_number() || !std::isfinite(item.get<double>()) || item.get<double>() < 0)
-      return corrupt_member("the model's physics holds something else than numbers");
+      return corrupt_member("the model's physics contains a value that is not a number");
     out.push_back(item.get<double>());
   }
   return out;
@@ -90,7 +90,7 @@ Status read_kind(ModelFile& file, const Json& item, ProgramKind kind, int width,
     const double shift = entry.at("shift");
     if (structure < 0 || structure >= feature::kWorkloadStructures || workloads < 0 ||
         !(std::abs(shift) < 100))
-      return corrupt_member("what the model has seen of a device is out of range");
+      return corrupt_member("the model's data about its training devices are out of range");
     out.shown[entry.at("device")][static_cast<WorkloadStructure>(structure)] = {workloads, shift};
   }
   return {};
@@ -475,7 +475,7 @@ Result<std::unique_ptr<CostModel>> TensorsmithModel::from_file(ModelFile file) {
   auto model = std::make_unique<TensorsmithModel>();
   TS_ASSIGN_OR_RETURN(const auto text, file.values<uint8_t>("physics.json", {-1}));
   const Json physics = parse_json<Json>({reinterpret_cast<const char*>(text.data()), text.size()});
-  if (physics.is_discarded()) return corrupt_member("the model's physics is no JSON");
+  if (physics.is_discarded()) return corrupt_member("the model's physics is not JSON");
   try {
     if (physics.at("summary_version") != feature::kSummaryVersion)
       return Error{ErrorCode::kMismatch, "",

@@ -34,7 +34,7 @@ int summary_width(feature::ProgramKind kind) {
 Status Batch::add_summary(const ProgramQuery& query) {
   if (query.trace == nullptr || query.leaves == nullptr)
     return Error{ErrorCode::kInvalidArgument, "program " + std::to_string(programs),
-                 "has no schedule steps, which this model reads"};
+                 "has no schedule steps, which this model needs"};
   const feature::WorkloadAccess& access = accesses.of(*query.workload);
   const auto summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
   SummaryRows& rows_of_kind = summaries[static_cast<size_t>(summary.kind)];
@@ -74,7 +74,7 @@ Status Batch::add(const ProgramQuery& query, const BatchOptions& options) {
   int64_t count = 0;
   if (options.rows != RowKind::kNone) {
     if (query.leaves == nullptr || query.leaves->vectors.rows == 0)
-      return bad("has no features: the program could not be made");
+      return bad("has no features, because the program could not be built");
     const feature::LeafFeatures& leaves = *query.leaves;
     for (int l = 0; l < leaves.vectors.rows; ++l) {
       const auto at = static_cast<size_t>(l);
@@ -84,12 +84,12 @@ Status Batch::add(const ProgramQuery& query, const BatchOptions& options) {
       positions.push_back(leaves.positions[at]);
       ++count;
     }
-    if (count == 0) return bad("has no features: the program could not be made");
+    if (count == 0) return bad("has no features, because the program could not be built");
   }
   row_begin.push_back(row_begin.back() + count);
   int64_t length = 0;
   if (options.steps) {
-    if (query.trace == nullptr) return bad("has no schedule steps, which this model reads");
+    if (query.trace == nullptr) return bad("has no schedule steps, which this model needs");
     length = encode_steps(*query.trace, options.step_options, steps);
   }
   step_begin.push_back(step_begin.back() + length);

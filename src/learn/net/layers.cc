@@ -97,7 +97,7 @@ torch::nn::Sequential make_mlp(const std::vector<int64_t>& widths, bool last_rel
 }
 
 AttentionImpl::AttentionImpl(int64_t width, int64_t heads) : heads_(heads) {
-  TS_CHECK(width % heads == 0, "attention width is no multiple of the heads");
+  TS_CHECK(width % heads == 0, "attention width is not a multiple of the heads");
   qkv_ = register_module("qkv", torch::nn::Linear(width, 3 * width));
   out_ = register_module("out", torch::nn::Linear(width, width));
 }
@@ -131,7 +131,7 @@ Tensor EncoderLayerImpl::forward(const Tensor& rows, const Ragged& ragged) {
 }
 
 AttentionPoolImpl::AttentionPoolImpl(int64_t width, int64_t heads) : heads_(heads) {
-  TS_CHECK(width % heads == 0, "pooled width is no multiple of the heads");
+  TS_CHECK(width % heads == 0, "pooled width is not a multiple of the heads");
   score_ = register_module("score", torch::nn::Linear(width, heads));
 }
 

@@ -82,8 +82,9 @@ Result<const Module*> load() {
   const Module* module = entry == nullptr ? nullptr : entry();
   if (module == nullptr || std::string_view(module->version) != TENSORSMITH_VERSION ||
       module->layout != layout_of_interface())
-    return Error{ErrorCode::kMismatch, kModuleFile,
-                 "the module of the neural models is of another build of Tensorsmith; install both again"};
+    return Error{
+        ErrorCode::kMismatch, kModuleFile,
+        "the module of the neural models belongs to another build of Tensorsmith; install both again"};
   return module;
 }
 #else

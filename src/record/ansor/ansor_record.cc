@@ -186,7 +186,7 @@ class RecordParser {
     }
     json_.end();
     if (!json_.failed() && (!input || !result))
-      json_.fail("no \"i\" or no \"r\": this is no record of Ansor");
+      json_.fail("no \"i\" or no \"r\": this is not a record of Ansor");
     if (json_.failed()) return json_.take_error();
     return {};
   }

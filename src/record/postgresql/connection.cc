@@ -226,7 +226,7 @@ Result<int> schema_version(PostgresqlConnection& connection) {
                       connection.ask("SELECT schema_version FROM tensorsmith.meta", {}));
   if (PQntuples(version.get()) != 1)
     return Error{ErrorCode::kCorrupt, connection.place(),
-                 "its table tensorsmith.meta does not say the schema version; restore a copy"};
+                 "its table tensorsmith.meta does not contain the schema version; restore a copy"};
   return std::atoi(PQgetvalue(version.get(), 0, 0));
 }
 

@@ -61,7 +61,7 @@ Status Connection::prepare(bool writable) {
   if (stat(path_.c_str(), &info) == 0 && info.st_size < pages * page_bytes)
     return Error{ErrorCode::kCorrupt, path_,
                  "the database is damaged (" + std::to_string(pages * page_bytes - info.st_size) +
-                     " bytes are missing at its end); restore a copy, or save what is readable with "
+                     " bytes are missing at its end); restore a copy, or save the readable part with "
                      "\"sqlite3 FILE .recover\""};
   TS_RETURN_IF_ERROR(check_schema());
   if (info.st_size <= kQuickCheckBytes) TS_RETURN_IF_ERROR(check("PRAGMA quick_check(1)"));
@@ -156,7 +156,7 @@ Status Connection::check(const std::string& pragma) {
     answer.erase(0, answer.find('\n') + 1);
   return Error{ErrorCode::kCorrupt, path_,
                "the database is damaged (" + answer.substr(0, answer.find('\n')) +
-                   "); restore a copy, or save what is readable with \"sqlite3 FILE .recover\""};
+                   "); restore a copy, or save the readable part with \"sqlite3 FILE .recover\""};
 }
 
 }  // namespace tensorsmith::record

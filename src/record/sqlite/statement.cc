@@ -29,7 +29,7 @@ Error sqlite_error(sqlite3* db, int code, const std::string& path) {
     case SQLITE_CORRUPT:
       return {ErrorCode::kCorrupt, path,
               "the database is damaged (" + detail +
-                  "); restore a copy, or save what is readable with \"sqlite3 FILE .recover\""};
+                  "); restore a copy, or save the readable part with \"sqlite3 FILE .recover\""};
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return {ErrorCode::kTimeout, path,

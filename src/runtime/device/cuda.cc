@@ -81,7 +81,7 @@ Result<std::unique_ptr<GpuMemory>> CudaGpu::borrow(void* handle, int64_t bytes) 
     return refuse("the memory holds " + std::to_string(available) +
                   " bytes from the address on; the tensor has " + std::to_string(bytes));
   if (address % TENSORSMITH_BUFFER_ALIGNMENT != 0)
-    return refuse("the address is no multiple of " + std::to_string(TENSORSMITH_BUFFER_ALIGNMENT));
+    return refuse("the address is not a multiple of " + std::to_string(TENSORSMITH_BUFFER_ALIGNMENT));
   return std::unique_ptr<GpuMemory>(
       std::make_unique<CudaMemory>(*shared_, address, bytes, CudaMemory::Owner::kCaller));
 }

@@ -324,9 +324,9 @@ Result<std::unique_ptr<GpuMemory>> OpenClGpu::borrow(void* handle, int64_t bytes
   opencl::Context context = nullptr;
   if (!ask(opencl::kMemoryType, sizeof type, &type) || !ask(opencl::kMemorySize, sizeof size, &size) ||
       !ask(opencl::kMemoryContext, sizeof(void*), &context) || type != opencl::kMemoryIsBuffer)
-    return refuse("the memory is no buffer of OpenCL (cl_mem)");
+    return refuse("the memory is not a buffer of OpenCL (cl_mem)");
   if (context != shared_->context.get())
-    return refuse("the buffer is of another context than the model's; make it in that");
+    return refuse("the buffer belongs to another context than the model; create it in the model's context");
   if (static_cast<int64_t>(size) < bytes)
     return refuse("the buffer holds " + std::to_string(size) + " bytes; the tensor has " +
                   std::to_string(bytes));

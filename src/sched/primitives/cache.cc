@@ -80,7 +80,7 @@ Status apply(Schedule& schedule, const CacheRead& step, Rewrites& rewrites) {
   for (const int position : step.readers) {
     const auto r = find_stage(schedule, position);
     if (!r.ok() || *r <= s)
-      return invalid("reader " + std::to_string(position) + " is no stage after " + name);
+      return invalid("reader " + std::to_string(position) + " is not a stage after " + name);
     const Stage& reader = schedule.stages[*r];
     if (!reader.reads->has(source.get()))
       return illegal("stage '" + reader.op->name + "' does not read " + name);

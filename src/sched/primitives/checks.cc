@@ -149,7 +149,7 @@ Status check_attachments(const Schedule& schedule) {
                      quoted(schedule.stages[stage.attach_stage]) + ", which does not read what it computes");
     const Stage& target = schedule.stages[stage.attach_stage];
     const auto position = target.leaf_position(stage.attach_iterator);
-    if (!position) throw_internal_error(__FILE__, __LINE__, "attached to an iterator that is no leaf");
+    if (!position) throw_internal_error(__FILE__, __LINE__, "attached to an iterator that is not a leaf");
     for (const StageId r : schedule.stages.ids_after(s)) {
       const Stage& reader = schedule.stages[r];
       if (reader.attach == AttachKind::kInlined || !reader.reads_from(stage)) continue;

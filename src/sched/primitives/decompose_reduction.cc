@@ -20,7 +20,7 @@ Status apply(Schedule& schedule, const DecomposeReduction& step) {
   Stage& stage = schedule.stages[s];
   TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(stage, step.iterator));
   if (!stage.op->has_reduction())
-    return illegal("stage '" + stage.op->name + "' is no reduction, it has no init");
+    return illegal("stage '" + stage.op->name + "' is not a reduction, it has no init");
   const IteratorId old = stage.init_at;
   stage.init_at = leaf;
   Status status = check_loops(stage);

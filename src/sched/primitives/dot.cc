@@ -80,7 +80,7 @@ class Rewrite {
 
   Status run() {
     const Error no =
-        illegal("stage '" + op_->name + "' is no sum of products of " +
+        illegal("stage '" + op_->name + "' is not a sum of products of " +
                 (halves_ ? "" : "two bf16 elements or of ") + "two 8-bit integers less zero points");
     if (op_->combiner != ir::Combiner::kSum || (halves_ && sum_dtype() != DType::kI32)) return no;
     const auto* product = ir::as<ir::Binary>(op_->bodies.front());
@@ -512,7 +512,7 @@ Status rewrite(Schedule& schedule, int stage_number, int iterator, bool halves) 
   const size_t loop = leaf.place();
   const size_t rank = stage.op->spatial.size();
   if (loop < rank || loop >= stage.num_roots())
-    return illegal("loop '" + stage.iterators[leaf].name + "' is no reduce loop");
+    return illegal("loop '" + stage.iterators[leaf].name + "' is not a reduce loop");
   const ir::Axis axis = stage.op->reduce[loop - rank];
   return Rewrite(schedule, s, axis, halves).run();
 }

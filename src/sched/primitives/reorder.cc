@@ -26,7 +26,7 @@ Status apply(Schedule& schedule, const Reorder& step) {
   for (const int position : step.order) {
     const auto leaf = find_leaf(stage, position);
     if (!leaf.ok() || used[*leaf] != 0)
-      return invalid("the order is no permutation of the " + std::to_string(n) + " loops");
+      return invalid("the order is not a permutation of the " + std::to_string(n) + " loops");
     used[*leaf] = 1;
     leaves.push_back(*leaf);
   }

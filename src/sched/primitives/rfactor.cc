@@ -59,7 +59,7 @@ Status apply(Schedule& schedule, const Rfactor& step) {
   const ir::OperationRef op = stage.op;
   const std::string name = "stage '" + op->name + "'";
   const std::string loop_name = stage.iterators[leaf].name;
-  if (!op->has_reduction()) return illegal(name + " is no reduction");
+  if (!op->has_reduction()) return illegal(name + " is not a reduction");
   if (stage.iterators[leaf].kind != IterKind::kReduce)
     return illegal("loop '" + loop_name + "' is not a reduce loop");
   const size_t rank = op->spatial.size();

@@ -141,7 +141,7 @@ bool is_sum_of(const Expr& index, const std::vector<ir::Var>& vars) {
 
 Result<Convolution> match(const ir::Operation& op) {
   const Error no = illegal("stage '" + op.name +
-                           "' is no convolution C[n, k, h, w] = sum_{c, r, s} X[n, c, h + r, "
+                           "' is not a convolution C[n, k, h, w] = sum_{c, r, s} X[n, c, h + r, "
                            "w + s] * W[k, c, r, s] of f32 with 3 x 3 kernels");
   if (op.combiner != ir::Combiner::kSum || op.spatial.size() != 4 || op.reduce.size() != 3) return no;
   if (op.output()->dtype != ir::DType::kF32) return no;

@@ -147,7 +147,7 @@ TEST_F(Cuda, BorrowsMemoryOfOthers) {
   };
   EXPECT_THAT(refused(address + 1024, 4), HasSubstr("none that the driver gave out"));
   EXPECT_THAT(refused(address + 960, 65), HasSubstr("holds 64 bytes"));
-  EXPECT_THAT(refused(address + 4, 4), HasSubstr("no multiple of 64"));
+  EXPECT_THAT(refused(address + 4, 4), HasSubstr("not a multiple of 64"));
 }
 
 TEST_F(Cuda, EncodesTensorMaps) {
