@@ -13,7 +13,7 @@ constexpr Column thread_column(std::string_view name, std::string_view thread) {
 constexpr Column curve_column(std::string_view number, std::string_view share) {
   Column out = Column::amount(
       number, "operations/byte",
-      "Operations a byte where % of the operations is reached, interpolated between the loops.", share);
+      "Operations per byte where % of the operations is reached, interpolated between the loops.", share);
   out.group = "arith_intensity_curve_";
   return out;
 }
@@ -27,7 +27,7 @@ inline constexpr auto kOperationFields = std::to_array<Column>({
     Column::amount("cmp", "operations", "% comparisons, minima and maxima."),
     Column::amount("mathfunc", "operations",
                    "% calls of functions, operations on bits, and reads that a condition guards."),
-    Column::amount("otherfunc", "operations", "% calls that are no functions: always 0."),
+    Column::amount("otherfunc", "operations", "% calls that are not functions: always 0."),
 });
 
 inline constexpr std::string_view kFloatGroup = "float_", kIntGroup = "int_";
@@ -43,14 +43,14 @@ inline constexpr auto kAnnotationFields = std::to_array<Column>({
     Column::amount("num", "loops", "Number of % loops around it."),
     Column::amount("prod", "iterations", "Product of the extents of the % loops around it."),
     Column::amount("len", "iterations", "Extent of the innermost % loop around it."),
-    Column::flag("type.None", "1 where no % loop is around it."),
-    Column::flag("type.InnerSpatial", "Role of the % loops: always 0, a program does not tell."),
-    Column::flag("type.MiddleSpatial", "Role of the % loops: always 0, a program does not tell."),
-    Column::flag("type.OuterSpatial", "Role of the % loops: always 0, a program does not tell."),
-    Column::flag("type.InnerReduce", "Role of the % loops: always 0, a program does not tell."),
-    Column::flag("type.MiddleReduce", "Role of the % loops: always 0, a program does not tell."),
-    Column::flag("type.OuterReduce", "Role of the % loops: always 0, a program does not tell."),
-    Column::flag("type.Mixed", "1 where % loops are around it, whatever their role."),
+    Column::flag("type.None", "1 if no % loop is around it."),
+    Column::flag("type.InnerSpatial", "Role of the % loops: always 0, because a program does not show it."),
+    Column::flag("type.MiddleSpatial", "Role of the % loops: always 0, because a program does not show it."),
+    Column::flag("type.OuterSpatial", "Role of the % loops: always 0, because a program does not show it."),
+    Column::flag("type.InnerReduce", "Role of the % loops: always 0, because a program does not show it."),
+    Column::flag("type.MiddleReduce", "Role of the % loops: always 0, because a program does not show it."),
+    Column::flag("type.OuterReduce", "Role of the % loops: always 0, because a program does not show it."),
+    Column::flag("type.Mixed", "1 if % loops are around it, whatever their role."),
 });
 
 // The thread loops in the order of ir::ThreadAxis.
@@ -66,18 +66,18 @@ inline constexpr auto kThreadColumns = std::to_array<Column>({
 
 // Of one buffer that the statement accesses. Buffers stand by falling lines, then bytes.
 inline constexpr auto kBufferFields = std::to_array<Column>({
-    Column::flag("acc_type.Read", "1 where it only reads %."),
-    Column::flag("acc_type.Write", "1 where it only writes %."),
-    Column::flag("acc_type.ReadWrite", "1 where it reads and writes %."),
+    Column::flag("acc_type.Read", "1 if it only reads %."),
+    Column::flag("acc_type.Write", "1 if it only writes %."),
+    Column::flag("acc_type.ReadWrite", "1 if it reads and writes %."),
     Column::amount("bytes", "bytes", "Bytes accessed of %."),
     Column::amount("unique_bytes", "bytes", "Bytes accessed of %, each counted once."),
     Column::amount("lines", "cache lines", "Cache lines accessed of %."),
     Column::amount("unique_lines", "cache lines", "Cache lines accessed of %, each counted once."),
     Column::flag("reuse_type.LoopMultipleRead",
-                 "1 where the next use of % is in another iteration of a loop that moves nothing in it."),
+                 "1 if the next use of % is in another iteration of a loop that moves nothing in it."),
     Column::flag("reuse_type.SerialMultipleReadWrite",
-                 "1 where the next use of % is by another access in a loop around."),
-    Column::flag("reuse_type.None", "1 where nothing is used again of %."),
+                 "1 if the next use of % is by another access in a loop around."),
+    Column::flag("reuse_type.None", "1 if nothing is used again of %."),
     Column::amount("reuse_dis_iter", "iterations", "Iterations until % is used again."),
     Column::amount("reuse_dis_bytes", "bytes", "Bytes accessed until % is used again."),
     Column::amount("reuse_ct", "uses", "How often % is used again at that distance."),

@@ -45,8 +45,8 @@ double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 Schema cpu_profile_schema() {
   return {"profile-cpu",
-          "What a simulation counts while a program runs once on one core of a CPU, its data in the "
-          "caches as the run before left them",
+          "Counters of a simulation of one run of a program on one core of a CPU; its data are in the caches "
+          "as a previous run left them",
           kCpuProfileColumns};
 }
 
@@ -82,7 +82,7 @@ Result<std::vector<float>> cpu_profile_row(const std::map<std::string, double>& 
 }
 
 Schema gpu_profile_schema() {
-  return {"profile-gpu", "What Nsight Compute counts of a program's launches", kGpuProfileColumns};
+  return {"profile-gpu", "Counters of Nsight Compute for the launches of a program", kGpuProfileColumns};
 }
 
 Result<std::vector<float>> gpu_profile_row(const std::map<std::string, double>& counters, double operations) {

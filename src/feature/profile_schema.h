@@ -37,7 +37,7 @@ inline constexpr auto kCpuProfileCounts = std::to_array<Column>({
     per_million("broadcasts", "Loads of one element into all lanes."),
     per_million("gathers", "Gathers and scatters."),
     per_million("stores", "Operands written to memory, without spills."),
-    per_million("spills", "Registers written to the stack, as there are too few."),
+    per_million("spills", "Registers written to the stack, because there are too few."),
     per_million("reloads", "Registers read back from the stack."),
     per_million("chain", "Floating-point operations that wait for the one before them, on the longest path."),
     per_million("accesses", "Accesses to buffers and to the stack by the program's own loads and stores."),

@@ -73,8 +73,9 @@ double mma_roofline(const WorkloadAccess& access, const target::Device& device) 
 SummarySchema make_schema(ProgramKind kind, std::span<const Column> resources,
                           std::span<const Column> columns) {
   const std::string name(to_string(kind));
-  return {{name + ".resources", "Seconds that a program keeps a resource of the device busy", resources},
-          {name + ".columns", "Shape of a program and its device", columns}};
+  return {
+      {name + ".resources", "Seconds for which a program keeps each resource of the device busy", resources},
+      {name + ".columns", "Properties of a program and its device", columns}};
 }
 
 }  // namespace

@@ -113,8 +113,9 @@ void StoreCollector::write_row(const Row& row, std::span<float> values) {
 }
 
 const Schema& per_store_schema() {
-  static const Schema kSchema = {"per-store", "A buffer that the program writes: its statement",
-                                 kPerStoreColumns};
+  static const Schema kSchema = {
+      "per-store", "One row for each buffer that the program writes: the statement that writes it",
+      kPerStoreColumns};
   return kSchema;
 }
 

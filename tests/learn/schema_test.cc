@@ -37,22 +37,23 @@ TEST(Schemas, EveryColumnHasANameAUnitAndASentence) {
 TEST(Schemas, ThePageListsThem) {
   std::string page =
       "# Features\n\n"
-      "What cost models read of programs and devices, column by column, in their order. `tensorsmith dataset "
-      "schema NAME` prints "
-      "one of\nthese tables. A column holds x or a logarithm of it; slog(x) = sign(x) log2(abs(x) + 1), so "
-      "that 0 stays 0. "
-      "The sentences of per-store\nrows are about all runs of the row's statement together, unless they say "
-      "otherwise; \"it\" is "
-      "the statement.\n\nThis page is made by a test from the schemas in `src/feature` and `src/learn`: "
+      "This page lists the inputs of cost models that describe programs and devices, column by column and in "
+      "their order. `tensorsmith dataset\n"
+      "schema NAME` prints one of these tables. A column contains x or a logarithm of x; slog(x) = sign(x) "
+      "log2(abs(x) + 1), so slog(0) = 0. The\n"
+      "values in per-store rows are for all runs of the row's statement together, unless the "
+      "description says otherwise; \"it\" is the statement.\n"
+      "\n"
+      "A test writes this page from the schemas in `src/feature` and `src/learn`: "
       "`TENSORSMITH_UPDATE_GOLDEN=1` rewrites it.\n"
       "\n"
       "Programs on CPUs are tiled in Ansor's order of loops, S0 S1 R0 S2 R1 S3 (S: spatial, R: reduce):\n"
       "\n"
       "- chunk: an iteration of the parallel loop; round: as many chunks as there are cores;\n"
-      "- innermost tile: what R1 and S3 compute, with accumulators in registers;\n"
-      "- middle tile: S2 and what is inside of it; reduce step: an iteration of R0;\n"
-      "- step's tile: what a middle tile reads of the operands in one reduce step;\n"
-      "- outer tile: S1 and what is inside of it.\n";
+      "- innermost tile: the loops R1 and S3, with accumulators in registers;\n"
+      "- middle tile: S2 and the loops inside it; reduce step: an iteration of R0;\n"
+      "- step's tile: the part of the operands that a middle tile reads in one reduce step;\n"
+      "- outer tile: S1 and the loops inside it.\n";
   for (const feature::Schema& schema : feature_schemas()) page += "\n" + to_markdown(schema);
   test::expect_golden("../docs/features.md", page);
 }

@@ -17,7 +17,7 @@ inline constexpr auto kDeviceSchema = std::to_array<feature::Column>({
     feature::Column::amount("device.memory_bandwidth_gbs", "10^9 bytes/second", "Memory bandwidth."),
     feature::Column::amount("device.vector_bytes", "bytes", "Widest vector register; GPUs: a lane."),
     feature::Column::amount("device.fma_per_cycle", "instructions",
-                            "Vector FMA instructions a cycle and core; GPUs: lanes."),
+                            "Vector FMA instructions per cycle and core; GPUs: lanes."),
     feature::Column::amount("device.l1_kib", "KiB", "L1 data cache of a core."),
     feature::Column::amount("device.l2_kib", "KiB", "L2 cache of a core; GPUs: whole."),
     feature::Column::amount("device.l3_kib", "KiB", "L3 cache, shared by the cores."),
