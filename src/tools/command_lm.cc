@@ -327,7 +327,7 @@ Status generate(const GenerateCommand& command) {
 void add_training_options(CLI::App& sub, LmTrainCommand& o) {
   add_real(sub, "--epochs", o.training.epochs, 0.001, 1e4, "Number of passes over the sentences");
   add_real(sub, "--learning-rate", o.training.learning_rate, 1e-7, 1.0,
-           "Highest learning rate of the schedule");
+           "Highest learning rate during the training");
   sub.add_flag("!--no-mask", o.training.masked,
                "Also include the tokens that the grammar forbids in the loss (for ablation studies)");
   sub.add_flag("--mixed-precision", o.training.mixed_precision,

@@ -252,8 +252,8 @@ void add_language_eval(CLI::App& lm, int& exit_code) {
   sub->add_option("--lm", o->language_models, "File of a language model (repeatable)")
       ->allow_extra_args(false);
   sub->add_option("--cost-model", o->cost_model,
-                  "File of a cost model. It ranks the written schedules, and it is compared itself: by the "
-                  "best of 100,000 random schedules that it predicts");
+                  "File of a cost model. It ranks the written schedules, and is compared with them: another "
+                  "method is the best of 100,000 random schedules by its predictions");
   sub->add_option("--from", o->from,
                   "Database of fast programs of other tasks (repeatable). The language models get them as "
                   "examples, and the method transfer measures them")

@@ -156,7 +156,7 @@ void add_language_loop(CLI::App& lm, int& exit_code) {
   add_real(*sub, "--epochs", o->loop.training.epochs, 0.001, 1e4,
            "Number of passes over the sentences in each training");
   add_real(*sub, "--learning-rate", o->loop.training.learning_rate, 1e-7, 1.0,
-           "Highest learning rate of the schedule");
+           "Highest learning rate during the training");
   add_whole(*sub, "--train-threads", o->loop.training_threads, 1, 1024,
             "Number of threads for training, which runs while a round measures");
   add_cost_model_options(*sub, o->loop.cost_model);
