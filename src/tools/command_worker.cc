@@ -77,10 +77,10 @@ void add_worker_command(CLI::App& app, int& exit_code) {
       ->required();
   o->device.add_to(*command);
   add_seconds(*command, "--lease", o->worker.lease_seconds, 1, 3600,
-           "If this worker does not respond for this time, its unfinished programs are given to "
-           "other workers");
+              "If this worker does not respond for this time, its unfinished programs are given to "
+              "other workers");
   add_seconds(*command, "--idle", o->worker.idle_seconds, 0, kMaxSeconds,
-           "End after this time without a program to measure (0 = never)");
+              "End after this time without a program to measure (0 = never)");
   command->add_flag("--release", o->worker.release,
                     "End the quarantine of this device: after a failed check a device is not used until its "
                     "owner has repaired it");

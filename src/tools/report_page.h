@@ -20,7 +20,7 @@ struct ReportLive {
   std::string state;   // for people: "measuring  12 s / 1:00 ..."; at the end what became of the run
   std::string url;     // where the page asks for newer data, on its own host
   std::string result;  // for people: where the result is written to
-  std::string phase;  // "measuring schedules"
+  std::string phase;   // "measuring schedules"
   double elapsed_seconds = 0;
   std::optional<double> left_seconds = {};  // nothing: not known
 };
