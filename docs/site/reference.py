@@ -168,6 +168,7 @@ PYTHON_PARTS = {
     "work": "Tuning, compiling, predicting",
     "model": "Running",
     "session": "As ONNX Runtime",
+    "compare": "Comparing with other engines",
     "database": "Records",
     "commands": "Commands, training",
     "torch_export": "Programs of torch",
