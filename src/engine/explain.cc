@@ -40,10 +40,11 @@ Result<size_t> find_task(const learn::ProfiledPrograms& data, const std::string&
     names += (names.empty() ? "" : ", ") + data.tasks[t].name;
   }
   if (found.size() == 1) return found[0];
-  return Error{ErrorCode::kNotFound, "task '" + wanted + "'",
-               (found.empty() ? "no profiled task's name begins so; there are: "
-                              : "several profiled tasks' names begin so; there are: ") +
-                   names};
+  return Error{
+      ErrorCode::kNotFound, "task '" + wanted + "'",
+      (found.empty() ? "there is no profiled task whose name begins with this text; the profiled tasks are: "
+                     : "the names of several profiled tasks begin with this text: ") +
+          names};
 }
 
 std::vector<BufferTraffic> traffic_of(const std::map<std::string, double>& counters) {
@@ -80,7 +81,7 @@ std::vector<CounterChange> changes(const learn::ProfiledProgram& best, const lea
 std::string ratio_text(double best, double typical) {
   if (best == typical) return "as many";
   if (best == 0) return "none";
-  if (typical == 0) return "some, where a typical one has none";
+  if (typical == 0) return "some, whereas a typical one has none";
   return best < typical ? fmt::format("{:.2g} times fewer", typical / best)
                         : fmt::format("{:.2g} times as many", best / typical);
 }
@@ -114,8 +115,8 @@ void add_excess_sentence(Explanation& out) {
   }
   if (parts.empty()) return;
   out.sentences.push_back(fmt::format(
-      "By the rates in the device file, {} would take up to {:.0f} % of the measured time, which cannot "
-      "be, so it is shown as 100 %. Either the processor is faster there than the file says, or the "
+      "By the rates in the device file, {} would take up to {:.0f} % of the measured time, which is "
+      "impossible, so it is shown as 100 %. Either the processor is faster there than the file says, or the "
       "counters are higher than the real ones.",
       parts, 100 * most));
 }
@@ -144,13 +145,14 @@ void add_sentences(Explanation& out) {
   if (!out.counters.empty()) {
     const CounterChange& first = out.counters.front();
     out.sentences.push_back(
-        fmt::format("Among all {} programs, `{}` tells most about the time; the fastest has {}.",
+        fmt::format("Among all {} programs, the counter `{}` explains most of the differences in time; the "
+                    "fastest has {}.",
                     out.programs, first.name, ratio_text(first.best, first.typical)));
   }
   double misses = 0;
   for (const BufferTraffic& buffer : out.buffers) misses += buffer.l1_misses;
   if (misses > 0)
-    out.sentences.push_back(fmt::format("{:.0f} % of its L1 misses are on `{}`.",
+    out.sentences.push_back(fmt::format("{:.0f} % of its L1 misses are accesses to `{}`.",
                                         100 * out.buffers.front().l1_misses / misses,
                                         out.buffers.front().buffer));
 }
@@ -171,7 +173,7 @@ std::vector<Demand> demands_of(const std::map<std::string, double>& counters, co
   return {
       {"multiply-adds", of("fma") / device.fma_per_cycle * cycle},
       {"other vector arithmetic", (of("arithmetic") + of("scalar_float")) / device.fma_per_cycle * cycle},
-      {"issue of instructions", of("instructions") / device.rates.issue_per_cycle * cycle},
+      {"instruction issue", of("instructions") / device.rates.issue_per_cycle * cycle},
       {"loads", (of("loads") + of("broadcasts") + of("reloads")) / device.rates.loads_per_cycle * cycle},
       {"reads from L2", of("l1.misses") * line / device.rates.l2_bytes_per_cycle * cycle},
       {"reads from L3", of("l2.misses") * line / device.rates.l3_bytes_per_cycle * cycle},
@@ -193,13 +195,14 @@ target::Device with_fitting_clock(const learn::ProfiledPrograms& data) {
 Result<Explanation> explain(const learn::ProfiledPrograms& data, const std::string& task) {
   if (data.programs.empty() || data.programs.front().profile.size() != feature::kCpuProfileColumns.size())
     return Error{ErrorCode::kUnsupported, "profiles",
-                 "are not of a simulation on a CPU, which explanations are made of"};
+                 "do not come from a simulation of a CPU, which explanations need"};
   TS_ASSIGN_OR_RETURN(const size_t number, find_task(data, task));
   std::vector<size_t> programs = data.of_task(number);
   if (programs.size() < kFewestPrograms)
-    return Error{ErrorCode::kInvalidArgument, "task '" + task + "'",
-                 fmt::format("has {} profiled programs, an explanation needs {}; measure and profile more",
-                             programs.size(), kFewestPrograms)};
+    return Error{
+        ErrorCode::kInvalidArgument, "task '" + task + "'",
+        fmt::format("has {} profiled programs, but an explanation needs {}; measure and profile more",
+                    programs.size(), kFewestPrograms)};
   std::stable_sort(programs.begin(), programs.end(),
                    [&](size_t a, size_t b) { return data.programs[a].seconds < data.programs[b].seconds; });
   const learn::ProfiledProgram& best = data.programs[programs.front()];

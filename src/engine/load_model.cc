@@ -54,7 +54,7 @@ Result<LoadedModel> load_model(const ModelSource& source) {
 Result<LoadedModel> load_model(const ModelSource& source, const target::Device& device) {
   if (source.tf32 && !sched::has_mma(sched::compute_capability(device), ir::DType::kF32, ir::DType::kF32))
     return Error{ErrorCode::kInvalidArgument, "tf32",
-                 device.name + " does not multiply TF32; NVIDIA's GPUs from sm_80 on do"};
+                 device.name + " does not support TF32; NVIDIA GPUs from sm_80 on do"};
   if (device.kind == target::DeviceKind::kGpu) return load_aligned(source, runtime::kGpuOffsetAlignment);
   TS_ASSIGN_OR_RETURN(LoadedModel model, load_model(source));
   // What a core finds again of what it wrote: docs/decisions/042.

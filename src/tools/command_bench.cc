@@ -99,8 +99,10 @@ Status print_profile(runtime::Model& model, uint64_t seed, bool json) {
                fmt::format("{:.1f} GFLOP/s", row.flops / row.seconds / 1e9)});
   }
   print_lines(table.text());
-  print_out("all tasks {}; alone, each repeated with its data in the caches, {}\n", format_seconds(total),
-            format_seconds(alone));
+  print_out(
+      "sum of all tasks in a run: {}; sum of the tasks measured alone, repeatedly, with their data in the "
+      "caches: {}\n",
+      format_seconds(total), format_seconds(alone));
   return {};
 }
 
@@ -115,11 +117,10 @@ Status check_compiled_options(const BenchOptions& options) {
     }
     const bool flag = option->get_expected_max() == 0;
     const std::string given = option->get_name() + (flag ? "" : " " + option->results().front());
-    return Error{
-        ErrorCode::kInvalidArgument, given,
-        "says how to compile, and " + options.model.path +
-            " is compiled already; compile the ONNX model with it, or time that: tensorsmith bench MODEL " +
-            given};
+    return Error{ErrorCode::kInvalidArgument, given,
+                 "is an option for compiling, but " + options.model.path +
+                     " is compiled already; use the option with the ONNX model: tensorsmith bench MODEL " +
+                     given};
   }
   return {};
 }

@@ -33,7 +33,8 @@ Status compile(const CompileCommandOptions& options) {
   if (as_c) TS_RETURN_IF_ERROR(engine::check_c_prefix(options.prefix));
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
   if (as_c && device.kind == target::DeviceKind::kGpu)
-    return Error{ErrorCode::kInvalidArgument, "--emit c", "C is written for CPUs, not for " + device.name};
+    return Error{ErrorCode::kInvalidArgument, "--emit c",
+                 "C can only be written for CPUs, not for " + device.name};
   const std::string directory = options.directory_option->count() > 0
                                     ? options.directory
                                     : folder_beside(options.model.path, as_c ? "_c" : "_compiled");
@@ -62,8 +63,10 @@ Status compile(const CompileCommandOptions& options) {
                                                           options.schedules, schedules, log));
     compile_options.tuned = found > 0;
   } else if (!options.untuned) {
-    print_error("tensorsmith: note: no {} here: untuned schedules; `tensorsmith tune` finds faster ones\n",
-                record::shown_database(options.database.path));
+    print_error(
+        "tensorsmith: note: there is no {} here, so the model gets untuned schedules; `tensorsmith tune` "
+        "finds faster ones\n",
+        record::shown_database(options.database.path));
   }
   TS_RETURN_IF_ERROR(engine::compile_model(model, device, schedules, compile_options));
   print_out("{}: {} kernels, {} of {} tasks with tuned schedules\n", directory, model.partition.calls.size(),

@@ -49,7 +49,10 @@ void print_explanation(const engine::Explanation& e) {
   print_out("{}: {} profiled programs, fastest {}, typical {}\n", e.task, e.programs,
             format_seconds(e.best_seconds), format_seconds(e.typical_seconds));
   for (const std::string& sentence : e.sentences) print_out("{}\n", sentence);
-  print_out("\nat {:.2f} GHz, the least clock for the multiply-adds of all programs:\n", e.clock_ghz);
+  print_out(
+      "\nbusy times at {:.2f} GHz, the lowest clock at which the multiply-adds of all programs are "
+      "possible:\n",
+      e.clock_ghz);
   Table demands({"part of the core", "fastest", "% of its time", "typical", "% of its time"});
   for (size_t d = 0; d < e.best.size(); ++d)
     demands.add({e.best[d].part, format_seconds(e.best[d].seconds),
@@ -95,11 +98,14 @@ Status explain(const ExplainCommand& command) {
 void add_explain_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<ExplainCommand>();
   CLI::App* command = app.add_subcommand(
-      "explain", "Why a task's fastest program is fast and what limits it, from its profiles");
-  command->add_option("database", o->database, "Record database whose programs were profiled")->required();
-  command->add_option("--task", o->task, "The task: its key, or how its name begins")->required();
-  command->add_option("--profiler", o->profiler, "Whose counters")->capture_default_str();
-  command->add_option("--plot", o->plot, "Also draw it as SVG");
+      "explain", "Explain with profiles why a task's fastest program is fast and what limits its speed");
+  command->add_option("database", o->database, "Record database with profiled programs")->required();
+  command->add_option("--task", o->task, "Task to explain: its key, or the beginning of its name")
+      ->required();
+  command
+      ->add_option("--profiler", o->profiler, "Profiler whose counters are used (see `tensorsmith profile`)")
+      ->capture_default_str();
+  command->add_option("--plot", o->plot, "Also write the explanation as a plot to this SVG file");
   add_force(*command, o->force);
   command->add_flag("--json", o->json, "Machine-readable report on standard output");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return explain(*o); }); });

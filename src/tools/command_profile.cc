@@ -134,15 +134,16 @@ Status profile(const ProfileCommand& command) {
 
 void add_profile_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<ProfileCommand>();
-  CLI::App* command = app.add_subcommand(
-      "profile",
-      "Count what measured programs do (instructions, cache misses) and keep it beside their records");
-  command->add_option("source", o->source,
-                      "Record database; or a model (NAME.onnx, zoo:NAME), whose tasks in --db are profiled");
-  command->add_option("--db", o->database, "Record database of a model's tasks")
+  CLI::App* command = app.add_subcommand("profile",
+                                         "Count the instructions and cache misses of measured programs, and "
+                                         "store the counters with their records");
+  command->add_option(
+      "source", o->source,
+      "Record database, or a model (NAME.onnx, zoo:NAME) to profile only the programs of its tasks in --db");
+  command->add_option("--db", o->database, "Record database, if SOURCE is a model")
       ->capture_default_str()
       ->configurable();
-  command->add_option("--task", o->tasks, "Only tasks whose name begins so (repeatable)")
+  command->add_option("--task", o->tasks, "Profile only tasks whose name begins with this text (repeatable)")
       ->allow_extra_args(false);
   o->device.add_to(*command);
   command

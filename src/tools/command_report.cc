@@ -39,8 +39,7 @@ Status check_command(const ReportCommand& command) {
           "there is no such file or folder; name a record database, or the folder of a compiled model"};
   }
   if (command.output.empty() && !command.json)
-    return Error{ErrorCode::kInvalidArgument, "report",
-                 "say where the page goes (-o FILE), or ask for --json"};
+    return Error{ErrorCode::kInvalidArgument, "report", "needs -o FILE for the page, or --json"};
   if (command.output.empty()) return {};
   std::vector<InputPath> inputs{{"--peers", command.peers}, {"--cost-model", command.cost_model}};
   for (const std::string& input : command.inputs) inputs.push_back({"INPUT", input});
@@ -74,7 +73,7 @@ Status add_inputs(const std::vector<std::string>& inputs, const ReportCommand& c
     TS_ASSIGN_OR_RETURN(model_options.gpu, engine::parse_gpu_place(command.gpu));
     if (!model_options.gpu)
       return Error{ErrorCode::kInvalidArgument, "--gpu " + command.gpu,
-                   "is no GPU; name cuda[:N] or opencl[:N]"};
+                   "is not a GPU; name cuda[:N] or opencl[:N]"};
   }
   std::error_code ignored;
   std::string database;
@@ -82,7 +81,7 @@ Status add_inputs(const std::vector<std::string>& inputs, const ReportCommand& c
     if (fs::is_directory(input, ignored)) continue;
     if (!database.empty())
       return Error{ErrorCode::kInvalidArgument, record::shown_database(input),
-                   "is a second database beside " + record::shown_database(database) +
+                   "cannot be used together with the database " + record::shown_database(database) +
                        "; show it with --beside, or put both in one with `db export` and `db import`"};
     database = input;
     TS_ASSIGN_OR_RETURN(auto records, record::Database::open_read_only(input));
@@ -138,33 +137,33 @@ Status make_report(const ReportCommand& command) {
 void add_report_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<ReportCommand>();
   CLI::App* command = app.add_subcommand(
-      "report", "One HTML page of what tuning found: latency, search, kernels, schedules, failures");
+      "report", "Write an HTML page about tuning results: latency, search, kernels, schedules, failures");
   command
       ->add_option("input", o->inputs,
-                   "A record database, directories of compiled models, or both: then the page knows what of "
-                   "the records the models run")
+                   "A record database, folders of compiled models, or both; with both, the page shows which "
+                   "records the models use")
       ->required();
   command->add_option("-o,--output", o->output, "The page");
   command
       ->add_option(
           "--beside", o->beside,
-          "Another run to show beside this one: a report page that was made before, or a database and "
-          "directories of compiled models (give --beside once for each)")
+          "Second run to show beside this one: an earlier report page, or a database and folders of compiled "
+          "models (repeat --beside for each of them)")
       ->allow_extra_args(false);
   command->add_option("--peers", o->peers,
                       "Timings of other engines, as `python -m tensorsmith.peers --json` prints them");
-  command->add_option(
-      "--cost-model", o->cost_model,
-      "A cost model that predicts latency, to compare with what was measured (default: the one "
-      "that is shipped; none: no predictions)");
+  command->add_option("--cost-model", o->cost_model,
+                      "Cost model whose predictions are compared with the measurements (default: the one "
+                      "that comes with Tensorsmith; none: no predictions)");
   command->add_option("--title", o->title, "Title of the page (default: the names of the inputs)");
   add_whole(*command, "--threads", o->threads, 0, 4096,
-            "Threads that models run on (0 = as many as they were tuned for)");
-  command->add_option("--gpu", o->gpu, "The GPU that models for one run on: cuda[:N], opencl[:N]");
-  command->add_flag("--no-run", o->no_run, "Do not run the models: take the times in their manifests");
-  add_seed(*command, o->seed, "Seed of the random inputs that models run on");
+            "Number of threads to run the models on (0 = as many as they were compiled for)");
+  command->add_option("--gpu", o->gpu,
+                      "GPU to run on, for models that were compiled for GPUs: cuda[:N], opencl[:N]");
+  command->add_flag("--no-run", o->no_run, "Do not run the models; use the times in their manifests");
+  add_seed(*command, o->seed, "Seed of the models' random inputs");
   add_force(*command, o->force);
-  command->add_flag("--json", o->json, "Print the page's data on standard output");
+  command->add_flag("--json", o->json, "Print the data of the page as JSON on standard output");
   command->callback([o, &app, &exit_code] {
     o->version = app.version();
     exit_code = run_command([&] { return make_report(*o); });

@@ -65,7 +65,7 @@ Result<std::vector<lower::Tensor>> given_inputs(const runtime::Model& model,
       std::string names;
       for (const auto& info : model.inputs()) names += (names.empty() ? "" : ", ") + info.name;
       return Error{ErrorCode::kNotFound, "--input " + text,
-                   "the model has no input '" + name + "'; it has " + names};
+                   "there is no input '" + name + "'; it has " + names};
     }
     TS_ASSIGN_OR_RETURN(found[i], read_tensor(text.substr(equals + 1), model.inputs()[i]));
   }
@@ -165,7 +165,7 @@ Status check_data_sets(runtime::Model& model, const RunOptions& options) {
   }
   if (!all)
     return Error{ErrorCode::kMismatch, options.directory,
-                 "outputs differ from the expected ones in " + options.check};
+                 "the outputs differ from the expected ones in " + options.check};
   return {};
 }
 
@@ -177,7 +177,7 @@ Result<Outputs> run_both(runtime::Model& model, const graph::Graph& graph, const
   TS_ASSIGN_OR_RETURN(out.got, engine::run_model(model, inputs));
   if (out.got.size() != out.expected.size()) {
     return Error{ErrorCode::kMismatch, options.reference,
-                 "has another number of outputs than " + options.directory};
+                 "has a different number of outputs than " + options.directory};
   }
   return out;
 }
@@ -196,7 +196,7 @@ Status check_reference(runtime::Model& model, const RunOptions& options) {
   }
   if (!report_comparison(model, comparisons, "the reference interpreter", options.json)) {
     return Error{ErrorCode::kMismatch, options.directory,
-                 "outputs differ from those of " + options.reference};
+                 "the outputs differ from those of " + options.reference};
   }
   return {};
 }
@@ -219,9 +219,9 @@ Status prepare_outputs(const RunOptions& options, size_t count) {
   TS_RETURN_IF_ERROR(check_apart({"--output", options.output, OutputKind::kTensor}, inputs));
   std::error_code error;
   if (fs::exists(options.output, error) && !fs::is_directory(options.output, error))
-    return Error{ErrorCode::kInvalidArgument, options.output, "is no folder; give --output one"};
+    return Error{ErrorCode::kInvalidArgument, options.output, "is not a folder; give --output a folder"};
   fs::create_directories(options.output, error);
-  if (error) return Error{ErrorCode::kIo, options.output, "cannot be made: " + error.message()};
+  if (error) return Error{ErrorCode::kIo, options.output, "cannot be created: " + error.message()};
   std::vector<OutputPath> outputs;
   for (size_t i = 0; i < count; ++i)
     outputs.push_back({"--output", output_file(options, i), OutputKind::kTensor});
@@ -314,10 +314,10 @@ void add_run_command(CLI::App& app, int& exit_code) {
           "--device", options->device,
           "GPU to run on, for a model that was compiled for GPUs: cuda:1, opencl:0 (default: the first one)")
       ->type_name("DEVICE");
-  auto* input =
-      command->add_option("--input", options->inputs,
-                          "Input from a file, NAME=FILE (repeatable): .npy, .npz, .raw or .bin "
-                          "(the elements alone, little-endian, row-major), anything else a TensorProto");
+  auto* input = command->add_option(
+      "--input", options->inputs,
+      "File of an input, NAME=FILE (repeatable). Formats: .npy, .npz, .raw or .bin (only the elements, "
+      "little-endian, in row-major order); any other file must contain an ONNX TensorProto");
   input->allow_extra_args(false);
   auto* output = command->add_option(
       "--output", options->output,
@@ -348,7 +348,7 @@ void add_run_command(CLI::App& app, int& exit_code) {
   auto* absolute = add_real(*command, "--atol", options->tolerance.atol, 0, kMaxTolerance,
                             "Absolute difference of outputs that is allowed");
   add_seed(*command, options->seed, "Seed of the random inputs");
-  command->add_flag("--json", options->json, "Machine-readable output");
+  command->add_flag("--json", options->json, "Print the result as JSON");
   command->callback([options, relative, absolute, &exit_code] {
     if (options->import.tf32 && relative->empty()) options->tolerance.rtol = kTf32Relative;
     if (options->import.tf32 && absolute->empty()) options->tolerance.atol = kTf32Absolute;

@@ -139,7 +139,7 @@ void add_tasks_command(CLI::App& app, int& exit_code) {
       app.add_subcommand("tasks", "Show the tasks of models: the tensor programs that are tuned");
   options->model.add_to(*command);
   command->add_option("more", options->more, "More models. A task that several of them have is shown once");
-  command->add_flag("--text", options->text, "Print each task as tensor expressions");
+  command->add_flag("--text", options->text, "Print the tensor expressions of each task");
   command->add_flag("--json", options->json, "Print the tasks as JSON");
   command->callback([options, &exit_code] { exit_code = run_command([&] { return tasks(*options); }); });
 }

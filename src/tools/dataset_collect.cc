@@ -62,8 +62,8 @@ class Progress final : public engine::CollectEvents {
     const int64_t trials = before.trials + p.trials;
     const double elapsed = before.elapsed_seconds + p.elapsed_seconds;
     write_error(terminal_ ? "\r\033[K" : "");
-    print_error("{}: {} of {} tasks, {} failed; {} records in {}, {:.1f} a second", devices_[device], touched,
-                p.tasks.size(), failed, trials, format_duration(elapsed),
+    print_error("{}: {} of {} tasks, {} failed; {} records in {}, {:.1f} per second", devices_[device],
+                touched, p.tasks.size(), failed, trials, format_duration(elapsed),
                 static_cast<double>(trials) / std::max(elapsed, 1e-3));
     if (!terminal_) write_error("\n");
   }
@@ -93,7 +93,7 @@ Status keep_named(const std::vector<std::string>& keys, std::vector<search::Tune
   for (const std::string& key : keys) {
     if (std::none_of(tasks.begin(), tasks.end(), [&](const auto& task) { return task.key == key; }))
       return Error{ErrorCode::kNotFound, "--task " + key,
-                   "is none of the networks' tasks (see `tensorsmith tasks MODEL --json`)"};
+                   "is not a task of the networks (see `tensorsmith tasks MODEL --json`)"};
   }
   std::erase_if(
       tasks, [&](const auto& task) { return std::find(keys.begin(), keys.end(), task.key) == keys.end(); });
@@ -140,8 +140,8 @@ Status collect(const CollectCommand& command) {
   }
   TS_ASSIGN_OR_RETURN(const int64_t count, database->record_count());
   if (!command.json)
-    print_out("{} programs of {} tasks measured in {}, {:.1f} a second; {} holds {} records\n", totals.trials,
-              tasks.size(), format_duration(totals.elapsed_seconds),
+    print_out("{} programs of {} tasks measured in {}, {:.1f} per second; {} now contains {} records\n",
+              totals.trials, tasks.size(), format_duration(totals.elapsed_seconds),
               static_cast<double>(totals.trials) / std::max(totals.elapsed_seconds, 1e-3),
               record::shown_database(command.database), count);
   nlohmann::json stored;
@@ -166,7 +166,8 @@ Status collect(const CollectCommand& command) {
                               {"stored", stored},
                               {"seconds", totals.elapsed_seconds}});
   if (totals.interrupted)
-    return Error{ErrorCode::kCancelled, "dataset collect", "interrupted; run it again to go on"};
+    return Error{ErrorCode::kCancelled, "dataset collect",
+                 "interrupted; run the same command again to continue"};
   return {};
 }
 
@@ -175,36 +176,41 @@ Status collect(const CollectCommand& command) {
 void add_dataset_collect_command(CLI::App& dataset, int& exit_code) {
   auto o = std::make_shared<CollectCommand>();
   CLI::App* command = dataset.add_subcommand(
-      "collect", "Measure programs of networks on variants of this machine, as training data");
+      "collect", "Measure programs of networks on this machine, as training data for cost models");
   command
       ->add_option("--networks", o->networks,
-                   "Networks of the zoo (resnet50, zoo:bert_base:batch=4; zoo = all of them) and ONNX files")
+                   "Networks of the zoo (resnet50, zoo:bert_base:batch=4; zoo = all of them) and ONNX files; "
+                   "their tasks are measured")
       ->required();
   command->add_option(
       "--task", o->tasks,
-      "Only this one of the networks' tasks, by its key (see `dataset next`); may be given again");
+      "Measure only this task of the networks, given by its key (repeatable; see `dataset next`)");
   command
       ->add_option("--device", o->devices,
-                   "local[:isa=avx2|sse4.2][:threads=N], each a device of its own; may be given again")
+                   "Variant of this machine to measure on: local[:isa=avx2|sse4.2][:threads=N] (repeatable); "
+                   "each variant is a device of its own")
       ->default_val(std::vector<std::string>{"local"});
   command
       ->add_option("-o,--output", o->database,
-                   "Record database; what it holds is not measured again, so a killed run goes on")
+                   "Record database for the measurements; an interrupted run continues from it")
       ->required();
-  command->add_option("--store", o->store, "Also make a store of the whole database at the end");
+  command->add_option("--store", o->store, "Also write the whole database to this store at the end");
   add_force(*command, o->force);
   add_whole(*command, "--records", o->records, 0, kMaxCount,
-            "Measurements in all (0 = as many as --per-task says)");
-  add_seconds(*command, "--seconds", o->seconds, 0, kMaxSeconds, "Time for measuring (0 = no limit)");
-  add_whole(*command, "--per-task", o->per_task, 1, kMaxCount, "Programs of each task and device");
-  add_whole(*command, "--batch", o->batch, 1, 1024, "Programs of a task in one turn");
+            "Total number of measurements (0 = no limit besides --per-task)");
+  add_seconds(*command, "--seconds", o->seconds, 0, kMaxSeconds, "Time limit for measuring (0 = no limit)");
+  add_whole(*command, "--per-task", o->per_task, 1, kMaxCount,
+            "Number of programs to measure for each task and device");
+  add_whole(*command, "--batch", o->batch, 1, 1024,
+            "Number of programs of a task to measure before the next task");
   add_real(*command, "--slowest", o->slowest_ms, 1e-6, 1e3 * kMaxSeconds,
-           "Milliseconds; tasks whose untuned schedule takes longer get no further measurements");
+           "Limit in milliseconds: if a task's untuned schedule takes longer, no further programs of it are "
+           "measured");
   add_cost_model_options(*command, o->cost_model);
   add_seed(*command, o->seed, "Seed of every random choice");
   command->add_flag("--fleet", o->fleet, kFleetHelp);
   command->add_flag("--json", o->json, "Machine-readable report on standard output");
-  command->add_flag("--quiet", o->quiet, "No progress on standard error");
+  command->add_flag("--quiet", o->quiet, "Show no progress on standard error");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return collect(*o); }); });
 }
 

@@ -70,7 +70,7 @@ Status make_event_folder(const std::string& folder) {
   fs::create_directory(folder, error);
   if (!fs::is_directory(folder, error))
     return Error{ErrorCode::kInvalidArgument, folder,
-                 "is no folder and cannot be made one; name a folder for event files"};
+                 "is not a folder and cannot be created; name a folder for event files"};
   return {};
 }
 

@@ -122,9 +122,9 @@ int main(int argc, char** argv) {
     exit_code = tensorsmith::tools::kExitFailed;
   } catch (const std::system_error& error) {
     // The thread that a library wanted, most likely.
-    print_error("tensorsmith: error: the system refuses: {}{}\n", error.what(),
+    print_error("tensorsmith: error: the operating system refused a request: {}{}\n", error.what(),
                 error.code() == std::errc::resource_unavailable_try_again
-                    ? " (see the limits of processes and memory, ulimit -a)"
+                    ? " (see the limits on processes and memory, ulimit -a)"
                     : "");
     exit_code = tensorsmith::tools::kExitFailed;
   } catch (const std::exception& error) {

@@ -147,7 +147,8 @@ Result<learn::Processes> ProcessesOptions::get() const {
   out.count = ranks_;
   out.rank = rank_;
   if (rank_ >= ranks_)
-    return Error{ErrorCode::kInvalidArgument, "--rank", "is less than --ranks, " + std::to_string(ranks_)};
+    return Error{ErrorCode::kInvalidArgument, "--rank",
+                 "must be less than --ranks, " + std::to_string(ranks_)};
   if (ranks_ == 1) return out;
   const size_t colon = master_.rfind(':');
   const std::string_view port =
@@ -157,7 +158,7 @@ Result<learn::Processes> ProcessesOptions::get() const {
   if (colon == std::string::npos || colon == 0 || error != std::errc() || end != port.data() + port.size() ||
       out.port < 1 || out.port > kLastPort)
     return Error{ErrorCode::kInvalidArgument, "--master" + (master_.empty() ? "" : " " + master_),
-                 "is not HOST:PORT, where process 0 waits for the others"};
+                 "must be HOST:PORT, the address where process 0 waits for the others"};
   out.host = master_.substr(0, colon);
   return out;
 }

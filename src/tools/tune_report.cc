@@ -127,7 +127,7 @@ void print_tune_report(const engine::TunedModel& tuned, const std::string& direc
   print_out("{} trials in {}, {} of them failed; {} earlier records were found in {}\n", p.trials,
             format_duration(elapsed), p.failures, p.resumed, database);
   if (tuned.report.end == search::SearchEnd::kGain)
-    print_out("The search ended because going on for as long again was expected to gain only {}.\n",
+    print_out("The search ended because searching for as long again was expected to gain only {}.\n",
               percent(tuned.report.expected_gain));
   if (tuned.report.end == search::SearchEnd::kExhausted)
     print_out("The search ended because nothing was left to measure.\n");

@@ -177,7 +177,7 @@ ReportSettings run_settings(const TuneRunOptions& options) {
   std::vector<std::string> from;
   for (const std::string& source : options.from) from.push_back(record::shown_database(source));
   add("records of other tasks and devices", !options.warm_start ? "not used"
-                                            : from.empty()      ? "those that are shipped"
+                                            : from.empty()      ? "the starter records"
                                                                 : fmt::format("{}", fmt::join(from, ", ")));
   add("database", record::shown_database(options.database));
   return settings;
@@ -221,8 +221,9 @@ Status run_unmeasured(const TuneRunOptions& options) {
   learn::SearchModelOptions model_options = options.cost_model;
   if (!options.cost_model_given) model_options.model = engine::shipped_file(engine::kCostModelFile);
   if (model_options.model.empty()) {
-    log.log(LogLevel::kWarning, std::string("the cost model that is shipped, ") + engine::kCostModelFile +
-                                    ", is not there: the estimate alone judges");
+    log.log(LogLevel::kWarning,
+            std::string("the cost model that comes with Tensorsmith, ") + engine::kCostModelFile +
+                ", is missing; candidates are ranked by the design space's estimate only");
     model_options.model = "none";
   }
   model_options.frozen = model_options.model != "none";  // nothing is measured, so nothing is learned
@@ -364,7 +365,8 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
       const auto& tasks = tuned[m].report.final.tasks;
       const bool only_seeds = search::find_strategy(options.strategy).value()->only_seeds;
       if (only_seeds && std::none_of(tasks.begin(), tasks.end(), [](const auto& t) { return t.trials > 1; }))
-        print_out("no schedule of other models suits any of its tasks, so it stays untuned\n");
+        print_out(
+            "the other models have no schedule that suits any of its tasks, so the model stays untuned\n");
     }
   }
   if (!options.report.empty() || live) {
@@ -383,8 +385,9 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
                 std::move(report), cancel_requested);
   }
   if (tuned.front().interrupted) {
-    return Error{ErrorCode::kCancelled, command,
-                 "interrupted; the best so far is compiled, run it again to go on"};
+    return Error{
+        ErrorCode::kCancelled, command,
+        "interrupted; compiling the fastest schedules so far. Run the same command again to continue"};
   }
   return {};
 }

@@ -128,7 +128,7 @@ TEST(PredictGpu, Tf32TakesLessTimeThanF32) {
     const auto refused = predict(source, options, log);
     ASSERT_FALSE(refused.ok()) << name;
     EXPECT_THAT(refused.error().message(),
-                HasSubstr(std::string("tf32: ") + name + " does not multiply TF32"));
+                HasSubstr(std::string("tf32: ") + name + " does not support TF32"));
   }
 }
 

@@ -66,5 +66,5 @@ def test_members_are_runs_of_their_own(mnist, tmp_path):
 
 def test_a_file_in_the_folder_s_place(mnist, tmp_path):
     (tmp_path / "logs").write_text("dear reader")
-    with pytest.raises(tensorsmith.errors.CommandFailed, match="logs: is no folder"):
+    with pytest.raises(tensorsmith.errors.CommandFailed, match="logs: is not a folder"):
         tensorsmith.run_command("tune", mnist, "-o", "out", "--trials", 1, "--tensorboard", "logs", quiet=True)

@@ -111,7 +111,9 @@ TEST_F(Cli, TuneCompileRunCheck) {
   EXPECT_EQ(cli({"bench", "again", "--seconds", "0.1"}).exit_code, 0);
   const auto profile = cli({"bench", "again", "--seconds", "0.1", "--profile"});
   EXPECT_EQ(profile.exit_code, 0);
-  EXPECT_NE(profile.out.find("; alone, each repeated with its data in the caches, "), std::string::npos);
+  EXPECT_NE(
+      profile.out.find("; sum of the tasks measured alone, repeatedly, with their data in the caches: "),
+      std::string::npos);
   EXPECT_EQ(cli({"db", "check", "tensorsmith.db"}).exit_code, 0);
   EXPECT_EQ(left_behind(), (std::vector<std::string>{"again", "out", "tensorsmith.db"}));
 }

@@ -446,7 +446,7 @@ TEST_F(LatencyCli, ErrorsAreOneLine) {
   fails({"train", "--model", "random", "--store", store_, "--split", store_, "-o", out},
         "store: is not a split");
   fails({"train", "--model", "random", "--store", store_, "--split", within_, "-o", folder_.file("no/out")},
-        "is no folder");
+        "does not exist");
   EXPECT_FALSE(std::filesystem::exists(out));
 
   fails({"eval", "--model", store_, "--store", store_, "--split", within_}, "store: ");

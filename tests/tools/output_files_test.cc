@@ -347,7 +347,7 @@ TEST_F(OutputFiles, TensorsOfOthersStay) {
   expect_refused(into("set"), {"set/output_0.pb", "--force"});  // the expected output
   expect_refused(into("out"), {"out", "DIRECTORY"});
   expect_refused(into("out/sub"), {"out/sub", "DIRECTORY"});
-  expect_refused(into("m.onnx"), {"m.onnx", "no folder"});
+  expect_refused(into("m.onnx"), {"m.onnx", "not a folder"});
   fs::create_directory(folder_.path() / "given");
   fs::rename(folder_.path() / "set/input_0.pb", folder_.path() / "given/output_0.pb");
   expect_refused(

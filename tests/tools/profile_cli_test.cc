@@ -132,7 +132,7 @@ TEST_F(ProfileCli, AModelOfCountersIsEvaluatedOnProfiledPrograms) {
   EXPECT_THAT(shipped.out, HasSubstr("top 8 of 16 %"));
   const CliResult none = run_cli({"eval", "--model", model, "--from-db", database(), "--task", "nonsense"});
   EXPECT_EQ(none.exit_code, 1);
-  EXPECT_THAT(none.err, HasSubstr("no profiled task's name begins so"));
+  EXPECT_THAT(none.err, HasSubstr("no profiled task whose name begins with this text"));
 
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"predict", "zoo:bert_tiny", "--device", "local", "--model", model},

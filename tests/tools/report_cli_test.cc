@@ -99,10 +99,10 @@ TEST_F(ReportCli, WhatIsWrongIsSaidBeforeAnythingIsWritten) {
   write_file(folder_.file("thesis.html"), "<html>The only copy.");
   expect_refused({"report", "a.db", "-o", "thesis.html"}, "is not a report page");
   expect_refused({"report", "a.db", "-o", "a.db"}, "overwritten");
-  expect_refused({"report", "a.db", "-o", "none/a.html"}, "no folder");
+  expect_refused({"report", "a.db", "-o", "none/a.html"}, "does not exist");
   expect_refused({"report", "a.db"}, "-o FILE");
   expect_refused({"report", "missing.db", "-o", "a.html"}, "missing.db");
-  expect_refused({"report", "a.db", "a.db", "-o", "a.html"}, "second database");
+  expect_refused({"report", "a.db", "a.db", "-o", "a.html"}, "together with the database");
   write_file(folder_.file("peers.json"), "{}");
   expect_refused({"report", "a.db", "-o", "a.html", "--peers", "peers.json"}, "'results'");
   EXPECT_FALSE(fs::exists(folder_.path() / "a.html"));

@@ -123,9 +123,9 @@ TEST_F(TrainingProcesses, OptionsFitTogether) {
     EXPECT_EQ(result.exit_code, 1) << what;
     EXPECT_THAT(result.err, HasSubstr(what));
   };
-  refused({"--ranks", "2", "--rank", "2", "--master", "a:1"}, "--rank: is less than --ranks, 2");
-  refused({"--ranks", "2"}, "--master: is not HOST:PORT");
-  refused({"--ranks", "2", "--master", "here:0"}, "--master here:0: is not HOST:PORT");
+  refused({"--ranks", "2", "--rank", "2", "--master", "a:1"}, "--rank: must be less than --ranks, 2");
+  refused({"--ranks", "2"}, "--master: must be HOST:PORT");
+  refused({"--ranks", "2", "--master", "here:0"}, "--master here:0: must be HOST:PORT");
   refused({"--ranks", "2", "--rank", "1", "--master", "no.such.host.invalid:9"}, "is an unknown host");
   const CliResult roofline = cli({"train", "--model", "xgboost", "--store", "store", "--split", "split", "-o",
                                   "x", "--ranks", "2", "--master", "127.0.0.1:9"});
