@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "base/thread_pool.h"
 #include "engine/decision_importance.h"
@@ -16,6 +15,7 @@ namespace {
 constexpr size_t kFewestJudged = 12;
 constexpr int kShuffles = 200;
 constexpr uint64_t kShuffleSeed = 20261128;
+constexpr double kRounding = 1e-9;  // of shares: shuffles may reach exactly the share
 constexpr size_t kMostValues = 12;  // that are listed of a decision
 
 struct JudgedProgram {
@@ -132,6 +132,16 @@ std::vector<ReportDecisionValue> values_of(const std::vector<JudgedProgram>& pro
   return values;
 }
 
+// Whether programs of one group differ in the decision.
+bool varies(const DecisionColumn& column) {
+  std::map<int, int64_t> first;
+  for (size_t p = 0; p < column.group.size(); ++p)
+    if (column.group[p] >= 0 &&
+        first.emplace(column.group[p], column.value[p]).first->second != column.value[p])
+      return true;
+  return false;
+}
+
 std::optional<ReportImportance> importance_of(const ReportTask& task, const ReportSetup& setup) {
   if (std::count_if(task.records.begin(), task.records.end(), [](const auto& r) {
         return r.point.has_value();
@@ -148,12 +158,11 @@ std::optional<ReportImportance> importance_of(const ReportTask& task, const Repo
   ReportImportance importance;
   importance.programs = static_cast<int64_t>(programs.size());
   for (size_t c = 0; c < named.size(); ++c) {
-    const std::set<int64_t> different(columns[c].value.begin(), columns[c].value.end());
-    if (different.size() < 2) continue;  // it was never taken otherwise
+    if (!varies(columns[c])) continue;
     ReportDecision& decision = named[c].decision;
     decision.share = explained[c].share;
     decision.chance = explained[c].chance;
-    if (decision.share > decision.chance) decision.values = values_of(programs, named[c]);
+    if (decision.share > decision.chance + kRounding) decision.values = values_of(programs, named[c]);
     importance.decisions.push_back(std::move(decision));
   }
   std::stable_sort(importance.decisions.begin(), importance.decisions.end(),
@@ -164,7 +173,7 @@ std::optional<ReportImportance> importance_of(const ReportTask& task, const Repo
 }  // namespace
 
 void add_importance(int threads, Report& report) {
-  ThreadPool(std::max(threads, 1) - 1)
+  ThreadPool(std::max(threads - 1, 1))  // the calling thread works too
       .parallel_for(static_cast<int64_t>(report.tasks.size()), 1, [&](int64_t begin, int64_t end) {
         for (auto t = static_cast<size_t>(begin); t < static_cast<size_t>(end); ++t)
           report.tasks[t].importance = importance_of(report.tasks[t], report.setups[report.tasks[t].setup]);

@@ -62,7 +62,7 @@ Status add_predictions(const std::string& file, int threads, Report& report) {
     for (const size_t r : some_records(report.tasks[t], each)) asked.push_back({t, r});
   }
   std::vector<learn::Unseen> unseen(asked.size());
-  ThreadPool(std::max(threads, 1) - 1)
+  ThreadPool(std::max(threads - 1, 1))  // the calling thread works too
       .parallel_for(static_cast<int64_t>(asked.size()), 1, [&](int64_t begin, int64_t end) {
         for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
           const ReportTask& task = report.tasks[asked[i].task];

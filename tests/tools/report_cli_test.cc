@@ -1,5 +1,6 @@
 // `report` and `tune --report` as a user runs them.
 #include <gmock/gmock.h>
+#include <sched.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -89,6 +90,22 @@ TEST_F(ReportCli, HoldsTheRecordsOfTheDatabase) {
   EXPECT_EQ(failed, sql("a.db", "SELECT count(*) FROM record WHERE code_version=1 AND outcome<>'ok'"));
   const CliResult printed = cli({"report", "a.db", "--json", "--cost-model", "none"});
   EXPECT_EQ(records_of(json::parse(printed.out)), 499);
+}
+
+TEST_F(ReportCli, OnOneProcessor) {
+  {
+    ASSERT_TRUE(
+        record::Database::open(folder_.file("a.db")).value()->add({record::testing::make_record(1)}).ok());
+  }
+  cpu_set_t all, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const CliResult result = cli({"report", "a.db", "-o", "a.html"});
+  ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
 TEST_F(ReportCli, WhatIsWrongIsSaidBeforeAnythingIsWritten) {

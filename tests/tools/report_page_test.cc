@@ -161,7 +161,7 @@ TEST(ReportPage, ImportanceAndProgressArePartOfTheData) {
   EXPECT_TRUE(report_json(report)["tasks"][0]["importance"].is_null());
   report.tasks[0].importance =
       engine::ReportImportance{40, {{"conv.tile.oc 2/3", "tile", 0.5, 0.1, {{16, 12, 1e-3, 2e-3}}}}};
-  ReportLive live{true, "measuring", "data.json?token=1", "measuring schedules", 12.5};
+  ReportLive live{true, "measuring", "data.json?token=1", "", "measuring schedules", 12.5};
   nlohmann::json json = report_json(report, live);
   const auto& importance = json["tasks"][0]["importance"];
   EXPECT_EQ(importance["programs"], 40);

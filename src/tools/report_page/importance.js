@@ -8,6 +8,9 @@ const kRoleNames = {
 };
 const roleName = (role) => kRoleNames[role] || role;
 
+// Only such decisions have their values listed.
+const isAboveChance = (decision) => decision.values.length > 0;
+
 // {role, share} over all tasks: of each task the decision of the role that explains most, weighted by the task's time.
 function importanceOfRoles(data, tasks) {
   const total = tasks.reduce((sum, t) => sum + weightOf(data, t), 0);
@@ -15,7 +18,7 @@ function importanceOfRoles(data, tasks) {
   for (const t of tasks) {
     const most = new Map();
     for (const decision of data.tasks[t].importance.decisions)
-      if (decision.share > decision.chance) most.set(decision.role, Math.max(most.get(decision.role) || 0, decision.share));
+      if (isAboveChance(decision)) most.set(decision.role, Math.max(most.get(decision.role) || 0, decision.share));
     for (const [role, share] of most) sums.set(role, (sums.get(role) || 0) + share * weightOf(data, t) / total);
   }
   return [...sums].map(([role, share]) => ({ role, share })).sort((a, b) => b.share - a.share);
@@ -41,9 +44,8 @@ function importanceOverview(data, tasks) {
 function importanceOfTask(data, t) {
   const { programs, decisions } = data.tasks[t].importance;
   const shown = decisions.slice(0, kMostDecisions);
-  const above = (decision) => decision.share > decision.chance;
   const labels = shortNames(shown.map((decision) => decision.name), rowRoom());
-  const strongest = decisions.filter(above);
+  const strongest = decisions.filter(isAboveChance);
   const valueRows = () => strongest.flatMap((decision) =>
     decision.values.map(([value, count, fastest, median]) => [decision.name, String(value), count, fastest, median]));
   return [
@@ -54,7 +56,7 @@ function importanceOfTask(data, t) {
            type: "bar", indexAxis: "y", labels,
            datasets: [
              bars("explained", colours.lines[0], shown.map((decision) => Math.max(decision.share, 0)),
-                  { backgroundColor: shown.map((decision) => (above(decision) ? colours.lines[0] : faded(colours.lines[0], .35))),
+                  { backgroundColor: shown.map((decision) => (isAboveChance(decision) ? colours.lines[0] : faded(colours.lines[0], .35))),
                     borderColor: colours.lines[0], grouped: false, barPercentage: .7, order: 2 }),
              { type: "scatter", label: "reached by chance in one of twenty cases", borderColor: colours.lines[1],
                backgroundColor: colours.lines[1], pointStyle: "line", rotation: 90, pointRadius: 7, borderWidth: 2, order: 1,
@@ -68,7 +70,7 @@ function importanceOfTask(data, t) {
            id: "table-importance", caption: "importance of each decision",
            columns: [["decision", asText], ["kind", asText], ["share of the spread", asPercent], ["by chance up to", asPercent],
                      ["more than chance", asText]],
-           rows: () => decisions.map((d) => [d.name, roleName(d.role), d.share, d.chance, above(d) ? "yes" : "no"]) } }),
+           rows: () => decisions.map((d) => [d.name, roleName(d.role), d.share, d.chance, isAboveChance(d) ? "yes" : "no"]) } }),
     strongest.length === 0 ? null
       : tableBehind("table-importance-values", "times by the value of a decision",
                     [["decision", asText], ["value", asText], ["programs", asCount], ["fastest", asSeconds], ["median", asSeconds]],
