@@ -37,7 +37,7 @@ Status check_knows_device(const learn::ModelCard& card, const std::string& file,
   if (device.kind == target::DeviceKind::kGpu && !learn::knows_kind(card, device.kind)) {
     return Error{ErrorCode::kMismatch, file,
                  "was trained on CPUs only and cannot predict programs on " + device.name +
-                     ", a GPU; name a model that was trained on GPUs, or --model none for the roofline, or "
+                     ", a GPU; name a model that was trained on GPUs, or \"none\" for the roofline, or "
                      "leave --model out for the estimate"};
   }
   return learn::check_knows(card, file, device);

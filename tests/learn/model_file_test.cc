@@ -169,7 +169,7 @@ TEST(ModelFile, FalseHeadersAreRefused) {
   const uint64_t length = text.size();
   std::string bytes(8, '\0');
   std::memcpy(bytes.data(), &length, 8);
-  EXPECT_THAT(parse_model_file(bytes + text).error().message(), HasSubstr("no JSON object"));
+  EXPECT_THAT(parse_model_file(bytes + text).error().message(), HasSubstr("not a JSON object"));
 }
 
 TEST(Parameters, ReadCheckedAndListed) {

@@ -66,7 +66,7 @@ TEST(AnsorRecordTest, ErrorsNameTheColumn) {
     return testing::line(R"(["f"])", "llvm", text, "[[1.0],0,1.0,1]");
   };
   expect_error("", ErrorCode::kCorrupt, "'{'");
-  expect_error("{}", ErrorCode::kCorrupt, "no record");
+  expect_error("{}", ErrorCode::kCorrupt, "not a record");
   expect_error(testing::dense_line() + "x", ErrorCode::kCorrupt, "after the record");
   expect_error(steps(R"([["XX",1]])"), ErrorCode::kUnsupported, "'XX'");
   expect_error(steps(R"([["AN",1,0,11]])"), ErrorCode::kUnsupported, "annotation 11");

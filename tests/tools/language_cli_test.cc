@@ -260,7 +260,7 @@ TEST_F(LanguageRecordsCli, SaysWhatIsWrong) {
   expect_error(rank({"--records", "v100.bad", "--workloads", "absent.json"}), "absent.json");
   expect_error(with_records({"lm", "generate", "--lm", "r.corpus", "-o", "no.jsonl"}), "r.corpus");
   expect_error({"lm", "generate", "--lm", "r.lm"}, "--records");
-  expect_error(with_records({"lm", "corpus", "--hold-out-share", "100%", "-o", "no.corpus"}), "held out");
+  expect_error(with_records({"lm", "corpus", "--hold-out-share", "100%", "-o", "no.corpus"}), "held-out");
   expect_error(with_records({"lm", "rank", "--lm", "r.lm", "--cost-model", "r.lm"}), "r.lm");
   // Options that do not go together.
   EXPECT_EQ(cli(rank({"--records", "v100.bad"})).exit_code, 2);

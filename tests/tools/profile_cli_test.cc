@@ -71,7 +71,7 @@ TEST_F(ProfileCli, ExplainsATask) {
   EXPECT_THAT(text.out, HasSubstr("multiply-adds"));
   const CliResult unknown = run_cli({"explain", database(), "--task", "nonsense"});
   EXPECT_EQ(unknown.exit_code, 1);
-  EXPECT_THAT(unknown.err, HasSubstr("there are: "));
+  EXPECT_THAT(unknown.err, HasSubstr("the profiled tasks are: "));
 }
 
 TEST_F(ProfileCli, ATwoStepModelRanksASearch) {

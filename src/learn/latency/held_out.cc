@@ -135,7 +135,7 @@ Status check_knows(const ModelCard& card, const std::string& file, const target:
   if (knows_kind(card, device.kind) || card.new_kind[0].known() || card.new_kind[1].known()) return {};
   return Error{ErrorCode::kMismatch, file,
                "was trained on GPUs only and cannot predict programs on " + device.name +
-                   ", a CPU; name a model that was trained on CPUs, or --model none"};
+                   ", a CPU; name a model that was trained on CPUs, or \"none\" for the roofline"};
 }
 
 void UnseenEffects::apply(const target::Device& device, Prediction& prediction) {

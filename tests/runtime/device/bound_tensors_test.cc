@@ -163,7 +163,7 @@ TEST_F(BoundTensors, ThatDoNotSuitAreRefused) {
   const opencl::Context other = api_->create_context(nullptr, 1, &first, nullptr, nullptr, &code);
   ASSERT_EQ(code, 0);
   const opencl::Memory foreign = api_->create_buffer(other, opencl::kMemoryReadWrite, kBytes, nullptr, &code);
-  EXPECT_THAT(model_->bind_input(0, foreign).error().message(), HasSubstr("of another context"));
+  EXPECT_THAT(model_->bind_input(0, foreign).error().message(), HasSubstr("to another context"));
   api_->release_memory(foreign);
   api_->release_context(other);
   // Nothing of that was taken.
