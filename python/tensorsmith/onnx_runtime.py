@@ -35,10 +35,7 @@ def runner(session: Any) -> Run:
     names = [output.name for output in session.get_outputs()]
 
     def run(feed: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        arrays = {
-            name: np.from_dlpack(_detached(value)) if hasattr(value, "__dlpack__") else np.asarray(value)
-            for name, value in feed.items()
-        }
+        arrays = {name: _array(value) for name, value in feed.items()}
         return dict(zip(names, session.run(names, arrays)))
 
     return run
@@ -109,6 +106,10 @@ class MeanwhileModel:
         return results_in(results, outputs)
 
 
-def _detached(value: Any) -> Any:
-    """Of torch's tensors what is behind a gradient."""
-    return value.detach() if getattr(value, "requires_grad", False) else value
+def _array(value: Any) -> np.ndarray:
+    """Numbers and lists as arrays; of torch's tensors what is behind a gradient."""
+    if isinstance(value, np.ndarray):  # of strings, too, which DLPack does not have
+        return value
+    if getattr(value, "requires_grad", False):
+        value = value.detach()
+    return np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
