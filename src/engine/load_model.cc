@@ -15,10 +15,15 @@ Result<graph::Graph> import_model(const ModelSource& source) {
   if (!source.path.starts_with(kZoo)) return graph::import_onnx(source.path, source.import);
   const graph::ImportOptions& import = source.import;
   if (!import.shapes.empty() || !import.dims.empty() || !import.absent.empty() || import.bounded) {
-    return Error{
-        ErrorCode::kInvalidArgument, source.path,
-        "shapes, dimensions and other options of an ONNX file are not for networks of the zoo; write "
-        "batch=B, size=S or sequence=L behind the name, as in zoo:resnet50:batch=4"};
+    const std::string given = !import.shapes.empty() ? "the shape of '" + import.shapes.begin()->first + "'"
+                              : !import.dims.empty()
+                                  ? "the length of dimension '" + import.dims.begin()->first + "'"
+                              : !import.absent.empty() ? "the absent input '" + *import.absent.begin() + "'"
+                                                       : std::string("a bound for numbers of rows");
+    return Error{ErrorCode::kInvalidArgument, source.path,
+                 given +
+                     " can be given for ONNX files only; for a network of the zoo write batch=B, size=S or "
+                     "sequence=L behind its name, as in zoo:resnet50:batch=4"};
   }
   TS_ASSIGN_OR_RETURN(const auto request,
                       graph::zoo::parse_request(std::string_view(source.path).substr(kZoo.size())));

@@ -324,7 +324,7 @@ TEST_F(Cli, ZooNetworksAreModels) {
   expect_one_line_error(cli({"tasks", "zoo:resnet51"}), {"resnet51", "resnet50"});
   expect_one_line_error(cli({"tasks", "zoo:alexnet:size=16"}), {"alexnet", "too small"});
   expect_one_line_error(cli({"tasks", "zoo:bert_tiny", "--shape", "input_ids=1x4"}),
-                        {"--shape", "sequence=L"});
+                        {"the shape of 'input_ids'", "sequence=L"});
   expect_one_line_error(cli({"zoo", "export", "bert_tiny", "-o", "no/such/folder.onnx"}),
                         {"no/such/folder.onnx"});
 }
