@@ -198,8 +198,8 @@ class CompiledShapes:
         self._told = True
         _log.log(
             level,
-            "%s is being compiled%s, which takes seconds; ONNX Runtime answers meanwhile, and its results may differ "
-            "in the last digits%s. SessionOptions(compile_in_background=False) waits instead.",
+            "%s is being compiled%s, which can take seconds; ONNX Runtime answers meanwhile, and its results may "
+            "differ in the last digits%s. SessionOptions(compile_in_background=False) waits instead.",
             self._name,
             _text(key),
             self._kept(),
@@ -209,7 +209,7 @@ class CompiledShapes:
         several = not self._settings.is_one
         level = logging.WARNING if several and not self._told else logging.INFO
         self._told = self._told or several
-        _log.log(level, "%s is being compiled%s, which takes seconds%s", self._name, _text(key), self._kept())
+        _log.log(level, "%s is being compiled%s, which can take seconds%s", self._name, _text(key), self._kept())
 
     def _kept(self) -> str:
         cache = self._settings.cache

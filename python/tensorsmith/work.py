@@ -155,8 +155,8 @@ def tune(
         seconds: for everything until the model is written. Give it, or `trials` (measurements), or `until_gain` (stop
             where going on as long again is expected to gain less than this share).
         progress: True shows a bar; a function is called with each event, a dict: phase, and after each measurement
-            elapsed_seconds, trials, failures, resumed, task, estimate (untuned_seconds, tuned_seconds, ratio). After the
-            comparison of whole models it has end_to_end, as in the report.
+            elapsed_seconds, trials, failures, resumed, task, estimate (untuned_seconds, tuned_seconds, ratio). After
+            the comparison of whole models it has end_to_end, as in the report.
         shapes: of inputs by name, for symbolic dimensions or in place of fixed ones.
         dims: lengths of symbolic dimensions by name, in all inputs that have them: {"batch": 1}.
         absent: optional inputs that are not given.

@@ -99,7 +99,7 @@ def test_it_can_be_turned_off(way, caplog):
         np.testing.assert_array_equal(result, results[0])
     said = [r.getMessage() for r in caplog.records]
     assert len(said) == 2  # each session says once that it compiles
-    assert "is being compiled for x=(5, 8), which takes seconds" in said[0]
+    assert "is being compiled for x=(5, 8), which can take seconds" in said[0]
 
 
 def test_without_onnx_runtime_a_run_waits(monkeypatch):
