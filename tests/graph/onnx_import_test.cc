@@ -500,7 +500,7 @@ TEST(Import, DeclaresTheFilesOfItsWeights) {
   const auto declared = onnx_declared((folder / "model.onnx").string());
   ASSERT_TRUE(declared.ok()) << declared.error().message();
   EXPECT_THAT(declared->external_files,
-              testing::ElementsAre("attribute.bin", "branch.bin", "function.bin", "weights.bin"));
+              ::testing::ElementsAre("attribute.bin", "branch.bin", "function.bin", "weights.bin"));
 }
 
 TEST(Import, ConstantIfIsInlined) {

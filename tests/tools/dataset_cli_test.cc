@@ -307,9 +307,10 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   const CliResult text = run_cli(as_text);
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_NE(text.out.find("of these records written to " + store_), std::string::npos) << text.out;
-  if (stored["stopped_early"] > 0)
+  if (stored["stopped_early"] > 0) {
     EXPECT_NE(text.out.find("left out because their timing was stopped early"), std::string::npos)
         << text.out;
+  }
   // A store has what is in the database but single readings.
   const CliResult imported =
       run_cli({"dataset", "import", database, "-o", folder_.file("again.store"), "--json"});
