@@ -352,11 +352,11 @@ TEST(DatabaseTest, ForeignPartsOfTheSchema) {
   const std::pair<std::string, std::string> parts[] = {
       {"DROP TABLE task; CREATE VIEW task AS SELECT n AS key, '' AS text, '' AS name, 0 AS flops FROM (" +
            std::string(endless) + ")",
-       "holds the view task"},
-      {"CREATE TRIGGER t AFTER INSERT ON task BEGIN DELETE FROM record; END", "holds the trigger t"},
-      {"ALTER TABLE task ADD COLUMN extra TEXT AS (upper(text))", "holds the computed column extra"},
-      {"CREATE TABLE notes(text TEXT)", "holds the table notes"},
-      {"CREATE INDEX more ON task(upper(text))", "holds the index more"}};
+       "contains the view task"},
+      {"CREATE TRIGGER t AFTER INSERT ON task BEGIN DELETE FROM record; END", "contains the trigger t"},
+      {"ALTER TABLE task ADD COLUMN extra TEXT AS (upper(text))", "contains the computed column extra"},
+      {"CREATE TABLE notes(text TEXT)", "contains the table notes"},
+      {"CREATE INDEX more ON task(upper(text))", "contains the index more"}};
   for (const auto& [sql, message] : parts) {
     const TempDir folder;
     const std::string path = folder.file("a.db");

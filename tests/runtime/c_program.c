@@ -32,11 +32,11 @@ int main(int argc, char** argv) {
   EXPECT(ts_model_load(argv[1], 1, NULL) == TS_INVALID_ARGUMENT);
   EXPECT(ts_model_load(argv[1], -3, &model) == TS_INVALID_ARGUMENT);
 
-  /* The model is one for processors. */
+  /* The model is one for CPUs. */
   model = (ts_model*)1;
   EXPECT(ts_model_load_on(argv[1], "cuda:1", &model) == TS_UNSUPPORTED);
   EXPECT(model == NULL);
-  EXPECT(strstr(ts_last_error(), "cuda:1") != NULL && strstr(ts_last_error(), "for processors") != NULL);
+  EXPECT(strstr(ts_last_error(), "cuda:1") != NULL && strstr(ts_last_error(), "for CPUs") != NULL);
   EXPECT(ts_model_load_on(argv[1], "opencl:one", &model) == TS_INVALID_ARGUMENT);
   EXPECT(ts_model_load_on(argv[1], "local", &model) == TS_INVALID_ARGUMENT);
   EXPECT(strstr(ts_last_error(), "'local'") != NULL);
