@@ -274,7 +274,7 @@ TEST(LatencyModels, LookAtNothingButTheirParts) {
 TEST(LatencyModels, UnknownKindsAndParameters) {
   EXPECT_THAT(cost_model_kinds(), Contains("roofline"));
   EXPECT_THAT(make_trainer("oracle", nlohmann::json::object()).error().message(),
-              HasSubstr("known are random, draft, roofline, xgboost"));
+              HasSubstr("the kinds are random, draft, roofline, xgboost"));
   EXPECT_THAT(make_trainer("roofline", {{"x", 1}}).error().message(),
               HasSubstr("this model has no parameters"));
   const record::testing::TempDir folder;
