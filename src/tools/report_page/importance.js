@@ -60,7 +60,7 @@ function importanceOfTask(data, t) {
                     borderColor: colours.lines[0], grouped: false, barPercentage: .7, order: 2 }),
              { type: "scatter", label: "reached by chance in one of twenty cases", borderColor: colours.lines[1],
                backgroundColor: colours.lines[1], pointStyle: "line", rotation: 90, pointRadius: 7, borderWidth: 2, order: 1,
-               data: shown.map((decision, d) => ({ x: decision.chance, y: labels[d] })) },
+               data: shown.map((decision, d) => ({ x: Math.max(decision.chance, 0), y: labels[d] })) },
            ],
            scales: { x: valueAxis("share of the spread", [[.01, "%"]], shown.flatMap((d) => [d.share, d.chance]), { zero: true }),
                      y: nameAxis({ type: "category", labels }) },
