@@ -174,7 +174,7 @@ Result<Item> Importer::input_item(const onnx::NodeProto& node, const std::string
   if (name.empty()) return Item(kNoValue);
   auto item = scope.find(name);
   if (!item)
-    return at_node(node, ErrorCode::kCorrupt, "uses '" + shown(name) + "', which nothing before it defines");
+    return at_node(node, ErrorCode::kCorrupt, "reads '" + shown(name) + "', which nothing before it defines");
   return *std::move(item);
 }
 
