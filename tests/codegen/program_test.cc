@@ -496,7 +496,7 @@ TEST(LlvmCode, UnknownCpuAndFeature) {
   device.features.push_back("+warp-drive");
   kernel = test::backend().compile(copy_program(), device, {});
   ASSERT_FALSE(kernel.ok());
-  EXPECT_THAT(kernel.error().message(), HasSubstr("no feature '+warp-drive'"));
+  EXPECT_THAT(kernel.error().message(), HasSubstr("does not know the feature '+warp-drive'"));
 }
 
 TEST(LlvmCode, DevicesWithoutCodeGenerator) {
