@@ -302,15 +302,6 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
                 stored["corrupt"].get<int64_t>() + stored["other_versions"].get<int64_t>() +
                 stored["repeated"].get<int64_t>(),
             report["database_records"]);
-  std::vector<std::string> as_text = collect("1");
-  std::erase(as_text, "--json");
-  const CliResult text = run_cli(as_text);
-  ASSERT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_NE(text.out.find("of these records written to " + store_), std::string::npos) << text.out;
-  if (stored["stopped_early"] > 0) {
-    EXPECT_NE(text.out.find("left out because their timing was stopped early"), std::string::npos)
-        << text.out;
-  }
   // A store has what is in the database but single readings.
   const CliResult imported =
       run_cli({"dataset", "import", database, "-o", folder_.file("again.store"), "--json"});
@@ -320,6 +311,15 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
             report["database_records"]);
   EXPECT_EQ(counts["records"], import["records"]);
   EXPECT_GT(counts["records"], 0);
+  std::vector<std::string> as_text = collect("1");
+  std::erase(as_text, "--json");
+  const CliResult text = run_cli(as_text);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find("of these records written to " + store_), std::string::npos) << text.out;
+  if (stored["stopped_early"] > 0) {
+    EXPECT_NE(text.out.find("left out because their timing was stopped early"), std::string::npos)
+        << text.out;
+  }
   ASSERT_EQ(counts["devices"].size(), 1u);
   EXPECT_NE(counts["devices"].begin().key().find("-1t"), std::string::npos) << stats.out;
 

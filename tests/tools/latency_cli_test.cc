@@ -70,8 +70,7 @@ TEST_F(LatencyCli, MembersAreRunsOfTensorBoard) {
                                    "--tensorboard", logs, "--quiet"});
   ASSERT_EQ(members.exit_code, 0) << members.err;
   const auto runs = event_files(logs);
-  for (const char* run :
-       {"gpu-tiled-member-1", "gpu-tiled-member-2", "gpu-tiled-rank-1", "cpu-tiled-member-1"})
+  for (const char* run : {"gpu-flat-member-1", "gpu-flat-member-2", "gpu-flat-rank-1", "cpu-other-member-1"})
     EXPECT_EQ(runs.count(run), 1U) << run;
   for (const auto& [run, files] : runs) EXPECT_EQ(files, 1) << run;
   EXPECT_EQ(runs.count("."), 0U);
