@@ -360,13 +360,13 @@ TEST(Import, WiringErrors) {
   ModelBuilder undefined;
   undefined.input("x", {2}).output("y").node("Add", {"x", "ghost"}, {"y"});
   expect_error(undefined.import(), ErrorCode::kCorrupt,
-               HasSubstr("uses 'ghost', which nothing before it defines"));
+               HasSubstr("reads 'ghost', which nothing before it defines"));
   ModelBuilder twice;
   twice.input("x", {2}).output("y").node("Relu", {"x"}, {"y"}).node("Relu", {"x"}, {"y"});
   expect_error(twice.import(), ErrorCode::kCorrupt, HasSubstr("'y' is defined twice"));
   ModelBuilder cycle;
   cycle.input("x", {2}).output("y").node("Add", {"x", "z"}, {"y"}).node("Relu", {"y"}, {"z"});
-  expect_error(cycle.import(), ErrorCode::kCorrupt, HasSubstr("uses 'z'"));
+  expect_error(cycle.import(), ErrorCode::kCorrupt, HasSubstr("reads 'z'"));
   ModelBuilder output;
   output.input("x", {2}).output("q").node("Relu", {"x"}, {"y"});
   expect_error(output.import(), ErrorCode::kCorrupt, HasSubstr("nothing computes the output 'q'"));
