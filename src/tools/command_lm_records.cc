@@ -191,7 +191,7 @@ Result<engine::RecordedTasks> RecordOptions::read(
   TS_ASSIGN_OR_RETURN(auto tasks, engine::read_recorded_tasks(inputs, known, wanted));
   if (tasks.unusable == tasks.records)
     return Error{ErrorCode::kInvalidArgument, "--records",
-                 tasks.records == 0 ? "contain no records"
+                 tasks.records == 0 ? "the files are empty: they contain no records"
                                     : fmt::format("none of the {} records can be used: their workloads are "
                                                   "not in --workloads, or their steps cannot be applied",
                                                   tasks.records)};
