@@ -40,8 +40,8 @@ std::string spread_text(const Speedup& speedup);
 // A sentence that says why the figure is uncertain and what to do; empty unless the machine was busy.
 std::string warning_of(const Speedup& speedup);
 
-// What there is where the whole model was not run: the sum of the tasks' times, of which each was measured alone. It is not
-// a speed-up and is never called one: kernels take other times in the model, and the time between them is missing.
+// The sum of the tasks' times, each measured alone. It stands in where the whole model was not run. It is no speed-up and is
+// never called one: kernels take other times in the model, and the time between them is missing.
 struct Estimate {
   double untuned_seconds = 0, tuned_seconds = 0;  // 0: not known
 
@@ -56,8 +56,8 @@ struct TaskTimes {
 };
 // A task of which one time is known counts with it twice; a task of which none is known is left out.
 Estimate estimate_of(const std::vector<TaskTimes>& tasks);
-// Of a search that goes on: of all its tasks, or of those of one model. Not known until each task was measured, or was
-// timed in the untuned model.
+// The estimate during a search, over all its tasks or over those of one model. It is not known until each task was measured
+// or timed in the untuned model.
 Estimate estimate_of(const search::TuneProgress& progress);
 Estimate estimate_of(const search::TuneProgress& progress, const graph::Partition& model);
 
