@@ -62,50 +62,80 @@ function(tensorsmith_room name)
   endif()
 endfunction()
 
-# tensorsmith_test_program(NAME SOURCES a.cc ... DEPS rooms): a GoogleTest binary.
-function(tensorsmith_test_program name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE tensorsmith_options ${ARG_DEPS} GTest::gmock GTest::gtest GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE TENSORSMITH_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(TENSORSMITH_TEST_PCH AND NOT "tensorsmith_net" IN_LIST ARG_DEPS)  # libtorch's definitions are others
-    target_precompile_headers(${name} REUSE_FROM tensorsmith_test_headers)
-    # GCC 12 warns wrongly about string copies where headers are precompiled.
-    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds$<SEMICOLON>-Wno-restrict$<SEMICOLON>-Wno-stringop-overflow>)
-  endif()
+# The tests of a folder of tests/ are one program, FOLDER_tests, so that they are compiled in batches and linked once. Each
+# entry of ctest runs those that lie in its own sources: FOLDER_tests --sources=a_test.cc (tests/support/main.cc).
+#
+# tensorsmith_test_program(PROGRAM DEPS rooms and libraries)
+function(tensorsmith_test_program program)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  add_executable(${program} ${PROJECT_SOURCE_DIR}/tests/support/main.cc)
+  tensorsmith_in_batches(${program})
+  target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${program} PRIVATE TENSORSMITH_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    TENSORSMITH_TEST_MODELS="${TENSORSMITH_TEST_MODELS}")
+  target_link_libraries(${program} PRIVATE tensorsmith_options ${ARG_DEPS} GTest::gmock GTest::gtest)
 endfunction()
 
-# tensorsmith_test(NAME SOURCES a.cc ... DEPS rooms [LABELS l] [TIMEOUT s])
-# One GoogleTest binary, registered with ctest under its name.
+# tensorsmith_test_sources(NAME SOURCES a.cc ... [PROGRAM p]): adds the sources of the entry NAME to their program.
+function(tensorsmith_test_sources name)
+  cmake_parse_arguments(ARG "" "PROGRAM" "SOURCES" ${ARGN})
+  if(NOT ARG_PROGRAM)
+    get_filename_component(ARG_PROGRAM ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+    string(APPEND ARG_PROGRAM _tests)
+  endif()
+  get_target_property(present ${ARG_PROGRAM} SOURCES)
+  set(paths)
+  foreach(source ${ARG_SOURCES})
+    get_filename_component(path ${source} ABSOLUTE)
+    if(NOT path IN_LIST present)
+      target_sources(${ARG_PROGRAM} PRIVATE ${path})
+    endif()
+    if(path MATCHES "_test[.]cc$")
+      file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR}/tests ${path})
+      list(APPEND paths ${path})
+    endif()
+  endforeach()
+  list(JOIN paths "," paths)
+  set_property(GLOBAL PROPERTY TENSORSMITH_COMMAND_OF_${name} ${ARG_PROGRAM} --sources=${paths})
+endfunction()
+
+# tensorsmith_test_entry(ENTRY NAME [ARGUMENTS ...]): an entry of ctest that runs the tests of NAME's sources.
+function(tensorsmith_test_entry entry name)
+  get_property(command GLOBAL PROPERTY TENSORSMITH_COMMAND_OF_${name})
+  add_test(NAME ${entry} COMMAND ${command} ${ARGN})
+endfunction()
+
+# tensorsmith_test(NAME SOURCES a.cc ... [LABELS l] [TIMEOUT s] [PROGRAM p])
+# GoogleTest's tests in the sources, registered with ctest under one name.
 function(tensorsmith_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
-  tensorsmith_test_program(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
-  add_test(NAME ${name} COMMAND ${name})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS" ${ARGN})
+  tensorsmith_test_sources(${name} ${ARG_UNPARSED_ARGUMENTS})
+  tensorsmith_test_entry(${name} ${name})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
   if(TENSORSMITH_SANITIZE)  # takes up to ten times as long
     math(EXPR ARG_TIMEOUT "10 * ${ARG_TIMEOUT}")
   endif()
-  # A binary all of whose tests skip has tested nothing: ctest says so. Where others failed, the list of these
+  # An entry all of whose tests skip has tested nothing: ctest says so. Where others failed, the list of these
   # follows that of the skipped ones, and the expression does not match.
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
     SKIP_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests[.](\n\\[  SKIPPED \\][^\n]*)+[\n]*$")
 endfunction()
 
-# tensorsmith_isa_test(NAME SOURCES a.cc ... DEPS rooms [TIMEOUT s])
+# tensorsmith_isa_test(NAME SOURCES a.cc ... [TIMEOUT s])
 # A test that runs code on codegen_test_support's local_devices(): one entry of ctest for each instruction set, NAME.ISA,
 # which is "Skipped" where the processor lacks it.
 set(TENSORSMITH_TEST_ISAS sse4.2 avx avx2 avxvnni avx512 avx512vnni avx512bf16 amx)  # tests/codegen/isas.cc
 function(tensorsmith_isa_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS" ${ARGN})
-  tensorsmith_test_program(${name} SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "" ${ARGN})
+  tensorsmith_test_sources(${name} ${ARG_UNPARSED_ARGUMENTS})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
   set(seed 0)
   foreach(isa ${TENSORSMITH_TEST_ISAS})
-    add_test(NAME ${name}.${isa} COMMAND ${name})
+    tensorsmith_test_entry(${name}.${isa} ${name})
     # Random cases: fewer, and others, on each.
     set_tests_properties(${name}.${isa} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "isa"
       SKIP_REGULAR_EXPRESSION "this processor has no ${isa}"
@@ -116,7 +146,7 @@ endfunction()
 # tensorsmith_on_c(NAME): one more entry, NAME.c, of a test of codegen_test_support that runs its kernels through the C
 # backend. What looks at LLVM's code, the suites LlvmCode, is left out.
 function(tensorsmith_on_c name)
-  add_test(NAME ${name}.c COMMAND ${name} --gtest_filter=-LlvmCode.*)
+  tensorsmith_test_entry(${name}.c ${name} --gtest_filter=-LlvmCode.*)
   set_tests_properties(${name}.c PROPERTIES TIMEOUT 600 LABELS "c"
     ENVIRONMENT "TENSORSMITH_TEST_BACKEND=c;TENSORSMITH_PROPERTY_SEED=50000;TENSORSMITH_PROPERTY_COUNT=100")
 endfunction()
@@ -128,7 +158,7 @@ function(tensorsmith_on_oclgrind name)
   if(NOT TENSORSMITH_OCLGRIND OR TENSORSMITH_SANITIZE)
     return()
   endif()
-  add_test(NAME ${name}.oclgrind COMMAND ${name} ${ARGN})
+  tensorsmith_test_entry(${name}.oclgrind ${name} ${ARGN})
   set_tests_properties(${name}.oclgrind PROPERTIES TIMEOUT 600 LABELS "oclgrind"
     FAIL_REGULAR_EXPRESSION "data race|Invalid read|Invalid write|Work-group divergence"
     # Optimized, its compiler leaves an intrinsic in the code that it cannot run (llvm.assume).

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+namespace tensorsmith::architecture::estimate_constants_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -88,3 +89,4 @@ TEST(EstimateConstants, StandInTheTable) {
 }
 
 }  // namespace
+}  // namespace tensorsmith::architecture::estimate_constants_test

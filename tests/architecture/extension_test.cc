@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+namespace tensorsmith::architecture::extension_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -67,3 +68,4 @@ TEST(Extension, ANetIsTwoFilesAndALine) {
 }
 
 }  // namespace
+}  // namespace tensorsmith::architecture::extension_test

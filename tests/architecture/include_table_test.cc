@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+namespace tensorsmith::architecture::include_table_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -133,3 +134,4 @@ TEST_F(IncludeTable, KeepsHeavyHeadersInTheirRooms) {
 }
 
 }  // namespace
+}  // namespace tensorsmith::architecture::include_table_test

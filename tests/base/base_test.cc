@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "base/thread_pool.h"
 
-namespace tensorsmith {
+namespace tensorsmith::base_test {
 namespace {
 
 Result<int> half(int x) {
@@ -120,4 +120,4 @@ TEST(ThreadPool, RethrowsAfterAllIsDone) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::base_test

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace tensorsmith {
+namespace tensorsmith::id_test {
 namespace {
 
 using StageId = Id<struct Stages>;
@@ -67,4 +67,4 @@ TEST(IdVector, InsertsAndErasesAtIds) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::id_test

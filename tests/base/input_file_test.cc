@@ -13,7 +13,7 @@
 
 #include "base/json_text.h"
 
-namespace tensorsmith {
+namespace tensorsmith::input_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ TEST(JsonText, NestingIsCounted) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::input_file_test

@@ -8,7 +8,7 @@
 
 #include "base/scratch_directory.h"
 
-namespace tensorsmith {
+namespace tensorsmith::memory_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,4 +58,4 @@ TEST(Memory, ResidentBytesGrowWithWhatIsWritten) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::memory_test

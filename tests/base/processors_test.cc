@@ -10,7 +10,7 @@
 
 #include "base/scratch_directory.h"
 
-namespace tensorsmith {
+namespace tensorsmith::processors_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -264,4 +264,4 @@ TEST(Processors, FollowsTheAffinityOfTheThread) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::processors_test

@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 
-namespace tensorsmith {
+namespace tensorsmith::statistics_test {
 namespace {
 
 TEST(Statistics, Median) {
@@ -23,4 +23,4 @@ TEST(Statistics, QuantilesAreValuesOfTheSample) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::statistics_test

@@ -10,7 +10,7 @@
 #include "codegen/isas.h"
 #include "codegen/launch.h"
 
-namespace tensorsmith {
+namespace tensorsmith::backend_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST(CBackend, RefusesWhatTheCompilerHereCannotMake) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::backend_test

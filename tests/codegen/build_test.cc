@@ -5,7 +5,7 @@
 #include "support/small_workloads.h"
 #include "target/target.h"
 
-namespace tensorsmith::codegen {
+namespace tensorsmith::codegen::build_test {
 namespace {
 
 sched::Trace trace(const std::string& text) { return sched::parse_trace(text).value(); }
@@ -41,4 +41,4 @@ TEST(Build, SaysWhichStepFailed) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::codegen
+}  // namespace tensorsmith::codegen::build_test

@@ -13,7 +13,7 @@
 #include "ir/text.h"
 #include "ir/verify_program.h"
 
-namespace tensorsmith {
+namespace tensorsmith::combine_extrema_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -239,4 +239,4 @@ TEST(ExtremumRegions, WhatCannotBeRepeatedIsExact) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::combine_extrema_test

@@ -12,7 +12,7 @@
 #include "ir/text.h"
 #include "lower/lower.h"
 
-namespace tensorsmith::test {
+namespace tensorsmith::test::copy_pipeline_test {
 namespace {
 
 using ir::DType;
@@ -134,4 +134,4 @@ TEST(CopyPipelines, OlderDevicesHaveNone) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::test
+}  // namespace tensorsmith::test::copy_pipeline_test

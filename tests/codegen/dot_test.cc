@@ -12,7 +12,7 @@
 #include "support/bytes.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::test {
+namespace tensorsmith::test::dot_test {
 namespace {
 
 using ir::DType;
@@ -286,4 +286,4 @@ TEST(Dot4, CandidatesAreExactOnEveryInstructionSet) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::test
+}  // namespace tensorsmith::test::dot_test

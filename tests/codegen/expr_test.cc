@@ -8,7 +8,7 @@
 #include "codegen/runner.h"
 #include "ir/scalar.h"
 
-namespace tensorsmith {
+namespace tensorsmith::expr_test {
 namespace {
 
 using ir::BinaryOp;
@@ -265,4 +265,4 @@ TEST_P(Operators, Casts) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::expr_test

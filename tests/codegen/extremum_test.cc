@@ -10,7 +10,7 @@
 #include "lower/lower.h"
 #include "support/random_trace.h"
 
-namespace tensorsmith {
+namespace tensorsmith::extremum_test {
 namespace {
 
 using ir::Combiner;
@@ -218,4 +218,4 @@ TEST(IntegerPow, MatchesRepeatedProducts) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::extremum_test

@@ -13,10 +13,10 @@
 #include "support/small_workloads.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith {
+namespace tensorsmith::gpu_space_test {
 namespace {
 
-using namespace test::standard;  // NOLINT(google-build-using-namespace): workloads
+using namespace tensorsmith::test::standard;  // NOLINT(google-build-using-namespace): workloads
 using lower::Tensor;
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
@@ -115,4 +115,4 @@ TEST_F(GpuSpace, RandomWorkloads) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::gpu_space_test

@@ -15,7 +15,7 @@
 #include "sched/step.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith {
+namespace tensorsmith::gpu_test {
 namespace {
 
 using namespace sched;  // NOLINT(google-build-using-namespace): steps
@@ -335,4 +335,4 @@ TEST(Gpu, ErfOfF16IsOffByAUnitAtMost) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::gpu_test

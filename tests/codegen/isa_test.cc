@@ -13,7 +13,7 @@
 #include "support/small_workloads.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::test {
+namespace tensorsmith::test::isa_test {
 namespace {
 
 std::string assembly(const ir::Workload& workload, const target::Device& device, const sched::Trace& trace) {
@@ -117,4 +117,4 @@ TEST(InstructionSet, WhichCanRunHere) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::test
+}  // namespace tensorsmith::test::isa_test

@@ -9,7 +9,7 @@
 
 #include "codegen/runner.h"
 
-namespace tensorsmith {
+namespace tensorsmith::link_test {
 namespace {
 
 using ir::DType;
@@ -76,4 +76,4 @@ TEST_F(Link, ErrorsNameTheReason) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::link_test

@@ -8,7 +8,7 @@
 
 #include "codegen/runner.h"
 
-namespace tensorsmith {
+namespace tensorsmith::math_test {
 namespace {
 
 using ir::DType;
@@ -311,4 +311,4 @@ TEST(ExpOrZero, AgreesWithLibmAndKeepsTheLimits) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::math_test

@@ -15,7 +15,7 @@
 #include "space/design_space.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::test {
+namespace tensorsmith::test::matrix_test {
 namespace {
 
 constexpr sched::MatrixUnits kUnits{.dot4 = true, .dot2 = true};
@@ -226,4 +226,4 @@ TEST(Matrix, ShapesThatAlternate) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::test
+}  // namespace tensorsmith::test::matrix_test

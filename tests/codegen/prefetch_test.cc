@@ -13,7 +13,7 @@
 #include "codegen/next_block.h"
 #include "ir/text.h"
 
-namespace tensorsmith {
+namespace tensorsmith::prefetch_test {
 namespace {
 
 using codegen::next_block;
@@ -239,4 +239,4 @@ TEST(Prefetch, PanelsThatAreNotOnePieceAsTiles) {
 TEST(Prefetch, NoReadsWithGaps) { EXPECT_EQ(fetches(product(8, 256, "f32[64, 256, 32]", "W[p, k, j]")), 0U); }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::prefetch_test

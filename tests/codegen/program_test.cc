@@ -5,7 +5,7 @@
 #include "codegen/llvm/codegen.h"
 #include "codegen/runner.h"
 
-namespace tensorsmith {
+namespace tensorsmith::program_test {
 namespace {
 
 using ir::Buffer;
@@ -553,4 +553,4 @@ TEST(Compile, IsDeterministic) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::program_test

@@ -9,7 +9,7 @@
 #include "ir/text.h"
 #include "ir/verify_program.h"
 
-namespace tensorsmith {
+namespace tensorsmith::promote_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -122,4 +122,4 @@ TEST(Promote, LeavesAloneWhatItMustNotTouch) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::promote_test

@@ -12,7 +12,7 @@
 #include "support/random_workload.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith {
+namespace tensorsmith::property_test {
 namespace {
 
 using lower::Tensor;
@@ -157,4 +157,4 @@ TEST(CodegenProperty, RandomWorkloads) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::property_test

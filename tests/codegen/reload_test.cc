@@ -10,7 +10,7 @@
 #include "codegen/runner.h"
 #include "ir/text.h"
 
-namespace tensorsmith {
+namespace tensorsmith::reload_test {
 namespace {
 
 // Replaces $x by the value of x.
@@ -315,4 +315,4 @@ TEST(Reload, ElementsThatAreReplacedBeforeTheirUse) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::reload_test

@@ -4,7 +4,7 @@
 
 #include "codegen/runner.h"
 
-namespace tensorsmith {
+namespace tensorsmith::sharing_test {
 namespace {
 
 using ir::DType;
@@ -74,4 +74,4 @@ TEST(CodegenSharing, Indices) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::sharing_test

@@ -13,7 +13,7 @@
 #include "lower/lower.h"
 #include "runtime/device/test_device.h"
 
-namespace tensorsmith::test {
+namespace tensorsmith::test::tensor_core_convolution_test {
 namespace {
 
 using ir::DType;
@@ -190,4 +190,4 @@ TEST(TensorCoreConvolutions, WhereTilesFillRows) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::test
+}  // namespace tensorsmith::test::tensor_core_convolution_test

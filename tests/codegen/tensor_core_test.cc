@@ -17,7 +17,7 @@
 #include "runtime/device/test_device.h"
 #include "space/design_space.h"
 
-namespace tensorsmith::test {
+namespace tensorsmith::test::tensor_core_test {
 namespace {
 
 using ir::DType;
@@ -262,4 +262,4 @@ TEST(TensorCores, OnlyWhereTheyRoundAlike) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::test
+}  // namespace tensorsmith::test::tensor_core_test

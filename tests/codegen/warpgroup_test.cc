@@ -21,7 +21,7 @@
 #include "space/design_space.h"
 #include "space/gpu_program.h"
 
-namespace tensorsmith::test {
+namespace tensorsmith::test::warpgroup_test {
 namespace {
 
 using ir::DType;
@@ -279,4 +279,4 @@ TEST(Warpgroups, OnlyOnHopper) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::test
+}  // namespace tensorsmith::test::warpgroup_test

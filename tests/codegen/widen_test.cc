@@ -8,7 +8,7 @@
 #include "ir/text.h"
 #include "ir/verify_program.h"
 
-namespace tensorsmith {
+namespace tensorsmith::widen_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -74,4 +74,4 @@ TEST(Widen, WhatIsReadShortStays) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::widen_test

@@ -14,7 +14,7 @@
 #include "space/design_space.h"
 #include "support/random_trace.h"
 
-namespace tensorsmith {
+namespace tensorsmith::window_test {
 namespace {
 
 using ir::Combiner;
@@ -271,4 +271,4 @@ TEST(Window, NanWinsUnderSchedulesOfTheSpace) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::window_test

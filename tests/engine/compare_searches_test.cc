@@ -15,7 +15,7 @@
 #include "space/design_space.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::compare_searches_test {
 namespace {
 
 using test::standard::matmul;
@@ -159,4 +159,4 @@ TEST(CompareScores, AreGeometricMeansOverTasks) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::compare_searches_test

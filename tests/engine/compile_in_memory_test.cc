@@ -7,7 +7,7 @@
 #include "engine/compile_model.h"
 #include "engine/model_timer.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::compile_in_memory_test {
 namespace {
 
 class CompileInMemory : public ::testing::Test {
@@ -100,4 +100,4 @@ TEST_F(CompileInMemory, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::compile_in_memory_test

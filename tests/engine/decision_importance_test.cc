@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::decision_importance_test {
 namespace {
 
 // The squares about the mean of some programs, as half the sum of squared differences of all pairs over their number.
@@ -118,4 +118,4 @@ TEST(DecisionImportance, NothingToExplain) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::decision_importance_test

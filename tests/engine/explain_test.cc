@@ -7,7 +7,7 @@
 #include "feature/profile_schema.h"
 #include "target/assumed.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::explain_test {
 namespace {
 
 using ::testing::Contains;
@@ -50,8 +50,8 @@ TEST(Explain, NothingIsBusyForMoreThanTheWholeTime) {
   EXPECT_THAT(explained->sentences, Contains(HasSubstr("busy for 100 %")));
   // The reason is said, with the part and by how much.
   EXPECT_THAT(explained->sentences,
-              Contains(testing::AllOf(HasSubstr("reads from memory would take up to 105 %"),
-                                      HasSubstr("device file"))));
+              Contains(::testing::AllOf(HasSubstr("reads from memory would take up to 105 %"),
+                                        HasSubstr("device file"))));
 }
 
 TEST(Explain, WhatFitsNeedsNoReason) {
@@ -62,4 +62,4 @@ TEST(Explain, WhatFitsNeedsNoReason) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::explain_test

@@ -13,7 +13,7 @@
 #include "ir/structural.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::fleet_test {
 namespace {
 
 using record::MeasureResult;
@@ -364,4 +364,4 @@ TEST(MeasureProtocol, RoundTripsAndRefusesNonsense) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::fleet_test

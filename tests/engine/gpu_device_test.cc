@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::gpu_device_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -165,4 +165,4 @@ TEST(GpuDevice, FindsThoseOfThisMachine) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::gpu_device_test

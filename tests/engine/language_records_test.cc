@@ -13,7 +13,7 @@
 #include "learn/lm/prompt.h"
 #include "random_language_model.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::language_records_test {
 namespace {
 
 using learn::lm::Corpus;
@@ -323,4 +323,4 @@ TEST(LanguageRecords, TheMeanOfChanceIsThatOfAllChoices) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::language_records_test

@@ -15,7 +15,7 @@
 #include "search/pipeline.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::language_test {
 namespace {
 
 using learn::lm::kOutputs;
@@ -682,4 +682,4 @@ TEST_F(CorpusTest, AModelKnowsWhatPromptsItReads) {
 #endif
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::language_test

@@ -11,7 +11,7 @@
 #include "sched/step.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::language_writer_test {
 namespace {
 
 struct Case {
@@ -63,4 +63,4 @@ TEST(LanguageWriter, WritesDifferentPrograms) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::language_writer_test

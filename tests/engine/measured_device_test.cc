@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::measured_device_test {
 namespace {
 
 // A database keeps what was measured when the device was added; one of before the clock was measured has the base clock, and
@@ -37,4 +37,4 @@ TEST(MeasuredDevice, NotOfOtherMachines) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::measured_device_test

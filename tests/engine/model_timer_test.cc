@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "engine/compile_model.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::model_timer_test {
 namespace {
 
 // Each look at the clock takes as long as a run of a model.
@@ -104,4 +104,4 @@ TEST(LeastTimingSeconds, CountsTheRoundsThatAreMade) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::model_timer_test

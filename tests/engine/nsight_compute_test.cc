@@ -10,7 +10,7 @@
 #include "cli_support.h"
 #include "runtime/device/test_device.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::nsight_compute_test {
 namespace {
 
 using tensorsmith::testing::CliResult;
@@ -111,4 +111,4 @@ TEST_F(NsightCompute, TheLauncherRunsRecordedPrograms) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::nsight_compute_test

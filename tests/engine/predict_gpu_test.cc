@@ -8,7 +8,7 @@
 #include "engine/predict.h"
 #include "space/design_space.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::predict_gpu_test {
 namespace {
 
 using ::testing::Contains;
@@ -152,4 +152,4 @@ TEST(PredictGpu, WhatCannotBePredicted) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::predict_gpu_test

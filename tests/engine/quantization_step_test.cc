@@ -6,7 +6,7 @@
 #include "../graph/onnx_model_builder.h"
 #include "engine/output_check.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::quantization_step_test {
 namespace {
 
 using graph::testing::ModelBuilder;
@@ -88,4 +88,4 @@ TEST(QuantizationSteps, ManyElementsOneStepOffAreWrong) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::quantization_step_test

@@ -7,7 +7,7 @@
 
 #include "../graph/onnx_model_builder.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::reference_inputs_test {
 namespace {
 
 using graph::testing::ModelBuilder;
@@ -104,4 +104,4 @@ TEST(ReferenceInputs, IndicesChooseSomething) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::reference_inputs_test

@@ -13,7 +13,7 @@
 #include "space/design_space.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::report_importance_test {
 namespace {
 
 class ReportImportanceTest : public ::testing::Test {
@@ -121,4 +121,4 @@ TEST_F(ReportImportanceTest, OnlyProgramsThatRanAndAreStillPointsOfTheSpace) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::report_importance_test

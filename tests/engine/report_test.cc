@@ -13,7 +13,7 @@
 #include "space/design_space.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::report_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -198,4 +198,4 @@ TEST_F(ReportTest, PeersAreReadOrNamedAsDamaged) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::report_test

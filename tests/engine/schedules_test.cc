@@ -10,7 +10,7 @@
 #include "record/database.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::schedules_test {
 namespace {
 
 class RecordingSink final : public LogSink {
@@ -217,4 +217,4 @@ TEST_F(TunedSchedules, ATraceForAnotherKindOfDeviceIsNamed) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::schedules_test

@@ -11,7 +11,7 @@
 #include "graph/tasks.h"
 #include "runtime/model_format.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::speedup_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST(Speedup, CompiledModelsKeepIt) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::speedup_test

@@ -8,7 +8,7 @@
 #include "engine/compile_model.h"
 #include "engine/model_timer.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::split_batch_test {
 namespace {
 
 class SplitBatchOf : public ::testing::TestWithParam<const char*> {
@@ -85,4 +85,4 @@ TEST(SplitBatch, PartsFitTheCaches) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::split_batch_test

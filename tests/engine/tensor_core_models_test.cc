@@ -15,7 +15,7 @@
 #include "engine/load_model.h"
 #include "ir/text.h"
 
-namespace tensorsmith::test {
+namespace tensorsmith::test::tensor_core_models_test {
 namespace {
 
 using graph::testing::ModelBuilder;
@@ -136,4 +136,4 @@ TEST(TensorCoreModels, Assemble) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::test
+}  // namespace tensorsmith::test::tensor_core_models_test

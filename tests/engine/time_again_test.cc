@@ -9,7 +9,7 @@
 #include "sched/step.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::time_again_test {
 namespace {
 
 // Says what it is told to; the machine is not asked.
@@ -73,4 +73,4 @@ TEST(TimeAgain, SaysNothingOfWhatWasCutOff) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::time_again_test

@@ -15,7 +15,7 @@
 #include "search/pipeline.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith::engine::warm_start_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -210,4 +210,4 @@ TEST(ShippedStarter, HasFastProgramsOfTheZoo) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith::engine::warm_start_test

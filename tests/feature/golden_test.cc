@@ -18,7 +18,7 @@
 #include "record/ansor/workloads.h"
 #include "record/line_reader.h"
 
-namespace tensorsmith::feature {
+namespace tensorsmith::feature::golden_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -229,4 +229,4 @@ TEST(ReplayedRecords, ProductsAreComputedOnce) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::feature
+}  // namespace tensorsmith::feature::golden_test

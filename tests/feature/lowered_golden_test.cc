@@ -14,7 +14,7 @@
 #include "record/ansor/workloads.h"
 #include "record/line_reader.h"
 
-namespace tensorsmith::feature {
+namespace tensorsmith::feature::lowered_golden_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -185,4 +185,4 @@ TEST(LoweredGolden, ProgramsHaveTheShapeOfTvms) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::feature
+}  // namespace tensorsmith::feature::lowered_golden_test

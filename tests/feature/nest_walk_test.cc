@@ -9,7 +9,7 @@
 #include "ir/text.h"
 #include "lower/lower.h"
 
-namespace tensorsmith::feature {
+namespace tensorsmith::feature::nest_walk_test {
 namespace {
 
 NestTree tree_of(const char* text) {
@@ -284,4 +284,4 @@ TEST(NestSummary, ATraceThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::feature
+}  // namespace tensorsmith::feature::nest_walk_test

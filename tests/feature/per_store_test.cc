@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "slow_reference.h"
 
-namespace tensorsmith::feature {
+namespace tensorsmith::feature::per_store_test {
 namespace {
 
 using ir::DType;
@@ -298,4 +298,4 @@ TEST(PerStoreTest, RandomProgramsAgreeWithEnumeration) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::feature
+}  // namespace tensorsmith::feature::per_store_test

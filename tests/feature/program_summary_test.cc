@@ -7,7 +7,7 @@
 #include "feature/summary_parts.h"
 #include "ir/text.h"
 
-namespace tensorsmith::feature {
+namespace tensorsmith::feature::program_summary_test {
 namespace {
 
 WorkloadAccess access_of(const std::string& text, double flops = 65536) {
@@ -323,4 +323,4 @@ TEST(ProgramSummary, NamesAndValuesBelongTogether) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::feature
+}  // namespace tensorsmith::feature::program_summary_test

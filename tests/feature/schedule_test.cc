@@ -14,7 +14,7 @@
 #include "support/small_workloads.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::feature {
+namespace tensorsmith::feature::schedule_test {
 namespace {
 
 float at(const FeatureMatrix& matrix, int row, const std::string& name) {
@@ -165,4 +165,4 @@ TEST(ScheduleFeatures, AttachedStagesAllocateTheirRegion) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::feature
+}  // namespace tensorsmith::feature::schedule_test

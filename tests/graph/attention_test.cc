@@ -7,7 +7,7 @@
 #include "graph/tasks.h"
 #include "graph_builder.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::attention_test {
 namespace {
 
 using testing::GraphBuilder;
@@ -154,4 +154,4 @@ TEST(Attention, SmallScoresAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::attention_test

@@ -11,7 +11,7 @@
 
 #include "onnx_testdata.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::conformance_test {
 namespace {
 
 // The expected outputs were made with epsilon 0.01, which the model does not have (its default is 1e-6).
@@ -174,4 +174,4 @@ INSTANTIATE_TEST_SUITE_P(All, OnnxConformance,
                          });
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::conformance_test

@@ -11,7 +11,7 @@
 #include "onnx_model_builder.h"
 #include "onnx_testdata.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::control_flow_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -315,4 +315,4 @@ TEST(Attention, BadShapesAreNamed) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::control_flow_test

@@ -12,7 +12,7 @@
 #include "graph/tasks.h"
 #include "onnx_model_builder.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::import_limits_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -397,4 +397,4 @@ TEST_F(ExternalData, WhatIsNoFile) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::import_limits_test

@@ -7,7 +7,7 @@
 #include "graph/onnx/declared.h"
 #include "onnx_testdata.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::models_test {
 namespace {
 
 const std::filesystem::path kModels = TENSORSMITH_TEST_MODELS;
@@ -115,4 +115,4 @@ TEST_P(ModelPoints, Match) {
 INSTANTIATE_TEST_SUITE_P(Small, ModelPoints, ::testing::Values("mnist_8", "super_resolution_10"));
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::models_test

@@ -6,7 +6,7 @@
 #include "graph/evaluate.h"
 #include "onnx_testdata.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::onnx_golden_test {
 namespace {
 
 TEST(GoldenModels, MatchOnnxRuntime) {
@@ -30,4 +30,4 @@ TEST(GoldenModels, MatchOnnxRuntime) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::onnx_golden_test

@@ -9,7 +9,7 @@
 #include "graph/onnx/declared.h"
 #include "onnx_model_builder.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::onnx_import_test {
 namespace {
 
 using ::testing::AllOf;
@@ -590,4 +590,4 @@ TEST(TensorFiles, Errors) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::onnx_import_test

@@ -10,7 +10,7 @@
 #include "onnx_golden.h"
 #include "onnx_model_builder.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::onnx_mutation_test {
 namespace {
 
 void import_damaged(const std::string& bytes, bool bounded = false) {
@@ -122,4 +122,4 @@ TEST(DamagedModels, ExtremeAttributes) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::onnx_mutation_test

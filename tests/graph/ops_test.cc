@@ -8,7 +8,7 @@
 #include "graph_builder.h"
 #include "onnx_testdata.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::ops_test {
 namespace {
 
 using lower::Tensor;
@@ -470,4 +470,4 @@ TEST(LongSums, AreAsExactAsTheirType) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::ops_test

@@ -6,7 +6,7 @@
 #include "graph/tasks.h"
 #include "graph_builder.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::partition_test {
 namespace {
 
 using testing::GraphBuilder;
@@ -263,4 +263,4 @@ TEST(Grouping, ConstantsOfBytesThatUse7BitsAreMarked) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::partition_test

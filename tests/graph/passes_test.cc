@@ -12,7 +12,7 @@
 #include "graph_builder.h"
 #include "onnx_testdata.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::passes_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -712,4 +712,4 @@ TEST(FuseQuantized, LeavesOthers) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::passes_test

@@ -9,7 +9,7 @@
 #include "graph_case.h"
 #include "onnx_testdata.h"
 
-namespace tensorsmith::oracle {
+namespace tensorsmith::oracle::regression_graphs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -91,4 +91,4 @@ INSTANTIATE_TEST_SUITE_P(All, RegressionGraphs, ::testing::ValuesIn(cases()), []
 });
 
 }  // namespace
-}  // namespace tensorsmith::oracle
+}  // namespace tensorsmith::oracle::regression_graphs_test

@@ -6,7 +6,7 @@
 #include "graph_builder.h"
 #include "ir/workload.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::short_floats_test {
 namespace {
 
 using ir::DType;
@@ -163,4 +163,4 @@ TEST(ShortFloats, Stages) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::short_floats_test

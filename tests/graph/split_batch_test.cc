@@ -8,7 +8,7 @@
 #include "graph/tasks.h"
 #include "graph_builder.h"
 
-namespace tensorsmith::graph {
+namespace tensorsmith::graph::split_batch_test {
 namespace {
 
 using testing::GraphBuilder;
@@ -180,4 +180,4 @@ TEST(SplitBatch, TheFewestBytes) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::graph
+}  // namespace tensorsmith::graph::split_batch_test

@@ -12,7 +12,7 @@
 #include "graph/zoo/builder.h"
 #include "graph/zoo/write.h"
 
-namespace tensorsmith::graph::zoo {
+namespace tensorsmith::graph::zoo::zoo_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -243,4 +243,4 @@ TEST(NetworkBuilder, ScalesHold) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::graph::zoo
+}  // namespace tensorsmith::graph::zoo::zoo_test

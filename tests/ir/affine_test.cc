@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::affine_test {
 namespace {
 
 int64_t plain_div(int64_t a, int64_t b) {
@@ -63,7 +63,7 @@ class Values : public AffineValues<Values, AffineAtom<AffineSum<int32_t>>> {
 };
 
 template <class Algebra>
-struct AffineTest : testing::Test {
+struct AffineTest : ::testing::Test {
   using Form = typename Algebra::Form;
   Algebra algebra;
 
@@ -130,7 +130,7 @@ struct AffineTest : testing::Test {
   }
 };
 
-using Algebras = testing::Types<Arena, CommonFactors, Values>;
+using Algebras = ::testing::Types<Arena, CommonFactors, Values>;
 TYPED_TEST_SUITE(AffineTest, Algebras);
 
 TYPED_TEST(AffineTest, RandomExpressionsAgreeWithPlainEvaluation) {
@@ -217,7 +217,7 @@ TYPED_TEST(AffineTest, SumsAreDividedTermByTerm) {
     for (int64_t q : {-3, -2, 0, 1, 2, 3, 6}) {
       for (int64_t k : {-13, -4, -1, 0, 1, 2, 3, 7}) {
         for (int64_t c : {1, 2, 3, 4, 6, 8, 12}) {
-          SCOPED_TRACE(testing::Message() << p << " x + " << q << " y + " << k << " by " << c);
+          SCOPED_TRACE(::testing::Message() << p << " x + " << q << " y + " << k << " by " << c);
           this->algebra = TypeParam();
           const auto x = this->algebra.variable({0, extents[0] - 1});
           const auto y = this->algebra.variable({0, extents[1] - 1});
@@ -241,7 +241,7 @@ TYPED_TEST(AffineTest, QuotientsAndRemaindersAreDividedAgain) {
   for (int64_t a = 2; a <= 12; ++a) {
     for (int64_t b = 2; b <= 8; ++b) {
       for (int64_t k = -3; k <= 3; ++k) {
-        SCOPED_TRACE(testing::Message() << "a " << a << ", b " << b << ", k " << k);
+        SCOPED_TRACE(::testing::Message() << "a " << a << ", b " << b << ", k " << k);
         this->algebra = TypeParam();
         const auto x = this->algebra.variable({0, extents[0] - 1});
         auto quotient = this->algebra.floordiv(x, a);
@@ -275,7 +275,7 @@ TYPED_TEST(AffineTest, PartsAreRecombined) {
     for (int64_t d = 2; d <= 4; ++d) {
       for (int64_t t : {-2, 1, 3}) {
         for (int64_t s : {t, t * c, t * c + 1, -t * c}) {
-          SCOPED_TRACE(testing::Message() << "c " << c << ", d " << d << ", t " << t << ", s " << s);
+          SCOPED_TRACE(::testing::Message() << "c " << c << ", d " << d << ", t " << t << ", s " << s);
           this->algebra = TypeParam();
           auto& sums = this->algebra;
           const auto x = sums.variable({0, extents[0] - 1});
@@ -358,4 +358,4 @@ TEST(Affine, UnknownEndsStayUnknown) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::affine_test

@@ -9,7 +9,7 @@
 #include "support/random_workload.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::collapse_axes_test {
 namespace {
 
 Workload parsed(const std::string& text) {
@@ -181,4 +181,4 @@ TEST(CollapseAxes, RandomWorkloadsKeepEveryByte) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::collapse_axes_test

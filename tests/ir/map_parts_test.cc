@@ -4,7 +4,7 @@
 
 #include "ir/text.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::map_parts_test {
 namespace {
 
 const Buffer y = make_buffer("y", DType::kF32, {8});
@@ -56,4 +56,4 @@ TEST(MapParts, MapsNoPartsOfParts) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::map_parts_test

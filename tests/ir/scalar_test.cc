@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::scalar_test {
 namespace {
 
 constexpr DType kInts[] = {DType::kI8,  DType::kU8,  DType::kI16, DType::kU16,
@@ -278,4 +278,4 @@ TEST(Scalar, IntegerPowersAreExactAndWrap) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::scalar_test

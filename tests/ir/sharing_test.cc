@@ -7,7 +7,7 @@
 #include "ir/structural.h"
 #include "ir/verify_program.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::sharing_test {
 namespace {
 
 constexpr int kLength = 40;
@@ -112,4 +112,4 @@ TEST_F(Sharing, WorkloadsAreOfAPrintableSize) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::sharing_test

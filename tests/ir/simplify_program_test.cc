@@ -10,7 +10,7 @@
 #include "support/naive_program.h"
 #include "support/random_workload.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::simplify_program_test {
 namespace {
 
 std::vector<lower::Tensor> random_inputs(const Program& p, Rng& rng) {
@@ -120,4 +120,4 @@ TEST(SimplifyProgram, LoopsAndBranches) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::simplify_program_test

@@ -13,7 +13,7 @@
 #include "ir/text.h"
 #include "support/random_expr.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::simplify_test {
 namespace {
 
 struct Index {
@@ -158,7 +158,7 @@ bool same_value(const Scalar& a, const Scalar& b) {
   return std::bit_cast<uint64_t>(a.f) == std::bit_cast<uint64_t>(b.f) || (std::isnan(a.f) && std::isnan(b.f));
 }
 
-class RandomExpressions : public testing::TestWithParam<DType> {};
+class RandomExpressions : public ::testing::TestWithParam<DType> {};
 
 TEST_P(RandomExpressions, ValueIsKeptAndBoundsHold) {
   for (uint64_t seed = 0; seed < 6000; ++seed) {
@@ -186,9 +186,9 @@ TEST_P(RandomExpressions, ValueIsKeptAndBoundsHold) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dtypes, RandomExpressions,
-                         testing::Values(DType::kI64, DType::kBool, DType::kI32, DType::kU8, DType::kF32,
-                                         DType::kF16),
+                         ::testing::Values(DType::kI64, DType::kBool, DType::kI32, DType::kU8, DType::kF32,
+                                           DType::kF16),
                          [](const auto& test_case) { return std::string(to_string(test_case.param)); });
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::simplify_test

@@ -11,7 +11,7 @@
 #include "lower/interpreter.h"
 #include "support/random_workload.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::slice_workload_test {
 namespace {
 
 Workload parsed(const std::string& text) {
@@ -162,4 +162,4 @@ TEST(SliceWorkload, RandomWorkloads) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::slice_workload_test

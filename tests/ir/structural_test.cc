@@ -10,7 +10,7 @@
 #include "support/random_workload.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::structural_test {
 namespace {
 
 Workload workload_of(const std::string& text) {
@@ -169,4 +169,4 @@ TEST(Structural, ExpressionsShareTheirFreeVariables) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::structural_test

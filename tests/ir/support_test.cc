@@ -7,7 +7,7 @@
 #include "support/random_workload.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::support_test {
 namespace {
 
 TEST(Support, StandardWorkloadsVerify) {
@@ -49,4 +49,4 @@ TEST(Support, RandomWorkloadsAreValidAndVaried) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::support_test

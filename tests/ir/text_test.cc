@@ -15,10 +15,10 @@
 #include "support/random_workload.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::text_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 void expect_round_trip(const Workload& w) {
   const std::string text = print(w);
@@ -295,4 +295,4 @@ TEST(Text, FreeFormAndComments) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::text_test

@@ -11,10 +11,10 @@
 #include "support/random_workload.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::verify_program_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Program program_of(const std::string& body) {
   auto r = parse_program(
@@ -144,4 +144,4 @@ TEST(VerifyProgram, RandomProgramsAreProvenBeforeAndAfterSimplification) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::verify_program_test

@@ -8,10 +8,10 @@
 
 #include "ir/analysis.h"
 
-namespace tensorsmith::ir {
+namespace tensorsmith::ir::workload_test {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Workload matmul(int64_t m, int64_t n, int64_t k) {
   const OperationRef a = placeholder("A", DType::kF32, {m, k});
@@ -145,4 +145,4 @@ TEST(Analysis, SubstituteKeepsUntouchedNodes) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::ir
+}  // namespace tensorsmith::ir::workload_test

@@ -7,7 +7,7 @@
 #include "latency_testing.h"
 #include "learn/dataset/split.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::choose_tasks_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -218,4 +218,4 @@ TEST(FewTasks, SplitsByTaskOnTheTestDevice) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::choose_tasks_test

@@ -15,7 +15,7 @@
 #include "record/database.h"
 #include "record/record_testing.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::dataset_test {
 namespace {
 
 using record::testing::conv_line;
@@ -419,4 +419,4 @@ TEST_F(DatabaseImportTest, EqualNamesOfDifferentDevices) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::dataset_test

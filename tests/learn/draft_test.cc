@@ -12,7 +12,7 @@
 #include "record/line_reader.h"
 #include "support/quality.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::draft_test {
 namespace {
 
 using ir::DType;
@@ -179,4 +179,4 @@ TEST(DraftModelTest, OrdersMeasuredProgramsOfTheXeon) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::draft_test

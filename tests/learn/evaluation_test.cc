@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::evaluation_test {
 namespace {
 
 StoredWorkload workload(const std::string& key, const std::string& name) { return {key, name, "", 1, {}}; }
@@ -116,4 +116,4 @@ TEST(Evaluation, ModelsThatRankHaveNoErrors) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::evaluation_test

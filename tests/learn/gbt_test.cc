@@ -9,7 +9,7 @@
 #include "learn/online/online.h"
 #include "support/quality.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::gbt_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -310,4 +310,4 @@ TEST(ForestTest, EqualsRecursion) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::gbt_test

@@ -10,7 +10,7 @@
 #include "learn/latency/evaluation.h"
 #include "support/quality.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::held_out_test {
 namespace {
 
 using ::testing::AllOf;
@@ -260,4 +260,4 @@ TEST(HeldOut, ErrorsOnRecordsOfAnotherDevice) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::held_out_test

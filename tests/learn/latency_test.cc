@@ -11,7 +11,7 @@
 #include "learn/latency/roofline.h"
 #include "support/quality.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::latency_test {
 namespace {
 
 using ::testing::Contains;
@@ -337,4 +337,4 @@ TEST(Queries, RecordsWithoutFeaturesAreNamed) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::latency_test

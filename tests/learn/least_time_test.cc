@@ -6,7 +6,7 @@
 #include "sched/step.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::least_time_test {
 namespace {
 
 target::Device device() {
@@ -104,4 +104,4 @@ TEST(LeastTime, AlgorithmsThatNeedFewerOperations) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::least_time_test

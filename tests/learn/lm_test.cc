@@ -12,7 +12,7 @@
 #include "learn/lm/prompt.h"
 #include "learn/tensor_file.h"
 
-namespace tensorsmith::learn::lm {
+namespace tensorsmith::learn::lm::lm_test {
 namespace {
 
 int64_t number_of(const std::vector<uint8_t>& tokens) {
@@ -173,7 +173,7 @@ Corpus sample_corpus() {
 }
 
 TEST(CorpusFile, ComesBackAsItWasWritten) {
-  const testing::TemporaryDirectory dir;
+  const tensorsmith::testing::TemporaryDirectory dir;
   const std::string path = dir.file("a.corpus");
   const Corpus corpus = sample_corpus();
   ASSERT_TRUE(write_corpus(corpus, path).ok());
@@ -195,7 +195,7 @@ TEST(CorpusFile, ComesBackAsItWasWritten) {
 }
 
 TEST(LanguageModelFile, ComesBackAsItWasWritten) {
-  const testing::TemporaryDirectory dir;
+  const tensorsmith::testing::TemporaryDirectory dir;
   const std::string path = dir.file("a.lm");
   LanguageModel model;
   model.sizes = {8, 2, 1, 16};
@@ -233,4 +233,4 @@ TEST(LanguageModelFile, ComesBackAsItWasWritten) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn::lm
+}  // namespace tensorsmith::learn::lm::lm_test

@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::metrics_test {
 namespace {
 
 constexpr double kInf = INFINITY;
@@ -128,4 +128,4 @@ TEST(MetricsTest, RankCorrelationOfConstantsIsZero) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::metrics_test

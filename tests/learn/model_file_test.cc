@@ -9,7 +9,7 @@
 #include "learn/latency/parameters.h"
 #include "record/record_testing.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::model_file_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -209,4 +209,4 @@ TEST(Parameters, ReadCheckedAndListed) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::model_file_test

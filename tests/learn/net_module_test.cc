@@ -7,7 +7,7 @@
 #include "latency_testing.h"
 #include "learn/net/module.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::net_module_test {
 namespace {
 
 using nlohmann::json;
@@ -45,4 +45,4 @@ TEST(NetModule, TheErrorSaysHowToGetNeuralModels) {
 #endif
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::net_module_test

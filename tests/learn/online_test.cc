@@ -11,7 +11,7 @@
 #include "learn/search_model.h"
 #include "support/quality.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::online_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -170,7 +170,7 @@ TEST(SearchModelTest, BadNamesSayWhatToDo) {
   expect_error({.model = "cdmpp"}, "tensorsmith train --model cdmpp");
   expect_error({.model = "tensorsmith"}, "must be trained before");
   expect_error({.model = "xgboost", .frozen = true}, "--frozen");
-  const std::string path = testing::TempDir() + "/search_model_test.safetensors";
+  const std::string path = ::testing::TempDir() + "/search_model_test.safetensors";
   std::ofstream(path) << "no model";
   expect_error({.model = path}, path);
 }
@@ -187,4 +187,4 @@ TEST(SearchModelTest, ShippedModelsBecomePriors) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::online_test

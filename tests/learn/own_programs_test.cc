@@ -14,7 +14,7 @@
 #include "record/record_testing.h"
 #include "support/estimate_records.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::own_programs_test {
 namespace {
 
 class OwnPrograms : public ::testing::Test {
@@ -127,4 +127,4 @@ TEST_F(OwnPrograms, OfAStructureThatWasNotSeen) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::own_programs_test

@@ -17,7 +17,7 @@
 #include "learn/profile/transfer.h"
 #include "learn/profile/two_step.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::profile_test {
 namespace {
 
 TEST(RankScores, OfRightWrongAndHalfRightOrders) {
@@ -341,4 +341,4 @@ TEST(ProfileModel, OtherCountersAreRefused) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::profile_test

@@ -7,7 +7,7 @@
 #include "learn/schemas.h"
 #include "support/golden.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::schema_test {
 namespace {
 
 TEST(Schemas, EveryColumnHasANameAUnitAndASentence) {
@@ -72,4 +72,4 @@ TEST(Schemas, DevicesAreLogarithms) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::schema_test

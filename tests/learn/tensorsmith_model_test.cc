@@ -17,7 +17,7 @@
 #include "learn/latency/tensorsmith_data.h"
 #include "support/quality.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::tensorsmith_model_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -584,4 +584,4 @@ TEST(TensorsmithModel, DamagedFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::tensorsmith_model_test

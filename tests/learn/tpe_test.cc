@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace tensorsmith::learn {
+namespace tensorsmith::learn::tpe_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -105,4 +105,4 @@ TEST(Propose, FailedTrialsAreAvoided) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::learn::tpe_test

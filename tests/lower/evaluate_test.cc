@@ -8,7 +8,7 @@
 #include "lower/interpreter.h"
 #include "naive_evaluate.h"
 
-namespace tensorsmith::lower {
+namespace tensorsmith::lower::evaluate_test {
 namespace {
 
 using ir::Axis;
@@ -326,4 +326,4 @@ TEST(Evaluate, PointsOfLargeKernelsAreCheap) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::lower
+}  // namespace tensorsmith::lower::evaluate_test

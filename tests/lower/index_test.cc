@@ -7,7 +7,7 @@
 #include "ir/text.h"
 #include "support/random_expr.h"
 
-namespace tensorsmith::lower {
+namespace tensorsmith::lower::index_test {
 namespace {
 
 int64_t floor_div(int64_t a, int64_t b) {
@@ -170,4 +170,4 @@ TEST(Index, WrittenAsPeopleWould) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::lower
+}  // namespace tensorsmith::lower::index_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace tensorsmith::lower {
+namespace tensorsmith::lower::interpreter_test {
 namespace {
 
 using ir::DType;
@@ -139,4 +139,4 @@ TEST(Run, StridedParameters) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::lower
+}  // namespace tensorsmith::lower::interpreter_test

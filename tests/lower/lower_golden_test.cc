@@ -8,7 +8,7 @@
 #include "support/golden.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::lower {
+namespace tensorsmith::lower::lower_golden_test {
 namespace {
 
 using namespace sched;  // NOLINT(google-build-using-namespace)
@@ -171,4 +171,4 @@ TEST(LowerGolden, Storage) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::lower
+}  // namespace tensorsmith::lower::lower_golden_test

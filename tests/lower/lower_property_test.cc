@@ -14,7 +14,7 @@
 #include "support/random_workload.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::lower {
+namespace tensorsmith::lower::lower_property_test {
 namespace {
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
@@ -263,4 +263,4 @@ TEST(LowerProperty, TiledConvolutions) {
 TEST(LowerProperty, Threads) { run_cases(0, 800, true, true); }
 
 }  // namespace
-}  // namespace tensorsmith::lower
+}  // namespace tensorsmith::lower::lower_property_test

@@ -7,7 +7,7 @@
 #include "sched/step.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::lower {
+namespace tensorsmith::lower::pack_test {
 namespace {
 
 using sched::Layout;
@@ -92,4 +92,4 @@ TEST(Lower, AStageThatIsReadOutsideItsLoopIsAnError) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::lower
+}  // namespace tensorsmith::lower::pack_test

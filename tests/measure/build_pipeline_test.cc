@@ -9,7 +9,7 @@
 
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::measure {
+namespace tensorsmith::measure::build_pipeline_test {
 namespace {
 
 // Takes a while and counts how many of its builds run at a time.
@@ -76,4 +76,4 @@ TEST(BuildPipeline, ABuildThatIsGivenUpIsNothingToWaitFor) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::measure
+}  // namespace tensorsmith::measure::build_pipeline_test

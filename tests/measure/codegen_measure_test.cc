@@ -8,7 +8,7 @@
 #include "measure/task_data.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::measure {
+namespace tensorsmith::measure::codegen_measure_test {
 namespace {
 
 using record::MeasureResult;
@@ -79,4 +79,4 @@ TEST_F(CodegenMeasure, LargeTaskIsComparedWithTheReferenceProgram) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::measure
+}  // namespace tensorsmith::measure::codegen_measure_test

@@ -12,7 +12,7 @@
 #include "measure/guarded_memory.h"
 #include "measure/task_data.h"
 
-namespace tensorsmith::measure {
+namespace tensorsmith::measure::compare_test {
 namespace {
 
 using ir::DType;
@@ -184,4 +184,4 @@ TEST(TaskData, SampledPointsFindAWrongReference) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::measure
+}  // namespace tensorsmith::measure::compare_test

@@ -15,7 +15,7 @@
 #include "runtime/device/test_device.h"
 #include "support/sanitizers.h"
 
-namespace tensorsmith::measure {
+namespace tensorsmith::measure::device_measurer_test {
 namespace {
 
 using record::MeasureResult;
@@ -362,4 +362,4 @@ TEST_F(FakeCudaMeasurer, BlamesNoCandidateForADeviceThatDoesNotCompute) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::measure
+}  // namespace tensorsmith::measure::device_measurer_test

@@ -17,7 +17,7 @@
 #include "doubles.h"
 #include "measure/task_data.h"
 
-namespace tensorsmith::measure {
+namespace tensorsmith::measure::escape_test {
 namespace {
 
 using record::MeasureResult;
@@ -254,4 +254,4 @@ TEST(Escape, ExpectedOutputsAreSealed) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::measure
+}  // namespace tensorsmith::measure::escape_test

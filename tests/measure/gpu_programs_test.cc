@@ -10,7 +10,7 @@
 #include "space/design_space.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::measure {
+namespace tensorsmith::measure::gpu_programs_test {
 namespace {
 
 using namespace tensorsmith::test::standard;
@@ -96,4 +96,4 @@ TEST(GpuPrograms, AreRightAndTimed) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::measure
+}  // namespace tensorsmith::measure::gpu_programs_test

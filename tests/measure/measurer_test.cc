@@ -13,7 +13,7 @@
 #include "doubles.h"
 #include "support/sanitizers.h"
 
-namespace tensorsmith::measure {
+namespace tensorsmith::measure::measurer_test {
 namespace {
 
 using record::MeasureResult;
@@ -320,4 +320,4 @@ TEST(MeasurerKill, KilledParentLeavesNoWorker) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::measure
+}  // namespace tensorsmith::measure::measurer_test

@@ -20,7 +20,7 @@
 #include "measure/profile/simulate.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::measure {
+namespace tensorsmith::measure::profile_test {
 namespace {
 
 // A set as a list of lines, the most recently used first.
@@ -260,4 +260,4 @@ TEST(Simulation, AgreesWithCachegrind) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::measure
+}  // namespace tensorsmith::measure::profile_test

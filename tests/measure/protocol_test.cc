@@ -11,7 +11,7 @@
 #include "measure/wire.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::measure {
+namespace tensorsmith::measure::protocol_test {
 namespace {
 
 RunRequest sample_run() {
@@ -182,4 +182,4 @@ TEST_F(Sockets, ClosedByTheOtherSide) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::measure
+}  // namespace tensorsmith::measure::protocol_test

@@ -7,7 +7,7 @@
 
 #include "ir/expr.h"
 
-namespace tensorsmith::measure {
+namespace tensorsmith::measure::task_data_test {
 namespace {
 
 std::vector<float> floats(const lower::Tensor& tensor) {
@@ -76,4 +76,4 @@ TEST(RandomInputs, ManyNormalValues) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::measure
+}  // namespace tensorsmith::measure::task_data_test

@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "base/statistics.h"
 
-namespace tensorsmith::measure {
+namespace tensorsmith::measure::timing_test {
 namespace {
 
 // A kernel on a clock that only it moves.
@@ -214,4 +214,4 @@ TEST(Statistics, SpreadIsAConfidenceInterval) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::measure
+}  // namespace tensorsmith::measure::timing_test

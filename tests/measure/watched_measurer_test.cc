@@ -5,7 +5,7 @@
 
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::measure {
+namespace tensorsmith::measure::watched_measurer_test {
 namespace {
 
 using record::Outcome;
@@ -189,4 +189,4 @@ TEST_F(WatchedMeasurerTest, CancellingEndsAPause) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::measure
+}  // namespace tensorsmith::measure::watched_measurer_test

@@ -13,7 +13,7 @@
 #include "space/design_space.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::record {
+namespace tensorsmith::record::ansor_export_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -135,4 +135,4 @@ TEST(AnsorExporter, FailuresAreThoseOfTvm) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::record
+}  // namespace tensorsmith::record::ansor_export_test

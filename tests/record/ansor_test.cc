@@ -10,7 +10,7 @@
 #include "support/random_trace.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::record {
+namespace tensorsmith::record::ansor_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -169,4 +169,4 @@ TEST(TraceCodeTest, RoundTrip) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::record
+}  // namespace tensorsmith::record::ansor_test

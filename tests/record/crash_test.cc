@@ -9,7 +9,7 @@
 
 #include "record_testing.h"
 
-namespace tensorsmith::record {
+namespace tensorsmith::record::crash_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -172,4 +172,4 @@ TEST(CrashTest, FullDiskIsAnErrorAndKeepsWhatWasThere) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::record
+}  // namespace tensorsmith::record::crash_test

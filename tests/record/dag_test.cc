@@ -6,7 +6,7 @@
 #include "ir/text.h"
 #include "lower/interpreter.h"
 
-namespace tensorsmith::record {
+namespace tensorsmith::record::dag_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -153,4 +153,4 @@ TEST(DagTest, ErrorsHaveAPlace) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::record
+}  // namespace tensorsmith::record::dag_test

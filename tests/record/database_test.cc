@@ -10,7 +10,7 @@
 #include "postgresql_server.h"
 #include "record_testing.h"
 
-namespace tensorsmith::record {
+namespace tensorsmith::record::database_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -463,4 +463,4 @@ TEST(DatabaseTest, EmptyFileBecomesADatabase) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::record
+}  // namespace tensorsmith::record::database_test

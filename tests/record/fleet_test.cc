@@ -12,7 +12,7 @@
 #include "postgresql_server.h"
 #include "record_testing.h"
 
-namespace tensorsmith::record {
+namespace tensorsmith::record::fleet_test {
 namespace {
 
 using tensorsmith::testing::PostgresqlServer;
@@ -281,4 +281,4 @@ TEST_P(FleetTest, KilledWorkersLoseNothingAndDoubleNothing) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::record
+}  // namespace tensorsmith::record::fleet_test

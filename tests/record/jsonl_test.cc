@@ -4,7 +4,7 @@
 
 #include "record_testing.h"
 
-namespace tensorsmith::record {
+namespace tensorsmith::record::jsonl_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -184,4 +184,4 @@ TEST(JsonLines, DeepNestingIsRefused) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::record
+}  // namespace tensorsmith::record::jsonl_test

@@ -10,7 +10,7 @@
 #include "record/jsonl.h"
 #include "record_testing.h"
 
-namespace tensorsmith::record {
+namespace tensorsmith::record::line_reader_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -151,4 +151,4 @@ TEST_F(LineReaderTest, LargeWindowsAreRefused) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::record
+}  // namespace tensorsmith::record::line_reader_test

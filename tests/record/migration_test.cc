@@ -10,7 +10,7 @@
 #include "record/jsonl.h"
 #include "record_testing.h"
 
-namespace tensorsmith::record {
+namespace tensorsmith::record::migration_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -186,4 +186,4 @@ TEST(Decisions, RoundTripAndRefuseGarbage) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::record
+}  // namespace tensorsmith::record::migration_test

@@ -15,7 +15,7 @@
 #include "record/postgresql/schema.h"
 #include "record_testing.h"
 
-namespace tensorsmith::record {
+namespace tensorsmith::record::postgresql_test {
 namespace {
 
 using tensorsmith::testing::PostgresqlServer;
@@ -419,4 +419,4 @@ TEST_F(PostgresqlTest, ProfilesAreReplaced) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::record
+}  // namespace tensorsmith::record::postgresql_test

@@ -10,7 +10,7 @@
 #include "record/jsonl.h"
 #include "record/ncu_csv.h"
 
-namespace tensorsmith::record {
+namespace tensorsmith::record::profile_test {
 namespace {
 
 Record some_record(int number) {
@@ -155,4 +155,4 @@ TEST(NcuCsv, DamageIsNoCrash) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::record
+}  // namespace tensorsmith::record::profile_test

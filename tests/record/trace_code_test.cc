@@ -5,7 +5,7 @@
 
 #include <variant>
 
-namespace tensorsmith::record {
+namespace tensorsmith::record::trace_code_test {
 namespace {
 
 struct Golden {
@@ -66,4 +66,4 @@ TEST(TraceCode, StepsKeepTheirTextAndBytes) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::record
+}  // namespace tensorsmith::record::trace_code_test

@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 
-namespace tensorsmith::runtime {
+namespace tensorsmith::runtime::kernel_pool_test {
 namespace {
 
 using Chunk = std::pair<int64_t, int64_t>;
@@ -216,4 +216,4 @@ TEST(KernelPool, StartsAndStopsWithoutWork) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::runtime
+}  // namespace tensorsmith::runtime::kernel_pool_test

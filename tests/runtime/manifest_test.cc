@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "tiny_model.h"
 
-namespace tensorsmith::runtime {
+namespace tensorsmith::runtime::manifest_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -329,4 +329,4 @@ TEST(CpuFeatures, AgreeWithTheCompiler) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::runtime
+}  // namespace tensorsmith::runtime::manifest_test

@@ -25,7 +25,7 @@ __attribute__((noinline)) void operator delete(void* p) noexcept { std::free(p);
 __attribute__((noinline)) void operator delete(void* p, size_t) noexcept { std::free(p); }
 #endif
 
-namespace tensorsmith::runtime {
+namespace tensorsmith::runtime::model_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -343,4 +343,4 @@ TEST(Model, KernelsThatAreNoLibrary) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::runtime
+}  // namespace tensorsmith::runtime::model_test

@@ -12,7 +12,7 @@
 #include "runtime/model.h"
 #include "tiny_model.h"
 
-namespace tensorsmith::runtime {
+namespace tensorsmith::runtime::model_writer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -174,4 +174,4 @@ TEST(ModelWriter, RefusesWhatTheLoaderWouldRefuse) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::runtime
+}  // namespace tensorsmith::runtime::model_writer_test

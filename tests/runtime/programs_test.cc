@@ -5,7 +5,7 @@
 
 #include "tiny_model.h"
 
-namespace tensorsmith::runtime {
+namespace tensorsmith::runtime::programs_test {
 namespace {
 
 int run_program(const char* program, std::string model) {
@@ -31,4 +31,4 @@ TEST(Programs, InCpp) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::runtime
+}  // namespace tensorsmith::runtime::programs_test

@@ -8,7 +8,7 @@
 #include "support/random_workload.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::sched {
+namespace tensorsmith::sched::bounds_test {
 namespace {
 
 ir::Workload draw_workload(uint64_t seed, Rng& rng) {
@@ -359,4 +359,4 @@ TEST(Bounds, MemoryFollowsFromTheLoopsAround) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::sched
+}  // namespace tensorsmith::sched::bounds_test

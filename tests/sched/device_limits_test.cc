@@ -5,7 +5,7 @@
 #include "sched/step.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::sched {
+namespace tensorsmith::sched::device_limits_test {
 namespace {
 
 constexpr TailPolicy kPredicate = TailPolicy::kPredicate;
@@ -89,4 +89,4 @@ TEST(DeviceLimits, CpusHaveNoThreadAxes) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::sched
+}  // namespace tensorsmith::sched::device_limits_test

@@ -4,7 +4,7 @@
 #include "sched/step.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::sched {
+namespace tensorsmith::sched::legality_test {
 namespace {
 
 constexpr ErrorCode kIllegal = ErrorCode::kIllegal;
@@ -425,4 +425,4 @@ TEST(Legality, PackLayout) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::sched
+}  // namespace tensorsmith::sched::legality_test

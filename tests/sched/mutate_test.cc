@@ -7,7 +7,7 @@
 #include "support/random_trace.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::sched {
+namespace tensorsmith::sched::mutate_test {
 namespace {
 
 constexpr TailPolicy kPredicate = TailPolicy::kPredicate;
@@ -100,4 +100,4 @@ TEST(Crossover, MixesDecisions) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::sched
+}  // namespace tensorsmith::sched::mutate_test

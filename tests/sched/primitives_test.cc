@@ -6,7 +6,7 @@
 #include "support/golden.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::sched {
+namespace tensorsmith::sched::primitives_test {
 namespace {
 
 constexpr TailPolicy kPredicate = TailPolicy::kPredicate;
@@ -253,4 +253,4 @@ TEST(Primitives, InitialScheduleIsOneLoopAnAxis) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::sched
+}  // namespace tensorsmith::sched::primitives_test

@@ -8,7 +8,7 @@
 #include "support/random_workload.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::sched {
+namespace tensorsmith::sched::rewrite_test {
 namespace {
 
 void expect_equal(const std::vector<lower::Tensor>& got, const std::vector<lower::Tensor>& expected) {
@@ -62,4 +62,4 @@ TEST(Rewrite, RandomTracesKeepTheMeaning) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::sched
+}  // namespace tensorsmith::sched::rewrite_test

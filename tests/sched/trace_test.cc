@@ -4,7 +4,7 @@
 #include "support/random_workload.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::sched {
+namespace tensorsmith::sched::trace_test {
 namespace {
 
 ir::Workload draw_workload(uint64_t seed, Rng& rng) {
@@ -183,4 +183,4 @@ TEST(Trace, AFailedStepChangesNothing) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::sched
+}  // namespace tensorsmith::sched::trace_test

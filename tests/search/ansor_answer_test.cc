@@ -11,7 +11,7 @@
 #include "record/ansor/workloads.h"
 #include "record/line_reader.h"
 
-namespace tensorsmith::search {
+namespace tensorsmith::search::ansor_answer_test {
 namespace {
 
 using record::AnsorParts;
@@ -312,4 +312,4 @@ TEST(AnsorAnswer, WhateverIsWrittenReplays) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::search::ansor_answer_test

@@ -7,7 +7,7 @@
 #include "search_testing.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::search {
+namespace tensorsmith::search::cost_model_test {
 namespace {
 
 using namespace tensorsmith::test::standard;
@@ -151,4 +151,4 @@ TEST(CostModelInASearch, ASlowModelKeepsToItsShareOfTheTime) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::search::cost_model_test

@@ -10,7 +10,7 @@
 #include "search_testing.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::search {
+namespace tensorsmith::search::forecast_test {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -102,4 +102,4 @@ TEST(Forecast, ARunSaysWhatItExpectsWhileItSearches) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::search::forecast_test

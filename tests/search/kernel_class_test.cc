@@ -7,7 +7,7 @@
 
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::search {
+namespace tensorsmith::search::kernel_class_test {
 namespace {
 
 using namespace tensorsmith::test::standard;
@@ -29,4 +29,4 @@ TEST(KernelClass, DistanceAddsTheLogarithmsOfTheExtents) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::search::kernel_class_test

@@ -7,7 +7,7 @@
 
 #include "search_testing.h"
 
-namespace tensorsmith::search {
+namespace tensorsmith::search::pace_test {
 namespace {
 
 class PaceTest : public ::testing::Test {
@@ -60,4 +60,4 @@ TEST_F(PaceTest, TheTimeLeftForMeasuringIsThatOfTheTighterLimit) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::search::pace_test

@@ -8,7 +8,7 @@
 #include "sched/trace_traits.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::search {
+namespace tensorsmith::search::pipeline_test {
 namespace {
 
 target::Device avx512() {
@@ -53,7 +53,7 @@ int compare(const ir::Workload& workload, int threads, uint64_t seed, int count)
     EXPECT_EQ((*fast)->leaves.vectors.values, (*plain)->leaves.vectors.values) << sched::print(*trace);
     EXPECT_EQ((*fast)->leaves.positions, (*plain)->leaves.positions) << sched::print(*trace);
     EXPECT_EQ(sched::print((*fast)->trace), sched::print((*plain)->trace));
-    if (testing::Test::HasFailure()) return winograd;
+    if (::testing::Test::HasFailure()) return winograd;
   }
   return winograd;
 }
@@ -77,7 +77,7 @@ ir::Workload attention() {
 }
 
 TEST(Pipeline, CandidatesHaveTheFeaturesOfTheirTraces) {
-  namespace standard = test::standard;
+  namespace standard = tensorsmith::test::standard;
   standard::Conv2d conv;
   conv.ci = 24;
   conv.co = 40;
@@ -102,4 +102,4 @@ TEST(Pipeline, CandidatesHaveTheFeaturesOfTheirTraces) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::search::pipeline_test

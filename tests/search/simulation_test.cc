@@ -9,7 +9,7 @@
 #include "search_testing.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::search {
+namespace tensorsmith::search::simulation_test {
 namespace {
 
 using namespace tensorsmith::test::standard;
@@ -249,4 +249,4 @@ TEST(Simulation, SaysWhatWasNotRecorded) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::search::simulation_test

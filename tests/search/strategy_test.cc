@@ -11,7 +11,7 @@
 #include "search_testing.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::search {
+namespace tensorsmith::search::strategy_test {
 namespace {
 
 using namespace tensorsmith::test::standard;
@@ -393,4 +393,4 @@ TEST(Strategy, IsFoundByName) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::search::strategy_test

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tensorsmith::search {
+namespace tensorsmith::search::task_scheduler_test {
 namespace {
 
 TaskStatus task(double weight, double flops, std::vector<double> history, uint64_t group) {
@@ -104,4 +104,4 @@ TEST(TaskScheduler, AllExhausted) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::search::task_scheduler_test

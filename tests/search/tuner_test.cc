@@ -11,7 +11,7 @@
 #include "search_testing.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::search {
+namespace tensorsmith::search::tuner_test {
 namespace {
 
 using namespace tensorsmith::test::standard;
@@ -613,4 +613,4 @@ TEST(Tune, RefusesStrategiesThatAreNone) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::search::tuner_test

@@ -8,7 +8,7 @@
 #include "search_testing.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::search {
+namespace tensorsmith::search::verification_test {
 namespace {
 
 using namespace tensorsmith::test::standard;
@@ -139,4 +139,4 @@ TEST(Verification, WinnersFromTheDatabaseAreCheckedAgain) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::search::verification_test

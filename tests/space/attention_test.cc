@@ -11,7 +11,7 @@
 #include "lower/lower.h"
 #include "space/design_space.h"
 
-namespace tensorsmith::space {
+namespace tensorsmith::space::attention_test {
 namespace {
 
 target::Device device(int vector_bytes) {
@@ -237,4 +237,4 @@ TEST(Attention, DefaultIsSound) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::space
+}  // namespace tensorsmith::space::attention_test

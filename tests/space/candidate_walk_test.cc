@@ -9,7 +9,7 @@
 #include "support/random_workload.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::space {
+namespace tensorsmith::space::candidate_walk_test {
 namespace {
 
 target::Device device(int vector_bytes) {
@@ -147,4 +147,4 @@ TEST(CandidateWalk, FollowsWhatWasSampled) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::space
+}  // namespace tensorsmith::space::candidate_walk_test

@@ -12,7 +12,7 @@
 #include "support/bytes.h"
 #include "support/small_workloads.h"
 
-namespace tensorsmith::space {
+namespace tensorsmith::space::dot_test {
 namespace {
 
 target::Device device(int vector_bytes) {
@@ -197,4 +197,4 @@ TEST(Dot4, IsForShortElements) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::space
+}  // namespace tensorsmith::space::dot_test

@@ -8,7 +8,7 @@
 #include "space/estimate/micro_kernel.h"
 #include "support/estimate_measurements.h"
 
-namespace tensorsmith::space {
+namespace tensorsmith::space::estimate_test {
 namespace {
 
 struct Quality {
@@ -139,4 +139,4 @@ TEST(Estimate, AStepTakesItsBottleneck) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::space
+}  // namespace tensorsmith::space::estimate_test

@@ -13,7 +13,7 @@
 #include "support/random_workload.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::space {
+namespace tensorsmith::space::gpu_test {
 namespace {
 
 using namespace tensorsmith::test::standard;
@@ -315,4 +315,4 @@ TEST(GpuSpace, RandomWorkloads) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::space
+}  // namespace tensorsmith::space::gpu_test

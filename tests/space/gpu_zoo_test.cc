@@ -13,7 +13,7 @@
 #include "sched/device_limits.h"
 #include "space/design_space.h"
 
-namespace tensorsmith::space {
+namespace tensorsmith::space::gpu_zoo_test {
 namespace {
 
 void expect_legal(const DesignSpace& space, const Candidate& c, const target::Device& device) {
@@ -63,4 +63,4 @@ TEST(GpuZoo, CandidatesAreLegal) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::space
+}  // namespace tensorsmith::space::gpu_zoo_test

@@ -9,7 +9,7 @@
 
 #include "space/plan_kind.h"
 
-namespace tensorsmith::space {
+namespace tensorsmith::space::plans_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,4 +43,4 @@ TEST(Plans, NothingOutsideOfAFolderIncludesIt) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::space
+}  // namespace tensorsmith::space::plans_test

@@ -10,7 +10,7 @@
 #include "support/random_workload.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::space {
+namespace tensorsmith::space::semantics_test {
 namespace {
 
 using namespace tensorsmith::test::standard;
@@ -175,4 +175,4 @@ TEST(Semantics, StandardWorkloads) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::space
+}  // namespace tensorsmith::space::semantics_test

@@ -7,7 +7,7 @@
 #include "space/design_space.h"
 #include "space/estimate/parallel.h"
 
-namespace tensorsmith::space {
+namespace tensorsmith::space::sketch_test {
 namespace {
 
 target::Device device() {
@@ -122,4 +122,4 @@ TEST(ParallelLoop, RangesAreContiguous) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::space
+}  // namespace tensorsmith::space::sketch_test

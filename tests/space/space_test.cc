@@ -8,10 +8,10 @@
 #include "support/random_workload.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::space {
+namespace tensorsmith::space::space_test {
 namespace {
 
-using namespace test::standard;
+using namespace tensorsmith::test::standard;
 
 target::Device small_device(int vector_bytes = 32) {
   target::Device d;
@@ -405,4 +405,4 @@ TEST(DesignSpace, DefaultOfAMatrixProductIsSound) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::space
+}  // namespace tensorsmith::space::space_test

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-namespace tensorsmith::space {
+namespace tensorsmith::space::tile_lengths_test {
 namespace {
 
 // All tuples by brute force.
@@ -173,4 +173,4 @@ TEST(TileLengths, RefusesForeignTuples) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::space
+}  // namespace tensorsmith::space::tile_lengths_test

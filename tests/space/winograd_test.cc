@@ -14,7 +14,7 @@
 #include "space/design_space.h"
 #include "support/standard_workloads.h"
 
-namespace tensorsmith::space {
+namespace tensorsmith::space::winograd_test {
 namespace {
 
 using namespace tensorsmith::test::standard;
@@ -277,4 +277,4 @@ TEST(Winograd, DefaultTakesItWhereItIsFaster) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::space
+}  // namespace tensorsmith::space::winograd_test

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-namespace tensorsmith::target {
+namespace tensorsmith::target::micro_architecture_test {
 namespace {
 
 using Features = std::vector<std::string_view>;
@@ -260,4 +260,4 @@ TEST(Probe, ProcessorsOfIntelAndAmdHaveRates) {
 #endif
 
 }  // namespace
-}  // namespace tensorsmith::target
+}  // namespace tensorsmith::target::micro_architecture_test

@@ -11,7 +11,7 @@
 #include "target/probe_clock.h"
 #include "target/probe_memory.h"
 
-namespace tensorsmith::target {
+namespace tensorsmith::target::target_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -319,4 +319,4 @@ TEST(Probe, CacheRetention) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::target
+}  // namespace tensorsmith::target::target_test

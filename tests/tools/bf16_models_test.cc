@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "cli_support.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::bf16_models_test {
 namespace {
 
 using graph::testing::ModelBuilder;
@@ -107,4 +107,4 @@ TEST_F(Models, ProductsBetweenCasts) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::bf16_models_test

@@ -16,7 +16,7 @@
 #include "cli_support.h"
 #include "support/sanitizers.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::cli_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -475,4 +475,4 @@ TEST_F(Cli, ShapesAreAskedForByName) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::cli_test

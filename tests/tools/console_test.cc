@@ -9,7 +9,7 @@
 #include "graph/onnx_model_builder.h"
 #include "tools/report.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::console_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -586,4 +586,4 @@ TEST_F(Console, ShapesReplaceDeclaredOnes) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::console_test

@@ -7,7 +7,7 @@
 
 #include "xml_check.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::curve_plot_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -64,4 +64,4 @@ TEST(CurvePlot, WhatIsNotFiniteIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::curve_plot_test

@@ -14,7 +14,7 @@
 #include "record/ansor_samples.h"
 #include "xml_check.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::dataset_cli_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -421,4 +421,4 @@ TEST_F(DatasetCli, OwnRecordsGoOutInTheFormatOfTvm) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::dataset_cli_test

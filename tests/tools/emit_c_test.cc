@@ -15,7 +15,7 @@
 #include "cli_support.h"
 #include "graph/graph.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::emit_c_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -184,4 +184,4 @@ TEST_F(EmitC, AllFilesOrNone) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::emit_c_test

@@ -14,7 +14,7 @@
 #include "graph/evaluate.h"
 #include "runtime/model.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::encoder_test {
 namespace {
 
 constexpr int64_t kRows = 10, kHidden = 24, kHeads = 3, kInner = 40;
@@ -216,4 +216,4 @@ INSTANTIATE_TEST_SUITE_P(Normalization, EncoderLayer, ::testing::Bool(),
                          [](const auto& test) { return std::string(test.param ? "OneNode" : "Decomposed"); });
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::encoder_test

@@ -6,7 +6,7 @@
 
 #include "xml_check.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::explain_plot_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -40,4 +40,4 @@ TEST(ExplainPlot, CountersThatExplainNothingHaveEmptyBars) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::explain_plot_test

@@ -7,7 +7,7 @@
 #include "../graph/onnx_golden.h"
 #include "cli_support.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::golden_models_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -64,4 +64,4 @@ TEST(CompiledCases, Match) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::golden_models_test

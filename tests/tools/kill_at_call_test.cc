@@ -10,7 +10,7 @@
 #include "learn/latency_testing.h"
 #include "record/database.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::kill_at_call_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -123,4 +123,4 @@ TEST_F(KillAtCall, RecordsAndNetworks) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::kill_at_call_test

@@ -15,7 +15,7 @@
 #include "learn/latency_testing.h"
 #include "record/record_testing.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::kill_resume_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -180,4 +180,4 @@ TEST_F(KillResume, Train) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::kill_resume_test

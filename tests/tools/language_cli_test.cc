@@ -10,7 +10,7 @@
 
 #include "cli_support.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::language_cli_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -270,4 +270,4 @@ TEST_F(LanguageRecordsCli, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::language_cli_test

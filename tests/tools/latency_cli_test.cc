@@ -16,7 +16,7 @@
 #include "support/quality.h"
 #include "xml_check.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::latency_cli_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -462,4 +462,4 @@ TEST_F(LatencyCli, ErrorsAreOneLine) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::latency_cli_test

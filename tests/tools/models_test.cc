@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 #include "runtime/device/test_device.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::models_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -120,4 +120,4 @@ INSTANTIATE_TEST_SUITE_P(Models, SmallModel,
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::models_test

@@ -8,7 +8,7 @@
 #include "base/input_file.h"
 #include "cli_support.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::npy_test {
 namespace {
 
 using ir::DType;
@@ -52,4 +52,4 @@ TEST(Npy, FilesOfNumpyAreNotOurs) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::npy_test

@@ -11,7 +11,7 @@
 #include "cli_support.h"
 #include "engine/predict_model.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::predict_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -345,4 +345,4 @@ TEST(PredictCommand, WhatCannotBePredicted) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::predict_test

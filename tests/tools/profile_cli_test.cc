@@ -9,7 +9,7 @@
 #include "cli_support.h"
 #include "xml_check.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::profile_cli_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -195,4 +195,4 @@ TEST_F(ProfileCli, MistakesAreOneLine) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::profile_cli_test

@@ -14,7 +14,7 @@
 
 #include "tools/ticker.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::progress_display_test {
 namespace {
 
 using engine::TunePhase;
@@ -284,4 +284,4 @@ TEST(TickerTest, RedrawsBesideARunThatReports) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::progress_display_test

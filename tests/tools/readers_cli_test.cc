@@ -9,7 +9,7 @@
 
 #include "cli_support.h"
 
-namespace tensorsmith {
+namespace tensorsmith::readers_cli_test {
 namespace {
 
 using ::testing::AnyOf;
@@ -81,4 +81,4 @@ TEST_F(Readers, RefuseWhatIsNoFile) {
 }
 
 }  // namespace
-}  // namespace tensorsmith
+}  // namespace tensorsmith::readers_cli_test

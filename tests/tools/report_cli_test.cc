@@ -14,7 +14,7 @@
 #include "record/record_testing.h"
 #include "tools/report_server.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::report_cli_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -223,4 +223,4 @@ TEST_F(ReportCli, AServedRunNeedsItsPort) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::report_cli_test

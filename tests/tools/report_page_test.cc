@@ -10,7 +10,7 @@
 #include "cli_support.h"
 #include "tools/command_line.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::report_page_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -198,4 +198,4 @@ TEST(CommandLine, HasNoPasswords) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::report_page_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <httplib.h>
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::report_server_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -127,4 +127,4 @@ TEST_F(ReportServerTest, TokensDiffer) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::report_server_test

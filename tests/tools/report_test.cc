@@ -7,7 +7,7 @@
 #include "engine/output_check.h"
 #include "tools/options.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::report_test {
 namespace {
 
 TEST(Report, AlignsColumns) {
@@ -66,4 +66,4 @@ TEST(OutputCheck, FollowsTheTolerance) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::report_test

@@ -10,7 +10,7 @@
 #include "cli_support.h"
 #include "tools/npy.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::run_cli_test {
 namespace {
 
 using testing::CliResult;
@@ -175,4 +175,4 @@ TEST_F(RunCli, MoreThreadsThanProcessorsAreWarnedOf) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::run_cli_test

@@ -7,7 +7,7 @@
 
 #include "xml_check.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::scatter_plot_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -62,4 +62,4 @@ TEST(ScatterPlot, WhatHasNoPlaceIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::scatter_plot_test

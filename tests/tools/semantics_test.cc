@@ -11,7 +11,7 @@
 #include "cli_support.h"
 #include "graph/graph.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::semantics_test {
 namespace {
 
 using graph::testing::ModelBuilder;
@@ -233,4 +233,4 @@ TEST_F(Semantics, AnglesOfAnySize) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::semantics_test

@@ -11,7 +11,7 @@
 #include "base/input_file.h"
 #include "tools/npy.h"
 
-namespace tensorsmith::tools {
+namespace tensorsmith::tools::tensor_input_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -128,4 +128,4 @@ TEST(TensorInput, TakesRawElements) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::tools
+}  // namespace tensorsmith::tools::tensor_input_test

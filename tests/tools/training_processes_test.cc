@@ -13,7 +13,7 @@
 #include "learn/latency_testing.h"
 #include "record/record_testing.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::training_processes_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ TEST_F(TrainingProcesses, OptionsFitTogether) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::training_processes_test

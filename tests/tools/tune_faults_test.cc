@@ -11,7 +11,7 @@
 
 #include "cli_support.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::tune_faults_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -138,4 +138,4 @@ TEST_F(TuneFaults, AnIgnoredHangUpStaysIgnored) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::tune_faults_test

@@ -9,7 +9,7 @@
 #include "runtime/device/gpu.h"
 #include "runtime/device/probe.h"
 
-namespace tensorsmith::codegen {
+namespace tensorsmith::codegen::hardware_test {
 namespace {
 
 using runtime::GpuSpan;
@@ -117,4 +117,4 @@ TEST_F(CudaHardware, WasLostAfterAnIllegalAddress) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::codegen
+}  // namespace tensorsmith::codegen::hardware_test

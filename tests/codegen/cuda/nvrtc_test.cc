@@ -10,7 +10,7 @@
 
 #include "base/scratch_directory.h"
 
-namespace tensorsmith::codegen {
+namespace tensorsmith::codegen::nvrtc_test {
 namespace {
 
 using ::testing::AllOf;
@@ -173,4 +173,4 @@ TEST(PtxasLog, WithoutFiguresIsAnError) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::codegen
+}  // namespace tensorsmith::codegen::nvrtc_test

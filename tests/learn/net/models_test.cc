@@ -12,7 +12,7 @@
 #include "learn/net/net_kind.h"
 #include "support/quality.h"
 
-namespace tensorsmith::learn::net {
+namespace tensorsmith::learn::net::models_test {
 namespace {
 
 using nlohmann::json;
@@ -404,4 +404,4 @@ TEST(LearningRate, FollowsItsSchedule) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn::net
+}  // namespace tensorsmith::learn::net::models_test

@@ -11,7 +11,7 @@
 #include "learn/net/losses.h"
 #include "learn/net/records.h"
 
-namespace tensorsmith::learn::net {
+namespace tensorsmith::learn::net::parts_test {
 namespace {
 
 using ::testing::Each;
@@ -407,4 +407,4 @@ TEST(Records, LabelsAreThoseOfTheStore) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn::net
+}  // namespace tensorsmith::learn::net::parts_test

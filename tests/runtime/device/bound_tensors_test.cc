@@ -9,7 +9,7 @@
 #include "runtime/device/test_device.h"
 #include "runtime/model.h"
 
-namespace tensorsmith::runtime {
+namespace tensorsmith::runtime::bound_tensors_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -173,4 +173,4 @@ TEST_F(BoundTensors, ThatDoNotSuitAreRefused) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::runtime
+}  // namespace tensorsmith::runtime::bound_tensors_test

@@ -11,7 +11,7 @@
 #include "runtime/device/fake_cuda.h"
 #include "runtime/device/gpu.h"
 
-namespace tensorsmith::runtime {
+namespace tensorsmith::runtime::cuda_test {
 namespace {
 
 using ::testing::AllOf;
@@ -341,4 +341,4 @@ TEST(CudaLibrary, NamesWhatAnOldDriverLacks) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::runtime
+}  // namespace tensorsmith::runtime::cuda_test

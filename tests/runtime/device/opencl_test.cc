@@ -13,7 +13,7 @@
 #include "runtime/device/probe.h"
 #include "runtime/device/test_device.h"
 
-namespace tensorsmith::runtime {
+namespace tensorsmith::runtime::opencl_test {
 namespace {
 
 using ::testing::AllOf;
@@ -348,4 +348,4 @@ TEST(OpenCl, SaysWhatToInstall) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::runtime
+}  // namespace tensorsmith::runtime::opencl_test
