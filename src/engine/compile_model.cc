@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -243,9 +246,16 @@ Status check_output_directory(const std::string& directory) {
   if (!fs::is_directory(parent, error)) {
     return Error{ErrorCode::kInvalidArgument, parent.string(), "is not a directory; give -o another path"};
   }
-  if (access(parent.c_str(), W_OK | X_OK) != 0) {
-    return Error{ErrorCode::kIo, parent.string(), "is not writable; give -o another path"};
+  // Only an attempt shows that a folder can be made: for the superuser and on special file systems
+  // access() allows everything.
+  std::string probe = (parent / ".tensorsmith-XXXXXX").string();
+  if (::mkdtemp(probe.data()) == nullptr) {
+    const bool is_denied = errno == EACCES || errno == EPERM || errno == EROFS;
+    return Error{ErrorCode::kIo, parent.string(),
+                 std::string(is_denied ? "is not writable" : "cannot have a new folder: ") +
+                     (is_denied ? "" : std::strerror(errno)) + "; give -o another path"};
   }
+  ::rmdir(probe.c_str());
   return {};
 }
 

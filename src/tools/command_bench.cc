@@ -244,7 +244,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
       ->type_name("FILE")
       ->excludes(profile);
   add_force(*command, options->force);
-  command->add_flag("--json", options->json, "Print the result as JSON");
+  command->add_flag("--json", options->json, "Print the result as JSON on standard output");
   command->callback([options, &exit_code] { exit_code = run_command([&] { return bench(*options); }); });
 }
 

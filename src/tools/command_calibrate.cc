@@ -136,7 +136,7 @@ void add_calibrate_command(CLI::App& app, int& exit_code) {
          "File for the copy of the model with the measured errors; an existing model file is replaced")
       ->required();
   add_force(*sub, o->force);
-  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->add_flag("--json", o->json, "Print the result as JSON on standard output");
   sub->callback([o, &exit_code] {
     if (o->store.empty() && o->from.empty()) throw CLI::RequiredError("--store or --from");
     exit_code = run_command([&] { return calibrate(*o); });

@@ -335,13 +335,13 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
         ->required();
     add_force(*sub, o->force);
     o->threads.add_to(*sub, "Number of threads to use");
-    sub->add_flag("--json", o->json, "Machine-readable output");
+    sub->add_flag("--json", o->json, "Print the result as JSON on standard output");
   }
   {
     auto [sub, o] = add<StatsCommand>(*command, "stats", "Show the contents of a store", stats, exit_code);
     sub->add_option("store", o->store, "File of the store")->required();
     sub->add_flag("--verify", o->verify, "Read the whole store and check its hash");
-    sub->add_flag("--json", o->json, "Machine-readable output");
+    sub->add_flag("--json", o->json, "Print the result as JSON on standard output");
   }
   {
     auto [sub, o] =

@@ -228,7 +228,7 @@ void add_db_command(CLI::App& app, int& exit_code) {
       sub->add_option("to", options->file, "Record database to copy into; only missing entries are added")
           ->required();
     if (needs_file) sub->add_option("file", options->file, "JSON lines file")->required();
-    sub->add_flag("--json", options->json, "Machine-readable output");
+    sub->add_flag("--json", options->json, "Print the result as JSON on standard output");
     sub->callback(
         [options, function, &exit_code] { exit_code = run_command([&] { return function(*options); }); });
     return std::pair(sub, options);

@@ -107,7 +107,7 @@ void add_explain_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--plot", o->plot, "Also write the explanation as a plot to this SVG file");
   add_force(*command, o->force);
-  command->add_flag("--json", o->json, "Machine-readable report on standard output");
+  command->add_flag("--json", o->json, "Print the result as JSON on standard output");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return explain(*o); }); });
 }
 

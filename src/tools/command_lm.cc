@@ -344,7 +344,7 @@ void add_training_options(CLI::App& sub, LmTrainCommand& o) {
       ->required();
   add_force(sub, o.force);
   sub.add_flag("--quiet", o.quiet, "Show no progress");
-  sub.add_flag("--json", o.json, "Machine-readable output");
+  sub.add_flag("--json", o.json, "Print the result as JSON on standard output");
 }
 
 void add_corpus(CLI::App& lm, int& exit_code) {
@@ -374,7 +374,7 @@ void add_corpus(CLI::App& lm, int& exit_code) {
       ->required();
   add_force(*sub, o->force);
   sub->add_flag("--quiet", o->quiet, "Show no progress");
-  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->add_flag("--json", o->json, "Print the result as JSON on standard output");
   sub->callback([o, &exit_code] {
     if (o->devices.empty() && !o->models.empty()) o->devices.emplace_back("local");
     exit_code = run_command([&] { return corpus(*o); });
@@ -450,7 +450,7 @@ void add_generate(CLI::App& lm, int& exit_code) {
       ->excludes(top_k)
       ->excludes(top_p);
   add_seed(*sub, o->seed, "Seed of the sampling; the same seed gives the same schedules");
-  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->add_flag("--json", o->json, "Print the result as JSON on standard output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return generate(*o); }); });
 }
 

@@ -271,7 +271,7 @@ void add_language_eval(CLI::App& lm, int& exit_code) {
   o->device.add_to(*sub);
   sub->add_option("--log", o->log, "File that keeps the finished runs; the same command continues from it");
   sub->add_flag("--quiet", o->quiet, "Show no progress");
-  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->add_flag("--json", o->json, "Print the result as JSON on standard output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return eval(*o); }); });
 }
 

@@ -169,7 +169,7 @@ void add_language_loop(CLI::App& lm, int& exit_code) {
       ->required();
   add_force(*sub, o->force);
   sub->add_flag("--quiet", o->quiet, "Show no progress");
-  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->add_flag("--json", o->json, "Print the result as JSON on standard output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return loop(*o); }); });
 }
 

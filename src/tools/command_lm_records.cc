@@ -257,7 +257,7 @@ void add_language_rank(CLI::App& lm, int& exit_code) {
             "range of times");
   sub->add_flag("--seen", o->seen, "Also use the workloads that the language model was trained on");
   sub->add_flag("--quiet", o->quiet, "Show no progress");
-  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->add_flag("--json", o->json, "Print the result as JSON on standard output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return rank(*o); }); });
 }
 

@@ -157,7 +157,7 @@ void add_profile_command(CLI::App& app, int& exit_code) {
   add_whole(*command, "--per-task", o->per_task, 0, kMaxCount,
             "Profile only this many of the fastest programs of each task (0 = all)");
   command->add_flag("--again", o->again, "Also profile programs that have a profile already");
-  command->add_flag("--json", o->json, "Machine-readable report on standard output");
+  command->add_flag("--json", o->json, "Print the result as JSON on standard output");
   command->add_flag("--quiet", o->quiet, "Show no progress and no notes on standard error");
   command->require_subcommand(0, 1);
   add_profile_import_command(*command, exit_code);

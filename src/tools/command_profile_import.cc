@@ -81,7 +81,7 @@ void add_profile_import_command(CLI::App& profile, int& exit_code) {
   command->add_option("--record", o->record,
                       "Key of the record to which all launches of the file belong; without it each kernel's "
                       "name must contain the key of its record");
-  command->add_flag("--json", o->json, "Machine-readable report on standard output");
+  command->add_flag("--json", o->json, "Print the result as JSON on standard output");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return import_profiles(*o); }); });
 }
 

@@ -100,7 +100,7 @@ void add_profile_transfer_command(CLI::App& profile, int& exit_code) {
   add_whole(*command, "--seeds", o->seeds, 1, 1000,
             "Number of trainings for each pair of tasks, each with another seed");
   command->add_flag("--mlp", o->mlp, "Train a small neural network instead of XGBoost");
-  command->add_flag("--json", o->json, "Machine-readable report on standard output");
+  command->add_flag("--json", o->json, "Print the result as JSON on standard output");
   command->add_flag("--quiet", o->quiet, "Show no progress on standard error");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return transfer(*o); }); });
 }

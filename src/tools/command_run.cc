@@ -348,7 +348,7 @@ void add_run_command(CLI::App& app, int& exit_code) {
   auto* absolute = add_real(*command, "--atol", options->tolerance.atol, 0, kMaxTolerance,
                             "Absolute difference of outputs that is allowed");
   add_seed(*command, options->seed, "Seed of the random inputs");
-  command->add_flag("--json", options->json, "Print the result as JSON");
+  command->add_flag("--json", options->json, "Print the result as JSON on standard output");
   command->callback([options, relative, absolute, &exit_code] {
     if (options->import.tf32 && relative->empty()) options->tolerance.rtol = kTf32Relative;
     if (options->import.tf32 && absolute->empty()) options->tolerance.atol = kTf32Absolute;

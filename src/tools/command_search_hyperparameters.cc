@@ -258,7 +258,7 @@ void add_search_hyperparameters_command(CLI::App& app, int& exit_code) {
   add_seed(*sub, o->seed, "Seed of the search and of each training");
   o->threads.add_to(*sub, "Number of threads for training");
   sub->add_flag("--quiet", o->quiet, "Show no progress");
-  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->add_flag("--json", o->json, "Print the result as JSON on standard output");
   sub->callback([o, &exit_code] { exit_code = run_command([&] { return search(*o); }); });
 }
 

@@ -335,7 +335,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
                   "several members gets one run for each member");
   add_force(*sub, o->force);
   sub->add_flag("--quiet", o->quiet, "Show no progress");
-  sub->add_flag("--json", o->json, "Machine-readable output");
+  sub->add_flag("--json", o->json, "Print the result as JSON on standard output");
   sub->callback([o, model, init, store, databases, &exit_code] {
     if (store->count() == 0 && databases->count() == 0) throw CLI::RequiredError("--store or --from-db");
     if (model->count() == 0 && init->count() == 0 && databases->count() == 0)

@@ -84,7 +84,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   command->add_flag("--release", o->worker.release,
                     "End the quarantine of this device: after a failed check a device is not used until its "
                     "owner has repaired it");
-  command->add_flag("--json", o->json, "Machine-readable report on standard output");
+  command->add_flag("--json", o->json, "Print the result as JSON on standard output");
   command->add_flag("--quiet", o->quiet, "Show only errors on standard error");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return work(*o); }); });
 }

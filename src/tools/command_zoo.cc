@@ -61,7 +61,7 @@ void add_zoo_command(CLI::App& app, int& exit_code) {
   auto json = std::make_shared<bool>(false);
   CLI::App* list_command = command->add_subcommand(
       "list", "List the networks with their usual input sizes and numbers of parameters");
-  list_command->add_flag("--json", *json, "Machine-readable output");
+  list_command->add_flag("--json", *json, "Print the result as JSON on standard output");
   list_command->callback(
       [json, &exit_code] { exit_code = run_command([&] { return list_networks(*json); }); });
 

@@ -4,7 +4,10 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <sstream>
+#include <optional>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
 
 #include "base/input_file.h"
 #include "base/nearest.h"
@@ -34,38 +37,14 @@ const Key* find_key(const std::string& name) {
   return found == kKeys.end() ? nullptr : &*found;
 }
 
-std::string trimmed(const std::string& text) {
-  const char* kSpace = " \t\r";
-  const size_t begin = text.find_first_not_of(kSpace);
-  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
-}
-
-bool is_comment(const std::string& text) { return text.empty() || text.front() == '#'; }
-
-struct Value {
-  std::string text;
-  bool is_number = false;
-};
-
-// What stands behind the equals sign, without the comment behind it; none: no value that we read.
-std::optional<Value> parse_value(const std::string& text) {
-  const char quote = text.empty() ? '\0' : text.front();
-  if (quote == '"' || quote == '\'') {
-    Value out;
-    for (size_t i = 1; i < text.size(); ++i) {
-      if (text[i] == quote)
-        return is_comment(trimmed(text.substr(i + 1))) ? std::optional<Value>(out) : std::nullopt;
-      if (quote == '"' && text[i] == '\\') {
-        if (i + 1 >= text.size() || (text[i + 1] != '"' && text[i + 1] != '\\')) return std::nullopt;
-        ++i;
-      }
-      out.text += text[i];
-    }
-    return std::nullopt;  // no closing quote
+// The setting's value as the command line would have it; none if it is of another type than the key's.
+std::optional<std::string> text_of(const Key& key, const toml::node& node) {
+  if (key.is_number) {
+    const auto* value = node.as_integer();
+    return value == nullptr ? std::nullopt : std::optional(std::to_string(value->get()));
   }
-  const std::string number = trimmed(text.substr(0, text.find('#')));
-  if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  return Value{number, true};
+  const auto* value = node.as_string();
+  return value == nullptr ? std::nullopt : std::optional(value->get());
 }
 
 // The file to read, given with --config or not; empty: there is none.
@@ -105,40 +84,38 @@ bool has_configurable(CLI::App& command) {
 }  // namespace
 
 Result<std::vector<ConfigEntry>> parse_config(const std::string& text, const std::string& path) {
+  const auto wrong = [&](const toml::source_region& where, const std::string& reason) {
+    return Error{ErrorCode::kInvalidArgument, path + ":" + std::to_string(where.begin.line), reason};
+  };
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed)
+    return wrong(parsed.error().source(),
+                 "not TOML: " + std::string(parsed.error().description()) +
+                     "; write lines such as threads = 8 or device = \"...\", with quotes around a text");
+  std::vector<std::string> names;
+  std::string list;
+  for (const Key& key : kKeys) {
+    names.emplace_back(key.name);
+    list += (list.empty() ? "" : ", ") + names.back();
+  }
   std::vector<ConfigEntry> entries;
-  std::istringstream in(text);
-  int number = 0;
-  for (std::string raw; std::getline(in, raw);) {
-    const std::string line = trimmed(raw);
-    ++number;
-    if (is_comment(line)) continue;
-    const auto wrong = [&](const std::string& reason) {
-      return Error{ErrorCode::kInvalidArgument, path + ":" + std::to_string(number), reason};
-    };
-    std::vector<std::string> names;
-    std::string list;
-    for (const Key& key : kKeys) {
-      names.emplace_back(key.name);
-      list += (list.empty() ? "" : ", ") + names.back();
-    }
-    const size_t equals = line.find('=');
-    if (equals == std::string::npos)
-      return wrong("'" + line + "' is no setting; write KEY = VALUE, where KEY is one of " + list);
-    const std::string name = trimmed(line.substr(0, equals));
+  for (const auto& [toml_key, node] : parsed.table()) {
+    const std::string name(toml_key.str());
     const Key* key = find_key(name);
     if (key == nullptr) {
       const std::string near = nearest(name, names);
-      return wrong("unknown key '" + name + "'" +
-                   (near.empty() ? "; " : " (did you mean '" + near + "'?); ") + "the keys are " + list);
+      return wrong(toml_key.source(), "unknown key '" + name + "'" +
+                                          (near.empty() ? "; " : " (did you mean '" + near + "'?); ") +
+                                          "the keys are " + list);
     }
-    const auto value = parse_value(trimmed(line.substr(equals + 1)));
-    if (!value || value->is_number != key->is_number)
-      return wrong(name + (key->is_number ? " takes a whole number, as in " + name + " = 8"
+    const auto value = text_of(*key, node);
+    if (!value)
+      return wrong(toml_key.source(),
+                   name + (key->is_number ? " takes a whole number, as in " + name + " = 8"
                                           : " takes a text in quotes, as in " + name + " = \"...\""));
-    if (std::any_of(entries.begin(), entries.end(), [&](const ConfigEntry& e) { return e.key == name; }))
-      return wrong("the key '" + name + "' is there twice");
-    entries.push_back({name, value->text, number});
+    entries.push_back({name, *value, static_cast<int>(toml_key.source().begin.line)});
   }
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.line < b.line; });
   return entries;
 }
 

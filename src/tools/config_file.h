@@ -15,9 +15,8 @@ struct ConfigEntry {
   int line = 0;
 };
 
-// Reads lines `key = "text"`, `key = 'text'` and `key = 8`, empty ones and comments: the part of TOML that is needed.
-// kInvalidArgument, the place is the line: anything else, a key that is not known or is there twice, a text for a
-// number.
+// Reads the settings of a TOML file. kInvalidArgument, the place is the line: no TOML, a key that is not known, a text
+// for a number and the other way round.
 Result<std::vector<ConfigEntry>> parse_config(const std::string& text, const std::string& path);
 
 // From now on only options that are marked with configurable() are set by a file. Before commands are added.

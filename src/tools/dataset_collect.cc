@@ -209,7 +209,7 @@ void add_dataset_collect_command(CLI::App& dataset, int& exit_code) {
   add_cost_model_options(*command, o->cost_model);
   add_seed(*command, o->seed, "Seed of every random choice");
   command->add_flag("--fleet", o->fleet, kFleetHelp);
-  command->add_flag("--json", o->json, "Machine-readable report on standard output");
+  command->add_flag("--json", o->json, "Print the result as JSON on standard output");
   command->add_flag("--quiet", o->quiet, "Show no progress on standard error");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return collect(*o); }); });
 }

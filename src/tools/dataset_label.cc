@@ -70,7 +70,7 @@ void add_dataset_label_command(CLI::App& dataset, int& exit_code) {
   command->add_option("-o,--output", o->output, "File of the new store; an existing store is replaced")
       ->required();
   add_force(*command, o->force);
-  command->add_flag("--json", o->json, "Machine-readable output");
+  command->add_flag("--json", o->json, "Print the result as JSON on standard output");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return label(*o); }); });
 }
 

@@ -139,7 +139,7 @@ void add_dataset_next_command(CLI::App& dataset, int& exit_code) {
       *command, "--tasks", o->tasks, 1, 1000000,
       "Number of tasks to choose; asking for one at a time and training in between gives the best choice");
   add_seed(*command, o->seed, "Seed of the random programs that represent a task");
-  command->add_flag("--json", o->json, "Machine-readable output");
+  command->add_flag("--json", o->json, "Print the result as JSON on standard output");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return next(*o); }); });
 }
 

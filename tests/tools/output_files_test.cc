@@ -15,7 +15,7 @@
 #include "record/ansor_samples.h"
 #include "record/database.h"
 
-namespace tensorsmith::testing {
+namespace tensorsmith::testing::output_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,6 +96,8 @@ TEST_F(OutputFiles, OnlyCompiledModelsAreReplaced) {
   // Before any work: that there is no such model is not found out.
   expect_refused({"compile", "missing.onnx", "-o", "extension/", "--untuned"}, {"extension"});
   expect_refused({"tune", "missing.onnx", "-o", "./extension", "--trials", "2"}, {"extension"});
+  expect_refused({"tune", "missing.onnx", "-o", "/proc/model", "--trials", "2"},
+                 {"/proc: ", "give -o another"});
 
   expect_done({"compile", "m.onnx", "-o", "out", "--untuned"});
   const std::string manifest = read_file(folder_.file("out/manifest.json"));
@@ -362,4 +364,4 @@ TEST_F(OutputFiles, TensorsOfOthersStay) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::testing
+}  // namespace tensorsmith::testing::output_files_test
