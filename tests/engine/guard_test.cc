@@ -4,8 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/hash.h"
@@ -27,7 +28,6 @@
 namespace tensorsmith::engine::guard_test {
 namespace {
 
-namespace fs = std::filesystem;
 using tensorsmith::testing::TemporaryDirectory;
 
 const std::string kData = TENSORSMITH_SOURCE_DIR "/tests/data/";
@@ -235,6 +235,22 @@ void expect_kept_own(const std::string& name, int stride, const std::string& mod
   const auto store = learn::Store::open(path);
   ASSERT_TRUE(store.ok()) << store.error().message();
   expect_kept_records(name, **store, {"draft", "roofline", model});
+}
+
+TEST(Guard, DataOfAReport) {
+  const TemporaryDirectory folder;
+  const tensorsmith::testing::CliOptions options{.directory = folder.path()};
+  const std::vector<std::string> import = {"db", "import", "r.db", kData + "record/version1.jsonl.zst"};
+  ASSERT_EQ(tensorsmith::testing::run_cli(import, options).exit_code, 0);
+  const auto result = tensorsmith::testing::run_cli({"report", "r.db", "--json"}, options);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::vector<std::string> lines;
+  nlohmann::json data = nlohmann::json::parse(result.out);
+  data.erase("settings");  // the date and the commit
+  data = data.flatten();
+  for (const auto& [path, value] : data.items())
+    lines.push_back(path + " " + (value.is_number_float() ? number(value.get<double>()) : value.dump()));
+  expect_kept("report", lines);
 }
 
 TEST(Guard, OwnProgramsOnACpu) {
