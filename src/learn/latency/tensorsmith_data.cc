@@ -47,7 +47,7 @@ std::vector<double> relative_rows(const KindData& data, std::span<const size_t> 
 using Groups = std::map<std::pair<uint8_t, uint32_t>, std::vector<size_t>>;  // by structure and device
 
 // Ridge of a structure's factors towards those of all. Chosen from 1 and 10 on fast programs of a Zen 4 by factors of an Emerald Rapids
-// (docs/decisions/053-a-cpu-that-nobody-measured.md): with 1 the share of their time that is wrong is 15.5 %, with 10 13.0 %, with none of their own 12.5 %.
+// (docs/decisions/015-latency-model.md): with 1 the share of their time that is wrong is 15.5 %, with 10 13.0 %, with none of their own 12.5 %.
 constexpr double kStructureRidge = 10;
 
 // Resources that records of one core, with data in its caches, do not show: then they take the time that they name.

@@ -15,7 +15,7 @@
 //
 //   log base + (1 - w) mean over the members + w mean over the rank members - shift
 //
-// so that those that may spill registers stay away from the first places (docs/decisions/016-slow-programs-and-spills.md).
+// so that those that may spill registers stay away from the first places (docs/decisions/015-latency-model.md).
 //
 // Shifts and standard deviation are calibrated for each device, kind and structure of program on programs
 // whose workloads the fit has not seen: the mean percentage error is lowest below the median where the spread
@@ -111,7 +111,7 @@ class TensorsmithModel final : public CostModel {
                       const std::string& device) const;
   // The trees' columns: logarithms of the resources' shares of the base, the summary's columns, the base over
   // the roofline. width of them. Columns of the workload's size are 0, but with base=none they are
-  // kept: few trained workloads have the same, so trees would learn each one's own error by them (docs/decisions/055).
+  // kept: few trained workloads have the same, so trees would learn each one's own error by them (docs/decisions/015-latency-model.md).
   void append_row(const SummarizedProgram& program, std::vector<float>& out) const;
   // The same without what tells devices or sizes of workloads apart, whatever the base, for the forests of TensorsmithKind::devices.
   void append_general_row(const SummarizedProgram& program, std::vector<float>& out) const;

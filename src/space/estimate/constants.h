@@ -3,10 +3,10 @@
 // What a processor can do (rates, latencies, caches) stands in its device file. These say what compiled loops make of
 // it. Each row names its source:
 //
-//   fitted    to measured kernels (docs/decisions/008-fitting-the-estimate.md, 033 and 037; 006, 007, 009 and 025 for single plans)
+//   fitted    to measured kernels (docs/decisions/008-estimate.md; 006, 007, 009 and 025 for single plans)
 //   counted   in generated code
 //   chosen    for the use that the row names, beside another row for the same effect: with the value of that one,
-//             default schedules get slower (docs/decisions/030-one-table-of-constants.md)
+//             default schedules get slower (docs/decisions/008-estimate.md)
 //   seen      with one network on one processor
 //
 // `bench_estimate fit tests/data/estimate/measurements.jsonl NAME...` prints, for each of them, how well the estimate
