@@ -10,7 +10,7 @@
 
 namespace tensorsmith::target {
 
-// What CPUID reports about a processor: vendor, family, model and features.
+// Vendor, family, model and features of a processor, as CPUID reports them.
 struct ProcessorId {
   std::string_view vendor;    // "GenuineIntel", "AuthenticAMD"
   int family = 0, model = 0;  // including the extended family and model, as in /proc/cpuinfo
