@@ -3,12 +3,12 @@
 // The abilities of a processor (rates, latencies, caches) are in its device file. These constants
 // describe how well compiled loops use them. Each row names its source:
 //
-//   fitted    to measured kernels (docs/decisions/008-fitting-the-estimate.md, 033 and 037; 006,
+//   fitted    to measured kernels (docs/decisions/008-estimate.md; 006,
 //             007, 009 and 025 for single plans)
 //   counted   in generated code
 //   chosen    for the use that the row names, although another row describes the same effect: with
 //             the value of the other row, default schedules get slower
-//             (docs/decisions/030-one-table-of-constants.md)
+//             (docs/decisions/008-estimate.md)
 //   seen      with one network on one processor
 //
 // `bench_estimate fit tests/data/estimate/measurements.jsonl NAME...` multiplies each named
