@@ -16,7 +16,7 @@ struct ImportedProgram {
   std::string file;
   int64_t line = 0;
   record::AnsorRecord record;
-  // null if the program failed and its steps do not apply
+  // Null if the program failed and its steps do not apply.
   std::shared_ptr<const record::AnsorWorkloads::Task> task;
   feature::LeafFeatures leaves;  // empty for such a program
 };

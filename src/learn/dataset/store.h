@@ -52,7 +52,7 @@ class StoreWriter {
   // stays unchanged.
   static Result<std::unique_ptr<StoreWriter>> create(const std::string& path);
   virtual ~StoreWriter() = default;
-  // returns the same number for the same key
+  // Returns the same number for the same key.
   virtual uint32_t add_workload(const StoredWorkload& workload) = 0;
   // Returns the same number for the same name. attributes: needed if the name alone does not
   // identify the device.

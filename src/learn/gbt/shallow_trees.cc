@@ -22,7 +22,7 @@ namespace {
 #define TS_AVX512 __attribute__((target("avx512f"), always_inline)) inline
 
 constexpr size_t kShallowLanes = 16;
-// groups of rows processed each time a tree is loaded
+// Groups of rows processed each time a tree is loaded.
 constexpr size_t kGroups = ShallowTrees::kRows / kShallowLanes;
 
 // Transposes a 16 x 16 matrix.

@@ -49,7 +49,7 @@ enum class WordKind : uint8_t {
 
 inline constexpr int kFirstWord = static_cast<int>(NumberKind::kCount) * kNumberFeatures;
 inline constexpr int kFirstAmount = kFirstWord + static_cast<int>(WordKind::kCount) * kWordFeatures;
-// entries whose weight is an amount: a device figure, the number of decisions made
+// Entries whose weight is an amount: a device figure, the number of decisions made.
 inline constexpr int kAmounts = 64;
 inline constexpr int kFeatures = kFirstAmount + kAmounts;
 
