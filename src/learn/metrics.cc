@@ -22,7 +22,7 @@ double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Ranks from 1, equal values share their mean rank.
+// Returns ranks from 1 on; equal values share their mean rank.
 std::vector<double> mean_ranks(std::span<const double> values) {
   const std::vector<size_t> order = best_first(values);
   std::vector<double> ranks(values.size());

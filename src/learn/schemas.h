@@ -1,4 +1,4 @@
-// What the cost models read of programs and devices, for people.
+// The schemas of the inputs of the cost models, for documentation.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace tensorsmith::learn {
 
-// Per-store rows, the summaries of each kind of program, and devices.
+// Returns the schemas of per-store rows, of the summaries of each kind of program, and of devices.
 std::vector<feature::Schema> feature_schemas();
 
 }  // namespace tensorsmith::learn

@@ -1,4 +1,4 @@
-// The cost model that steers a search.
+// The cost model that guides a search.
 #pragma once
 
 #include <memory>
@@ -10,21 +10,22 @@
 namespace tensorsmith::learn {
 
 struct SearchModelOptions {
-  // A file of `train`, a kind that needs none (make_untrained), or "none": candidates are ranked by the design
-  // space's estimate alone.
+  // A file written by `train`, a kind that needs no training (make_untrained), or "none": then only
+  // the estimate of the design space ranks the candidates.
   std::string model = "xgboost";
-  bool frozen = false;  // the model does not learn from what the search measures
+  bool frozen = false;  // the model does not learn from the measurements of the search
   uint64_t seed = 0;
   int threads = 1;
 };
 
-// The names that take no file, for people: "random, ..., none".
+// Returns the names that are not files, for messages: "random, ..., none".
 std::string search_models_without_file();
 
-// Null for "none". A model that does not learn by itself becomes the prior of one that does
-// (make_residual_model), unless it is to stay frozen. Errors: those of load_cost_model; kMismatch for a model
-// that says nothing of such devices; kInvalidArgument for a name that is neither a file nor such a kind, and
-// for what cannot be frozen.
+// Makes the model; null for "none". A trained model that cannot learn by itself becomes the prior
+// of one that learns (make_residual_model) unless options.frozen is set. Errors: those of
+// load_cost_model; kMismatch for a model that cannot predict programs on such a device;
+// kInvalidArgument for a name that is neither a file nor such a kind, and if `frozen` is set for
+// "none" or for a model that only learns during the search.
 Result<std::unique_ptr<CostModel>> make_search_model(const SearchModelOptions& options,
                                                      const target::Device& device);
 

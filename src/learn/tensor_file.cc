@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kMetadata = "__metadata__";
-// What safetensors allows for a header, and far more than any model of ours has.
+// The limit of safetensors for a header, far more than any model needs.
 constexpr uint64_t kMaxHeader = 100'000'000;
 constexpr int64_t kMaxTensorFile = int64_t{4} << 30;
 constexpr TensorType kTypes[] = {TensorType::kF64, TensorType::kF32, TensorType::kI32, TensorType::kU16,
@@ -28,7 +28,7 @@ constexpr TensorType kTypes[] = {TensorType::kF64, TensorType::kF32, TensorType:
 
 Error corrupt_tensors(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
 
-// -1 where the number does not fit.
+// Returns -1 if the number of elements overflows.
 int64_t elements_of(const std::vector<int64_t>& shape) {
   int64_t count = 1;
   for (const int64_t extent : shape) {
@@ -39,12 +39,12 @@ int64_t elements_of(const std::vector<int64_t>& shape) {
   return count;
 }
 
-// Bytes that are not UTF-8 (a file name in the command) become U+FFFD.
+// Replaces bytes that are not UTF-8 (as in a file name in the command) by U+FFFD.
 std::string header_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Of everything but the hash itself.
+// Hashes everything except the hash itself.
 std::string hash_of(Json header, std::string_view data) {
   header[kMetadata].erase("hash");
   return Hasher().add(header_text(header)).add(data).hex128();
@@ -70,7 +70,8 @@ Result<Placed> parse_entry(const std::string& name, const Json& entry, int64_t d
     if (!list.is_array()) return false;
     for (const Json& item : list) {
       if (!item.is_number_integer()) return false;
-      // A number above the signed range becomes negative, which no length and no offset is.
+      // A number above the signed range becomes negative and is rejected, like every negative
+      // length or offset.
       out.push_back(item.get<int64_t>());
       if (out.back() < 0) return false;
     }
@@ -152,7 +153,7 @@ Result<const ModelTensor*> find_tensor(const TensorFile& file, std::string_view 
 std::string to_bytes(const TensorFile& file) {
   std::vector<const ModelTensor*> order;
   for (const ModelTensor& tensor : file.tensors) order.push_back(&tensor);
-  // Then every tensor's offset is a multiple of its element's size.
+  // In this order, every tensor's offset is a multiple of its element size.
   std::sort(order.begin(), order.end(), [](const ModelTensor* a, const ModelTensor* b) {
     const int64_t wide_a = bytes_of(a->type), wide_b = bytes_of(b->type);
     return wide_a != wide_b ? wide_a > wide_b : a->name < b->name;

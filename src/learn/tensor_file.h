@@ -1,10 +1,12 @@
-// Named tensors and texts in one file: safetensors (https://github.com/huggingface/safetensors), which anything that
-// handles weights can read. Models and corpora of programs are kept so.
+// A file of named tensors and strings in the safetensors format
+// (https://github.com/huggingface/safetensors), which common machine-learning tools can read.
+// Stores models and corpora of programs.
 //
-// 8 bytes: length of the header, little endian. Header: a JSON object, padded with spaces to a multiple of 8
-// bytes; name -> {"dtype", "shape", "data_offsets"} for each tensor, and "__metadata__": an object of strings
-// with "hash" (of the other metadata, the tensors' entries and the data). Data: little endian, row-major, without gaps,
-// the tensors with the widest elements first.
+// The file begins with the length of the header in 8 bytes, little endian. The header is a JSON
+// object, padded with spaces to a multiple of 8 bytes. It maps each tensor's name to {"dtype",
+// "shape", "data_offsets"}, and "__metadata__" to an object of strings that includes "hash" (a hash
+// of the other metadata, the tensors' entries and the data). The data is little endian, row-major
+// and without gaps, the tensors with the widest elements first.
 #pragma once
 
 #include <algorithm>
@@ -26,15 +28,15 @@ enum class TensorType : uint8_t { kF64, kF32, kI32, kU16, kU8 };
 std::string_view to_string(TensorType type);  // "F64", "F32", "I32", "U16", "U8"
 int64_t bytes_of(TensorType type);
 
-// By their element's type: double, float, int32_t, uint16_t, uint8_t.
+// The type for the C++ element types double, float, int32_t, uint16_t and uint8_t.
 template <class T>
 constexpr TensorType tensor_type();
 
 struct ModelTensor {
   std::string name;  // not empty, not "__metadata__"; unique in a file
   TensorType type = TensorType::kF32;
-  std::vector<int64_t> shape;   // row-major; empty: one number
-  std::vector<std::byte> data;  // product of the shape elements
+  std::vector<int64_t> shape;   // row-major; empty: a scalar
+  std::vector<std::byte> data;  // as many elements as the product of the shape
 };
 
 struct TensorFile {
@@ -43,9 +45,9 @@ struct TensorFile {
 
   template <class T>
   void add(std::string name, std::vector<int64_t> shape, std::span<const T> values);
-  const ModelTensor* find(std::string_view name) const;  // nullptr: none
-  // The elements of a tensor of this type and shape; -1 in a shape stands for any length. kCorrupt where
-  // there is none.
+  const ModelTensor* find(std::string_view name) const;  // nullptr if there is none
+  // Returns the elements of a tensor with this element type and shape; -1 in a shape matches any
+  // length. kCorrupt if there is no such tensor.
   template <class T>
   Result<std::vector<T>> values(std::string_view name, std::span<const int64_t> shape) const;
   template <class T>
@@ -56,14 +58,15 @@ struct TensorFile {
 
 std::string to_bytes(const TensorFile& file);
 using Metadata = std::map<std::string, std::string>;
-// Asked about the metadata before the hash is checked, so that a file of another kind or version is called that.
+// Checks the metadata before the hash is verified, so that a file of another kind or version is
+// reported as such.
 using MetadataCheck = std::function<Status(const Metadata&)>;
-// kCorrupt for what is damaged or no such file; the check's errors. Any bytes are safe.
+// kCorrupt if the bytes are damaged or not such a file; errors of `check`. Safe on arbitrary bytes.
 Result<TensorFile> parse_tensor_file(std::string_view bytes, const MetadataCheck& check = nullptr);
 
-// Replaces the file at once or not at all.
+// Replaces the file atomically.
 Status write_tensor_file(const TensorFile& file, const std::string& path);
-// The place of an error is the path. kNotFound or kIo where the file cannot be read.
+// Errors name the path as their place. kNotFound or kIo if the file cannot be read.
 Result<TensorFile> read_tensor_file(const std::string& path, const MetadataCheck& check = nullptr);
 
 // --- definitions of templates
@@ -89,7 +92,7 @@ constexpr TensorType tensor_type<uint8_t>() {
   return TensorType::kU8;
 }
 
-// What add() and values() do, for bytes.
+// Implementation of add() and values() on bytes.
 void add_tensor(TensorFile& file, std::string name, TensorType type, std::vector<int64_t> shape,
                 std::span<const std::byte> data);
 Result<const ModelTensor*> find_tensor(const TensorFile& file, std::string_view name, TensorType type,

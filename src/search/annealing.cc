@@ -1,5 +1,6 @@
-// Simulated annealing as in AutoTVM (NeurIPS 2018): parallel chains walk by mutation under the cost model's
-// score with falling temperature; the best points visited are proposed. The chains go on from round to round.
+// Simulated annealing as in AutoTVM (NeurIPS 2018): parallel chains walk by mutation, guided by the
+// cost model's score at a falling temperature. The best points visited are proposed. The chains
+// continue from round to round.
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
@@ -12,7 +13,7 @@ namespace {
 
 constexpr size_t kChains = 16;
 constexpr size_t kRestarted = 6;  // chains that start from the fastest measured programs
-constexpr double kJump = 0.05;    // steps to a random candidate: mutation never changes the structure
+constexpr double kJump = 0.05;  // share of steps to a random candidate; mutation never changes the structure
 
 class AnnealingStrategy final : public Strategy {
  public:
@@ -27,7 +28,7 @@ class AnnealingStrategy final : public Strategy {
     auto scores = view.score(chains_);
     for (size_t i = 0; i < chains_.size(); ++i) visit(chains_[i], scores[i]);
     const size_t steps = std::max<size_t>(8, view.score_budget / kChains);
-    // Temperatures in units of the spread of the scores at the start.
+    // The temperature falls linearly from a share of the range of the initial scores to 0.
     const double spread = spread_of(scores);
     for (size_t step = 0; step < steps; ++step) {
       const double temperature = spread * (1.0 - static_cast<double>(step) / static_cast<double>(steps));

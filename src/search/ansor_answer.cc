@@ -14,7 +14,7 @@ namespace {
 using learn::lm::NumberKind;
 using learn::lm::WordKind;
 
-// Amounts of the vocabulary; search/space_answer.cc has those below.
+// Indices of vocabulary amounts; search/space_answer.cc uses those below.
 constexpr int kAnsorPart = 44, kAnsorParts = 45, kThreads = 46, kPlaced = 47, kPlacements = 48;
 
 std::vector<int64_t> divisors_of(int64_t number, int64_t most) {
@@ -106,7 +106,7 @@ void AnsorAnswer::advance() {
     std::sort(allowed_.begin(), allowed_.end());
     allowed_.erase(std::unique(allowed_.begin(), allowed_.end()), allowed_.end());
     if (allowed_.size() > 1) return;
-    allowed_.clear();  // nothing to decide
+    allowed_.clear();  // only one value is possible
     ++depth_;
   }
 }
@@ -200,7 +200,7 @@ std::optional<record::AnsorParts> from_decisions(const AnsorContext& context,
   }
   parts.numbers = record::split_trace(parts.sketch).numbers;
   parts.sketch = context.sketch();
-  // The placement and its unrolling, of an answer that has nothing else to decide.
+  // Decodes the placement and its unrolling, as an answer would with nothing else to decide.
   std::vector<size_t> left(context.placements().size());
   std::iota(left.begin(), left.end(), size_t{0});
   size_t at = slots.size();

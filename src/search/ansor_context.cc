@@ -9,10 +9,10 @@ namespace tensorsmith::search {
 
 namespace {
 
-using namespace sched;  // NOLINT: the steps by their names
+using namespace sched;  // NOLINT: gives access to the types of the steps
 
-// Extent of a loop that no decision changes: a root axis of a stage that is computed in full, or some of them fused.
-// 0: of others.
+// Returns the extent of a loop that does not depend on decisions: a root axis of a stage that is
+// computed in full, or a fusion of such axes. 0 for other loops.
 int64_t fixed_extent(const Stage& stage, IteratorId iterator) {
   if (stage.attach != AttachKind::kRoot) return 0;
   if (iterator.place() < stage.num_roots()) {
@@ -29,7 +29,7 @@ int64_t fixed_extent(const Stage& stage, IteratorId iterator) {
   return 0;
 }
 
-// S and R of the loops, outer to inner.
+// Returns the kinds of the loops from outer to inner: S for spatial, R for reduction, M for others.
 std::string kinds_of(const Stage& stage) {
   std::string out;
   for (const IteratorId leaf : stage.leaves)
@@ -43,7 +43,7 @@ int stage_of(const Step& step) {
   return std::visit([](const auto& s) { return s.stage; }, step);
 }
 
-// Fields of a step as numbers; how many a list has comes before it.
+// Writes the fields of a step as numbers; a list is preceded by its length.
 class SymbolWriter {
  public:
   explicit SymbolWriter(std::vector<AnsorSymbol>& out) : out_(out) {}
@@ -75,7 +75,8 @@ class SymbolWriter {
   std::vector<AnsorSymbol>& out_;
 };
 
-// Loops of a stage whose extents are a constant times lengths of splits. Lengths are distinct primes.
+// Expresses extents of a stage's loops as products of a constant and lengths of splits. The lengths
+// must be distinct primes, so that they can be recognized as factors.
 class ThreadFactors {
  public:
   ThreadFactors(const Stage& stage, const std::vector<int64_t>& primes) : stage_(stage), primes_(primes) {}
@@ -85,7 +86,7 @@ class ThreadFactors {
     std::vector<size_t> slots;
     friend bool operator==(const Product&, const Product&) = default;
   };
-  // Nothing: the extent is no such product.
+  // Returns nothing if the extent is not such a product.
   std::optional<Product> of(IteratorId iterator) const {
     for (const Relation& relation : stage_.relations) {
       if (const auto* fuse = std::get_if<FuseRelation>(&relation); fuse != nullptr && fuse->child == iterator)
@@ -169,7 +170,7 @@ const std::string& AnsorContext::stage_name(int stage) const {
 
 Status AnsorContext::read_sketch() {
   ScheduleBuilder builder(fresh_);
-  bool rfactored = false;  // such stages have axes that are as long as a length
+  bool rfactored = false;  // such stages have axes whose extents are split lengths
   for (size_t i = 0; i < sketch_.steps.size(); ++i) {
     const Step& step = sketch_.steps[i];
     const size_t number = static_cast<size_t>(stage_of(step));

@@ -1,4 +1,4 @@
-// What an answer may be that completes a sketch of an Ansor record.
+// The possible answers that complete a sketch from an Ansor record.
 #pragma once
 
 #include <memory>
@@ -12,32 +12,32 @@
 
 namespace tensorsmith::search {
 
-// The longest innermost loop that TVM's auto-scheduler samples (max_innermost_split_factor).
+// TVM's limit for the innermost loop of a split (max_innermost_split_factor).
 inline constexpr int64_t kMostInnermost = 64;
 
-// A number that completes a step of the sketch.
+// A number that a step of the sketch lacks.
 struct AnsorSlot {
   size_t step = 0;
-  int part = 0, parts = 0;   // of a split's lengths, outer to inner; unrolling has no parts
-  int64_t extent = 0;        // of the loop that is split; 0: it depends on what was decided before
+  int part = 0, parts = 0;   // of a split's lengths, from outer to inner; unrolling has no parts
+  int64_t extent = 0;        // of the split loop; 0: depends on earlier decisions
   std::string stage, axis;   // names
-  std::vector<int> threads;  // of the context's `threads`: those that this length is a factor of
+  std::vector<int> threads;  // indices in the context's `threads` of which this length is a factor
 };
 
-// A part of a step of the placement, as a number.
+// A number that encodes a part of a placement step.
 struct AnsorSymbol {
   int64_t value = 0;
-  std::string_view what;  // "next step", or a field of it
-  int stage = -1;         // that the step is about
-  bool open = false;      // a limit of unrolling: the placement leaves it open
+  std::string_view what;  // "next step", or the name of a field
+  int stage = -1;         // the stage that the step refers to
+  bool open = false;      // a limit of unrolling, which the placement does not fix
   friend bool operator==(const AnsorSymbol&, const AnsorSymbol&) = default;
 };
 
-// A sketch with its placements. Immutable; outlives its answers.
+// A sketch with its placements. Immutable; must outlive its answers.
 class AnsorContext {
  public:
-  // fresh: Schedule::create of the workload. Placements that do not replay are left out; kNotFound where none is left.
-  // Errors of the sketch's own steps.
+  // fresh: Schedule::create of the workload. Placements that do not replay are left out; kNotFound
+  // if none is left. Returns the errors of the sketch's own steps.
   static Result<std::shared_ptr<const AnsorContext>> create(sched::Schedule fresh, sched::Trace sketch,
                                                             const std::vector<sched::Trace>& placements,
                                                             const target::Device& device);
@@ -45,18 +45,21 @@ class AnsorContext {
   const sched::Trace& sketch() const { return sketch_; }
   const std::vector<sched::Trace>& placements() const { return placements_; }
   const std::vector<std::vector<AnsorSymbol>>& symbols() const { return symbols_; }
-  // In the order of the answer: a split's innermost length first. Loops of extent 1 have none.
+  // The slots in the order of the answer: innermost length of a split first. Loops of extent 1 have
+  // no slots.
   const std::vector<AnsorSlot>& slots() const { return slots_; }
-  const std::string& stage_name(int stage) const;  // behind the sketch
-  // Products of lengths (constant times those of the slots that name it) that are the threads of a block.
+  const std::string& stage_name(int stage) const;  // name after the sketch is applied
+  // The thread counts of a block: each is a product of the constant given here and the lengths of
+  // the slots that refer to it (AnsorSlot::threads).
   const std::vector<int64_t>& threads() const { return threads_; }
   int64_t most_threads() const { return most_threads_; }
   // The limits of unrolling that TVM's auto-scheduler chooses from.
   const std::vector<int64_t>& unrolling() const { return unrolling_; }
-  // The sketch for a prompt: a plan for each step (learn/lm/prompt.h).
+  // The sketch in the form for a prompt, with a plan for each step (learn/lm/prompt.h).
   const std::string& text() const { return text_; }
 
-  // The extent of the loop that step `step` splits, after the steps before it; `steps` are the sketch with what is decided.
+  // Returns the extent of the loop that step `step` splits, after the earlier steps. steps: the
+  // sketch with the decisions so far.
   int64_t extent_of(const sched::Trace& steps, size_t step) const;
 
  private:

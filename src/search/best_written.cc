@@ -9,7 +9,7 @@ namespace tensorsmith::search {
 
 namespace {
 
-constexpr size_t kWritten = 4;  // for each that is proposed
+constexpr size_t kWritten = 4;  // candidates written for each one that is proposed
 
 }  // namespace
 

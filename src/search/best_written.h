@@ -1,4 +1,4 @@
-// The best of what a writer (a language model) writes.
+// Selects the best candidates of a writer (a language model).
 #pragma once
 
 #include <vector>
@@ -8,8 +8,9 @@
 
 namespace tensorsmith::search {
 
-// Asks the view's writer for several times `count` candidates and takes the best by the scores, best first. Empty where it
-// has no new ones or fails, which the view is told.
+// Asks the view's writer for several times `count` candidates and returns those with the best
+// scores, best first. Empty if the writer has no new candidates, or fails; a failure is reported to
+// the view.
 std::vector<ProposedCandidate> best_written(const StrategyView& view, size_t count, Rng& rng);
 
 }  // namespace tensorsmith::search

@@ -8,14 +8,15 @@ namespace tensorsmith::search {
 
 namespace {
 
-// Winners whose measured gain over the default is below this are compared with it again.
+// The default is compared again if a winner's measured gain over it is below this factor; followers
+// are if they are at most kDoubtfulTie slower.
 constexpr double kDoubtfulGain = 1.10;
 constexpr double kDoubtfulTie = 1.03;
 constexpr int kRounds = 3;
-// In doubt for the default.
+// The default wins if the others are not clearly faster.
 constexpr double kDefaultFactor = 0.995;
 
-// The winner, its close followers and a default that is not much slower.
+// Returns the winner, the programs close to it, and the default if it is not much slower.
 std::vector<TaskState::Result> contenders(const TaskState& state) {
   auto top = state.fastest(3);
   while (top.size() > 1 && top.back().seconds > kDoubtfulTie * top.front().seconds) top.pop_back();
@@ -42,7 +43,7 @@ Result<std::optional<sched::Trace>> confirm_winner(const TaskState& state, measu
                                        [](size_t, const record::MeasureResult&) { return true; }));
   double best_seconds = std::numeric_limits<double>::infinity();
   for (size_t k = 0; k < top.size(); ++k) {
-    // The median of all rounds and the first measurement.
+    // Takes the median of all rounds and the first measurement.
     std::vector<double> times{top[k].seconds};
     for (int round = 0; round < kRounds; ++round)
       times.push_back(results[static_cast<size_t>(round) * top.size() + k].best_estimate());

@@ -1,5 +1,5 @@
-// Noise can make a program look best. Where a winner is close to the default or to its followers, these are
-// measured again, interleaved, and the medians decide.
+// Measurement noise can make a program look best. If a winner is close to the default or to other
+// programs, they are measured again, interleaved, and the medians decide.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,9 @@
 
 namespace tensorsmith::search {
 
-// The program of a task to report, in doubt the default; nothing where there is no doubt, or none of them
-// runs. What is measured here is no record: the candidates have theirs.
+// Returns the program of a task to report, preferring the default in case of doubt; nothing if
+// there is no doubt or none of the programs runs. These measurements are not recorded, since the
+// candidates already have records.
 Result<std::optional<sched::Trace>> confirm_winner(const TaskState& state, measure::Measurer& measurer);
 
 }  // namespace tensorsmith::search

@@ -1,5 +1,6 @@
-// Coordinate descent: the steps of one decision from the fastest measured programs, best by score first. Where the fastest
-// has no step left, the next fastest goes on; a part of each batch starts elsewhere, at the best of many random candidates.
+// Coordinate descent: changes single decisions of the fastest measured programs, in the order of
+// the scores. If the fastest has no step left, the next fastest is used. A part of each batch
+// starts elsewhere, at the best of many random candidates.
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
@@ -10,9 +11,9 @@ namespace tensorsmith::search {
 
 namespace {
 
-constexpr size_t kStarts = 8;          // programs to step from, at most
+constexpr size_t kStarts = 8;          // most programs to step from
 constexpr size_t kSampled = 256;       // random candidates for new starts
-constexpr double kRestartShare = 0.2;  // of a batch
+constexpr double kRestartShare = 0.2;  // share of a batch
 
 class DescentStrategy final : public Strategy {
  public:
@@ -36,7 +37,7 @@ class DescentStrategy final : public Strategy {
   }
 
  private:
-  // Appends unknown candidates, best by score first, until result holds `most`.
+  // Appends unknown candidates, best score first, until `result` holds `most`.
   static void take_best(const StrategyView& view, std::vector<space::Candidate> candidates, size_t most,
                         record::Reason reason, std::unordered_set<uint64_t>& taken,
                         std::vector<ProposedCandidate>& result) {

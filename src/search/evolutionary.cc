@@ -1,15 +1,15 @@
-// Evolutionary search as in Ansor (OSDI 2020, section 5.1) and MetaSchedule: a population from random and the
-// best measured candidates, varied by mutation and crossover over a few generations that the cost model
-// scores; the batch takes the best by score, a small part at random (epsilon-greedy). In front of the cost
-// model stands a draft (Pruner, ASPLOS 2025): each generation makes many more children than are scored in
-// full, and the draft chooses among them.
+// Evolutionary search as in Ansor (OSDI 2020, section 5.1) and MetaSchedule: a population of random
+// and of the best measured candidates is varied by mutation and crossover over a few generations,
+// which the cost model scores. The batch takes the best by score and a small part at random
+// (epsilon-greedy). A draft filters candidates before the cost model (Pruner, ASPLOS 2025): each
+// generation makes many more children than are fully scored, and the draft chooses among them.
 //
-// A part of each batch, a larger one towards the end, is a coordinate descent: the steps of one decision from
-// the fastest measured programs, in the order of the cost model. Evolution reaches them only by chance, and
-// the last percents are found there.
+// A part of each batch, larger towards the end, comes from coordinate descent: changes of single
+// decisions of the fastest measured programs, in the order of the cost model. Evolution finds these
+// only by chance, and they give the last percents.
 //
-// Where there is a writer (a language model), the first batch is what it writes. Later it rewrites fast measured programs
-// from a random decision on, and these compete with the others.
+// If there is a writer (a language model), it writes the first batch. Later it rewrites fast
+// measured programs from a random decision on, and the results compete with the other candidates.
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
@@ -22,23 +22,24 @@ namespace tensorsmith::search {
 namespace {
 
 constexpr int kGenerations = 4;
-constexpr double kMeasuredShare = 0.25;  // of the first population
-constexpr double kImmigrants = 0.1;      // random candidates in later generations
-constexpr double kMutation = 0.85;       // else crossover
-constexpr size_t kDraftFactor = 6;       // candidates drafted for each that is scored
-constexpr size_t kParents = 24;          // measured candidates that have children
-// Of a batch, the steps from the fastest measured programs: at the start and at the end.
+constexpr double kMeasuredShare = 0.25;  // share of the first population
+constexpr double kImmigrants = 0.1;      // share of random candidates in later generations
+constexpr double kMutation = 0.85;       // probability; otherwise crossover
+constexpr size_t kDraftFactor = 6;       // drafted candidates for each fully scored one
+constexpr size_t kParents = 24;          // measured candidates that produce children
+// Share of a batch for steps from the fastest measured programs, at the start and at the end.
 constexpr double kDescentFirst = 0.125, kDescentLast = 0.625;
 constexpr size_t kDescents = 3;  // programs to step from
-// Until so many programs of a writer are measured nothing else is proposed, but the random share: a batch, less what that
-// may be.
+// Until this many programs of the writer are measured, only its programs and the random share are
+// proposed. Less than a default batch, since part of a batch is random.
 constexpr size_t kWrittenFirst = 12;
-// For each candidate of a batch, what a writer makes of measured programs.
+// Number of rewritten programs for each candidate of a batch.
 constexpr size_t kRewritten = 2;
-// A structure whose best seems this much slower (draft scores are logarithms) is not tried for its own sake.
+// A structure whose best candidate has a draft score (logarithm) lower by this much gets no place
+// of its own.
 constexpr double kHopelessDraft = 3;
 
-// What is on top of Ansor's evolution.
+// Optional extensions of Ansor's evolution.
 struct Additions {
   bool draft = true, descent = true, untried_structures = true;
 };
@@ -51,7 +52,7 @@ class EvolutionaryStrategy final : public Strategy {
     if (auto first = first_written(view, count, rng); !first.empty()) return first;
     const size_t population_size = std::max(count * 2, view.score_budget / kGenerations);
     std::unordered_set<uint64_t> scored_hashes;
-    std::vector<ScoredCandidate> pool;        // everything scored and buildable, for the final choice
+    std::vector<ScoredCandidate> pool;        // all scored, buildable candidates, for the final choice
     std::vector<ScoredCandidate> population;  // parents of the next generation
     std::vector<space::Candidate> best = fastest_measured(view, kParents);
     std::unordered_set<uint64_t> by_writer;
@@ -75,7 +76,7 @@ class EvolutionaryStrategy final : public Strategy {
       for (size_t attempt = 0; children.size() < wanted && attempt < 2 * wanted; ++attempt) {
         if (generation == 0 || population.empty()) {
           if (!best.empty() && rng.bernoulli(kMeasuredShare)) {
-            // Children of fast measured programs: near the front of the list more often.
+            // Children of fast measured programs, more often of the fastest ones.
             const double x = rng.uniform();
             space::Candidate c = best[static_cast<size_t>(x * x * static_cast<double>(best.size()))];
             const int changes = 1 + static_cast<int>(rng.below(3));
@@ -86,7 +87,7 @@ class EvolutionaryStrategy final : public Strategy {
           }
           continue;
         }
-        // New blood: mutation never changes the structure (the sketch).
+        // Random immigrants, because mutation never changes the structure (the sketch).
         if (rng.bernoulli(kImmigrants)) {
           offer(view.space->sample(rng));
           continue;
@@ -116,8 +117,8 @@ class EvolutionaryStrategy final : public Strategy {
   }
 
  private:
-  // Unknown neighbours of the fastest programs, the fastest program's first and each one's best by score
-  // first.
+  // Returns unknown neighbours of the fastest programs: those of the fastest program first, each
+  // program's ordered by score.
   static std::vector<ProposedCandidate> descend(const StrategyView& view,
                                                 const std::vector<space::Candidate>& best, size_t count) {
     const double share = kDescentFirst + (kDescentLast - kDescentFirst) * view.progress;
@@ -139,7 +140,8 @@ class EvolutionaryStrategy final : public Strategy {
     return result;
   }
 
-  // Nothing where there is no writer, enough of it is measured, or it has no more.
+  // Returns the writer's first batch; empty if there is no writer, enough of its programs are
+  // measured, or it has no more.
   static std::vector<ProposedCandidate> first_written(const StrategyView& view, size_t count, Rng& rng) {
     if (view.writer == nullptr) return {};
     const auto measured = std::count_if(view.measured.begin(), view.measured.end(),
@@ -150,7 +152,7 @@ class EvolutionaryStrategy final : public Strategy {
     return result;
   }
 
-  // What the view's writer makes of the fastest measured programs, scored.
+  // Lets the view's writer rewrite the fastest measured programs, and scores the results.
   static std::vector<ScoredCandidate> rewritten(const StrategyView& view,
                                                 const std::vector<space::Candidate>& best, size_t count,
                                                 Rng& rng) {
@@ -167,7 +169,7 @@ class EvolutionaryStrategy final : public Strategy {
     return result;
   }
 
-  // Fitness grows with the score, from the worst to the best of the population.
+  // The weight increases with the score, from the worst to the best of the population.
   static double selection_weight(const ScoredCandidate& c, const std::vector<ScoredCandidate>& population) {
     const float low = population.back().score, high = population.front().score;
     if (high <= low) return 1;
@@ -175,8 +177,8 @@ class EvolutionaryStrategy final : public Strategy {
     return 0.05 + x * x;
   }
 
-  // Keeps the `keep` best by draft, with a part at random so that what the draft misjudges can be found; the
-  // best of each structure is always among them.
+  // Keeps `keep` children: the best by draft and a part at random, which may include some that the
+  // draft misjudges. The best of each structure comes first.
   static void choose_by_draft(const StrategyView& view, std::vector<space::Candidate>& children, size_t keep,
                               Rng& rng) {
     if (children.size() <= keep) return;
@@ -199,7 +201,7 @@ class EvolutionaryStrategy final : public Strategy {
     children = std::move(chosen);
   }
 
-  // Fills result up to count.
+  // Fills `result` up to `count`.
   void choose(const StrategyView& view, std::vector<ScoredCandidate>& pool,
               const std::unordered_set<uint64_t>& by_writer, size_t count, Rng& rng,
               std::vector<ProposedCandidate>& result) const {
@@ -210,8 +212,8 @@ class EvolutionaryStrategy final : public Strategy {
       result.push_back({c, by_writer.count(c.hash()) > 0 ? record::Reason::kWritten : reason});
     };
     const size_t random = random_share(view.epsilon, count, rng);
-    // A structure of which nothing was measured gets a place for its best: the draft may be wrong about all
-    // of it, and once measured it is corrected.
+    // The best candidate of a structure without measurements gets a place of its own: the draft may
+    // misjudge the whole structure, and a measurement corrects it.
     std::unordered_set<int> tried;
     for (const auto& m : view.measured) tried.insert(m.candidate.sketch);
     size_t untried = additions_.untried_structures ? count / 4 : 0;
@@ -238,7 +240,7 @@ std::unique_ptr<Strategy> make_evolutionary_strategy() {
   return std::make_unique<EvolutionaryStrategy>(Additions());
 }
 
-// The evolution alone, as a measure of what the rest is worth.
+// Ansor's evolution without the extensions, to measure their effect.
 std::unique_ptr<Strategy> make_ansor_strategy() {
   return std::make_unique<EvolutionaryStrategy>(Additions{false, false, false});
 }

@@ -1,5 +1,5 @@
-// Every candidate of a small space, in the order of the draft. Of larger spaces, the sketches
-// that are small enough, then random candidates.
+// Proposes every candidate of a small space, in the order of the draft. For larger spaces, proposes
+// all candidates of the sketches that are small enough, then random candidates.
 #include <algorithm>
 
 #include "search/strategies.h"
@@ -8,7 +8,7 @@ namespace tensorsmith::search {
 
 namespace {
 
-// Candidates of one sketch that are listed; some hundred bytes each.
+// Largest sketch that is listed, in candidates of some hundred bytes each.
 constexpr size_t kListed = 50'000;
 
 class ExhaustiveStrategy final : public Strategy {

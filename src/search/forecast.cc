@@ -7,9 +7,10 @@ namespace tensorsmith::search {
 
 namespace {
 
-// Later rounds are left out: they bring little, and a forecast is made after every round of the run.
+// Later rounds are ignored: they add little, and the forecast is repeated after every round of the
+// run.
 constexpr int kMostRounds = 200;
-constexpr int kFewestRounds = 3;  // before a share means anything
+constexpr int kFewestRounds = 3;  // needed for a meaningful share
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What the rest of a run is expected to gain, for those who watch it. Nothing is decided by it.
+// Forecasts what the rest of a run will gain. It is shown to users and used by --until-gain.
 #pragma once
 
 #include <optional>
@@ -8,18 +8,20 @@
 
 namespace tensorsmith::search {
 
-// Expected decrease of sum(weight * seconds) in so many seconds of measuring: each round goes to the task with
-// the largest expected_gain() and brings what that says. No task gets below its bound. Tasks of which nothing
-// ran, and exhausted ones, bring nothing.
+// Returns the expected decrease of sum(weight * seconds) in `seconds` of measuring: each round goes
+// to the task with the largest expected_gain() and achieves that gain. No task gets below its
+// bound. Exhausted tasks, and tasks of which no program has run, contribute nothing.
 double expected_decrease(std::vector<TaskStatus> tasks, double seconds, const SchedulerOptions& options);
 
-// Ansor's gain is a hope: it is for choosing between tasks. This is how much of it comes true.
+// Tracks how much of the expected gains is achieved. Ansor's gain is optimistic, since it is meant
+// only for choosing between tasks.
 class Forecast {
  public:
-  // What expected_gain() said of a round, as a decrease of sum(weight * seconds), and what the round brought.
-  // Rounds of which that is not finite do not count.
+  // Adds a round: the decrease of sum(weight * seconds) that expected_gain() predicted, and the
+  // actual one. Ignored if either is not finite.
   void add_round(double expected, double actual);
-  // Of all decreases that were expected, what came true, in [0, 1]; nullopt before the first few rounds.
+  // Returns the share of the expected decreases that was achieved, in [0, 1]; nullopt before the
+  // first few rounds.
   std::optional<double> share_come_true() const;
 
  private:

@@ -6,7 +6,8 @@ namespace tensorsmith::search {
 
 namespace {
 
-// In a limited time, the end that is kept for confirming winners where they are confirmed. Chosen, not fitted.
+// Share of a limited time that is reserved for confirming winners, if they are confirmed. Chosen,
+// not fitted.
 constexpr double kConfirmTimeShare = 0.06;
 
 }  // namespace

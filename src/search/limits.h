@@ -1,4 +1,4 @@
-// How long a tuning run goes on.
+// The limits of a tuning run in time and trials.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace tensorsmith::search {
 
 class Limits {
  public:
-  // All outlive it.
+  // All arguments must outlive the object.
   Limits(const TuneOptions& options, const Clock& clock, const std::atomic<bool>& cancel,
          const measure::Measurer& measurer)
       : options_(options),
@@ -21,18 +21,19 @@ class Limits {
 
   void count_trial() { ++trials_; }
   int64_t trials() const { return trials_; }
-  // Without what the measurer waited for the machine.
+  // Excludes the time that the measurer waited for the machine.
   double elapsed() const {
     return clock_.monotonic_seconds() - start_ - (measurer_.waited_seconds() - waited_before_);
   }
   bool cancelled() const { return cancel_.load(); }
-  // Whether no further measurement is allowed. Of a limited time, the end is kept for confirming winners.
+  // Whether no further measurement is allowed. The end of a limited time is reserved for confirming
+  // winners.
   bool finished() const;
-  // Whether all the time is over.
+  // Whether all of the time has passed.
   bool out_of_time() const { return options_.seconds > 0 && elapsed() >= options_.seconds; }
-  // Of the limits, how much is used up, in [0, 1].
+  // The used share of the limits, in [0, 1].
   double progress() const;
-  // Of the time for searching, in seconds; only where the time is limited.
+  // Remaining seconds for searching; requires a limited time.
   double seconds_left() const { return search_seconds() - elapsed(); }
 
  private:

@@ -1,6 +1,6 @@
-// Half of a batch random, half evolutionary. A model that has seen only what a search proposes has seen no
-// slow programs and ranks them by chance; one that has seen only random programs knows little of the fast
-// ones, where it is asked.
+// Half of a batch is random, half evolutionary. A model trained only on proposals of a search has
+// seen no slow programs and ranks them by chance; one trained only on random programs knows little
+// about the fast ones, for which it is used.
 #include "search/strategies.h"
 
 namespace tensorsmith::search {

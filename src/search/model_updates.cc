@@ -4,7 +4,8 @@ namespace tensorsmith::search {
 
 namespace {
 
-// An update waits until the data grew by this share, or while it takes more than its share of the time.
+// An update waits until the data has grown by kGrowth since the last one, and until training has
+// taken no more than kTimeShare of the time.
 constexpr double kGrowth = 0.12;
 constexpr double kTimeShare = 0.12;
 

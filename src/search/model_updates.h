@@ -1,4 +1,4 @@
-// When the cost model of a run learns from what was measured.
+// Decides when the cost model of a run learns from the measurements.
 #pragma once
 
 #include <memory>
@@ -11,27 +11,28 @@ namespace tensorsmith::search {
 
 class ModelUpdates {
  public:
-  // model: null = none.
+  // model: null if there is none.
   ModelUpdates(learn::CostModel* model, const Clock& clock, LogSink& log)
       : model_(model), clock_(clock), log_(log) {}
 
-  // What a candidate's inputs have to hold for the model.
+  // The inputs that the model reads of a candidate.
   learn::ModelInputs inputs() const { return model_ != nullptr ? model_->inputs() : learn::ModelInputs{}; }
-  // The model, once its predictions mean anything and as long as it never failed to predict; else null.
+  // Returns the model if its predictions are meaningful and it has never failed to predict; else
+  // null.
   const learn::CostModel* ready() const {
     return model_ != nullptr && !failed_ && model_->ready() ? model_ : nullptr;
   }
-  // Gives the model all that was measured where there is enough news and training keeps to its share of the
-  // time. A model that fails stays as it was, with a warning.
+  // Trains the model on all measurements if there are enough new ones and training does not exceed
+  // its share of the time. If training fails, the model stays as it was, with a warning.
   void update(const std::vector<std::unique_ptr<TaskState>>& states, const Limits& limits);
-  // It could not predict: a warning, and the run goes on without it.
+  // Called when the model fails to predict: warns, and the run continues without the model.
   void take_failure(const Error& error);
 
  private:
   learn::CostModel* model_;
   const Clock& clock_;
   LogSink& log_;
-  size_t rows_ = 0;  // at the last update
+  size_t rows_ = 0;  // number of rows at the last update
   double seconds_ = 0;
   bool failed_ = false;
 };

@@ -7,7 +7,7 @@ namespace tensorsmith::search {
 
 namespace {
 
-// Of the measuring time, what proposals may take.
+// Time that proposals may take, relative to the measuring time.
 constexpr double kProposalTimeShare = 0.25;
 
 }  // namespace
@@ -40,7 +40,7 @@ size_t Pace::batch_size(size_t task) const {
   auto batch = static_cast<size_t>(std::max(options_.batch, 1));
   if (options_.trials > 0) {
     const auto left = static_cast<size_t>(std::max<int64_t>(options_.trials - limits_.trials(), 0));
-    // Every task that matters should get a few rounds.
+    // Small batches, so that every task that matters gets a few rounds.
     if (left / batch < 3 * tasks) batch = std::min(batch, std::max<size_t>(4, batch / 2));
     batch = std::min(batch, left);
   }
@@ -70,11 +70,12 @@ double Pace::proposal_seconds() const {
 
 size_t Pace::score_budget(size_t task) const {
   constexpr double kLeast = 96, kMost = 2048;
-  // From the rates seen so far.
+  // Uses the rates seen so far.
   if (proposals_ == 0 || proposing_seconds_ <= 0 || measuring_seconds_ <= 0) return 256;
   const double share = proposing_seconds_ / (kProposalTimeShare * measuring_seconds_);
   double budget = 512 / std::max(share, 0.25);
-  // Candidates of large programs take a slow model a hundred times as long as those of small ones.
+  // A slow model takes a hundred times longer for candidates of large programs than for those of
+  // small ones.
   const double slow = candidate_seconds_[task] > 0 ? candidate_seconds_[task] : slowest_candidate_;
   budget = std::min(budget, std::max(proposal_seconds(), 0.0) / slow);
   return static_cast<size_t>(std::clamp(budget, kLeast, kMost));

@@ -1,4 +1,5 @@
-// What measuring and proposing cost in this run so far, and what that allows.
+// Tracks the cost of measuring and proposing in this run, and derives batch sizes and budgets from
+// it.
 #pragma once
 
 #include <cstddef>
@@ -24,28 +25,31 @@ class Pace {
     task_seconds_[task] += seconds;
   }
   void count_trial(size_t task) { ++task_trials_[task]; }
-  // A proposal of the task that scored so many candidates took so long.
+  // Records that a proposal of the task scored `scored` candidates and took `seconds`.
   void proposed(size_t task, size_t scored, double seconds);
 
-  // Seconds of measuring that a trial takes. Tasks differ: big kernels are slow to build and to run.
+  // Measuring seconds per trial of the task. Tasks differ: large kernels take longer to build and
+  // run.
   double trial_cost(size_t task) const;
   double measuring_seconds() const { return measuring_seconds_; }
-  // Seconds of measuring that the limits leave, if measuring keeps its share of the time. +inf without limits.
+  // Measuring seconds that the limits leave, if measuring keeps its present share of the time; +inf
+  // without limits.
   double measuring_seconds_left() const;
-  // Measurements of the task's next round.
+  // Number of measurements in the task's next round.
   size_t batch_size(size_t task) const;
-  // Candidates that a proposal of the task may score in full, so that proposing keeps to its share of the time:
-  // of all proposals together, and of this one if it scores as slowly as the task did before.
+  // Number of candidates that a proposal of the task may fully score. Keeps within their share of
+  // the time both all proposals together and this one, assuming that scoring is as slow as in the
+  // task's last proposal.
   size_t score_budget(size_t task) const;
-  // After which the next proposal scores no further candidate in full.
+  // Seconds after which the next proposal stops scoring candidates fully.
   double proposal_seconds() const;
 
  private:
   const TuneOptions& options_;
   const Limits& limits_;
-  std::vector<double> task_seconds_;       // spent on measuring, by task
-  std::vector<int64_t> task_trials_;       // in this run, by task
-  std::vector<double> candidate_seconds_;  // of scoring one, by task; 0: not known
+  std::vector<double> task_seconds_;       // measuring time by task
+  std::vector<int64_t> task_trials_;       // trials in this run by task
+  std::vector<double> candidate_seconds_;  // to score one candidate, by task; 0: not known
   double slowest_candidate_ = 0;
   double measuring_seconds_ = 0, proposing_seconds_ = 0;
   int64_t proposals_ = 0;

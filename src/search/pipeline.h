@@ -1,5 +1,6 @@
-// From a candidate to what the cost model sees: decisions -> schedule -> its features. Traces wait until a
-// candidate is to be measured or the model reads them, lowering until it is measured.
+// Computes the inputs of the cost model for a candidate: decisions -> schedule -> features. A trace
+// is created only if the candidate is measured or the model reads traces; lowering is done only if
+// it is measured.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,7 @@ namespace tensorsmith::search {
 
 feature::PerStoreOptions feature_options(const target::Device& device);
 
-// What a cost model reads of a program; the rest is empty.
+// The inputs that a cost model reads of a program; the others are empty.
 struct ProgramInputs {
   feature::FeatureMatrix rows;
   feature::LeafFeatures leaves;
@@ -26,20 +27,21 @@ struct ProgramInputs {
   }
 };
 
-// Of a trace; the error says which stage refused it.
+// Computes the inputs from a trace; the error names the stage that failed.
 Result<std::shared_ptr<const ProgramInputs>> inputs_of(const ir::Workload& workload,
                                                        const sched::Trace& trace,
                                                        const feature::PerStoreOptions& options,
                                                        const learn::ModelInputs& wanted);
 
-// The same of candidates of one space; the errors too. One object a thread.
+// Computes the inputs, with the same errors, for candidates of one space. Each thread needs its own
+// object.
 class InputsOfCandidates {
  public:
   virtual ~InputsOfCandidates() = default;
   virtual Result<std::shared_ptr<const ProgramInputs>> of(const space::Candidate& candidate) = 0;
 };
 
-// Of a design space. Keeps memory from one candidate to the next.
+// Inputs for candidates of a design space. Reuses memory from one candidate to the next.
 class CandidateFeatures final : public InputsOfCandidates {
  public:
   CandidateFeatures(const space::DesignSpace& space, const feature::PerStoreOptions& options,
@@ -54,8 +56,8 @@ class CandidateFeatures final : public InputsOfCandidates {
   learn::ModelInputs wanted_;
 };
 
-// As records keep a candidate, so that a later run can go on from it. Whether a point is one of the space,
-// DesignSpace::check says.
+// Convert between a candidate and its form in records, from which a later run can continue.
+// DesignSpace::check tells whether a point belongs to the space.
 record::DesignPoint to_point(const space::Candidate& candidate);
 space::Candidate from_point(const record::DesignPoint& point);
 

@@ -7,10 +7,11 @@ namespace tensorsmith::search {
 
 namespace {
 
-// Eight-bit dot products do 4 times the f32 peak, Winograd's filtering saves up to 5 of 6 products,
-// operations that meet padding or constants fall away, and clocks go up to twice what is sustained.
+// Eight-bit dot products reach 4 times the f32 peak, Winograd's filtering saves up to 5 of 6
+// products, operations on padding or constants are eliminated, and clocks reach up to twice the
+// sustained one.
 constexpr double kMostTimesPeak = 32;
-// No processor is faster; for devices whose clock is not known.
+// No processor reaches this clock; used for devices with unknown clock.
 constexpr double kMostGigahertz = 7;
 constexpr double kLeastSeconds = 1e-9;
 constexpr double kStoresPerCycle = 2;

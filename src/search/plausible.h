@@ -1,4 +1,4 @@
-// Whether a record can be true.
+// Checks whether the time of a record is physically possible.
 #pragma once
 
 #include "ir/workload.h"
@@ -7,14 +7,15 @@
 
 namespace tensorsmith::search {
 
-// Seconds that no program of the workload stays below on the device: its operations at many times the peak
-// (so that instructions for short elements and algorithms with fewer products have room), its outputs at two
-// stored vectors a cycle and core, and one nanosecond.
+// Returns a time in seconds that no program of the workload can go below on the device: the longest
+// of its operations at many times the peak rate (to allow for instructions on short elements and
+// algorithms with fewer products), its outputs at two vector stores per cycle and core, and one
+// nanosecond.
 double implausible_below(const ir::Workload& workload, const target::Device& device);
-// The same for what is known by these numbers only.
+// Likewise, for a workload known only by these numbers.
 double implausible_below(double flops, double output_bytes, const target::Device& device);
 
-// Of an ok result: its time is a number of at least `least` seconds.
+// Returns whether the time of a successful result is finite and at least `least` seconds.
 bool is_plausible(const record::MeasureResult& result, double least);
 
 }  // namespace tensorsmith::search

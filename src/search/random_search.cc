@@ -1,4 +1,4 @@
-// Random search: the baseline that every strategy must beat.
+// Random search: a baseline that every strategy must beat.
 #include <algorithm>
 #include <unordered_set>
 
@@ -8,7 +8,7 @@ namespace tensorsmith::search {
 
 namespace {
 
-// Spaces up to this size are enumerated when sampling finds nothing new.
+// Spaces up to this size are enumerated if sampling finds nothing new.
 constexpr size_t kEnumerated = 4096;
 
 class RandomStrategy final : public Strategy {

@@ -8,7 +8,7 @@ namespace tensorsmith::search {
 
 namespace {
 
-// A second measurement that takes so many times as long contradicts the first.
+// A second measurement contradicts the first if it is longer by more than this factor.
 constexpr double kContradicted = 2;
 
 std::string seconds_text(double seconds) {

@@ -1,4 +1,4 @@
-// Records that cannot be true, or do not hold on this machine; said once a run.
+// Detects records that cannot be true, or do not hold on this machine, and warns once per run.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace tensorsmith::search {
 
 class RecordDoubts {
  public:
-  // A task, and what no program of it stays below on the device.
+  // Adds a task with the least time that any of its programs can have on the device.
   void add_task(std::string name, double least_seconds) {
     names_.push_back(std::move(name));
     least_seconds_.push_back(least_seconds);
   }
-  // Whether a record of the task can be true.
+  // Returns whether a record of the task can be true.
   bool is_believed(size_t task, const record::MeasureResult& result);
-  // Of a record that said `claimed` seconds and ran again.
+  // Reports that a record that claims `claimed` seconds was measured again.
   void ran_again(size_t task, double claimed, const record::MeasureResult& result);
-  // One warning of each sort in the life of this object.
+  // Logs each kind of warning at most once in the life of this object.
   void warn(LogSink& log);
 
  private:

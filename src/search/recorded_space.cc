@@ -9,15 +9,16 @@ namespace tensorsmith::search {
 
 namespace {
 
-// Programs that a step of a walk may go to.
+// Number of programs that a step can lead to.
 constexpr size_t kNeighbours = 16;
-// Steps to a program of any structure.
+// Probability of a step to a program of any structure.
 constexpr double kRecordedJump = 0.05;
 
 template <class T>
 constexpr bool kIsNumber = std::is_same_v<T, int64_t>;
 
-// Whole numbers of 64 bits are lengths and counts; other fields (places, kinds, flags) are structure.
+// Separates a trace into structure and coordinates: 64-bit integers are lengths and counts, the
+// coordinates; other fields (positions, kinds, flags) are the structure.
 struct Reading {
   std::string structure;
   std::vector<float> coordinates;
@@ -72,7 +73,7 @@ float octaves_between(const std::vector<float>& a, const std::vector<float>& b) 
   return sum;
 }
 
-// What was made when the programs were read.
+// Returns the inputs that were created when the programs were read.
 class StoredInputs final : public InputsOfCandidates {
  public:
   explicit StoredInputs(const std::vector<RecordedProgram>& programs) : programs_(programs) {}

@@ -1,5 +1,6 @@
-// Programs of a task that were measured once, as a space of their own: a search over it needs no machine, and its best
-// program is known. Of any origin: our databases, Ansor's and TenSet's records.
+// A search space of programs of a task that were already measured. A search in it needs no machine,
+// and its best program is known. The programs may come from Tensorsmith's databases or from Ansor's
+// and TenSet's records.
 #pragma once
 
 #include <memory>
@@ -14,24 +15,25 @@ namespace tensorsmith::search {
 
 struct RecordedProgram {
   sched::Trace trace;
-  std::shared_ptr<const ProgramInputs> inputs;  // null: it was never made
+  std::shared_ptr<const ProgramInputs> inputs;  // null: could not be created
   record::MeasureResult result;
 };
 
-// A candidate is a structure (the steps and the places that they name) and the program's number. Programs lie as near
-// to each other as the numbers of their steps (lengths, unrolling) in octaves; steps of a walk go to the
-// nearest programs of the same structure. There is no draft: the estimate is the same for all.
+// A candidate consists of a structure (steps and the positions that they name) and the number of a
+// program. The distance of two programs is the difference of the numbers in their steps (lengths,
+// unrolling) in octaves. Mutation mostly steps to one of the nearest programs of the same
+// structure. There is no draft: the estimate is the same for all programs.
 class RecordedSpace final : public SearchSpace {
  public:
-  // Of programs with equal traces the first counts. The untuned program is the first that ran. kInvalidArgument
-  // where none did.
+  // Keeps only the first of programs with equal traces. The untuned program is the first that
+  // ran. kInvalidArgument if none ran.
   static Result<std::shared_ptr<const RecordedSpace>> create(ir::Workload workload,
                                                              std::vector<RecordedProgram> programs);
 
   size_t size() const { return programs_.size(); }
-  // Of the fastest program.
+  // Seconds of the fastest program.
   double best_seconds() const { return best_seconds_; }
-  // Null for a trace that was not recorded.
+  // Returns null for a trace that was not recorded.
   const record::MeasureResult* result_of(const std::string& trace_text) const;
 
   const ir::Workload& workload() const override { return workload_; }
@@ -46,14 +48,16 @@ class RecordedSpace final : public SearchSpace {
   Status check(const space::Candidate& candidate) const override;
   double estimate(const space::Candidate&) const override { return kNoEstimate; }
   Result<sched::Trace> to_trace(const space::Candidate& candidate) const override;
-  // kUnsupported where the source is of another kind, kNotFound where no program here has the structure.
+  // kUnsupported if the source is another kind of space, kNotFound if no program here has the
+  // structure.
   Result<space::Candidate> rescale(const SearchSpace& source,
                                    const space::Candidate& candidate) const override;
   std::unique_ptr<InputsOfCandidates> make_extractor(const feature::PerStoreOptions& options,
                                                      const learn::ModelInputs& wanted) const override;
 
  private:
-  static constexpr double kNoEstimate = 1e-9;  // seconds; below what programs take, so that it bounds nothing
+  // Seconds; less than any program takes, so that it bounds nothing.
+  static constexpr double kNoEstimate = 1e-9;
 
   RecordedSpace() = default;
   size_t number_of(const space::Candidate& candidate) const {
@@ -61,7 +65,8 @@ class RecordedSpace final : public SearchSpace {
   }
   space::Candidate candidate(size_t number) const;
   void find_neighbours();
-  // Of the structure, the program nearest to the coordinates that is none of those left out.
+  // Returns the program of the structure that is nearest to the coordinates, except those in
+  // `left_out`.
   std::optional<size_t> nearest(size_t structure, const std::vector<float>& coordinates,
                                 std::span<const size_t> left_out) const;
 
@@ -70,8 +75,8 @@ class RecordedSpace final : public SearchSpace {
   std::unordered_map<std::string, size_t> by_text_;
   std::vector<size_t> structure_of_;             // by program
   std::vector<std::vector<float>> coordinates_;  // by program
-  std::vector<std::vector<size_t>> near_;        // by program, nearest first
-  std::vector<std::string> structures_;          // their texts
+  std::vector<std::vector<size_t>> near_;        // by program: its neighbours, nearest first
+  std::vector<std::string> structures_;          // texts of the structures
   std::vector<std::vector<size_t>> members_;     // by structure
   size_t default_ = 0;
   double best_seconds_ = 0;

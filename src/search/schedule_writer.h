@@ -1,4 +1,5 @@
-// What writes schedules of one task from knowledge of its own, as a language model does.
+// The interface of a writer: a source of schedules for one task with knowledge of its own, such as
+// a language model.
 #pragma once
 
 #include <functional>
@@ -16,10 +17,12 @@ class ScheduleWriter {
   using Known = std::function<bool(const space::Candidate&)>;
 
   virtual ~ScheduleWriter() = default;
-  // Different legal candidates, the likeliest first, none of them known; fewer than `count` where no more are found.
+  // Returns distinct legal candidates, the likeliest first, none of them known; fewer than `count`
+  // if no more are found.
   virtual Result<std::vector<space::Candidate>> write(size_t count, const Known& known, Rng& rng) = 0;
-  // The same from `parents`, which are legal: each keeps the decisions up to a random one of a parent, and the rest is
-  // written. So what is likely, given what is kept, is the prior of a mutation.
+  // Likewise, starting from `parents`, which must be legal: each candidate keeps the decisions of a
+  // parent up to a random one, and the writer chooses the rest. So the writer's distribution, given
+  // the kept decisions, is the prior of a mutation.
   virtual Result<std::vector<space::Candidate>> rewrite(std::span<const space::Candidate> parents,
                                                         size_t count, const Known& known, Rng& rng) = 0;
 };

@@ -1,6 +1,6 @@
-// What a search needs of the programs that a task may have: points that it can draw and vary, and what is known of
-// each without measuring. Two kinds: the design space of a workload, and programs that were measured already
-// (recorded_space.h).
+// The interface of the set of programs that a task may have: a search can draw and vary points, and
+// query what is known about each without measuring. There are two kinds: the design space of a
+// workload, and a set of programs that were already measured (recorded_space.h).
 #pragma once
 
 #include <memory>
@@ -17,30 +17,31 @@ class SearchSpace {
 
   virtual const ir::Workload& workload() const = 0;
   virtual size_t num_sketches() const = 0;
-  // The untuned program, which is measured first, and what is left if it fails.
+  // The untuned program, which is measured first, and the fallback if it fails.
   virtual space::Candidate default_candidate() const = 0;
   virtual space::Candidate plain_candidate() const = 0;
   virtual space::Candidate sample(Rng& rng) const = 0;
-  // As the functions of space::DesignSpace of these names.
+  // Like the functions of space::DesignSpace with these names.
   virtual space::Candidate mutate(const space::Candidate& candidate, Rng& rng) const = 0;
   virtual std::vector<space::Candidate> neighbours(const space::Candidate& candidate) const = 0;
   virtual space::Candidate crossover(const space::Candidate& a, const space::Candidate& b,
                                      Rng& rng) const = 0;
-  // All legal candidates of the sketches that have no more than `limit` points each.
+  // Returns all legal candidates of the sketches with at most `limit` points each.
   virtual std::vector<space::Candidate> listed(size_t limit) const = 0;
   virtual Status check(const space::Candidate& candidate) const = 0;
-  // Seconds by a draft; +inf for what cannot be built. The same for all: there is no draft.
+  // Returns the draft's estimate in seconds; +inf for a candidate that cannot be built. A space
+  // without a draft returns the same value for all.
   virtual double estimate(const space::Candidate& candidate) const = 0;
   virtual Result<sched::Trace> to_trace(const space::Candidate& candidate) const = 0;
-  // The candidate nearest to one of another task of the same kernel class.
+  // Returns the candidate nearest to one of another task of the same kernel class.
   virtual Result<space::Candidate> rescale(const SearchSpace& source,
                                            const space::Candidate& candidate) const = 0;
-  // Makes inputs of candidates; one object a thread.
+  // Makes an object that computes inputs of candidates; each thread needs its own.
   virtual std::unique_ptr<InputsOfCandidates> make_extractor(const feature::PerStoreOptions& options,
                                                              const learn::ModelInputs& wanted) const = 0;
 };
 
-// All programs that the design space has.
+// All programs of a design space.
 class DesignedSpace final : public SearchSpace {
  public:
   explicit DesignedSpace(space::DesignSpace space) : space_(std::move(space)) {}
@@ -65,7 +66,7 @@ class DesignedSpace final : public SearchSpace {
   Result<sched::Trace> to_trace(const space::Candidate& candidate) const override {
     return space_.to_trace(candidate);
   }
-  // kUnsupported where the source is of another kind.
+  // kUnsupported if the source is another kind of space.
   Result<space::Candidate> rescale(const SearchSpace& source,
                                    const space::Candidate& candidate) const override;
   std::unique_ptr<InputsOfCandidates> make_extractor(const feature::PerStoreOptions& options,

@@ -1,4 +1,5 @@
-// A search without a machine: times come from records, and the clock goes by what the measurements would have taken.
+// Simulates a search without a machine: times come from records, and a simulated clock advances by
+// the time that the measurements would have taken.
 #pragma once
 
 #include <map>
@@ -12,7 +13,7 @@
 
 namespace tensorsmith::search {
 
-// Stands still unless told.
+// A clock that advances only when told to.
 class SimulatedClock final : public Clock {
  public:
   double monotonic_seconds() const override { return seconds_; }
@@ -23,17 +24,18 @@ class SimulatedClock final : public Clock {
   double seconds_ = 0;
 };
 
-// Answers what was recorded. Every answer takes the same time on the clock.
+// Answers with recorded results. Each answer advances the clock by the same time.
 class ReplayMeasurer final : public measure::Measurer {
  public:
-  // Of one trial: about what building and timing a kernel takes on a CPU. Chosen, not fitted.
+  // Time per trial: about as long as building and timing a kernel takes on a CPU. Chosen, not
+  // fitted.
   static constexpr double kSecondsPerTrial = 0.04;
 
   explicit ReplayMeasurer(SimulatedClock& clock) : clock_(clock) {}
   void add_task(const std::string& key, std::shared_ptr<const RecordedSpace> space) {
     spaces_[key] = std::move(space);
   }
-  // kNotFound for a task that was not added, and for a program that was not recorded.
+  // kNotFound for a task that was not added or a program that was not recorded.
   Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
                                                      std::span<const measure::Candidate> candidates,
                                                      double best_seconds_so_far, const Done& done) override;

@@ -12,7 +12,7 @@ namespace {
 using learn::lm::NumberKind;
 using learn::lm::WordKind;
 
-// Amounts of the vocabulary; learn/lm/answer.cc has those below.
+// Indices of vocabulary amounts; learn/lm/answer.cc uses those below.
 constexpr int kPart = 40, kParts = 41, kFollowsDraft = 42, kFollowsSimilar = 43;
 
 const char* word_of(space::DecisionRole role) {
@@ -58,7 +58,7 @@ void SpaceAnswer::describe(learn::lm::Positions& out) const {
   const auto& next = walk_.next();
   const space::DecisionSlot& slot = context_->grammar.slot(next);
   out.add_word(WordKind::kSlot, word_of(slot.role));
-  // "conv2d.tile.oc": what it is of, what it is, of which axis.
+  // A name like "conv2d.tile.oc" gives the operation, the kind of decision and the axis.
   std::string_view name = slot.name;
   for (int place = 0; !name.empty(); ++place) {
     const size_t dot = name.find('.');

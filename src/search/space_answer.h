@@ -1,4 +1,4 @@
-// Decisions of a design space as answers of a language model.
+// Writes the decisions of a design space as answers of a language model.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,18 @@
 
 namespace tensorsmith::search {
 
-// A sketch with what a model may know when it decides: what the estimate likes best, and fast programs of similar tasks,
-// made to fit (in-context transfer). Outlives its answers.
+// A sketch with the additional knowledge for deciding: the candidate that the estimate ranks first,
+// and fast programs of similar tasks, adapted to this one (in-context transfer). Must outlive its
+// answers.
 struct SketchContext {
   space::SketchGrammar grammar;
-  std::vector<space::Candidate> similar;  // of this sketch, the most similar first; two are looked at
+  std::vector<space::Candidate> similar;  // of this sketch, most similar first; the first two are used
 };
 
 class SpaceAnswer final : public learn::lm::Answer {
  public:
-  // known: a legal candidate of the sketch, whose decisions are allowed as long as they are followed; null: none.
+  // known: a legal candidate of the sketch, or null. Its decisions are allowed as long as all
+  // earlier decisions are its own.
   explicit SpaceAnswer(const SketchContext& context, const space::Candidate* known = nullptr)
       : context_(&context), known_(known), walk_(context.grammar) {}
 
@@ -38,16 +40,16 @@ class SpaceAnswer final : public learn::lm::Answer {
   }
 
   const SketchContext* context_;
-  const space::Candidate* known_;  // null once it is not followed
+  const space::Candidate* known_;  // null once a decision differs
   space::CandidateWalk walk_;
   bool follows_draft_ = true;
   bool follows_similar_ = true;
 };
 
-// The numbers that the answer of a candidate writes, in order.
+// Returns the numbers that an answer for the candidate writes, in order.
 std::vector<int64_t> decisions_in_order(const space::SketchGrammar& grammar,
                                         const space::Candidate& candidate);
-// The inverse. Nothing: they are no legal candidate of the sketch.
+// The inverse. Nothing if the decisions are not a legal candidate of the sketch.
 std::optional<space::Candidate> from_decisions(const space::SketchGrammar& grammar,
                                                const std::vector<int64_t>& decisions);
 

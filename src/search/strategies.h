@@ -1,4 +1,5 @@
-// The table of strategies. A new one is a file, two lines here, and a line in the list of sources.
+// The table of strategies. A new one needs a file, two lines here, and a line in the list of
+// sources.
 #pragma once
 
 #include <array>

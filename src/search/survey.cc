@@ -1,4 +1,4 @@
-// Collecting training data: every task gets the same number of measurements, turn by turn.
+// Collects training data: the tasks take turns, and each gets the same number of measurements.
 #include <algorithm>
 #include <numeric>
 
@@ -8,7 +8,8 @@ namespace tensorsmith::search {
 
 namespace {
 
-// Of a survey's limit for a default schedule, what its estimate may say before it is measured.
+// A default schedule is not measured if its estimate exceeds the survey's limit by more than this
+// factor.
 constexpr double kHopelessEstimate = 4;
 
 }  // namespace
@@ -17,7 +18,7 @@ Result<bool> TuningRun::survey_visit(size_t task) {
   const auto& state = *states_[task];
   const auto& space = state.space();
   if (!state.default_known()) {
-    // A reference program for it would take minutes.
+    // Running the reference program would take minutes.
     if (space.estimate(space.default_candidate()) > kHopelessEstimate * options_.survey->max_default_seconds)
       return true;
     TS_RETURN_IF_ERROR(measure_default(task));
@@ -32,7 +33,7 @@ Result<bool> TuningRun::survey_visit(size_t task) {
 }
 
 Status TuningRun::survey() {
-  // In random order, so that what a killed or limited run leaves is a fair sample of the tasks.
+  // The order is random, so that an interrupted or limited run leaves a fair sample of the tasks.
   std::vector<size_t> open(states_.size());
   std::iota(open.begin(), open.end(), size_t{0});
   for (size_t i = open.size(); i > 1; --i) std::swap(open[i - 1], open[rng_.below(i)]);
@@ -45,7 +46,7 @@ Status TuningRun::survey() {
         if (!*visited) still_open.push_back(task);
         continue;
       }
-      // What concerns this task alone (no reference program, too large) does not end the survey.
+      // Errors that concern only this task (no reference program, too large) do not end the survey.
       const ErrorCode code = visited.error().code;
       if (code != ErrorCode::kUnsupported && code != ErrorCode::kMismatch &&
           code != ErrorCode::kResourceExhausted && code != ErrorCode::kInvalidArgument)

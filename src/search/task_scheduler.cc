@@ -11,7 +11,8 @@ double expected_gain(std::span<const TaskStatus> tasks, size_t task, const Sched
   if (t.history.empty()) return std::numeric_limits<double>::infinity();
   const double g = t.best_seconds;
   const auto rounds = static_cast<double>(t.history.size());
-  // A task that never ran successfully gets rarer tries; its possible gain is unknown.
+  // The possible gain of a task without a successful program is unknown; it is tried more and more
+  // rarely.
   if (!std::isfinite(g)) return t.weight * 1e-6 / rounds;
   double backward = 0;
   const auto window = static_cast<size_t>(options.window);

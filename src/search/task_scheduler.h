@@ -1,4 +1,4 @@
-// Which task gets the next trials: where the whole model gains most.
+// Chooses the task for the next trials: the one from which the whole model gains most.
 #pragma once
 
 #include <span>
@@ -9,43 +9,43 @@
 
 namespace tensorsmith::search {
 
-// What the scheduler knows of a task.
+// The state of a task that the scheduler uses.
 struct TaskStatus {
   double weight = 1;
   double flops = 0;
-  double best_seconds = 0;      // +inf: nothing has run
-  double expected_seconds = 0;  // where nothing has run: what one call seems to take, 0 = unknown
-  double bound_seconds = 0;     // hardly any program is faster than this
-  double round_cost = 1;        // seconds of tuning that a round takes
-  std::vector<double> history;  // best seconds after each round, first round first
+  double best_seconds = 0;      // +inf: no program has run
+  double expected_seconds = 0;  // assumed seconds of one call while nothing has run, 0 = not known
+  double bound_seconds = 0;     // hardly any program is faster
+  double round_cost = 1;        // tuning seconds per round
+  std::vector<double> history;  // best seconds after each round, in order of the rounds
   uint64_t group = 0;           // similarity group
-  bool exhausted = false;       // nothing left to measure
+  bool exhausted = false;       // there is nothing left to measure
 };
 
 struct SchedulerOptions {
-  double alpha = 0.2;     // share of the backward difference
-  double beta = 2;        // how much slower than its group's best throughput a task may stay
-  int window = 3;         // rounds of the backward difference
-  double epsilon = 0.05;  // random choices
-  // Tasks with less than this share of sum(weight * seconds) wait until all others are exhausted.
+  double alpha = 0.2;     // weight of the backward difference
+  double beta = 2;        // limit on the slowdown relative to the group's best throughput
+  int window = 3;         // rounds that the backward difference covers
+  double epsilon = 0.05;  // probability of a random choice
+  // Tasks below this share of sum(weight * seconds) wait until all others are exhausted.
   double min_share = 0.001;
 };
 
-// Expected decrease of sum(weight * seconds) for each second of tuning spent on one more round, >= 0 (Ansor,
-// OSDI 2020, section 6.2 and appendix A: gradient of the objective sum w_i g_i):
+// Returns the expected decrease of sum(weight * seconds) per second of tuning, for one more round,
+// >= 0 (Ansor, OSDI 2020, section 6.2 and appendix A: gradient of the objective sum w_i g_i):
 //   w * [alpha * (g(t - window) - g(t)) / window
 //        + (1 - alpha) * (g - min(g - (g - bound) / t, beta * flops / best throughput of the group))] / cost
-// with the second term bounded below by 0 and above by g - bound. Ansor has no bound and counts rounds: it
-// spends as much on a copy that already runs at the bandwidth of the memory as on a convolution far from
-// its peak. Infinite where nothing has been measured yet.
+// where the second term is limited to [0, g - bound]. Ansor has no bound and counts rounds instead
+// of seconds; it therefore spends as much on a copy that already runs at memory bandwidth as on a
+// convolution far from its peak. Infinite if nothing has been measured yet.
 double expected_gain(std::span<const TaskStatus> tasks, size_t task, const SchedulerOptions& options);
 
-// By task: whether its share of sum(weight * seconds) is at least options.min_share. A task of which nothing
-// is known counts as large enough.
+// Returns, for each task, whether its share of sum(weight * seconds) is at least options.min_share.
+// A task with unknown time counts as large enough.
 std::vector<bool> worth_tuning(std::span<const TaskStatus> tasks, const SchedulerOptions& options);
 
-// The task with the largest gain of those worth tuning, or of all, when these are exhausted; nullopt-like:
-// tasks.size() if all are exhausted.
+// Returns the task with the largest gain among those worth tuning, or among all if these are
+// exhausted; tasks.size() if all are exhausted.
 size_t choose_task(std::span<const TaskStatus> tasks, const SchedulerOptions& options, Rng& rng);
 
 }  // namespace tensorsmith::search

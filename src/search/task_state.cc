@@ -11,19 +11,22 @@ namespace tensorsmith::search {
 namespace {
 
 constexpr float kUnbuildable = -std::numeric_limits<float>::infinity();
-// The next four are chosen, not fitted.
-// With this many measured programs of a task a model that does not say how sure it is counts as much as the draft.
+// The constants down to kVariancePrior are chosen, not fitted.
+//
+// For a model without log_sigma: number of measured programs of the task at which it counts as much
+// as the draft.
 constexpr double kTrustedSamples = 24;
-// An estimate of a sketch counts as corrected with this many measurements; before, the mean over all sketches
-// does. And what a failed program counts as, in the logarithm of measured over estimated seconds.
+// kResidualPrior: weight, in measurements, of the mean correction over all sketches in a sketch's
+// correction of the estimate. kFailedResidual: log(measured / estimated seconds) assumed for a
+// failed program.
 constexpr double kResidualPrior = 2;
 constexpr double kFailedResidual = 2;
-// Standard deviation of the logarithm of measured over estimated seconds within a task, where little of it is
-// measured, and as how many measurements that counts.
+// Prior for the standard deviation of log(measured / estimated seconds) within a task, and its
+// weight in measurements.
 constexpr double kDraftSigma = 0.5, kVariancePrior = 8;
-// Candidates that one thread gives to the model at a time.
+// Number of candidates that a thread passes to the model at a time.
 constexpr int64_t kPredictedTogether = 16;
-// Attempts to find programs that are not known yet; each costs one proposal of the strategy.
+// Most attempts to find unknown programs; each costs one proposal of the strategy.
 constexpr int kMaxAttempts = 16;
 }  // namespace
 
@@ -47,7 +50,7 @@ TaskState::TaskState(const TuneTask& task, std::shared_ptr<const SearchSpace> sp
       inputs_(options.inputs),
       workload_{task.key, task.name, ir::print(task.workload), ir::flop_count(task.workload), {}},
       named_device_(device) {
-  // Models know devices by the names of stores.
+  // Models identify devices by their names in stores.
   named_device_.name = learn::stored_device_name(device);
   auto trace = space_->to_trace(space_->default_candidate());
   TS_CHECK(trace.ok(), "the default candidate of " + task.name + " is not legal");
@@ -61,7 +64,8 @@ Proposal TaskState::default_proposal() const {
   proposal.trace = default_trace_;
   proposal.text = default_text_;
   proposal.reason = record::Reason::kDefault;
-  // The draft found it: a search without one does not begin there.
+  // The default candidate was found by the draft, so a search without a draft does not start from
+  // it.
   if (uses_draft_) proposal.candidate = space_->default_candidate();
   return proposal;
 }
@@ -152,8 +156,8 @@ std::vector<float> TaskState::score(std::span<const space::Candidate> candidates
   const double draft_variance = this->draft_variance();
   const double n = static_cast<double>(rows_.size());
   std::vector<float> scores(candidates.size(), kUnbuildable);
-  // Scores are the task's best seconds over the candidate's: so those of different calls compare. What promises
-  // more than the best so far is not believed to the full.
+  // A score is the task's best seconds / the candidate's, so that scores of different calls are
+  // comparable. A promise to be faster than the best so far is discounted.
   const auto believed = [](double speed) { return speed > 1 ? 1 + std::log(speed) : speed; };
   for (size_t i = 0; i < scores.size(); ++i) {
     const double promised = best_seconds_ * std::exp(static_cast<double>(drafts[i]));
@@ -165,14 +169,15 @@ std::vector<float> TaskState::score(std::span<const space::Candidate> candidates
     const double predicted = *scale * prediction.ranked();
     if (!(predicted > 0) || !std::isfinite(predicted)) continue;
     if (prediction.log_sigma > 0) {
-      // Both are estimates of one logarithm, and weigh as their precisions.
+      // Both estimate the same logarithm, so they are weighted by their precisions.
       const double variance = prediction.log_sigma * prediction.log_sigma;
       const double weight = draft_variance / (draft_variance + variance);
       const double log_speed =
           weight * std::log(best_seconds_ / predicted) + (1 - weight) * std::log(promised);
       scores[i] = static_cast<float>(believed(std::exp(log_speed)));
     } else {
-      // Of a model that does not say how sure it is: the more of this task it has seen, the more it counts.
+      // The model gives no deviation: its weight grows with the number of measured programs of the
+      // task.
       const double trust = n / (n + kTrustedSamples);
       scores[i] = static_cast<float>(trust * best_seconds_ / predicted + (1 - trust) * believed(promised));
     }
@@ -243,8 +248,9 @@ std::vector<Proposal> TaskState::propose(const ProposalRequest& request, ThreadP
   scored_.clear();
   for (const auto& c : request.wanted)
     if (result.size() < count && !view.known(c.candidate)) take_candidate(c, {});
-  // Different candidates can give the same program; further attempts fill the gaps they leave. Each adds what
-  // it proposed to the known ones, so a space with nothing new ends in an empty proposal.
+  // Different candidates can give the same program; further attempts fill the gaps. Each attempt
+  // adds its candidates to the known ones, so in a space with nothing new, a proposal is finally
+  // empty.
   model_error_.reset();
   judged_ = 0;
   bool nothing_left = false;
@@ -321,7 +327,7 @@ void TaskState::take_record(const record::Record& record) {
   if (proposal.text == default_text_) {
     proposal = default_proposal();
   } else if (record.candidate.point) {
-    // The candidate is trusted only if it still gives this trace.
+    // The candidate is used only if it still gives this trace.
     auto candidate = from_point(*record.candidate.point);
     auto again = space_->to_trace(candidate);
     if (again.ok() && sched::print(*again) == proposal.text) proposal.candidate = std::move(candidate);

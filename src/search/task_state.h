@@ -1,4 +1,5 @@
-// One task during a tuning run: its space, what was measured, and the proposals of its strategy.
+// State of one task during a tuning run: its space, its measurements, and the proposals of its
+// strategy.
 #pragma once
 
 #include <functional>
@@ -20,45 +21,46 @@
 
 namespace tensorsmith::search {
 
-// A program that was measured, as training data.
+// A measured program, as training data.
 struct TrainingRow {
   std::shared_ptr<const ProgramInputs> inputs;
   double seconds = 0;
 };
 
-// A program chosen for measurement.
+// A program proposed for measurement.
 struct Proposal {
   sched::Trace trace;
-  std::string text;  // of the trace
+  std::string text;  // text of the trace
   record::Reason reason = record::Reason::kUnstated;
-  std::string_view strategy;  // empty: none proposed it
+  std::string_view strategy;  // empty: not proposed by a strategy
   std::optional<space::Candidate> candidate;
-  std::shared_ptr<const ProgramInputs> inputs;  // may be null: not needed so far
+  std::shared_ptr<const ProgramInputs> inputs;  // null: not needed so far
 };
 
-// What a proposal is to hold and may cost.
+// Contents and limits of a proposal.
 struct ProposalRequest {
-  size_t count = 0;                           // new programs, at most
-  std::span<const ProposedCandidate> wanted;  // candidates that come first where they are new
-  const learn::CostModel* model = nullptr;    // null: drafts alone
-  size_t score_budget = 512;                  // candidates that the model may judge
-  std::function<bool()> out_of_time;          // from then on drafts judge alone; asked from several threads
-  double progress = 0;                        // see StrategyView
-  double epsilon = StrategyView().epsilon;    // see there
+  size_t count = 0;                           // most new programs
+  std::span<const ProposedCandidate> wanted;  // candidates that come first if they are new
+  const learn::CostModel* model = nullptr;    // null: only drafts are used
+  size_t score_budget = 512;                  // most candidates that the model may judge
+  // When true, only drafts are used from then on; called by several threads.
+  std::function<bool()> out_of_time;
+  double progress = 0;                      // see StrategyView
+  double epsilon = StrategyView().epsilon;  // see StrategyView
 };
 
 struct TaskOptions {
   const StrategyKind& strategy;
   uint64_t seed = 0;
-  learn::ModelInputs inputs;  // what the run's cost model reads
+  learn::ModelInputs inputs;  // inputs that the run's cost model reads
 };
 
-// What its record says of it.
+// Returns the description of the proposal for its record.
 record::Candidate recorded(const Proposal& proposal);
 
 class TaskState {
  public:
-  // device: outlives this object.
+  // device: must outlive this object.
   TaskState(const TuneTask& task, std::shared_ptr<const SearchSpace> space, const target::Device& device,
             const TaskOptions& options);
 
@@ -67,21 +69,22 @@ class TaskState {
 
   // The untuned schedule.
   Proposal default_proposal() const;
-  // Plain loops: what is left if the default cannot be built or run.
+  // Plain loops: the fallback if the default cannot be built or run.
   Proposal plain_proposal() const;
-  // None if the space is exhausted.
+  // Returns an empty list if the space is exhausted.
   std::vector<Proposal> propose(const ProposalRequest& request, ThreadPool& pool);
-  // As the strategy would score them: higher is faster.
+  // Returns the scores that the strategy would see: higher is faster.
   std::vector<float> judge(std::span<const space::Candidate> candidates, const ProposalRequest& request,
                            ThreadPool& pool) {
     return score(candidates, request, pool);
   }
-  // The fastest one of those measured; null before any ran.
+  // Returns the fastest measured candidate; null if none has run.
   const MeasuredCandidate* best_candidate() const;
 
-  // Takes a result from the measurer, whose output was compared just now, or one from the database.
+  // Takes a result, either from the measurer, which has just compared the output, or from the
+  // database.
   void take(const Proposal& proposal, const record::MeasureResult& result, bool from_database);
-  // A record of an earlier run; traces that do not parse are ignored.
+  // Takes a record of an earlier run; a trace that cannot be parsed is ignored.
   void take_record(const record::Record& record);
   bool known_trace(const std::string& text) const { return known_traces_.count(text) > 0; }
   bool is_default(const std::string& text) const { return text == default_text_; }
@@ -93,17 +96,19 @@ class TaskState {
     sched::Trace trace;
     double seconds = 0;
     bool is_default = false;
-    bool verified = false;         // by this run
-    size_t measured = 0, row = 0;  // places in measured_ and rows_, counted from 1; 0 = none
+    bool verified = false;         // output compared by this run
+    size_t measured = 0, row = 0;  // index in measured_ and rows_ plus 1; 0 = none
   };
-  // The fastest first, at most count: of those that this run verified, or of all if it verified none.
+  // Returns the fastest programs, at most `count`: of those that this run verified, or of all if it
+  // verified none.
   std::vector<Result> fastest(size_t count) const;
 
-  // What the database claims and this run should see before it counts: the default, and the fastest of all.
+  // Returns the programs known only from the database that this run should verify before they
+  // count: the default and the fastest of all.
   std::vector<Result> doubtful() const;
-  // A second measurement of a program from the database replaces the first.
+  // Replaces the result of a program from the database by a second measurement.
   void verify(const std::string& text, const record::MeasureResult& result);
-  // Forgets what is still doubtful, and faster than anything verified.
+  // Drops programs that are not verified and faster than all verified ones.
   void drop_doubtful();
 
   double best_seconds() const { return best_seconds_; }
@@ -112,38 +117,41 @@ class TaskState {
   bool default_known() const { return default_known_; }
   const std::vector<double>& history() const { return history_; }
   const std::vector<TrainingRow>& rows() const { return rows_; }
-  // What is known of row r, for the cost model.
+  // Returns row r in the form that the cost model learns from.
   learn::MeasuredProgram measured_program(size_t r) const {
     return {rows_[r].inputs->query(workload_, named_device_), rows_[r].seconds};
   }
   bool exhausted() const { return exhausted_; }
-  // Why the model could not judge candidates of the last propose(), which the drafts ranked instead.
+  // The error by which the model could not judge candidates in the last propose(); the drafts
+  // ranked them instead.
   const std::optional<Error>& model_error() const { return model_error_; }
-  // What the task's writer failed with in the last propose().
+  // The error of the task's writer in the last propose().
   const std::optional<Error>& writer_error() const { return writer_error_; }
-  // Candidates that the model judged for the last propose().
+  // Number of candidates that the model judged in the last propose().
   size_t judged() const { return judged_; }
   int64_t trials() const { return trials_; }
   int64_t failures() const { return failures_; }
-  // "10 wrong_output, 2 crash; the first: REASON".
+  // Returns text like "10 wrong_output, 2 crash; the first: REASON".
   std::string failure_counts() const;
 
  private:
-  // Minus the logarithm of the estimated seconds, corrected by how the estimates of the candidate's sketch
-  // compared with measurements so far; -inf for what cannot be built.
+  // Returns minus the logarithm of the estimated seconds, corrected by the ratio of measurements to
+  // estimates of the candidate's sketch so far; -inf for a candidate that cannot be built.
   double draft(const space::Candidate& candidate) const;
   std::vector<float> score(std::span<const space::Candidate> candidates, const ProposalRequest& request,
                            ThreadPool& pool);
-  // By candidate: what the model says; 0 where the draft is not finite or the candidate cannot be built,
-  // nothing where there was no time. The model's error fails all of them.
+  // Prediction of the model for each candidate: 0 seconds if the draft is not finite or the
+  // candidate cannot be built, nothing if there was no time. An error of the model is the error of
+  // the whole call.
   using Predictions = std::vector<std::optional<learn::Prediction>>;
   tensorsmith::Result<Predictions> predict(std::span<const space::Candidate> candidates,
                                            std::span<const float> drafts, const ProposalRequest& request,
                                            ThreadPool& pool);
-  // Seconds by which a model that only ranks has to be multiplied: its opinion of the best program is that
-  // one's time. 0: no program ran, or it says that the best one cannot run.
+  // Returns the factor on the seconds of a model that only ranks, so that its prediction for the
+  // best program equals the measured time. 0: no program ran, or the model predicts that the best
+  // one cannot run.
   tensorsmith::Result<double> scale_of(const learn::CostModel& model) const;
-  // Of the logarithm of measured over estimated seconds, within the task.
+  // Variance of log(measured / estimated seconds) within the task.
   double draft_variance() const;
 
   std::unique_ptr<InputsOfCandidates> take_extractor();
@@ -159,7 +167,7 @@ class TaskState {
   Rng rng_;
   feature::PerStoreOptions feature_options_;
   learn::ModelInputs inputs_;
-  // As cost models know them.
+  // Workload and device in the form that cost models know them by.
   learn::StoredWorkload workload_;
   target::Device named_device_;
   sched::Trace default_trace_;
@@ -173,15 +181,15 @@ class TaskState {
   Residuals all_residuals_;
   std::unordered_set<uint64_t> known_candidates_;
   std::unordered_set<std::string> known_traces_;
-  std::vector<Result> results_;  // successful ones
+  std::vector<Result> results_;  // of programs that ran
   std::vector<TrainingRow> rows_;
-  // One for each thread that scores.
+  // One extractor for each thread that scores.
   struct Extractors {
     std::mutex mutex;
     std::vector<std::unique_ptr<InputsOfCandidates>> idle;
   };
   std::unique_ptr<Extractors> extractors_ = std::make_unique<Extractors>();
-  // Of what was scored during one proposal, by the candidate's hash.
+  // Inputs of the candidates scored during one proposal, by the candidate's hash.
   std::unordered_map<uint64_t, std::shared_ptr<const ProgramInputs>> scored_;
   std::vector<double> history_;
   double best_seconds_ = std::numeric_limits<double>::infinity();

@@ -1,4 +1,5 @@
-// Proposes nothing: the default and what comes from outside are all that is measured, as in transfer-tuning (PACT 2022).
+// Proposes nothing: only the default and candidates from outside are measured, as in
+// transfer-tuning (PACT 2022).
 #include "search/strategies.h"
 
 namespace tensorsmith::search {

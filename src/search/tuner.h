@@ -1,5 +1,5 @@
-// Tuning: strategies that propose candidates for one task, and the scheduler that spends trials over all
-// tasks.
+// Tuning: strategies propose candidates for each task, and a scheduler distributes the trials over
+// all tasks.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace tensorsmith::search {
 
-// A candidate that comes from outside, and why: kSeeded or kTransferred.
+// A candidate from outside, and why it is tried: kSeeded or kTransferred.
 struct Seed {
   space::Candidate candidate;
   record::Reason reason = record::Reason::kSeeded;
@@ -31,90 +31,93 @@ struct TuneTask {
   std::string key;  // structural key
   std::string name;
   ir::Workload workload;
-  double weight = 1;  // how often the model runs it
-  // Of one call of the untuned schedule, as far as known: which tasks matter. 0 = unknown.
+  double weight = 1;  // number of times the model runs the task
+  // Seconds of one call of the untuned schedule, to find out which tasks matter; 0 = not known.
   double hint_seconds = 0;
-  // What was fast elsewhere, best first. Right after the default, the first few that this task's space has
-  // are measured (TuneOptions::seeds).
+  // Candidates that were fast elsewhere, best first. The first few that this task's space contains
+  // are measured right after the default (TuneOptions::seeds).
   std::vector<Seed> seeds = {};
-  // Writes candidates for the strategies that ask one; null: there is none.
+  // Writes candidates for strategies that use a writer; null: none.
   std::shared_ptr<ScheduleWriter> writer = nullptr;
-  // The programs that it may have; null: those of the workload's design space on the device.
+  // The programs that the task may have; null: the workload's design space on the device.
   std::shared_ptr<const SearchSpace> space = nullptr;
 };
 
-// Collecting training data instead of tuning: tasks take turns, and each gets the same number of
-// measurements.
+// Options for collecting training data instead of tuning: the tasks take turns, and each gets the
+// same number of measurements.
 struct Survey {
-  int64_t per_task = 48;  // programs of each task, those in the database included; the default is among them
-  // Tasks whose untuned schedule takes longer keep that as their only record.
+  int64_t per_task = 48;  // programs of each task, including the default and those in the database
+  // A task whose untuned schedule takes longer keeps that as its only record.
   double max_default_seconds = 0.05;
-  // A task's turn ends after this time, whatever it has: large weights to prepare can make a measurement take
-  // a hundred times as long as others.
+  // A task's turn ends after this time, whatever it has: if large weights must be prepared, a
+  // measurement can take a hundred times as long as others.
   double max_turn_seconds = 4;
 };
 
 struct TuneOptions {
   int64_t trials = 0;  // total measurements, 0 = no limit
   double seconds = 0;  // wall time, 0 = no limit
-  // Ends the search where going on for as long again is expected to gain less than this share of the model's time;
-  // 0 = never. One of the three must be given, unless for a survey.
+  // Ends the search if continuing for as long again is expected to gain less than this share of the
+  // model's time; 0 = never. One of the three limits must be given, except for a survey.
   double until_gain = 0;
   int batch = 16;                          // measured per round
   std::string strategy{kDefaultStrategy};  // by name, see strategy.h
   double epsilon = StrategyView().epsilon;
   uint64_t seed = 0;
   record::MeasureSettings settings;
-  // Whether schedules may use Winograd's filtering; without it, records that do are as if they were not
-  // there.
+  // Whether schedules may use Winograd's filtering. If not, records that use it are ignored.
   bool winograd = true;
-  int threads = 1;               // of the tuner itself
-  std::optional<Survey> survey;  // where given, it replaces the search
-  size_t seeds = 6;              // of each task, in its first round; the strategy "transfer" takes all
-  // What the database holds is not read ahead: the run takes the way of one that begins from nothing, and only its
-  // measurer may know what is there (simulation.h). Where measuring has no noise, a killed run that starts
-  // again so ends where it would have ended.
+  int threads = 1;               // of the tuner itself, not of the programs
+  std::optional<Survey> survey;  // if given, replaces the search
+  size_t seeds = 6;              // seeds of each task in its first round; the strategy "transfer" uses all
+  // Whether to ignore what the database holds: the run takes the same course as one without
+  // records, and only its measurer may use them (simulation.h). If measuring has no noise, a killed
+  // run that starts again then ends with the same result as an uninterrupted one.
   bool replay = false;
-  // Close winners are measured again against each other and the default before they are reported.
+  // Whether close winners are measured again, against each other and the default, before they are
+  // reported.
   bool confirm = true;
 };
 
-// What a progress display needs, sent after every measurement.
+// State of a task for a progress display; sent after every measurement.
 struct TaskProgress {
   std::string name;
   double weight = 1;
   int64_t trials = 0, failures = 0;
-  double default_seconds = 0;  // the untuned schedule, +inf before it is measured
-  double best_seconds = 0;     // +inf before
-  double hint_seconds = 0;     // as the task has it
-  std::string key = {};        // as the task has it
+  double default_seconds = 0;  // of the untuned schedule; +inf before it is measured
+  double best_seconds = 0;     // +inf before a program has run
+  double hint_seconds = 0;     // as in TuneTask
+  std::string key = {};        // as in TuneTask
 };
 struct TuneProgress {
   double elapsed_seconds = 0;
   int64_t trials = 0;    // new measurements in this run
-  int64_t failures = 0;  // of these
+  int64_t failures = 0;  // failed ones among the trials
   int64_t resumed = 0;   // records found in the database
   size_t current_task = 0;
   std::vector<TaskProgress> tasks;
-  // What model_best_seconds() is expected to be when the search ends: the gains that the scheduler expects in the time
-  // left, times the share of such gains that came true so far (forecast.h). In (0, model_best_seconds()]; 0 = not
-  // known, as before the first few rounds and after the search.
+  // Expected model_best_seconds() at the end of the search: the gains that the scheduler expects in
+  // the time left are multiplied by the share of such gains that was achieved so far (forecast.h).
+  // In (0, model_best_seconds()]; 0 = not known, as before the first few rounds and after the
+  // search.
   double expected_model_seconds = 0;
-  // Sum of weight * seconds. A task that is not measured yet counts with its hint, +inf without one.
+  // Sum of weight * seconds. A task without measurements counts with its hint, or +inf if it has
+  // none.
   double model_default_seconds() const;
   double model_best_seconds() const;
 };
 using ProgressFn = std::function<void(const TuneProgress&)>;
 
-// What a run works with; all outlives it.
+// The services that a run uses; all must outlive it.
 struct TuneServices {
   record::Database& database;
   measure::Measurer& measurer;
-  learn::CostModel* model = nullptr;  // ranks candidates; null: the design space's estimate alone does
+  learn::CostModel* model = nullptr;  // ranks candidates; null: only the design space's estimate does
   const Clock& clock;
   LogSink& log;
-  const std::atomic<bool>& cancel;  // asked between measurements: true ends the run with what it has
-  ProgressFn progress = {};         // called after every measurement; may be empty
+  // Checked between measurements: true ends the run with its present results.
+  const std::atomic<bool>& cancel;
+  ProgressFn progress = {};  // called after every measurement; may be empty
 };
 
 struct RankedTrace {
@@ -122,30 +125,32 @@ struct RankedTrace {
   double seconds = 0;
 };
 
-// Why a search ended.
+// The reason why a search ended.
 enum class SearchEnd : uint8_t {
-  kLimit,      // of trials or seconds, or it was cancelled
+  kLimit,      // trials or seconds are used up, or the run was cancelled
   kExhausted,  // every candidate of every task is measured
-  kGain,       // little more is expected (TuneOptions::until_gain)
+  kGain,       // little further gain is expected (TuneOptions::until_gain)
 };
 
 struct TuneReport {
   TuneProgress final;
   SearchEnd end = SearchEnd::kLimit;
-  double expected_gain = 0;  // with kGain: share of the model's time that as long again was expected to bring
-  std::vector<sched::Trace> best_traces;  // by task; the default's when nothing is faster
-  // By task: false if the default failed, so that another program must take its place.
+  // With kGain: expected gain of continuing as long again, as share of the model's time.
+  double expected_gain = 0;
+  std::vector<sched::Trace> best_traces;  // by task; the default's trace if nothing is faster
+  // By task: false if the default failed, so that another program must replace it.
   std::vector<bool> untuned_works;
-  // By task: the best few that ran, fastest first.
+  // By task: the best few programs that ran, fastest first.
   std::vector<std::vector<RankedTrace>> fastest;
 };
 
-// Tunes all tasks. The default schedule of each task is measured first, of tasks that are not worth tuning
-// too: every default's output is compared with the reference, and a wrong one is an error (kMismatch, which
-// names the task), as is a task of which no program runs. Records go to the database as they arrive, so a
-// killed run loses at most the candidate being measured and a new one goes on. What the database holds is not
-// measured again, except for what would be chosen: it counts once it ran here too, and records that are
-// faster than the device can be do not count.
+// Tunes all tasks. First measures the default schedule of each task, even of those not worth
+// tuning, and compares its output with the reference. A wrong output is an error (kMismatch, which
+// names the task), as is a task of which no program runs. Records are written to the database as
+// they arrive, so a killed run loses at most the candidate being measured, and a new run continues
+// from there. Programs in the database are not measured again, except for those that would be
+// chosen: they count only after they have run here too. Records that are faster than the device can
+// be are ignored.
 Result<TuneReport> tune(const std::vector<TuneTask>& tasks, const target::Device& device,
                         const TuneOptions& options, const TuneServices& services);
 

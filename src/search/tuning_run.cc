@@ -15,20 +15,21 @@ namespace tensorsmith::search {
 namespace {
 
 constexpr int kMaxLostWorkers = 8;
-// Tasks with less of the model's time than this get no first round.
+// Tasks below this share of the model's time get no first round.
 constexpr double kWarmUpShare = 0.004;
-// Of the estimate of the program that the estimate thinks the fastest, what hardly any program beats.
+// Factor on the estimate of the program that the estimate ranks first; hardly any program is faster
+// than the product.
 constexpr double kBoundOfEstimate = 0.5;
-// Proposals of a round that are other tasks' best programs.
+// Most proposals of a round that are other tasks' best programs.
 constexpr size_t kMaxTransferred = 2;
-// What is expected of a shorter time than this decides nothing (--until-gain).
+// Forecasts for shorter times than this are not used (--until-gain).
 constexpr double kLeastHorizonSeconds = 3;
-constexpr size_t kReported = 4;  // of each task, in the report
-// A transaction for each of a survey's short measurements can take as long as these. A killed survey loses
-// this much.
+constexpr size_t kReported = 4;  // programs of each task in the report
+// A survey writes its records at this interval, because a transaction can take as long as one of
+// its short measurements. A killed survey loses this much.
 constexpr double kSurveyFlushSeconds = 1;
 
-// Of all tasks, on all threads; the first error names its task.
+// Builds the spaces of all tasks on all threads; the first error names its task.
 Result<std::vector<std::shared_ptr<const SearchSpace>>> build_spaces(const std::vector<TuneTask>& tasks,
                                                                      const target::Device& device,
                                                                      const TuneOptions& options,
@@ -102,7 +103,7 @@ Status TuningRun::take_records(size_t task) {
     if (record.code_version != record::kCodeVersion) continue;
     if (!options_.winograd && sched::uses_winograd(record.trace)) continue;
     if (!doubts_.is_believed(task, record.result)) continue;
-    // A default that failed gets another chance, since without it there is no model.
+    // A default that failed is measured again, since without it there is no model.
     if (!record.result.ok() && state.is_default(record.trace)) continue;
     state.take_record(record);
     ++resumed_;
@@ -135,7 +136,7 @@ std::vector<TaskStatus> TuningRun::statuses() const {
 Result<std::vector<Proposal>> TuningRun::not_in_database(size_t task, std::vector<Proposal> proposals) {
   if (options_.replay) return proposals;
   auto& state = *states_[task];
-  record::Record record;  // for its key
+  record::Record record;  // used only to compute keys
   record.task_key = tasks_[task].key;
   record.device_key = device_.key();
   record.settings = options_.settings;
@@ -173,7 +174,8 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
   };
   const auto done = [&](size_t i, const record::MeasureResult& result) {
     if (result.outcome == record::Outcome::kWorkerLost) {
-      // Says nothing about the candidate, so nothing is kept and a later run may try again.
+      // A lost worker says nothing about the candidate, so nothing is recorded and a later run may
+      // try again.
       ++lost_workers_;
       services_.log.log(LogLevel::kWarning, tasks_[task].name + ": " + result.reason);
       return !limits_.finished();
@@ -272,8 +274,8 @@ std::vector<ProposedCandidate> TuningRun::transferred(size_t task, const Proposa
       order.emplace_back(std::abs(std::log(flops_[i] / flops_[task])), i);
   std::sort(order.begin(), order.end());
   std::vector<ProposedCandidate> result;
-  if (states_[task]->trials() <= 2 || strategy_->only_seeds)  // the default, or that and plain loops
-    result = chosen_seeds(task, request);
+  // Only the default was measured, or also the plain loops.
+  if (states_[task]->trials() <= 2 || strategy_->only_seeds) result = chosen_seeds(task, request);
   if (strategy_->only_seeds) return result;
   const size_t most = result.size() + kMaxTransferred;
   for (const auto& [distance, i] : order) {
@@ -308,7 +310,8 @@ Status TuningRun::one_round(size_t task, size_t count) {
 
 Status TuningRun::tuning_round(size_t task) {
   const size_t count = pace_.batch_size(task);
-  if (!services_.progress && options_.until_gain == 0) return one_round(task, count);  // nobody asks
+  // The forecast is not used.
+  if (!services_.progress && options_.until_gain == 0) return one_round(task, count);
   const SchedulerOptions scheduler;
   const double seconds = static_cast<double>(count) * pace_.trial_cost(task);
   const double expected = seconds * expected_gain(statuses(), task, scheduler);
@@ -328,7 +331,7 @@ std::vector<size_t> TuningRun::warm_up_order() const {
   for (size_t i = 0; i < states_.size(); ++i) {
     double seconds = states_[i]->best_seconds();
     if (!std::isfinite(seconds)) seconds = tasks_[i].hint_seconds;
-    // Never ran: its share is unknown, so it gets its turn.
+    // No program has run, so the estimate is used and the task gets its turn.
     if (seconds <= 0) seconds = states_[i]->space().estimate(states_[i]->space().default_candidate());
     cost.emplace_back(-tasks_[i].weight * seconds, i);
     total += tasks_[i].weight * seconds;
@@ -336,7 +339,7 @@ std::vector<size_t> TuningRun::warm_up_order() const {
   std::sort(cost.begin(), cost.end());
   std::vector<size_t> order;
   for (const auto& [negative, task] : cost) {
-    // What cannot gain a measurable part of the model's time waits for the scheduler.
+    // A task that cannot gain a measurable part of the model's time waits for the scheduler.
     if (-negative < kWarmUpShare * total && (states_[task]->default_known() || tasks_[task].hint_seconds > 0))
       continue;
     order.push_back(task);
@@ -347,7 +350,7 @@ std::vector<size_t> TuningRun::warm_up_order() const {
 Status TuningRun::search() {
   for (size_t task : warm_up_order()) {
     if (limits_.finished()) return {};
-    // A resumed task had its warm-up in the earlier run.
+    // A resumed task had its first round in an earlier run.
     if (states_[task]->history().size() > 1 || states_[task]->rows().size() > 1) continue;
     TS_RETURN_IF_ERROR(tuning_round(task));
   }
@@ -426,7 +429,7 @@ Result<TuneReport> TuningRun::run() {
     TS_RETURN_IF_ERROR(check_untuned());
     TS_RETURN_IF_ERROR(search());
     expected_model_seconds_ = 0;
-    TS_RETURN_IF_ERROR(verify_all_records());  // of other processes, meanwhile
+    TS_RETURN_IF_ERROR(verify_all_records());  // records that other processes have added meanwhile
     TS_RETURN_IF_ERROR(check_all_have_programs());
     TS_RETURN_IF_ERROR(confirm());
   }

@@ -1,4 +1,4 @@
-// One tuning run: the loop behind tune().
+// One tuning run: the implementation of tune().
 #pragma once
 
 #include <limits>
@@ -26,47 +26,48 @@ class TuningRun {
 
  private:
   Status prepare();
-  // Of a task: what earlier runs found out, as far as it is believed.
+  // Takes the task's records of earlier runs, as far as they are believed.
   Status take_records(size_t task);
   Status measure_defaults();
-  // Whether a measurement is one of the trials that the limits are about.
+  // Whether a measurement counts as a trial for the limits.
   enum class Counts { kYes, kNo };
-  // The default schedule; plain loops too if that cannot be built or run.
+  // Measures the default schedule, and plain loops if that cannot be built or run.
   Status measure_default(size_t task, Counts counts = Counts::kYes);
   Status search();
   Status survey();
-  // Of one task; true: it has all that it should have, or cannot have more.
+  // Visits one task; returns true if it has all its measurements or cannot get more.
   Result<bool> survey_visit(size_t task);
   Status confirm();
   TuneProgress progress_report() const;
-  // Share of the model's time that measuring for as long again is expected to gain; nullopt where nobody asks
-  // (TuneOptions::until_gain) or too little is known.
+  // Returns the share of the model's time that measuring for as long again is expected to gain;
+  // nullopt if it is not used (TuneOptions::until_gain) or too little is known.
   std::optional<double> gain_of_as_long_again() const;
 
-  // Measures again what the database says is the fastest, and the default, until the fastest is one that ran
-  // here; what fails or is slower here falls back.
+  // Measures again the default and the program that is fastest according to the database, until the
+  // fastest is one that ran here. Programs that fail or are slower here fall back.
   Status verify_records(size_t task);
   Status verify_all_records();
-  // Every default that was not measured so far, whatever the limits. kMismatch names a task whose default
-  // computes a wrong result.
+  // Measures every default that was not measured so far, regardless of the limits. kMismatch names
+  // a task whose default computes a wrong result.
   Status check_untuned();
-  // kMismatch names a task of which no program ran, and why.
+  // kMismatch names a task of which no program ran, and the reasons.
   Status check_all_have_programs() const;
-  // The error with the task as its place.
+  // Returns the error with the task as its place.
   Error named(size_t task, const Error& error) const;
 
-  // Measures and keeps the results; those already in the database are taken from there. Ends early when the
-  // limits are reached.
+  // Measures the proposals and keeps the results; takes results that are already in the database
+  // from there. Ends early if the limits are reached.
   Status measure(size_t task, std::vector<Proposal> proposals, Counts counts = Counts::kYes);
-  // Those of the proposals that are not in the database; takes what is.
+  // Returns those of the proposals that are not in the database, and takes the results of the
+  // others.
   Result<std::vector<Proposal>> not_in_database(size_t task, std::vector<Proposal> proposals);
   Status one_round(size_t task, size_t count);
-  // One round of the search; what it brought goes into the forecast.
+  // Does one round of the search and adds its gain to the forecast.
   Status tuning_round(size_t task);
-  // The task's seeds while little of it is measured, then the best candidates of tasks with the same
-  // operators, rescaled to this task; nearest in size first.
+  // Returns the task's seeds while few of its programs are measured, then the best candidates of
+  // tasks with the same operators, rescaled to this task, nearest in size first.
   std::vector<ProposedCandidate> transferred(size_t task, const ProposalRequest& request);
-  // Of the task's seeds those that are measured: the nearest, then those that the scores think fastest.
+  // Returns the seeds to measure: the nearest one, then those with the best scores.
   std::vector<ProposedCandidate> chosen_seeds(size_t task, const ProposalRequest& request);
   std::vector<size_t> warm_up_order() const;
   TaskStatus status_of(size_t task) const;
@@ -90,15 +91,15 @@ class TuningRun {
   std::vector<std::unique_ptr<TaskState>> states_;
   std::vector<uint64_t> groups_;
   std::vector<double> flops_;
-  std::vector<double> bounds_;  // seconds, see TaskStatus
+  std::vector<double> bounds_;  // in seconds, see TaskStatus
   std::vector<std::optional<sched::Trace>> confirmed_;
 
   SearchEnd end_ = SearchEnd::kLimit;
   double last_gain_ = 0;  // see TuneReport
   int64_t failures_ = 0, resumed_ = 0;
   double expected_model_seconds_ = 0;                          // see TuneProgress
-  int lost_workers_ = 0;                                       // in a row
-  double turn_end_ = std::numeric_limits<double>::infinity();  // of a survey's turn, on the clock
+  int lost_workers_ = 0;                                       // consecutive ones
+  double turn_end_ = std::numeric_limits<double>::infinity();  // clock time at which a survey's turn ends
 };
 
 }  // namespace tensorsmith::search

@@ -1,5 +1,6 @@
-// What a run does before it believes anything: the untuned program of every task is compared with the
-// reference, and so are the programs that win by records of earlier runs or of others.
+// Checks that a run makes before it relies on results: the untuned program of every task is
+// compared with the reference, and so are programs that win by records of earlier runs or other
+// processes.
 
 #include "search/tuning_run.h"
 
@@ -7,7 +8,8 @@ namespace tensorsmith::search {
 
 namespace {
 
-// Of a task. What else the database claims to be faster is left out.
+// Most rounds of verification for a task; remaining unverified programs of the database that claim
+// to be faster are dropped.
 constexpr int kMaxVerifications = 16;
 
 }  // namespace
@@ -46,7 +48,7 @@ Status TuningRun::check_untuned() {
     if (states_[task]->default_known()) continue;
     const auto status = measure_default(task, Counts::kNo);
     if (status.ok()) continue;
-    // Too large to be measured at all: nothing is known against it.
+    // If the program is too large to be measured at all, nothing speaks against it.
     const ErrorCode code = status.error().code;
     if (code != ErrorCode::kResourceExhausted && code != ErrorCode::kUnsupported) return status;
     services_.log.log(LogLevel::kWarning, "cannot check the untuned program of " + status.error().message() +

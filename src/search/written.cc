@@ -1,4 +1,4 @@
-// Measures what a writer (a language model) writes, and nothing else. What was measured is not written again.
+// Measures only what a writer (a language model) writes, without repetition.
 #include "search/best_written.h"
 #include "search/strategies.h"
 

@@ -16,7 +16,7 @@ namespace {
 using feature::kRowBuffers;
 using feature::PerStoreRow;
 
-// One of the buffers that a statement accesses.
+// A buffer that a statement accesses.
 struct Buffer : feature::ColumnValues<feature::kBufferFields> {
   Buffer(const PerStoreRow& row, size_t number)
       : feature::ColumnValues<feature::kBufferFields>(row.buffer(number)) {}
@@ -34,17 +34,18 @@ double unroll_product(const PerStoreRow& row) {
   return row["unroll_num"] > 0 ? row.quantity("unroll_prod") : 1;
 }
 
-// Typical of out-of-order cores; only the order of candidates matters.
+// Typical figures of out-of-order cores. They need not be exact, since only the order of candidates
+// matters.
 constexpr double kLoadsPerCycle = 2;
 constexpr double kFmaLatency = 4;
 constexpr double kDivideCycles = 8;
-constexpr double kMathInstructions = 16;  // a vector polynomial
-constexpr double kScalarMathCycles = 30;  // a call of the library
+constexpr double kMathInstructions = 16;  // evaluation of a vector polynomial
+constexpr double kScalarMathCycles = 30;  // a call of the math library
 constexpr double kLoopCycles = 1;         // increment, compare, branch
 constexpr double kL2LineCycles = 2, kL3LineCycles = 6;
 constexpr double kOuterReuseL1 = 0.3, kOuterReuseL2 = 0.5, kOuterReuseL3 = 0.8;
 constexpr double kForkSeconds = 5e-6;
-constexpr double kCoreBandwidth = 12e9;  // bytes a second one core gets from memory
+constexpr double kCoreBandwidth = 12e9;  // bytes per second that one core gets from memory
 
 struct Machine {
   double hertz, vector_bytes, registers, fma_per_cycle, l1, l2, l3, bandwidth, line_bytes, threads;
@@ -66,10 +67,11 @@ Machine machine_of(const target::Device& device, int threads) {
   return m;
 }
 
-// Lines that come into a cache of the given size. Known is only the innermost reuse: lost if its distance is
-// larger than the cache, else the lines of one use remain. What loops further out reuse is between nothing
-// and all of it: `outer_reuse` (0 to 1) interpolates on the logarithmic scale.
-// A temporary that fits, and what another statement has just touched, is there already.
+// Returns the number of cache lines that move into a cache of `cache_bytes` bytes. The features
+// describe only the innermost reuse: it is lost if its distance exceeds the cache; otherwise the
+// lines of a single use remain. The reuse by loops further out is not known and lies between none
+// and all: `outer_reuse` (0 to 1) interpolates between the two on a logarithmic scale. A temporary
+// that fits into the cache, and data that another statement has just touched, move no lines.
 double lines_into(const PerStoreRow& row, const Buffer& buffer, double cache_bytes, double outer_reuse) {
   if (buffer.writes() && row.quantity("alloc_size") > 0 && row.quantity("alloc_size") <= cache_bytes / 2)
     return 0;
@@ -82,12 +84,13 @@ double lines_into(const PerStoreRow& row, const Buffer& buffer, double cache_byt
 }
 
 struct StoreCost {
-  double core_cycles = 0;   // on one core, if serial
-  double memory_bytes = 0;  // from memory
+  double core_cycles = 0;   // of the statement when it runs on a single core
+  double memory_bytes = 0;  // moved from memory
 };
 
-// A reduction that a loop around it repeats without need: compilers move it out of that loop. Told by all
-// reads being reused right outside of the reduction, over the same loop. Returns that loop's extent, else 1.
+// Detects a reduction that an enclosing loop repeats without need, which compilers hoist out of
+// that loop: all its reads are reused directly outside the reduction, over one common loop. Returns
+// the extent of that loop, or 1 if there is none.
 double repeated_in_vain(const PerStoreRow& row) {
   double reduction = 0, extent = 0;
   for (size_t b = 0; b < kRowBuffers; ++b) {
@@ -131,12 +134,12 @@ StoreCost cost_of(const PerStoreRow& row, const Machine& m) {
   const double iterations = std::max(row.quantity("outer_prod"), 1.0);
   const double full_lanes = std::max(1.0, m.vector_bytes / element_bytes_of(row, iterations));
   const double length = vectorized(row) ? std::max(row.quantity("vec_len"), 1.0) : 1;
-  // Elements per vector instruction, a last incomplete vector included.
+  // Mean number of elements per vector instruction, including an incomplete last vector.
   const double lanes = length / std::ceil(length / full_lanes);
   const double steps = iterations / lanes;
   const double arithmetic = arithmetic_cycles(row, lanes, m);
 
-  // The loops around a tile that is to stay in registers must be unrolled.
+  // A tile stays in registers only if the loops around it are unrolled.
   const double unrolled = std::max(unroll_product(row), row.quantity("auto_unroll_max_step"));
   double accesses = 0, latency = 0, l2_lines = 0, l3_lines = 0, memory_lines = 0, unique = 0;
   for (size_t b = 0; b < kRowBuffers; ++b) {
@@ -147,14 +150,15 @@ StoreCost cost_of(const PerStoreRow& row, const Machine& m) {
     const Buffer buffer(row, b);
     if (!buffer.present()) continue;
     const double directions = buffer.reads_and_writes() ? 2 : 1;
-    // Distance 1: the innermost loop does not move the access.
+    // A reuse distance of 1 means that the innermost loop does not move the access.
     const bool held = buffer.loop_reuse() && buffer.quantity("reuse_dis_iter") < 1.5;
     const double tile_steps = std::max(1.0, buffer.quantity("reuse_dis_iter") / lanes);
     const bool in_registers = buffer.loop_reuse() && tile_steps <= 0.75 * m.registers &&
                               (tile_steps <= 1.01 || unrolled >= tile_steps);
     double instructions = steps;
     if (held) {
-      // Vectorized along the loop that does not move it: a broadcast, once a vector.
+      // If the vectorized loop does not move the access, it is a broadcast, which is done once per
+      // vector.
       instructions = vectorized(row) ? iterations / std::max(buffer.quantity("reuse_ct"), lanes)
                                      : iterations / std::max(buffer.quantity("reuse_ct"), 1.0);
     } else if (vectorized(row) && buffer.quantity("stride") > 1.5) {
@@ -163,10 +167,12 @@ StoreCost cost_of(const PerStoreRow& row, const Machine& m) {
     if (!held && in_registers) instructions /= std::max(buffer.quantity("reuse_ct"), 1.0);
     accesses += instructions * directions;
     if (buffer.reads_and_writes()) {
-      // A sum waits for its last term: as many chains overlap as there are accumulators.
+      // Each addition of a sum waits for the previous one; as many chains overlap as there are
+      // accumulators.
       const double chains = held ? 1 : std::max(1.0, tile_steps);
       const double chain_steps = held ? iterations : steps;
-      const double wait = in_registers || held ? kFmaLatency : 2 * kFmaLatency;  // through memory
+      // An accumulator that is not in a register is stored and loaded again.
+      const double wait = in_registers || held ? kFmaLatency : 2 * kFmaLatency;
       if (buffer.loop_reuse())
         latency = std::max(latency, chain_steps * wait / std::min(chains, 2 * kFmaLatency));
     }
@@ -209,7 +215,7 @@ double draft_seconds(const feature::FeatureMatrix& features, const target::Devic
 
 namespace {
 
-// Scores: the seconds are of no use beside another task's.
+// Returns scores: its seconds cannot be compared between tasks.
 class DraftModel final : public CostModel {
  public:
   explicit DraftModel(ModelCard card) : card_(std::move(card)) {}

@@ -13,9 +13,10 @@ namespace tensorsmith::learn {
 namespace {
 
 constexpr int kRounds = 100;
-// Of a task: enough to know where its programs lie, and large tasks do not draw all clusters.
+// Most programs of a task that are clustered: enough to locate the task's programs, while large
+// tasks do not attract all clusters.
 constexpr size_t kProgramsPerTask = 200;
-// Of all tasks together.
+// Most programs of all tasks together that the k-medoids method compares.
 constexpr size_t kMedoidPrograms = 10'000;
 
 size_t medoid_programs(size_t tasks) {
@@ -31,7 +32,8 @@ double squared_distance(const float* point, const double* centroid, size_t width
   return sum;
 }
 
-// Mean and number of the programs' leaf vectors, each column with mean 0 and standard deviation 1.
+// Represents each program by the mean of its leaf vectors and their number. Each column is
+// standardized to mean 0 and standard deviation 1.
 class ProgramVectors {
  public:
   static constexpr auto kFeatures = static_cast<size_t>(feature::kPerStoreWidth);
@@ -47,7 +49,7 @@ class ProgramVectors {
     }
     row[kFeatures] = count;
   }
-  // Row-major, kWidth wide.
+  // Returns the vectors, row-major with width kWidth.
   std::vector<float> standardized() && {
     const size_t rows = values_.size() / kWidth;
     const auto n = static_cast<double>(std::max<size_t>(rows, 1));
@@ -71,7 +73,8 @@ class ProgramVectors {
   std::vector<float> values_;
 };
 
-// Programs of each task, drawn at random; begin: of the tasks' records, and one past the last.
+// Randomly drawn programs of each task. begin: index of each task's first record; one more at the
+// end.
 struct Drawn {
   std::vector<int64_t> records;
   std::vector<size_t> begin = {0};
@@ -127,8 +130,8 @@ std::vector<uint32_t> by_clusters(const Store& store, const std::map<uint32_t, s
   return chosen;
 }
 
-// Mean distance of a task's programs to another's nearest, tasks x tasks, a row each for the former. begin:
-// of the tasks' points.
+// Returns a tasks x tasks matrix: entry (a, b) is the mean distance of the programs of task a to
+// their nearest program of task b. begin: index of each task's first point; one more at the end.
 std::vector<double> task_distances(std::span<const float> points, size_t width,
                                    std::span<const size_t> begin) {
   const size_t tasks = begin.size() - 1;
@@ -209,7 +212,7 @@ std::vector<size_t> next_tasks(std::span<const CandidateTask> tasks, size_t k) {
   };
   for (size_t b = 0; b < n; ++b) {
     if (tasks[b].programs.empty()) {
-      taken[b] = true;  // nothing is known of where it lies
+      taken[b] = true;  // without programs its location is unknown
     } else if (tasks[b].measured) {
       take(b);
     }
@@ -255,7 +258,7 @@ Clusters cluster(std::span<const float> points, size_t width, size_t k, uint64_t
                                                          out.centroids.data() + (j - 1) * width, width));
       total += nearest[i];
     }
-    // Fewer different points than clusters: any.
+    // With fewer distinct points than clusters, take any point.
     add_centroid(total > 0 ? rng.weighted(nearest) : rng.below(n));
   }
   out.of.assign(n, 0);
@@ -283,7 +286,7 @@ Clusters cluster(std::span<const float> points, size_t width, size_t k, uint64_t
     }
     if (!moved) break;
     for (size_t j = 0; j < k; ++j) {
-      if (out.sizes[j] == 0) continue;  // it stays where it was
+      if (out.sizes[j] == 0) continue;  // an empty cluster keeps its centroid
       for (size_t c = 0; c < width; ++c)
         out.centroids[j * width + c] = sums[j * width + c] / static_cast<double>(out.sizes[j]);
     }

@@ -57,7 +57,7 @@ void ProgramReader::make(Slot& slot) const {
 Status ProgramReader::read(const std::string& path, const std::function<Status(ImportedProgram&)>& program,
                            const std::function<void(const ImportProblem&)>& problem) {
   TS_ASSIGN_OR_RETURN(auto reader, record::LineReader::open(path, kMaxLine));
-  // The caller works too.
+  // The calling thread takes part in the work.
   std::unique_ptr<ThreadPool> pool;
   if (threads_ > 1) pool = std::make_unique<ThreadPool>(threads_ - 1);
   slots_.resize(kLinesAtOnce);

@@ -16,7 +16,7 @@ constexpr size_t kRecordsAtOnce = 2048;
 constexpr size_t kMaxDatabaseProblems = 20;
 constexpr int64_t kProgressRecords = 4096;
 
-// TVM's number of an outcome (MeasureErrorNo), which stores use.
+// Maps an outcome to TVM's MeasureErrorNo, which stores use.
 int error_number(record::Outcome outcome) {
   switch (outcome) {
     case record::Outcome::kOk:
@@ -60,12 +60,13 @@ class DatabaseImport {
     TS_ASSIGN_OR_RETURN(int64_t others, database->record_count());
     TS_RETURN_IF_ERROR(database->for_each([&](const record::Record& record) -> Status {
       --others;
-      if (!seen_.insert(record.key()).second) {  // in a database before
+      if (!seen_.insert(record.key()).second) {  // already in an earlier database
         ++report_.repeated;
         return {};
       }
-      // One reading that made a candidate look hopeless. Of those that a disturbance made look so, there are
-      // enough to spoil the rest: nothing repeated it.
+      // Its only reading made the candidate look hopeless. A disturbance can cause such a reading,
+      // and nothing was repeated to detect it; there are enough of these records to degrade a
+      // model.
       if (record.result.ok() && record.result.stopped_early) {
         ++report_.stopped_early;
         return {};
@@ -77,7 +78,7 @@ class DatabaseImport {
       slots_.push_back({record, {}, {}, {}});
       return slots_.size() < kRecordsAtOnce ? Status() : flush();
     }));
-    report_.other_versions += std::max<int64_t>(0, others);  // workers of a fleet may add records meanwhile
+    report_.other_versions += std::max<int64_t>(0, others);  // workers may add records meanwhile
     return flush();
   }
 
@@ -152,7 +153,7 @@ class DatabaseImport {
     out.device = device_number(slot.record.device_key);
     out.error_no = error_number(result.outcome);
     out.unix_seconds = slot.record.unix_ms / 1000;
-    // Whatever else ran made a repeat slower, nothing made one faster.
+    // Other load can only slow a repeat down, so the fastest repeat is the best estimate.
     out.mean_seconds = result.ok() ? *std::min_element(result.seconds.begin(), result.seconds.end())
                                    : std::numeric_limits<double>::infinity();
     out.seconds = result.seconds;
@@ -170,7 +171,7 @@ class DatabaseImport {
     if (known != device_numbers_.end()) return known->second;
     target::Device device = devices_.at(key);
     device.name = stored_device_name(device);
-    // Another machine with the same processor and other caches, for example.
+    // Distinguishes, for example, machines with the same processor but different caches.
     if (!names_.emplace(device.name, key).second) device.name += "-" + key.substr(0, 8);
     return device_numbers_[key] = writer_.add_device(device.name, device);
   }
@@ -179,11 +180,11 @@ class DatabaseImport {
   StoreWriter& writer_;
   ThreadPool pool_;
   std::string path_;
-  std::map<std::string, Task> tasks_;              // by key, of the current database
-  std::map<std::string, target::Device> devices_;  // by key, of the current database
+  std::map<std::string, Task> tasks_;              // of the current database, by key
+  std::map<std::string, target::Device> devices_;  // of the current database, by key
   std::map<std::string, uint32_t> device_numbers_;
-  std::map<std::string, std::string> names_;  // of devices in the store -> key
-  std::unordered_set<std::string> seen_;      // record keys
+  std::map<std::string, std::string> names_;  // name of a device in the store -> its key
+  std::unordered_set<std::string> seen_;      // keys of records
   std::vector<Slot> slots_;
   ImportReport report_;
 };

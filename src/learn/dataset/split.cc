@@ -18,10 +18,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A digit a record.
+// A split file has one digit per record.
 constexpr int64_t kMaxSplitBytes = int64_t{1} << 30;
 
-// In [0, 1), the same for equal keys.
+// Returns a number in [0, 1) that depends only on seed and key.
 double draw(uint64_t seed, uint64_t key) {
   return static_cast<double>(Hasher().add(seed).add(key).digest64() >> 11) * 0x1p-53;
 }
@@ -31,7 +31,8 @@ Part part_at(double x, const SplitOptions& o) {
   return x < o.test + o.validation ? Part::kValidation : Part::kTrain;
 }
 
-// Whole tasks: the drawn order decides, so that each part gets its share of them and not by luck none.
+// Assigns whole tasks. Cutting a randomly ordered list gives each part its share of tasks, whereas
+// independent draws could leave a part empty.
 std::vector<Part> parts_of_workloads(const Store& store, const SplitOptions& o) {
   std::vector<std::pair<double, size_t>> order;
   for (size_t w = 0; w < store.workloads().size(); ++w)
@@ -131,7 +132,7 @@ Result<Split> make_split(const Store& store, const SplitOptions& options) {
       return Error{ErrorCode::kNotFound, "", "workload '" + key + "' is not in the store"};
     named.push_back(static_cast<uint32_t>(it - store.workloads().begin()));
   }
-  std::set<std::pair<uint32_t, uint32_t>> profiled;  // workload, device
+  std::set<std::pair<uint32_t, uint32_t>> profiled;  // pairs (workload, device)
   for (uint32_t d = 0; d < tests.size() && options.kind == SplitKind::kFewTasks; ++d) {
     if (tests[d] == 0) continue;
     for (const uint32_t w :
@@ -183,7 +184,7 @@ Status check_split(const Store& store, const Split& split) {
       key = split.options.kind == SplitKind::kByDevice
                 ? entry.device
                 : Hasher().add(uint64_t{entry.device}).add(uint64_t{entry.workload}).digest64();
-      if (side == Part::kValidation) side = Part::kTrain;  // of the same devices or tasks
+      if (side == Part::kValidation) side = Part::kTrain;  // may share devices and tasks with training
     }
     const auto [it, added] = seen.emplace(key, side);
     if (!added && it->second != side)
@@ -195,7 +196,7 @@ Status check_split(const Store& store, const Split& split) {
   return {};
 }
 
-// One JSON header line, then a line with one digit a record.
+// The file has a JSON header line and a line with one digit per record.
 Status save_split(const Split& split, const std::string& path) {
   TS_ASSIGN_OR_RETURN(auto writer, record::AtomicFileWriter::open(path));
   const SplitOptions& o = split.options;
@@ -235,7 +236,7 @@ Result<Split> load_split(const std::string& path) {
     split.options.validation = json.at("validation");
     split.options.test = json.at("test");
     split.options.test_devices = json.at("test_devices").get<std::vector<std::string>>();
-    // Splits of before there were few-tasks.
+    // Older split files lack the options of few-tasks.
     split.options.profile_tasks = json.value("profile_tasks", split.options.profile_tasks);
     TS_ASSIGN_OR_RETURN(split.options.choice, parse_task_choice(json.value(
                                                   "choice", std::string(to_string(split.options.choice)))));

@@ -18,9 +18,9 @@ namespace tensorsmith::learn {
 
 namespace {
 
-using namespace store_format;  // NOLINT: the layout's types by their names
+using namespace store_format;  // NOLINT: gives access to the types of the layout
 
-// Texts of the workloads, and six numbers a group.
+// A catalog consists of the texts of the workloads and six numbers per group.
 constexpr uint64_t kMaxCatalogBytes = uint64_t{256} << 20;
 
 struct Group {
@@ -172,7 +172,8 @@ class MappedStore : public Store {
       if (n > bytes_) return corrupt("is cut off");
     }
     if (g.offset % 8 != 0 || bytes_of(g.sizes) > bytes_ - g.offset) return corrupt("is cut off");
-    // Groups stand one after the other: to name one again and again would take time without end.
+    // Groups must be in ascending order without overlap. A damaged catalog that named one group
+    // many times could otherwise make loading take arbitrarily long.
     if (g.offset < end_of_groups_) return corrupt("is damaged: its groups of records overlap");
     end_of_groups_ = g.offset + bytes_of(g.sizes);
     uint64_t at = g.offset;
@@ -189,7 +190,7 @@ class MappedStore : public Store {
     return {};
   }
 
-  // Every offset in its section, every number in its list.
+  // Checks that every offset lies in its section and every number in its list.
   Status check(const Group& g) const {
     Fixed last;
     for (const Fixed& r : g.records) {
@@ -239,7 +240,7 @@ class MappedStore : public Store {
   std::vector<std::string> devices_;
   std::vector<std::optional<target::Device>> device_attributes_;
   std::vector<Group> groups_;
-  std::vector<int64_t> ends_;  // by group: records up to its end
+  std::vector<int64_t> ends_;  // by group: number of records up to its end
   int64_t size_ = 0;
   uint64_t end_of_groups_ = 0;
 };

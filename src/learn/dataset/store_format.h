@@ -1,4 +1,4 @@
-// The layout of a store's file, shared by writer and reader.
+// Layout of a store's file, shared by the writer and the reader.
 #pragma once
 
 #include <array>
@@ -19,11 +19,11 @@ struct Header {
   uint32_t schema = 0;  // feature::kPerStoreVersion
   uint64_t catalog_offset = 0;
   uint64_t catalog_bytes = 0;
-  char hash[32] = {};  // of everything behind the header, in hex
+  char hash[32] = {};  // hash of everything after the header, in hex
 };
 static_assert(sizeof(Header) == 64);
 
-// Fixed columns of one record. The ends count from the group's beginning.
+// Fixed columns of one record. The `*_end` fields count from the beginning of the group.
 struct Fixed {
   double mean_seconds = 0;
   int64_t unix_seconds = 0;
@@ -47,7 +47,7 @@ struct Leaf {
 };
 static_assert(sizeof(Leaf) == 32);
 
-// Number of elements of each section of a group, in the order they are stored.
+// Number of elements of each section of a group, in the order in which the sections are stored.
 struct GroupSizes {
   uint64_t records = 0, leaves = 0, seconds = 0, values = 0, trace_bytes = 0;
 };

@@ -17,7 +17,7 @@ namespace tensorsmith::learn {
 
 namespace {
 
-using namespace store_format;  // NOLINT: the layout's types by their names
+using namespace store_format;  // NOLINT: gives access to the types of the layout
 
 class Writer : public StoreWriter {
  public:
@@ -149,7 +149,7 @@ class Writer : public StoreWriter {
     }
     return {};
   }
-  // Hashed, and filled up to a multiple of 8 bytes.
+  // Writes a section, adds it to the hash and pads it to a multiple of 8 bytes.
   Status section(const void* data, size_t bytes) {
     hash_.add(std::string_view(static_cast<const char*>(data), bytes));
     TS_RETURN_IF_ERROR(write(data, bytes));
@@ -181,9 +181,9 @@ class Writer : public StoreWriter {
   std::vector<StoredWorkload> workloads_;
   std::unordered_map<std::string, uint32_t> workload_numbers_;
   std::vector<std::string> devices_;
-  nlohmann::json device_attributes_ = nlohmann::json::object();  // name -> device file
-  std::vector<std::vector<uint64_t>> groups_;                    // offset, then GroupSizes
-  // The group being filled.
+  nlohmann::json device_attributes_ = nlohmann::json::object();  // name -> contents of its device file
+  std::vector<std::vector<uint64_t>> groups_;                    // offset, then the fields of GroupSizes
+  // The group that is being filled.
   std::vector<Fixed> records_;
   std::vector<Leaf> leaves_;
   std::vector<double> seconds_;

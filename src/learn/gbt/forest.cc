@@ -8,8 +8,8 @@ namespace tensorsmith::learn {
 
 namespace {
 
-constexpr size_t kLanes = 8;   // rows whose steps overlap
-constexpr size_t kBlock = 32;  // rows that stay in L1 while all trees pass
+constexpr size_t kLanes = 8;   // rows that step through a tree together
+constexpr size_t kBlock = 32;  // rows that stay in L1 while all trees are evaluated
 
 Error bad_tree(const std::string& what) { return {ErrorCode::kInvalidArgument, "", "tree " + what}; }
 
@@ -27,8 +27,8 @@ Result<Forest> Forest::create(std::span<const Tree> trees, int width) {
         tree.value.size() != size)
       return bad_tree("with arrays of different lengths");
     const auto first = static_cast<uint32_t>(forest.nodes_.size());
-    // Breadth-first: order[i] is the old number of new node i. A node reached twice would make order outgrow
-    // the tree.
+    // Renumbers the nodes breadth-first: order[i] is the old number of new node i. If a node had
+    // two parents, order would grow beyond the size of the tree.
     std::vector<int> order = {0};
     std::vector<uint32_t> depth = {0};
     for (size_t i = 0; i < order.size(); ++i) {
@@ -66,7 +66,7 @@ void Forest::complete(uint32_t first, uint32_t at, uint32_t node, uint32_t level
     out.value[node - ShallowTrees::kNodes] = values_[first + at];
     return;
   }
-  // A leaf's threshold is NaN and its left child is itself; nothing goes to the right of it.
+  // A leaf has a NaN threshold and is its own left child, so no row goes to its right.
   const Node& here = nodes_[first + at];
   out.threshold[node] = here.threshold;
   out.feature[node] = here.feature;

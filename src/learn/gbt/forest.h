@@ -1,4 +1,4 @@
-// Regression trees laid out for fast evaluation of many rows.
+// Regression trees in a layout that evaluates many rows quickly.
 #pragma once
 
 #include <cstdint>
@@ -11,51 +11,54 @@
 
 namespace tensorsmith::learn {
 
-// One tree as learned: node 0 is the root; left < 0 marks a leaf. A row goes left where row[feature] <
-// threshold.
+// One tree as learned: node 0 is the root; left < 0 marks a leaf. A row goes to the left child if
+// row[feature] < threshold.
 struct Tree {
   std::vector<int> left, right, feature;
-  std::vector<float> threshold;  // of inner nodes
-  std::vector<float> value;      // of leaves
+  std::vector<float> threshold;  // for inner nodes
+  std::vector<float> value;      // for leaves
   size_t size() const { return left.size(); }
 };
 
-// Nodes are renumbered breadth-first with siblings adjacent, so that a node is 8 bytes and a step is one
-// comparison and one addition: next = left + (row[feature] >= threshold). A leaf is its own left child with
-// threshold NaN, which no value reaches: every row takes `depth` steps without a branch, and the steps of
-// several rows overlap in the pipeline. Where all trees are shallow and the processor has AVX-512, ShallowTrees
-// evaluates them, to the same sums.
+// Nodes are renumbered breadth-first with siblings adjacent, so that a node takes 8 bytes and a
+// step is one comparison and one addition: next = left + (row[feature] >= threshold). A leaf is its
+// own left child with a NaN threshold, for which the comparison is always false. So every row takes
+// exactly `depth` steps without a branch, and the steps of several rows overlap in the pipeline. If
+// all trees are shallow and the processor has AVX-512, ShallowTrees evaluates them and gives the
+// same sums.
 class Forest {
  public:
-  // kInvalidArgument for a tree that is no tree, has a feature outside [0, width), or over 65,536 nodes.
+  // kInvalidArgument for nodes that do not form a tree, a feature outside [0, width), or over
+  // 65,536 nodes.
   static Result<Forest> create(std::span<const Tree> trees, int width);
 
   int width() const { return width_; }
   size_t tree_count() const { return roots_.size(); }
-  // out[r] = sum over the trees, in order, of the value of row r. rows: row-major, out.size() * width values,
-  // all finite.
+  // Sets out[r] to the sum, over the trees in order, of the value for row r. rows: row-major,
+  // out.size() * width values, all finite.
   void predict(std::span<const float> rows, std::span<float> out) const;
 
-  // The nodes of all trees, one tree after the other: number is the threshold of an inner node or the value
-  // of a leaf; left is the left child's place in the tree, the right child follows it; a leaf has left 0.
+  // The nodes of all trees, one tree after the other. number: threshold of an inner node or value
+  // of a leaf. left: index of the left child within the tree; the right child follows it. A leaf
+  // has left 0.
   struct Arrays {
-    std::vector<int32_t> sizes;  // by tree: its nodes
-    std::vector<float> number;   // by node, as the others
+    std::vector<int32_t> sizes;  // number of nodes of each tree
+    std::vector<float> number;   // by node, like the other arrays
     std::vector<uint16_t> feature, left;
   };
   Arrays to_arrays() const;
-  // Checks everything create() checks (kCorrupt).
+  // Makes the same checks as create(), with kCorrupt as the error.
   static Result<Forest> from_arrays(const Arrays& arrays, int width);
-  // This forest and then the other's trees, of the same width.
+  // Appends the trees of `other`, which must have the same width.
   void append(const Forest& other);
 
  private:
   struct Node {
     float threshold;
     uint16_t feature;
-    uint16_t left;  // relative to the tree's first node
+    uint16_t left;  // index relative to the tree's first node
   };
-  // Of the trees, if they are shallow and this processor can.
+  // Creates shallow_ if all trees are shallow and the processor supports it.
   void add_shallow_trees();
   void complete(uint32_t first, uint32_t at, uint32_t node, uint32_t level,
                 ShallowTrees::CompleteTree& out) const;
@@ -68,7 +71,7 @@ class Forest {
     uint32_t depth;
   };
   std::vector<Root> roots_;
-  std::shared_ptr<const ShallowTrees> shallow_;  // null: none
+  std::shared_ptr<const ShallowTrees> shallow_;  // null if not used
 };
 
 }  // namespace tensorsmith::learn

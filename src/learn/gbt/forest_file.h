@@ -1,4 +1,5 @@
-// Trees as tensors of a file: NAME.sizes (I32, by tree), NAME.number (F32), NAME.feature and NAME.left (U16, by node).
+// Stores trees as tensors of a file: NAME.sizes (I32, by tree), NAME.number (F32), NAME.feature and
+// NAME.left (U16, by node).
 #pragma once
 
 #include <string>
@@ -9,7 +10,7 @@
 namespace tensorsmith::learn {
 
 void add_forest(TensorFile& file, const std::string& name, const Forest& forest);
-// kCorrupt where there are none of rows of this width.
+// kCorrupt if the file has no such trees for rows of this width.
 Result<Forest> read_forest(const TensorFile& file, const std::string& name, int width);
 
 }  // namespace tensorsmith::learn

@@ -62,7 +62,8 @@ Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, std::span<
 }
 
 std::vector<double> sum_rows(const Forest& forest, std::span<const ProgramQuery> programs) {
-  // Rows of several programs are evaluated together: single programs would leave the pipeline empty.
+  // Evaluates the rows of several programs together; a single program has too few to fill the
+  // pipeline.
   constexpr size_t kRows = 1024;
   const auto width = static_cast<size_t>(forest.width());
   std::vector<double> sums(programs.size(), 0);

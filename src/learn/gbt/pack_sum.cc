@@ -14,9 +14,10 @@ namespace tensorsmith::learn {
 namespace {
 
 constexpr int kCheckpointRounds = 50;
-// XGBoost's threads spin while they wait for each other, several times in a level of a tree. Where one of them has to share its processor,
-// few rows take fifty times as long on two threads as on one (2,935 programs: 76 to 106 s instead of 2); undisturbed a second thread gains
-// 15 % of 2,935 and of 16,934 programs' training.
+// Least number of rows for each thread. XGBoost's threads spin while they wait for each other,
+// several times per level of a tree. If one of them has to share its core, small data takes fifty
+// times as long on two threads as on one (2,935 programs: 76 to 106 s instead of 2 s). Undisturbed,
+// a second thread saves only 15 % of the training time on both 2,935 and 16,934 programs.
 constexpr size_t kRowsPerThread = 10'000;
 
 int useful_threads(int threads, size_t rows) {
@@ -42,8 +43,8 @@ struct Booster {
   ~Booster() { XGBoosterFree(handle); }
 };
 
-// The columns that are not the same everywhere (half of them are on one kind of device): XGBoost's time goes
-// with the columns.
+// Returns the columns that are not constant (about half of them, if all devices are of one kind),
+// because the time of XGBoost is proportional to the number of columns.
 Result<std::vector<int>> varying_columns(const PackSumData& data) {
   const auto width = static_cast<size_t>(data.width);
   std::vector<char> varies(width, 0);
@@ -62,11 +63,11 @@ Result<std::vector<int>> varying_columns(const PackSumData& data) {
   for (size_t c = 0; c < width; ++c) {
     if (varies[c] != 0) columns.push_back(static_cast<int>(c));
   }
-  if (columns.empty()) columns.push_back(0);  // nothing to split on; XGBoost wants one
+  if (columns.empty()) columns.push_back(0);  // nothing to split on, but XGBoost needs a column
   return columns;
 }
 
-// Only these columns stay. In place: the data may be most of the memory.
+// Removes all other columns. Works in place, since the data may be most of the memory in use.
 void keep_columns(PackSumData& data, const std::vector<int>& columns) {
   const auto width = static_cast<size_t>(data.width);
   const size_t rows = data.begin.back();
@@ -79,7 +80,7 @@ void keep_columns(PackSumData& data, const std::vector<int>& columns) {
   data.width = static_cast<int>(columns.size());
 }
 
-// The values are given to XGBoost and freed.
+// Copies the values into XGBoost's matrix and frees them.
 Status make_matrix(PackSumData& data, int threads, Matrix& matrix) {
   TS_XGBOOST(XGDMatrixCreateFromMat_omp(data.values.data(), data.begin.back(),
                                         static_cast<bst_ulong>(data.width),
@@ -111,7 +112,7 @@ Result<std::vector<Tree>> read_trees(BoosterHandle booster, const std::vector<in
     TS_ASSIGN_OR_RETURN(tree.left, numbers<int>(item, "left_children"));
     TS_ASSIGN_OR_RETURN(tree.right, numbers<int>(item, "right_children"));
     TS_ASSIGN_OR_RETURN(tree.feature, numbers<int>(item, "split_indices"));
-    // XGBoost keeps leaf values where the thresholds of inner nodes are.
+    // XGBoost stores leaf values in the array of the thresholds of inner nodes.
     TS_ASSIGN_OR_RETURN(tree.threshold, numbers<float>(item, "split_conditions"));
     tree.value = tree.threshold;
     for (size_t i = 0; i < tree.size(); ++i) {
@@ -143,13 +144,13 @@ Status configure(BoosterHandle booster, const PackSumOptions& options) {
   return {};
 }
 
-// Calls visit(program, sum of its rows' predictions).
+// Calls visit(program, sum of the predictions of its rows).
 template <class Visit>
 Status visit_sums(BoosterHandle booster, const Matrix& matrix, const PackSumData& data, bool training,
                   const Visit& visit) {
   const float* predicted = nullptr;
   bst_ulong count = 0;
-  // The rows' predictions are cached by the booster and updated by each new tree.
+  // The booster caches the predictions of the rows and updates them with each new tree.
   TS_XGBOOST(XGBoosterPredict(booster, matrix.handle, 0, 0, training ? 1 : 0, &count, &predicted));
   TS_CHECK(count == data.begin.back(), "XGBoost predicts another number of rows");
   for (size_t p = 0; p < data.programs(); ++p) {
@@ -214,10 +215,11 @@ Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const
     return Error{ErrorCode::kCorrupt, "", "the checkpoint does not contain an XGBoost model"};
   TS_RETURN_IF_ERROR(configure(booster.handle, options));
 
-  // Pack-sum: the squared loss of a program is weight * (sum of its rows' predictions - y)^2 / 2, so all its
-  // rows have the gradient weight * (sum - y). TVM takes weight as the hessian; but the sum moves by `rows`
-  // times the step of a row, and from rows * eta = 2 on the boosting diverges. So the hessian is weight *
-  // max(1, rows * eta): TVM's where that is safe, and never an overshoot.
+  // Pack-sum: the squared loss of a program is weight * (sum of its rows' predictions - y)^2 / 2,
+  // so all its rows have the gradient weight * (sum - y). TVM uses `weight` as the hessian, but the
+  // sum moves `rows` times as far as a single row, so boosting diverges if rows * eta >= 2. The
+  // hessian used here is weight * max(1, rows * eta): equal to TVM's where that is safe, and never
+  // overshooting.
   std::vector<float> gradient(row_count), hessian(row_count);
   const auto stopped_early = [&] {
     return validates && options.validation_chooses && options.early_stop > 0 &&

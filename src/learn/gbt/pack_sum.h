@@ -1,6 +1,6 @@
-// Boosted trees whose rows add up: a program is a few rows, its prediction is the sum of its rows'
-// predictions (TVM's pack-sum, auto_scheduler/cost_model/xgb_model.py). XGBoost's headers stay in
-// pack_sum.cc.
+// Boosted trees with additive rows: a program has a few rows, and its prediction is the sum of its
+// rows' predictions (TVM's pack-sum, auto_scheduler/cost_model/xgb_model.py). XGBoost's headers are
+// included only in pack_sum.cc.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,28 @@
 
 namespace tensorsmith::learn {
 
-// Rows of programs and what is to be predicted for each program.
+// The rows of programs, and a label for each program.
 struct PackSumData {
   int width = 0;
-  std::function<std::string(size_t)> column_name;  // for errors
+  std::function<std::string(size_t)> column_name;  // for error messages
   std::vector<float> values;                       // row-major
-  std::vector<size_t> begin = {0};                 // by program: its first row; programs + 1
-  std::vector<float> labels, weights;              // by program
+  std::vector<size_t> begin = {0};                 // index of each program's first row; programs + 1 entries
+  std::vector<float> labels, weights;              // one per program
 
   size_t programs() const { return labels.size(); }
-  // One more program; rows: a multiple of width values.
+  // Adds a program. rows: a multiple of `width` values.
   void add(std::span<const float> rows, float label, float weight);
 };
 
-// A training that stands between two rounds.
+// State of a training between two rounds.
 struct PackSumState {
-  std::vector<uint8_t> booster;  // XGBoost's own format; empty: nothing is done yet
-  int rounds = 0;                // done
+  std::vector<uint8_t> booster;  // in XGBoost's format; empty: not started
+  int rounds = 0;                // finished rounds
   int best_rounds = 0;
   double best_loss = 0;  // on the validation data
 };
 
-// Of a program's prediction p and label y; the training minimizes the weighted sum.
+// Loss for a program's prediction p and label y; training minimizes the weighted sum.
 enum class PackSumLoss : uint8_t {
   kSquared,   // (p - y)^2 / 2
   kRelative,  // learn/gbt/relative_loss.h; labels are logarithms
@@ -48,32 +48,32 @@ struct PackSumOptions {
   double gamma = 0.001;
   double min_child_weight = 0;
   double eta = 0.2;
-  double lambda = 1;             // weight of the leaves' squares
-  double row_share = 1;          // of the programs' rows that a tree sees
-  double node_column_share = 1;  // of the columns that a node may split on
+  double lambda = 1;             // L2 regularization of the leaf values
+  double row_share = 1;          // share of the rows that each tree is trained on
+  double node_column_share = 1;  // share of the columns considered at each node
   int rounds = 300;
-  int max_bins = 256;  // of the histogram method; 0 = exact splits
+  int max_bins = 256;  // for the histogram method; 0: exact splits
   int threads = 1;
   uint64_t seed = 0;
-  int early_stop = 0;  // rounds without a better loss on the validation data; 0: all rounds
-  bool validation_chooses =
-      true;  // false: the validation data are only looked at; all rounds are made and kept
+  int early_stop = 0;              // stops after so many rounds without a better validation loss; 0: never
+  bool validation_chooses = true;  // false: validation data only monitors; all rounds are kept
   PackSumState resume;
-  // After each round: rounds done, weighted mean of squared errors, or of |exp(p - y) - 1| (validation: NaN
-  // where there is none).
+  // Called after each round with the number of finished rounds and the training and validation
+  // losses: weighted mean of squared errors, or of |exp(p - y) - 1| for kRelative. NaN if there is
+  // no validation data.
   std::function<void(int, double, double)> progress;
-  std::function<bool()> stop;                             // true: kCancelled, after a call of checkpoint
+  std::function<bool()> stop;  // true: ends with kCancelled after a call of checkpoint
   std::function<Status(const PackSumState&)> checkpoint;  // every 50 rounds
 };
 
 struct PackSumFit {
-  Forest forest;  // of the best rounds on the validation data, or of all
-  // XGBoost's own prediction of each training row by all rounds.
+  Forest forest;  // rounds up to the best on the validation data, or all
+  // XGBoost's own predictions of the training rows with all rounds.
   std::vector<float> row_predictions;
 };
-// validation without programs: there is none. kInvalidArgument where there is nothing to train on or a value
-// is not finite (named by program and column); kCorrupt where options.resume is not what a checkpoint was
-// given.
+// validation: may have no programs. kInvalidArgument if there is nothing to train on or a value is
+// not finite (the error names program and column); kCorrupt if options.resume is not the state of a
+// checkpoint.
 Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const PackSumOptions& options);
 
 }  // namespace tensorsmith::learn

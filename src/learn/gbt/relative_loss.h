@@ -1,4 +1,4 @@
-// A loss on logarithms whose minimum is that of the mean absolute percentage error.
+// A loss on logarithms with the minimum of the mean absolute percentage error.
 #pragma once
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 
 namespace tensorsmith::learn {
 
-// Of e = log(predicted / measured). |exp(e) - 1| has the slope sign(e) exp(e): too small far below and too
-// large far above for boosting to move at all or to stay. So the slope's size is kept within [0.25, 3], and
-// the corner at 0 is rounded over 0.1. The curvature is the slope's size over the distance, which makes a
-// Newton step end at the corner.
+// Loss for e = log(predicted / measured). |exp(e) - 1| has the slope sign(e) exp(e), which is too
+// small for e << 0, where boosting would hardly move, and too large for e >> 0, where it would
+// overshoot. So the absolute slope is limited to [0.25, 3], and the corner at 0 is rounded over
+// 0.1. The curvature is absolute slope / distance, so that a Newton step ends at the corner.
 struct RelativeLoss {
   double gradient = 0, hessian = 0;
 

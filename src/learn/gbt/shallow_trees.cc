@@ -6,7 +6,7 @@
 
 #ifdef __x86_64__
 #include <immintrin.h>
-// GCC 12 takes the undefined registers of its own header for a mistake.
+// GCC 12 warns about deliberately uninitialized registers in its own header.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -22,9 +22,10 @@ namespace {
 #define TS_AVX512 __attribute__((target("avx512f"), always_inline)) inline
 
 constexpr size_t kShallowLanes = 16;
-constexpr size_t kGroups = ShallowTrees::kRows / kShallowLanes;  // that a tree is loaded for at a time
+// Groups of rows processed each time a tree is loaded.
+constexpr size_t kGroups = ShallowTrees::kRows / kShallowLanes;
 
-// Rows and columns of 16 x 16 values change places.
+// Transposes a 16 x 16 matrix.
 TS_AVX512 void transpose(__m512 (&v)[16]) {
   __m512 t[16];
   for (int i = 0; i < 16; i += 2) {
@@ -38,7 +39,7 @@ TS_AVX512 void transpose(__m512 (&v)[16]) {
       v[i + 2 * k + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
     }
   }
-  // v[4 q + c] has the values c, c + 4, c + 8, c + 12 of the rows 4 q to 4 q + 3.
+  // Here v[4 q + c] holds the values c, c + 4, c + 8, c + 12 of the rows 4 q to 4 q + 3.
   for (int c = 0; c < 4; ++c) {
     const __m512 low = _mm512_shuffle_f32x4(v[c], v[c + 4], 0x88),
                  low_odd = _mm512_shuffle_f32x4(v[c], v[c + 4], 0xdd);
@@ -52,7 +53,7 @@ TS_AVX512 void transpose(__m512 (&v)[16]) {
   for (int i = 0; i < 16; ++i) v[i] = t[i];
 }
 
-// columns[f * kLanes + r] = row r's value f. The last row stands for those behind it.
+// Sets columns[f * kShallowLanes + r] to value f of row r. Rows beyond `count` repeat the last row.
 TS_AVX512 void put_side_by_side(const float* rows, size_t count, size_t width, float* columns) {
   for (size_t f = 0; f < width; f += kShallowLanes) {
     const size_t part = std::min(kShallowLanes, width - f);
@@ -65,10 +66,10 @@ TS_AVX512 void put_side_by_side(const float* rows, size_t count, size_t width, f
   }
 }
 
-// The place of 16 rows in a tree, and what they have been asked.
+// The current nodes of 16 rows in a tree, and the decisions that led there.
 struct Places {
   __m512i node;
-  __mmask16 right[ShallowTrees::kLevels];  // by level: who went there
+  __mmask16 right[ShallowTrees::kLevels];  // by level: which rows went right
 
   TS_AVX512 void step(size_t level, __m512 values, __m512 thresholds) {
     right[level] = _mm512_cmp_ps_mask(values, thresholds, _CMP_GE_OQ);
@@ -77,8 +78,9 @@ struct Places {
   }
 };
 
-// The rows' values of the features that the nodes of a level ask for, blended by where the rows are: places holds the decisions of
-// the first Level levels.
+// Returns, for each row, the value of the feature that its node on level `Level` tests. Loads the
+// values of all features of the level and blends them by the decisions of the first `Level` levels
+// in `places`.
 template <size_t Level, size_t From = 0>
 TS_AVX512 __m512 blended(const int32_t* feature, const float* columns, const Places& places) {
   if constexpr (From == Level) {
@@ -95,8 +97,8 @@ TS_AVX512 __m512 gathered(__m512i features, const float* columns) {
   return _mm512_i32gather_ps(_mm512_add_epi32(_mm512_slli_epi32(features, 4), lane), columns, 4);
 }
 
-// Indices count by their lowest bits, so that a node of the levels 0 to 3 is a place in the first register, of
-// level 4 in the second, of level 5 in the third and fourth.
+// Permutations use only the lowest bits of an index. A node of the levels 0 to 3 is thus an index
+// into the first register, of level 4 into the second, and of level 5 into the third and fourth.
 TS_AVX512 __m512 value_of(const ShallowTrees::CompleteTree& tree, const float* columns) {
   Places at{_mm512_set1_epi32(1), {}};
   const __m512 top = _mm512_load_ps(tree.threshold);

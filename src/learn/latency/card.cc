@@ -1,4 +1,4 @@
-// What trainers of every kind write about a training.
+// The parts of a model card and checkpoint that are common to all kinds of models.
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -40,7 +40,7 @@ ModelCard make_card(const std::string& kind, const TrainingData& data, const Tra
   card.parameters = parameters.dump();
   card.metrics = "{}";
   std::set<uint32_t> devices, workloads;
-  // What validated chose the model: its tasks have been seen too.
+  // The validation part chose the model, so its tasks count as seen.
   for (const auto* part : {&data.train, &data.validation}) {
     for (const int64_t i : *part) {
       const Store::Entry entry = data.store->entry(i);
@@ -65,7 +65,8 @@ ModelCard make_card(const std::string& kind, const TrainingData& data, const Tra
                        [&](const auto& d) { return d.name == before.name; }))
         card.seen.push_back(before);
     }
-    // Of the devices that it had then; a training with several finds its own.
+    // These were measured on the devices of the base model; a training with several devices
+    // measures its own.
     card.new_device = base->new_device;
     card.new_kind = base->new_kind;
   }

@@ -1,4 +1,4 @@
-// A device as numbers, for models that learn from several devices.
+// The attributes of a device as numeric columns, for models that learn from several devices.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace tensorsmith::learn {
 
-// 0 stands for "none" and for what is not known.
+// The value 0 stands for "none" or "not known".
 inline constexpr auto kDeviceSchema = std::to_array<feature::Column>({
     feature::Column::amount("device.cores", "cores", "CPU cores or GPU multiprocessors."),
     feature::Column::amount("device.clock_mhz", "MHz", "Clock under vector load."),
@@ -34,7 +34,7 @@ inline constexpr auto kDeviceSchema = std::to_array<feature::Column>({
 
 inline constexpr int kDeviceColumns = static_cast<int>(kDeviceSchema.size());
 const feature::Schema& device_schema();
-// In the order of the schema; all finite.
+// Returns the device's columns in the order of the schema; all values are finite.
 std::array<float, kDeviceColumns> device_columns(const target::Device& device);
 
 }  // namespace tensorsmith::learn

@@ -8,7 +8,7 @@ namespace tensorsmith::learn {
 namespace {
 
 constexpr double kOtherArchitecture = 0.05;
-constexpr double kDistance = 4;  // doublings after which a weight has fallen to 1 / e
+constexpr double kDistance = 4;  // in doublings; at this distance a weight has fallen to 1 / e
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// How much of what a model has learned of one device holds on another one that nobody has measured.
+// Similarity of devices: how far a correction learned on one device applies to a device without
+// measurements.
 #pragma once
 
 #include <span>
@@ -9,17 +10,19 @@
 
 namespace tensorsmith::learn {
 
-// What a core or multiprocessor is like, whatever their number: the architecture that code is compiled for, and logarithms to base 2
-// of lanes, register file, occupancy limits and caches.
+// Attributes of one core or multiprocessor, regardless of how many the device has: the architecture
+// that code is compiled for, and base-2 logarithms of vector lanes, register file, occupancy limits
+// and cache sizes.
 struct DeviceTraits {
   std::string arch;
   std::vector<double> values;
 };
 DeviceTraits traits_of(const target::Device& device);
 
-// Weights of the known devices for one that is not known; not negative, their sum is 1 (empty without any known). They fall
-// exponentially with the distance of the traits. Another architecture has another compiler, and what a compiler makes of a program
-// (spills above all) is most of what a physical estimate misses: a device of it counts a twentieth.
+// Returns the weights of the known devices for predicting an unknown one. They are not negative and
+// sum to 1 (empty if no device is known). A weight falls exponentially with the distance between
+// the traits. A device of another architecture has another compiler, and code generation (above all
+// spills) causes most of the error of a physical estimate, so its weight is divided by 20.
 std::vector<double> similarity_weights(const DeviceTraits& unknown, std::span<const DeviceTraits> known);
 
 }  // namespace tensorsmith::learn

@@ -69,7 +69,7 @@ std::vector<std::pair<std::string, Scores>> Evaluation::grouped(Key key) const {
       scores.top5 = top_k_score(ranked, 5);
       scores.peak1 /= t;
       scores.peak5 /= t;
-      // No pairs: nothing is in the wrong order (as metrics.h has it).
+      // Without pairs, none is ranked wrongly (as in learn/metrics.h).
       scores.pairwise = pairs_tasks > 0 ? scores.pairwise / static_cast<double>(pairs_tasks) : 1;
     }
     out.emplace_back(name, scores);

@@ -12,7 +12,7 @@
 namespace tensorsmith::learn {
 namespace {
 
-// A device's figures as a file rounds them, and bandwidths as they are measured.
+// Relative tolerances: files round a clock, and bandwidths vary between measurements.
 constexpr double kSameClock = 0.05, kSameBandwidth = 0.5;
 
 bool near(double a, double b, double tolerance) {
@@ -26,7 +26,7 @@ bool same(const SeenDevice& seen, const target::Device& device) {
          near(seen.memory_bandwidth_gbs, device.memory_bandwidth_gbs, kSameBandwidth);
 }
 
-// "znver4-avx512-1t", as stores name this machine.
+// Parses names of the form "znver4-avx512-1t", which stores give to the local machine.
 SeenDevice from_name(const std::string& name) {
   SeenDevice out;
   out.name = name;
@@ -42,7 +42,8 @@ SeenDevice from_name(const std::string& name) {
   return out;
 }
 
-// The value below which a share q of the weight lies. items: value, weight; ascending.
+// Returns the value below which a share q of the weight lies. items: (value, weight), in ascending
+// order.
 double weighted_quantile(const std::vector<std::pair<double, double>>& items, double q) {
   double all = 0, sum = 0;
   for (const auto& [value, weight] : items) all += weight;
@@ -59,8 +60,8 @@ std::string join(const std::vector<std::string>& names) {
   return out;
 }
 
-// Fold of each workload, by its number in the store: the small, the middle and the large ones, so that each fold asks about sizes
-// that the others do not have.
+// Returns the fold of each workload, by its number in the store. The folds are the small, the
+// medium and the large workloads, so that each fold has sizes that the others lack.
 std::map<uint32_t, int> workload_folds(const Store& store, std::span<const int64_t> records) {
   std::set<uint32_t> present;
   for (const int64_t i : records) present.insert(store.entry(i).workload);
@@ -74,8 +75,9 @@ std::map<uint32_t, int> workload_folds(const Store& store, std::span<const int64
   return out;
 }
 
-// How much wider errors are on a device of an architecture that none of the others has: its compiler is another one, and what a
-// compiler makes of a program is most of what a physical estimate misses. From three GPUs, each predicted from the others.
+// Factor by which errors are larger on a device whose architecture none of the other devices has.
+// It has another compiler, and code generation causes most of the error of a physical estimate. The
+// value was chosen on three GPUs, each predicted from the others.
 constexpr double kOtherArchitectureSpread = 1.5;
 double spread_on(std::span<const SeenDevice> others, const target::Device& device) {
   const bool known = std::any_of(others.begin(), others.end(), [&](const SeenDevice& other) {
@@ -92,7 +94,7 @@ HeldOutTask task_of(const Store& store, int64_t record) {
   return {entry.workload, entry.device};
 }
 
-// Devices with one processor, or one name, are one machine.
+// Devices with the same processor name (or device name, if that is unknown) count as one machine.
 std::string machine_of(const target::Device& device) { return device.cpu.empty() ? device.name : device.cpu; }
 
 }  // namespace
@@ -151,7 +153,7 @@ void UnseenEffects::apply(const target::Device& device, Prediction& prediction) 
   prediction.unseen.kind |= found.unseen.kind;
   if (!prediction.unseen.any()) return;
   const auto own = static_cast<size_t>(device.kind);
-  // Errors of the other kind of device are better than none.
+  // Errors measured on the other kind of device are better than none.
   const HeldOutError& error = !prediction.unseen.kind       ? card_.new_device[own]
                               : card_.new_kind[own].known() ? card_.new_kind[own]
                                                             : card_.new_kind[1 - own];
@@ -276,7 +278,7 @@ Result<std::vector<DeviceErrors>> unseen_device_errors(const CostModel& model, c
       DeviceErrors& errors = by_device[entry.device];
       errors.device = device.name;
       errors.kind = device.kind;
-      // What an earlier calibration has shifted by is taken back.
+      // Undo the shift of an earlier calibration.
       const double shift = model.card().new_device[static_cast<size_t>(device.kind)].shift;
       errors.errors.push_back(std::log(entry.mean_seconds / seconds) + shift);
       errors.weights.push_back(present[task_of(store, part[i])] / chosen[task_of(store, part[i])]);
@@ -300,7 +302,7 @@ Status hold_out_devices(const TrainingData& data, uint64_t seed,
   std::map<HeldOutTask, double> in_training, chosen;
   for (const int64_t i : data.train) ++in_training[task_of(*data.store, i)];
   for (const int64_t i : few) ++chosen[task_of(*data.store, i)];
-  // Of the same sizes, and of others.
+  // Without folds, the model has seen workloads of the same sizes; with folds, it has not.
   const std::map<uint32_t, int> none, by_size = workload_folds(*data.store, few);
   std::array<std::vector<DeviceErrors>, 2> of_device, of_size, of_kind;
   std::array<std::vector<std::string>, 2> device_names, kind_names;
@@ -318,7 +320,8 @@ Status hold_out_devices(const TrainingData& data, uint64_t seed,
                                    [&](const SeenDevice& other) { return other.kind == device.kind; });
     const double device_spread = known ? spread_on(seen, device) : 1;
     const auto k = static_cast<size_t>(device.kind);
-    // Its errors; with folds each is predicted by a model that lacks the workloads of its fold.
+    // Returns the errors on the machine. With folds, each program is predicted by a model that was
+    // trained without the workloads of its fold.
     const auto errors_of = [&](const std::map<uint32_t, int>& folds) -> Result<DeviceErrors> {
       DeviceErrors errors;
       errors.device = device.name;
@@ -362,8 +365,9 @@ Status hold_out_devices(const TrainingData& data, uint64_t seed,
     (known ? of_device : of_kind)[k].push_back(std::move(errors));
   }
   for (size_t k = 0; k < 2; ++k) {
-    // A model that lacks one of n devices knows the others' spread worse than the whole model does: the
-    // variance of a device around the mean of n is 1 + 1 / n of that between devices.
+    // A model that lacks one of n devices estimates the spread of the others less well than the
+    // full model: the variance of a new device around the mean of n devices is 1 + 1 / n times that
+    // between devices.
     const auto n = static_cast<double>(of_device[k].size());
     const double spread = n > 1 ? std::sqrt((1 + 1 / n) / (1 + 1 / (n - 1))) : 1;
     if (!of_device[k].empty())

@@ -1,6 +1,6 @@
-// What a model's predictions are worth beyond what it was trained on: on other devices, with other numbers of
-// threads, for other kinds of programs. Errors within the training devices say nothing of that, so each
-// device is left out in turn and predicted by a smaller model of the others.
+// Expected errors of a model outside its training data: on other devices, with other numbers of
+// threads and for other kinds of programs. Errors on the training devices say nothing about these
+// cases, so each device is left out in turn and predicted by a smaller model trained on the others.
 #pragma once
 
 #include <functional>
@@ -13,27 +13,31 @@
 
 namespace tensorsmith::learn {
 
-// The model's devices with what the file or else the registry and the names tell of them
-// ("znver4-avx2-1t": a CPU with one thread).
+// Returns the devices that the model was trained on. Their attributes come from the card, else from
+// the registry of devices, else from the name ("znver4-avx2-1t" is a CPU with one thread).
 std::vector<SeenDevice> seen_devices(const ModelCard& card);
 SeenDevice seen_device(const target::Device& device);
 
-// device and threads; the kind of program is the model's to tell. A device is known by its name and figures:
-// an edited file of a known device is another device. A model without devices has nothing to compare with.
+// Sets Unseen::device and Unseen::threads; only the model itself can tell whether the kind of
+// program is unseen. A device is identified by its name and attributes, so an edited file of a
+// known device is another device. Nothing is unseen if the card lists no devices.
 Unseen unseen_by(const ModelCard& card, const target::Device& device);
-// Whether the model was trained on any device of this kind.
+// Returns whether the model was trained on any device of this kind, or lists no devices at all.
 bool knows_kind(const ModelCard& card, target::DeviceKind kind);
-// kMismatch for a model that says nothing of programs on such a device: it was trained on the other kind and
-// nothing tells how far its physical part is off there. file: named in the error.
+// Returns kMismatch if the model cannot predict programs on this device: it was trained on the
+// other kind of device only, and the error of its physical estimate on this kind was not measured.
+// file: named in the error.
 Status check_knows(const ModelCard& card, const std::string& file, const target::Device& device);
 
-// What a model has not seen of the devices that it is asked about; looks each device up once.
+// Adds to predictions what is unseen about their devices, with the errors to expect then. Looks up
+// each device once.
 class UnseenEffects {
  public:
   explicit UnseenEffects(const ModelCard& card) : card_(card) {}
-  // Sets `unseen` (keeping what the model has set) and, where there is something unseen, the widths: those of
-  // the card's held-out errors, or 0 (not known) where there are none. The error of an unseen kind of program
-  // also shifts the prediction, since what stands in is off by a common factor.
+  // Sets the flags of `unseen` in addition to those that the model has set. If anything is unseen,
+  // replaces the interval widths by those of the card's held-out errors, or by 0 (not known) if the
+  // card has none. For an unseen kind of program it also shifts the prediction, because the
+  // physical estimate that replaces it is off by a common factor.
   void apply(const target::Device& device, Prediction& prediction);
 
  private:
@@ -45,38 +49,44 @@ class UnseenEffects {
   std::map<const target::Device*, OfDevice> devices_;
 };
 
-// A sentence where the model was trained on runs with other numbers of threads than the device's; else empty.
+// Returns a sentence for people if the model was trained on runs with other numbers of threads than
+// the device has; else an empty string.
 std::string describe_unseen_threads(const ModelCard& card, const Unseen& unseen,
                                     const target::Device& device);
-// One sentence for each other thing that is unseen, and what the widths come from; empty: nothing is unseen.
+// Returns one sentence for each other property that is unseen and one about the source of the
+// interval widths. Empty if nothing is unseen.
 std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& unseen,
                                          const target::Device& device);
 
-// Errors of one device. All devices have equal weights, whatever their number of records.
+// Errors on one device. All devices have equal weights, regardless of their number of records.
 struct DeviceErrors {
   std::string device;
   target::DeviceKind kind = target::DeviceKind::kCpu;
   std::vector<double> errors;   // log(measured / predicted)
-  std::vector<double> weights;  // as many, or none: equal
+  std::vector<double> weights;  // one for each error; empty: equal weights
 };
-// shifted: whether the errors' median is taken off as a common factor. spread: multiplies log_sigma. Of no
-// errors: unknown.
+// Summarizes the errors. shifted: whether the median of the errors is taken out first, as a common
+// factor. spread: factor on log_sigma. The result is unknown (HeldOutError::known) if there are no
+// errors.
 HeldOutError held_out_error(std::span<const DeviceErrors> devices, bool shifted, double spread,
                             std::string source);
 
-// Errors of a model on the given records of devices that it has not seen, at most max_programs a task, drawn
-// by the seed; programs of kinds that it does not know are left out. By device. own_loops: what others have
-// compiled is taken for programs of our own, whose loops are looked at (feature/program_summary.h).
+// Returns, for each device that the model has not seen, its errors on the given records, on at most
+// `max_programs` programs per task, drawn by `seed`. Programs of kinds that the model does not know
+// are left out. own_loops: treats programs compiled elsewhere as if Tensorsmith had compiled them,
+// so that their loops are analyzed (feature/program_summary.h).
 Result<std::vector<DeviceErrors>> unseen_device_errors(const CostModel& model, const Store& store,
                                                        std::span<const target::Device* const> devices,
                                                        std::span<const int64_t> records, int max_programs,
                                                        uint64_t seed, bool own_loops);
 
-// Leaves each device of the training part out in turn (devices with one processor's name together: variants of a machine know each
-// other's error) and fills the card's new_device, and new_kind where the others have no device of its kind; then again with the small,
-// the middle or the large workloads left out as well, which says how much wider intervals are at sizes that the training part does not
-// have. train: makes a model of the records that are given. At most kHeldOutRecords programs of a task are predicted; they stand for
-// all that the training part has of it. Leaves the card as it is where there are fewer than two devices.
+// Leaves out each device of the training part in turn and fills the card's new_device, or new_kind
+// if no other device is of its kind. Devices with the same processor name are left out together,
+// since variants of one machine predict each other. The errors are then measured again with the
+// small, the medium or the large workloads left out as well; this gives the factor by which
+// intervals widen for sizes that the training part lacks. train: trains a model on the given
+// records. At most kHeldOutRecords programs of a task are used, weighted to represent all records
+// of the task in the training part. Does nothing if there are fewer than two machines.
 inline constexpr int kHeldOutRecords = 60;
 inline constexpr int kHeldOutFolds = 3;
 Status hold_out_devices(const TrainingData& data, uint64_t seed,

@@ -33,7 +33,8 @@ bool rounds_to_tf32(const ir::Expr& body) {
   return found;
 }
 
-// Products of these operands that take a lane's cycle on tensor cores; 0: there are none for them.
+// Returns the products of these operands that tensor cores compute per cycle and lane; 0 if they do
+// not support the operands.
 double tensor_core_products(const ir::Expr& body, const target::Device& device) {
   const int capability = sched::compute_capability(device);
   double most = 0;
@@ -46,25 +47,25 @@ double tensor_core_products(const ir::Expr& body, const target::Device& device) 
   return most;
 }
 
-// Operations of 4-byte lanes that a reduction takes at the least.
+// Returns the least number of operations on 4-byte lanes that a reduction takes.
 double lane_operations(const ir::Operation& op, const target::Device& device) {
   if (op.is_placeholder() || !op.has_reduction()) return 0;
   const ir::Expr& body = op.bodies.front();
   bool product = false;
   ir::for_each_expr(body, [&](const ir::Expr& e) {
     const auto* binary = std::get_if<ir::Binary>(&e->kind);
-    // Index arithmetic has another type.
+    // Index arithmetic is excluded by its type.
     product |= binary != nullptr && binary->op == ir::BinaryOp::kMul && e.dtype() == body.dtype();
     product |= std::holds_alternative<ir::Call>(e->kind);
   });
-  // Short integers may be multiplied in pairs or fours; short floats are two to a lane at the best.
+  // Short integers may be multiplied in pairs or fours; at best, two short floats fit into a lane.
   double of_a_lane = ir::is_float(body.dtype()) ? std::max(4.0 / ir::bytes_of(body.dtype()), 1.0) : 4.0;
   if (product) of_a_lane = std::max(of_a_lane, tensor_core_products(body, device));
   const double operations = product && op.combiner == ir::Combiner::kSum ? 2 : 1;
   return extent_of(op.spatial) * extent_of(op.reduce) * operations / of_a_lane;
 }
 
-// Iterations of the largest parallel loop nest.
+// Returns the number of iterations of the largest parallel loop nest.
 double chunks_of(const feature::LeafFeatures& leaves) {
   double out = 1;
   for (int r = 0; r < leaves.vectors.rows; ++r) {
@@ -76,7 +77,7 @@ double chunks_of(const feature::LeafFeatures& leaves) {
 
 }  // namespace
 
-// Of a tensor from which few elements are taken (Gather, Slice) these only.
+// If few elements of a tensor are taken (Gather, Slice), only these count.
 std::vector<double> read_bytes(const ir::Workload& workload) {
   std::map<const ir::BufferNode*, double> reads;
   for (const ir::OperationRef& op : workload.operations) {
@@ -101,7 +102,8 @@ double streaming_seconds(double bytes, const target::Device& device) {
 
 namespace {
 
-// No CPU computes faster than at its highest clock, which the peak of a known device is not of.
+// Returns the peak rate at the highest clock: a CPU may run faster than the sustained clock that
+// the peak of a known device is computed with.
 double highest_rate(const target::Device& device) {
   double rate = device.peak_f32_gflops * 1e9;
   if (device.kind != target::DeviceKind::kCpu) return rate;

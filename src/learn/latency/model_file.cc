@@ -20,12 +20,12 @@ constexpr int64_t kMaxModelFile = int64_t{4} << 30;
 
 Error corrupt_model(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
 
-// Bytes that are not UTF-8 (a file name in the command) become U+FFFD.
+// Replaces bytes that are not UTF-8 (as in a file name in the command) by U+FFFD.
 std::string model_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 constexpr const char* kNewDevice = "new_device";
 constexpr const char* kNewKind = "new_kind";
-constexpr const char* kDeviceKinds[] = {"cpu", "gpu"};  // by target::DeviceKind
+constexpr const char* kDeviceKinds[] = {"cpu", "gpu"};  // in the order of target::DeviceKind
 
 Json held_out_json(const std::array<HeldOutError, 2>& errors) {
   Json out = Json::object();
@@ -103,7 +103,7 @@ class MetadataReader {
     }
     return out;
   }
-  // A JSON object, as text.
+  // Returns the text of a JSON object.
   Result<std::string> object(const char* name) const {
     TS_ASSIGN_OR_RETURN(std::string value, text(name));
     if (!parse_json<Json>(value).is_object())
@@ -115,7 +115,7 @@ class MetadataReader {
   const Json& metadata_;
 };
 
-// Of a text of the metadata that files of before do not have.
+// Parses the metadata entry "seen", which older files lack.
 Result<std::vector<SeenDevice>> parse_seen(const Json& metadata) {
   std::vector<SeenDevice> out;
   const auto it = metadata.find("seen");
@@ -131,7 +131,7 @@ Result<std::vector<SeenDevice>> parse_seen(const Json& metadata) {
       d.kind = kind == kDeviceKinds[0] ? target::DeviceKind::kCpu : target::DeviceKind::kGpu;
       d.name = item.at("name");
       d.cpu = item.at("cpu");
-      d.arch = item.value("arch", "");  // files of before do not say it
+      d.arch = item.value("arch", "");  // older files lack it
       d.cores = item.at("cores");
       d.vector_bytes = item.at("vector_bytes");
       d.clock_ghz = item.at("clock_ghz");

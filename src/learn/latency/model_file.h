@@ -1,4 +1,5 @@
-// The file of a latency model: tensors, and the model's card as metadata (learn/tensor_file.h).
+// The file format of a latency model: tensors, with the model's card as metadata
+// (learn/tensor_file.h).
 #pragma once
 
 #include <string>
@@ -17,13 +18,13 @@ struct ModelFile : TensorFile {
 };
 
 std::string to_bytes(const ModelFile& file);
-// kCorrupt for what is damaged or no model; kMismatch for a model of another version of this format or of the
-// features (feature::kPerStoreVersion). Any bytes are safe.
+// kCorrupt if the bytes are damaged or not a model; kMismatch for a model of another version of
+// this format or of the features (feature::kPerStoreVersion). Safe on arbitrary bytes.
 Result<ModelFile> parse_model_file(std::string_view bytes);
 
-// Replaces the file at once or not at all.
+// Replaces the file atomically.
 Status write_model_file(const ModelFile& file, const std::string& path);
-// The place of an error is the path. kNotFound or kIo where the file cannot be read.
+// Errors name the path as their place. kNotFound or kIo if the file cannot be read.
 Result<ModelFile> read_model_file(const std::string& path);
 
 }  // namespace tensorsmith::learn

@@ -1,4 +1,4 @@
-// Hyper-parameters of a model: what a JSON object names, and the defaults of what it leaves out.
+// Hyper-parameters of a model, read from a JSON object, with defaults for those that it leaves out.
 #pragma once
 
 #include <initializer_list>
@@ -10,8 +10,8 @@
 
 namespace tensorsmith::learn {
 
-// Each call reads one parameter into its variable, which holds the default; finish() says whether all that
-// was given is known, of the right type and in its range.
+// Each call reads one parameter into a variable that holds its default. finish() checks that every
+// given parameter is known, has the right type and lies in its range.
 class Parameters {
  public:
   explicit Parameters(const nlohmann::json& given) : given_(given) {}
@@ -21,12 +21,12 @@ class Parameters {
   void flag(const char* name, bool& value);
   void choice(const char* name, std::string& value, std::initializer_list<const char*> allowed);
 
-  // The values of all parameters, as a model's card keeps them. kInvalidArgument names the first parameter
-  // that is wrong and says what may stand there.
+  // Returns the values of all parameters, as a model's card keeps them. kInvalidArgument names the
+  // first wrong parameter and the values that are allowed.
   Result<nlohmann::json> finish() const;
 
  private:
-  // The given value, or nullptr.
+  // Returns the given value, or nullptr if there is none.
   const nlohmann::json* take(const char* name);
   void bad(const char* name, const std::string& what);
 
@@ -35,8 +35,8 @@ class Parameters {
   Status status_;
 };
 
-// "NAME=VALUE" for each: numbers and true/false where the text is one, else text. kInvalidArgument for what
-// has no name or comes twice.
+// Parses "NAME=VALUE" assignments. A value is a number or boolean if its text is one, else a
+// string. kInvalidArgument for an assignment without a name or a name that occurs twice.
 Result<nlohmann::json> parse_parameters(const std::vector<std::string>& assignments);
 
 }  // namespace tensorsmith::learn

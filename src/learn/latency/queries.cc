@@ -88,7 +88,7 @@ std::vector<int64_t> records_of_devices(const Store& store, std::span<const int6
 std::vector<int64_t> some_records(const Store& store, std::span<const int64_t> records, int max_workloads,
                                   int max_programs, uint64_t seed) {
   const auto place = [&](uint64_t key) { return Hasher().add(seed).add(key).digest64(); };
-  std::map<uint64_t, uint32_t> workloads;  // in the drawn order
+  std::map<uint64_t, uint32_t> workloads;  // ordered by the draw
   for (const int64_t i : records) {
     const uint32_t w = store.entry(i).workload;
     workloads.emplace(place(Hasher().add(store.workloads()[w].key).digest64()), w);

@@ -1,4 +1,4 @@
-// Records of a store as queries and as what was measured.
+// Converts records of a store into queries for models.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,20 @@
 
 namespace tensorsmith::learn {
 
-// By device of the store: its attributes as the store has them, else as the registry has them
-// (target::find_device). kNotFound names the store's
-// device that is not known.
+// Returns the store's devices by their number. Attributes come from the store, else from the
+// registry of devices (target::find_device). kNotFound names a device of the store that is unknown.
 Result<std::vector<target::Device>> devices_of(const Store& store);
 std::vector<const target::Device*> pointers_to(const std::vector<target::Device>& devices);
 
-// Queries of some records; the memory is used again for the next ones.
+// Builds queries for batches of records and reuses its memory from batch to batch.
 class QueryBatch {
  public:
-  // devices: by device number of the store. inputs: what the model reads; leaves are always made. All outlives the batch.
+  // devices: by device number in the store. inputs: which parts of a query the model reads; leaves
+  // are always built. All arguments must outlive the batch.
   QueryBatch(const Store& store, std::span<const target::Device* const> devices, const ModelInputs& inputs)
       : store_(store), devices_(devices), inputs_(inputs) {}
-  // Until the next call. kInvalidArgument for a record without features (a failed program that could not be
-  // made); errors of Store::trace.
+  // The result is valid until the next call. kInvalidArgument for a record without features (a
+  // failed program that could not be built); errors of Store::trace.
   Result<std::span<const ProgramQuery>> make(std::span<const int64_t> records);
 
  private:
@@ -36,18 +36,19 @@ class QueryBatch {
   std::vector<ProgramQuery> queries_;
 };
 
-// In the order of the records, by batches.
+// Predicts the records in batches; the results are in the order of the records.
 Result<std::vector<Prediction>> predict_records(const CostModel& model, const Store& store,
                                                 std::span<const target::Device* const> devices,
                                                 std::span<const int64_t> records);
 
-// Of the given records those whose device has one of the names as the store calls it.
+// Returns those of the records whose device has one of the given names in the store.
 std::vector<int64_t> records_of_devices(const Store& store, std::span<const int64_t> records,
                                         const std::vector<std::string>& names);
 
-// For learning curves: of the given records those of at most max_workloads workloads and of at most
-// max_programs programs a task (workload and device); 0: any number. Drawn by the seed so that fewer are a
-// part of more. In their order.
+// Selects records for learning curves: at most `max_workloads` workloads and `max_programs`
+// programs per task (workload and device), 0 = no limit. The seed decides the choice; a smaller
+// selection is a subset of a larger one with the same seed. The result keeps the order of the
+// records.
 std::vector<int64_t> some_records(const Store& store, std::span<const int64_t> records, int max_workloads,
                                   int max_programs, uint64_t seed);
 

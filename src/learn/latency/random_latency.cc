@@ -1,4 +1,4 @@
-// Seconds by hash of the features and a seed: what every model must beat.
+// Predicts seconds from a hash of the features and a seed: a baseline that every model must beat.
 #include <bit>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -25,7 +25,7 @@ class RandomLatency final : public CostModel {
       for (const float value : query.leaves->vectors.values)
         hasher.add(static_cast<uint64_t>(std::bit_cast<uint32_t>(value)));
       const double uniform = static_cast<double>(hasher.digest64() >> 11) * 0x1p-53;
-      // Over the range that tensor programs have: a microsecond to a second.
+      // Spread over the usual range of tensor programs: from a microsecond to a second.
       out.push_back({1e-6 * std::pow(1e6, uniform), 0});
     }
     return out;

@@ -1,4 +1,4 @@
-// The kinds of latency models by name.
+// Looks up the kinds of latency models by name.
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>

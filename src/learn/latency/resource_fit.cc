@@ -13,7 +13,7 @@ constexpr int kReweightings = 25;
 constexpr int kSweeps = 400;
 constexpr double kCorner = 0.05;
 
-// Minimizes x' G x / 2 - b' x over x >= 0, from x on.
+// Minimizes x' G x / 2 - b' x over x >= 0 by coordinate descent, starting from x.
 void solve_nonnegative(const std::vector<double>& gram, const std::vector<double>& right,
                        std::vector<double>& x) {
   const size_t n = x.size();

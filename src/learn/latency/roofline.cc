@@ -18,7 +18,7 @@ namespace {
 
 using feature::PerStoreRow;
 
-// Of a number of iterations, which rounding to float has moved off its whole number; at least 1.
+// Undoes the rounding of a number of iterations to float; returns at least 1.
 double count(double iterations) { return std::max(std::round(iterations), 1.0); }
 
 double cpu_utilization(const PerStoreRow& leaf, const target::Device& device) {
@@ -40,7 +40,7 @@ double gpu_utilization(const PerStoreRow& leaf, const target::Device& device) {
   double resident = device.max_threads_per_core > 0 ? std::floor(device.max_threads_per_core / issued) : 1;
   if (device.max_blocks_per_core > 0) resident = std::min<double>(resident, device.max_blocks_per_core);
   resident = std::max(resident, 1.0);
-  // Fewer blocks than would fit are spread over the multiprocessors.
+  // If fewer blocks exist than would fit, they are spread over the multiprocessors.
   const double cores = std::max(device.cores, 1);
   resident = std::min(resident, std::max(std::ceil(blocks / cores), 1.0));
   const double wave = cores * resident;
@@ -68,16 +68,17 @@ double roofline_seconds(const feature::LeafFeatures& leaves, const target::Devic
       leaf_seconds = std::max(leaf_seconds, bytes / (device.memory_bandwidth_gbs * 1e9));
     seconds += leaf_seconds;
   }
-  // Below what any clock resolves; a logarithm follows.
+  // Keeps the result positive, since its logarithm is taken; the bound is below the resolution of
+  // any clock.
   return std::max(seconds, 1e-9);
 }
 
 namespace {
 
-// What measurements show of the estimate, by kind of device.
+// Correction of the estimate, fitted to measurements on one kind of device.
 struct RooflineCalibration {
   double log_scale = 0;  // median of log(measured / estimate)
-  double log_sigma = 0;  // 0.6827-quantile of the distance from it
+  double log_sigma = 0;  // 0.6827-quantile of the distance from that median
 };
 
 class RooflineModel final : public CostModel {
@@ -110,10 +111,10 @@ class RooflineModel final : public CostModel {
 
  private:
   ModelCard card_;
-  std::array<RooflineCalibration, 2> calibration_;  // by target::DeviceKind
+  std::array<RooflineCalibration, 2> calibration_;  // indexed by target::DeviceKind
 };
 
-// base: may be nullptr.
+// Fits the calibration. base: the model that training continues from, may be nullptr.
 Result<std::unique_ptr<CostModel>> calibrate(const RooflineModel* base, const TrainingData& data,
                                              const TrainingControl& control, bool hold_out = true) {
   std::array<RooflineCalibration, 2> calibration{};

@@ -17,16 +17,17 @@ namespace {
 using feature::ProgramKind;
 using feature::WorkloadStructure;
 
-// Factors are few; more records of a structure and device than this change nothing.
+// A structure has few factors, so using more records of it per device than this changes nothing.
 constexpr size_t kFactorRecords = 6000;
 constexpr size_t kLeastFactorRecords = 20;
-// The ridge of the factors of all devices: on few devices much that is different on the next one looks alike.
+// Ridge for the factors of all devices. It is larger because few devices cannot separate resources
+// whose costs differ on the next device.
 constexpr double kCommonRidge = 0.03;
-// The ridge towards a prior, times the number of tasks. Chosen on other draws of 20 tasks than those
-// reported.
+// Ridge towards a prior times the number of tasks. Chosen on draws of 20 tasks other than the
+// reported ones.
 constexpr double kPriorTasks = 10;
 
-// Of the device itself, or of all devices; empty where no device knows the structure.
+// Returns the factors of the device, else of all devices; empty if no device knows the structure.
 std::vector<double> factors_before(const ResourceFactors& factors, WorkloadStructure structure,
                                    const std::string& device) {
   std::vector<double> scratch;
@@ -34,7 +35,7 @@ std::vector<double> factors_before(const ResourceFactors& factors, WorkloadStruc
   return found != nullptr ? *found : std::vector<double>();
 }
 
-// Rows of resources over the measured seconds.
+// Returns rows of resource seconds / measured seconds.
 std::vector<double> relative_rows(const KindData& data, std::span<const size_t> chosen) {
   std::vector<double> out;
   for (const size_t i : chosen) {
@@ -44,13 +45,17 @@ std::vector<double> relative_rows(const KindData& data, std::span<const size_t> 
   return out;
 }
 
-using Groups = std::map<std::pair<uint8_t, uint32_t>, std::vector<size_t>>;  // by structure and device
+using Groups = std::map<std::pair<uint8_t, uint32_t>, std::vector<size_t>>;  // by (structure, device)
 
-// Ridge of a structure's factors towards those of all. Chosen from 1 and 10 on fast programs of a Zen 4 by factors of an Emerald Rapids
-// (docs/decisions/015-latency-model.md): with 1 the share of their time that is wrong is 15.5 %, with 10 13.0 %, with none of their own 12.5 %.
+// Ridge that pulls the factors of a structure towards those of all structures. Chosen between 1 and
+// 10 on the fast programs of a Zen 4, predicted with factors of an Emerald Rapids
+// (docs/decisions/053-a-cpu-that-nobody-measured.md): the share of the programs' time that is
+// predicted wrong is 15.5 % with 1, 13.0 % with 10, and 12.5 % if structures have no factors of
+// their own.
 constexpr double kStructureRidge = 10;
 
-// Resources that records of one core, with data in its caches, do not show: then they take the time that they name.
+// Resources that records of a single core with its data in caches do not exercise. Unless the
+// records use them, their factor has the prior 1: they take their nominal time.
 constexpr std::string_view kAtLeastNamed[] = {"from_memory", "to_memory", "parallel_starts"};
 
 std::vector<double> prior_of_all(ProgramKind kind, const KindData& data, const Groups& groups) {
@@ -68,12 +73,14 @@ std::vector<double> prior_of_all(ProgramKind kind, const KindData& data, const G
   return out;
 }
 
-// One set of factors a structure for all devices, which have equal weights (in that of all structures a task counts as much as it has
-// programs). What an instruction of our own CPU programs costs does not depend on the structure that it is in, and the tasks of one
-// structure show some instructions always together: there the factors of a structure are held to those of all, and structures that no
-// program shows have these.
+// Fits one set of factors per structure to all devices together, with equal weights for the
+// devices. (In the fit over all structures, a structure on a device weighs as much as it has programs.)
+// In programs compiled by Tensorsmith the cost of an instruction does not depend on the structure,
+// and the tasks of one structure always show some instructions together. For these programs, the
+// factors of a structure are therefore pulled towards those of all structures, and structures
+// without programs use the latter.
 void fit_common(ResourceFactors& factors, ProgramKind kind, const KindData& data, const Groups& groups) {
-  // Of one structure, or of all where it is negative.
+  // Fits one structure, or all structures together if `structure` is negative.
   const auto fit = [&](int structure, std::span<const double> prior, double ridge) {
     std::vector<size_t> chosen;
     std::vector<double> weights;

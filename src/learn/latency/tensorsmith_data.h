@@ -1,5 +1,5 @@
-// What our own latency model is fitted to: summaries of measured programs, and the factors of their
-// resources.
+// Training data of Tensorsmith's own latency model: summaries of measured programs, and the fit of
+// the factors of their resources.
 #pragma once
 
 #include <array>
@@ -13,10 +13,11 @@
 
 namespace tensorsmith::learn {
 
-// Measured programs of one kind. Summaries in flat arrays: there may be millions of them.
+// Measured programs of one kind. The summaries are in flat arrays because there may be millions of
+// them.
 struct KindData {
   int resources = 0, columns = 0;
-  std::vector<float> values;  // by program: resources, columns
+  std::vector<float> values;  // per program: its resources, then its columns
   std::vector<double> seconds, roofline;
   std::vector<uint32_t> workload, device;  // numbers in the store
   std::vector<uint8_t> structure;
@@ -26,31 +27,34 @@ struct KindData {
 };
 using AllData = std::array<KindData, feature::kProgramKinds>;
 
-// Failed programs and those without leaves are left out.
+// Summarizes the records. Failed programs and programs without leaves are left out.
 Result<AllData> gather_summaries(const TrainingData& data, std::span<const int64_t> records);
 
-// Tasks have between few and thousands of records: each record weighs 1 / sqrt(records of its task), so that
-// a task's weight grows with its records, but slower. Mean 1.
+// Returns a weight for each chosen record: 1 / sqrt(number of chosen records of its task), scaled
+// to mean 1. Tasks have from a few up to thousands of records; so a task with more records weighs
+// more, but less than in proportion.
 std::vector<double> task_weights(const KindData& data, std::span<const size_t> chosen);
 
-// Fold of each program, of 0 .. folds - 1: programs of a workload are in one, and the workloads of a
-// structure go round the folds, so that no fold leaves out all that is known of a structure while others have
-// it.
+// Assigns each program a fold in [0, folds). All programs of a workload are in one fold. The
+// workloads of a structure are dealt out to the folds in turn, so that no fold leaves out all
+// workloads of a structure that has several.
 std::vector<int> fold_numbers(const KindData& data, int folds, uint64_t seed);
 
-// By device number: the logarithm of what its seconds are of those that the model's factors predicted before,
-// one a structure that was fitted and known.
+// For each device number, one value per structure that was fitted and had factors before: the
+// logarithm of measured seconds / seconds predicted by those earlier factors.
 using DeviceScales = std::map<uint32_t, std::vector<double>>;
 
-// New factors for each structure and device among the chosen programs, in place of those that the model has.
-// goes_on: the model's factors are a prior, the device's own or else the mean of the others' times its own
-// scale, which weighs the more the fewer tasks there are.
+// Fits new factors for each structure and device among the chosen programs and replaces the model's
+// factors of that structure and device. goes_on: the model's factors serve as a prior: those of the
+// device, else those of all devices together (or their mean over devices), multiplied by the scale
+// that fits the device. The fewer tasks there are, the more the prior weighs.
 DeviceScales fit_resources(TensorsmithModel& model, feature::ProgramKind kind, const KindData& data,
                            std::span<const size_t> chosen, const TrainingData& source, uint64_t seed,
                            bool goes_on);
 
-// Factors of the structures that a device among the scales has not shown and others have: the mean of the
-// others' times the device's median scale in this kind of programs, or else in all kinds.
+// Adds factors for structures that a device in `scales` has not shown but the model knows from
+// other devices: the factors of all devices together (or their mean over devices), multiplied by
+// the device's median scale within this kind of program, else within all kinds.
 void complete_resources(TensorsmithModel& model,
                         const std::array<DeviceScales, feature::kProgramKinds>& scales,
                         const TrainingData& source);

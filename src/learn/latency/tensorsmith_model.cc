@@ -18,14 +18,17 @@ using feature::ProgramKind;
 using feature::WorkloadStructure;
 using Json = nlohmann::json;
 
-constexpr double kLeastBase = 1e-8;           // seconds: of a kernel with a handful of values
-constexpr double kLeastResourceShare = 1e-6;  // of a resource in the base
+constexpr double kLeastBase = 1e-8;           // seconds of a kernel with a handful of values
+constexpr double kLeastResourceShare = 1e-6;  // least share of a resource in the base
 constexpr double kLeastGeneralShare = 1e-4;
-// What holds elsewhere of a device's correction; chosen by leaving each of three GPUs out.
+// Part of the known devices' corrections that is applied to an unknown device. Chosen by leaving
+// out each of three GPUs.
 constexpr double kTransferred = 0.7;
-// Of a device of which training has seen n workloads of a structure, its own prediction has this share, the common one the rest. A fit
-// to one or two workloads goes astray: of four draws of 5 tasks of an MI50 one was off by 69 %, where the common prediction is off by
-// 32. Chosen on four draws of 5, 10 and 20 tasks of three GPUs, where other counts than 1 and 3 made little difference.
+// Weight of a device's own prediction, as opposed to the common one, if training has seen
+// `workloads` workloads of the structure on it. A fit to one or two workloads can go wrong: of four
+// draws of 5 tasks on an MI50, one was off by 69 %, while the common prediction was off by 32 %.
+// The constants were chosen on four draws of 5, 10 and 20 tasks on three GPUs; other values than 1
+// and 3 made little difference.
 double own_share(int workloads) { return (workloads + 1.0) / (workloads + 3.0); }
 
 Error corrupt_member(const std::string& what) { return {ErrorCode::kCorrupt, "", what}; }
@@ -35,7 +38,7 @@ std::string member_name(int kind, const char* sort, size_t member) {
          std::to_string(member);
 }
 
-// Finite numbers of a JSON array.
+// Reads `count` finite numbers that are not negative from a JSON array.
 Result<std::vector<double>> finite_numbers(const Json& json, size_t count) {
   std::vector<double> out;
   if (!json.is_array() || json.size() != count)
@@ -48,10 +51,11 @@ Result<std::vector<double>> finite_numbers(const Json& json, size_t count) {
   return out;
 }
 
-// JSON exceptions are the caller's. width: of the trees' rows.
+// Callers must catch JSON exceptions. width: of the rows that the trees read.
 Status read_kind(ModelFile& file, const Json& item, ProgramKind kind, int width, TensorsmithKind& out) {
   const feature::SummarySchema& schema = feature::summary_schema(kind);
-  // A kind that no training program was of has nothing that other columns could spoil.
+  // A kind without training programs contains nothing that a change of the columns could
+  // invalidate.
   if (item.at("factors").empty() && item.at("members") == 0 && item.at("rank_members") == 0) return {};
   if (item.at("resources") != schema.resources.names() || item.at("columns") != schema.columns.names())
     return Error{ErrorCode::kMismatch, "",
@@ -75,7 +79,7 @@ Status read_kind(ModelFile& file, const Json& item, ProgramKind kind, int width,
   };
   TS_RETURN_IF_ERROR(read_members("members", "", out.members));
   TS_RETURN_IF_ERROR(read_members("rank_members", "rank", out.rank_members));
-  // Files of before have none.
+  // Older files have no "devices".
   const Json devices = item.value("devices", Json::array());
   for (size_t d = 0; d < devices.size(); ++d) {
     DeviceForest device{devices[d].at("device"), {devices[d].at("arch"), {}}, {}};
@@ -96,10 +100,10 @@ Status read_kind(ModelFile& file, const Json& item, ProgramKind kind, int width,
   return {};
 }
 
-// Likewise.
+// Callers must catch JSON exceptions.
 Status read_calibrations(const Json& items, std::map<CalibrationKey, Calibration>& out) {
   for (const Json& item : items) {
-    // Files of before have no tails.
+    // Older files have no log_90 and log_95.
     const Calibration calibration{item.at("shift"), item.at("log_sigma"), item.at("mean_shift"),
                                   item.value("log_90", 0.0), item.value("log_95", 0.0)};
     const auto width = [](double value) { return value >= 0 && value < 100; };
@@ -139,8 +143,8 @@ const std::vector<double>* ResourceFactors::find(WorkloadStructure structure, co
   for (const Entry& entry : entries) {
     if (entry.structure == structure && entry.device.empty()) return &entry.factors;
   }
-  // Factors of another structure say little, and a sum of them can be wrong by any factor: where no device
-  // knows the structure, the roofline is nearer.
+  // The factors of another structure say little, and their sum can be wrong by any factor. If no
+  // device knows the structure, the roofline is closer.
   double count = 0;
   for (const Entry& entry : entries) {
     if (entry.structure != structure) continue;
@@ -165,7 +169,7 @@ bool TensorsmithModel::is_new_device(ProgramKind kind, const std::string& device
 
 bool TensorsmithModel::knows(ProgramKind kind, WorkloadStructure structure) const {
   const TensorsmithKind& known = kinds[static_cast<size_t>(kind)];
-  // Without a fitted base nothing tells the structures apart.
+  // Without fitted factors, the base does not depend on the structure.
   if (base != TensorsmithBase::kResources) return !known.members.empty() || !known.rank_members.empty();
   return std::any_of(known.factors.entries.begin(), known.factors.entries.end(),
                      [&](const auto& entry) { return entry.structure == structure; });
@@ -222,11 +226,11 @@ void TensorsmithModel::append_general_row(const SummarizedProgram& program, std:
 
 namespace {
 
-// Mean and spread of what several forests say of the same rows.
+// Weighted mean and spread of the predictions of several forests for the same rows.
 class MeanAndSpread {
  public:
   explicit MeanAndSpread(size_t count) : means_(count, 0.0), squares_(count, 0.0) {}
-  // share: in the mean.
+  // share: weight of these values in the mean.
   void add(std::span<const float> values, double share) {
     shares_ += share;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -238,7 +242,7 @@ class MeanAndSpread {
   void add_mean_to(std::span<double> out, double scale) const {
     for (size_t i = 0; i < out.size(); ++i) out[i] += scale * means_[i];
   }
-  // out: may be empty.
+  // Does nothing if `out` is empty.
   void set_spread(std::span<double> out, double scale) const {
     for (size_t i = 0; i < out.size() && shares_ > 0; ++i) {
       const double mean = means_[i] / shares_;
@@ -342,7 +346,8 @@ void TensorsmithModel::log_seconds(ProgramKind kind, const target::Device& devic
   }
 }
 
-// Where nothing was calibrated, as on a new device: no shift, and the widest of the kind's deviations.
+// Without a calibration, as on a new device, returns no shift and the largest deviation of the
+// kind.
 Calibration TensorsmithModel::calibration_of(ProgramKind kind, WorkloadStructure structure,
                                              const std::string& device) const {
   const auto it = calibrations.find({kind, structure, device});
@@ -495,7 +500,7 @@ Result<std::unique_ptr<CostModel>> TensorsmithModel::from_file(ModelFile file) {
                                    model->width(static_cast<ProgramKind>(k)), model->kinds[place]));
     }
     TS_RETURN_IF_ERROR(read_calibrations(physics.at("calibration"), model->calibrations));
-    for (const Json& item : physics.value("sizes", Json::array())) {  // files of before have none
+    for (const Json& item : physics.value("sizes", Json::array())) {  // older files have none
       const int kind = item.at("kind"), structure = item.at("structure");
       if (kind < 0 || kind >= feature::kProgramKinds || structure < 0 ||
           structure >= feature::kWorkloadStructures)

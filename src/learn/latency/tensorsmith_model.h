@@ -1,25 +1,28 @@
-// Our own latency model. A program's seconds are estimated as a sum of its resources' times on the device
-// (feature/program_summary.h), with factors fitted for each device and structure of computation; boosted
-// trees learn what that sum leaves, as a logarithm, from the resources' shares and the shape of the tiles.
-// So every prediction scales with the device's clocks and bandwidths, and the trees, which learn from all
-// devices together, correct it.
+// Tensorsmith's own latency model. It estimates a program's seconds as a sum of the times of its
+// resources on the device (feature/program_summary.h), with factors fitted for each device and
+// structure of computation. Boosted trees learn the logarithm of what this sum leaves unexplained,
+// from the resources' shares and the shape of the tiles. So every prediction scales with the
+// device's clocks and bandwidths, and the trees, trained on all devices together, correct it.
 //
-// A device that was not seen has the factors that were fitted to all devices of the kind together, and a part of what small forests,
-// one a known device, learned of these factors' errors there: the more, the more alike the devices are
+// A device without training data uses the factors fitted to all devices of its kind together. Small
+// forests, one per known device, have learned the errors of these common factors on their device. A
+// part of the forests' weighted mean is added, where similar devices have larger weights
 // (learn/latency/device_similarity.h).
 //
 //   log seconds = log base + mean over the members of (sum of trees) - shift
 //
-// The members learn the mean percentage error, to which a program that is ten times slower than predicted is
-// one wrong by 90 % and no worse. The rank members learn by a loss that minds it (Huber's). Programs are ranked by
+// The members minimize the mean percentage error, by which a program that is ten times slower than
+// predicted counts as wrong by 90 %, no more. The rank members use Huber's loss, which penalizes
+// such programs more. Programs are ranked by
 //
 //   log base + (1 - w) mean over the members + w mean over the rank members - shift
 //
-// so that those that may spill registers stay away from the first places (docs/decisions/015-latency-model.md).
+// so that programs that may spill registers do not reach the first places
+// (docs/decisions/016-slow-programs-and-spills.md).
 //
-// Shifts and standard deviation are calibrated for each device, kind and structure of program on programs
-// whose workloads the fit has not seen: the mean percentage error is lowest below the median where the spread
-// is large, while sums of programs need the mean.
+// Shifts and standard deviations are calibrated for each device, kind and structure of program, on
+// programs whose workloads the fit has not seen. There are two shifts: where the spread is large,
+// the mean percentage error is lowest below the median, while a sum over programs needs the mean.
 #pragma once
 
 #include <array>
@@ -35,51 +38,52 @@
 namespace tensorsmith::learn {
 
 enum class TensorsmithBase : uint8_t {
-  kResources,  // the fitted sum
+  kResources,  // the fitted sum of resource times
   kRoofline,   // max(operations / peak, bytes / bandwidth)
-  kNone,       // one second
+  kNone,       // constant: one second
 };
 
-// The resources' factors of one kind of program.
+// Factors of the resources of one kind of program.
 struct ResourceFactors {
   struct Entry {
     feature::WorkloadStructure structure{};
-    std::string device;           // empty: of all devices together
-    std::vector<double> factors;  // by the resources of feature::summary_schema
+    std::string device;           // empty: fitted to all devices together
+    std::vector<double> factors;  // in the order of the resources of feature::summary_schema
   };
   std::vector<Entry> entries;
 
-  // Of this device; else those of all together; else (files of before) the mean of the devices that know the structure; else
-  // nullptr. scratch holds a mean.
+  // Returns the factors fitted to `device`, else those fitted to all devices together, else (in
+  // older files) the mean over the devices that know the structure, else nullptr. scratch: storage
+  // for that mean.
   const std::vector<double>* find(feature::WorkloadStructure structure, const std::string& device,
                                   std::vector<double>& scratch) const;
   bool knows_device(const std::string& device) const;
 };
 
-// What the factors of all devices miss on one of them.
+// A forest that has learned the errors of the common factors on one device.
 struct DeviceForest {
   std::string device;
   DeviceTraits traits;
   Forest forest;
 };
 
-// What a device has shown of a structure that training went on with.
+// Data of one structure on a device that was new when training continued from an earlier model.
 struct ShownTasks {
   int workloads = 0;
-  double shift = 0;  // what log(seconds) of the common prediction lacks there
+  double shift = 0;  // mean of log(measured / common prediction), shrunk towards 0
 };
 
 struct TensorsmithKind {
   ResourceFactors factors;
   std::vector<Forest> members, rank_members;
-  std::vector<DeviceForest> devices;  // for devices that are not among them
-  // By device that was new when training went on, and structure.
+  std::vector<DeviceForest> devices;  // used for devices that are not among them
+  // By device that was new when training continued, then by structure.
   std::map<std::string, std::map<feature::WorkloadStructure, ShownTasks>> shown;
 };
 
 struct Calibration {
   double shift = 0, log_sigma = 0;
-  double mean_shift = 0;          // instead of shift, for Prediction::mean_seconds
+  double mean_shift = 0;          // used instead of `shift` for Prediction::mean_seconds
   double log_90 = 0, log_95 = 0;  // as in Prediction
 };
 struct CalibrationKey {
@@ -89,11 +93,11 @@ struct CalibrationKey {
   auto operator<=>(const CalibrationKey&) const = default;
 };
 
-// A program as the model sees it.
+// A program in the form that the model reads.
 struct SummarizedProgram {
   feature::ProgramSummary summary;
   feature::WorkloadStructure structure{};
-  double base = 1;  // seconds
+  double base = 1;  // in seconds
 };
 
 class TensorsmithModel final : public CostModel {
@@ -104,36 +108,41 @@ class TensorsmithModel final : public CostModel {
   Status save(const std::string& path) const override;
   static Result<std::unique_ptr<CostModel>> from_file(ModelFile file);
 
-  // Whether any device of the training part showed such programs. Without, neither factors nor trees mean
-  // anything, and the roofline stands in.
+  // Returns whether the training part had such programs on any device. If not, neither factors nor
+  // trees are meaningful, and the roofline is used instead.
   bool knows(feature::ProgramKind kind, feature::WorkloadStructure structure) const;
   double base_seconds(const feature::ProgramSummary& summary, feature::WorkloadStructure structure,
                       const std::string& device) const;
-  // The trees' columns: logarithms of the resources' shares of the base, the summary's columns, the base over
-  // the roofline. width of them. Columns of the workload's size are 0, but with base=none they are
-  // kept: few trained workloads have the same, so trees would learn each one's own error by them (docs/decisions/015-latency-model.md).
+  // Appends the columns that the trees read, `width` of them: logarithms of the resources' shares
+  // of the base, the summary's columns, and base / roofline. Columns that depend on the workload's
+  // size are set to 0 except with base=none: few training workloads share a size, so trees would
+  // use these columns to memorize the error of each workload (docs/decisions/055).
   void append_row(const SummarizedProgram& program, std::vector<float>& out) const;
-  // The same without what tells devices or sizes of workloads apart, whatever the base, for the forests of TensorsmithKind::devices.
+  // Like append_row, but for the forests of TensorsmithKind::devices: columns that identify the
+  // device or the size of the workload are always 0, for every base.
   void append_general_row(const SummarizedProgram& program, std::vector<float>& out) const;
-  // Whether these forests speak for programs of this kind on the device.
+  // Returns whether programs of this kind on the device are predicted by the forests of
+  // TensorsmithKind::devices.
   bool is_new_device(feature::ProgramKind kind, const std::string& device) const;
-  // log(seconds), without calibration, of programs of one kind on one device; sets their bases. Of a device that was new when training
-  // went on, the mean of its own prediction and of the common one.
-  // ranks, where it is not empty: likewise, to rank by.
+  // Computes log(seconds), without calibration, for programs of one kind on one device, and sets
+  // their bases. For a device that was new when training continued, this is a weighted mean of the
+  // device's own prediction and the common one. ranks: if not empty, receives the logarithms to
+  // rank by.
   void log_seconds(feature::ProgramKind kind, const target::Device& device,
                    std::span<SummarizedProgram> programs, std::span<double> out,
                    std::span<double> disagreement = {}, std::span<double> ranks = {}) const;
-  // Likewise as if the device was not known, and without its shift.
+  // Like log_seconds, but as if the device were unknown, and without the shift of ShownTasks.
   void common_log_seconds(feature::ProgramKind kind, const target::Device& device,
                           std::span<SummarizedProgram> programs, std::span<double> out,
                           std::span<double> disagreement = {}) const;
   static int width(feature::ProgramKind kind);
   static std::string column_name(feature::ProgramKind kind, size_t column);
-  // Without the shift; rows: of one kind, as append_row makes them. out: sum to add to log base. Where they are not
-  // empty, disagreement: Prediction's; ranks: the sum to rank by.
+  // Adds the trees' sums for rows that append_row has made, all of one kind, without the shift.
+  // out: receives the term to add to log base. If not empty, disagreement receives
+  // Prediction::disagreement, and ranks the term to rank by.
   void add_trees(feature::ProgramKind kind, std::span<const float> rows, std::span<double> out,
                  std::span<double> disagreement = {}, std::span<double> ranks = {}) const;
-  // Likewise for a new device, whose rows append_general_row has made.
+  // Like add_trees, but for a new device, with rows that append_general_row has made.
   void add_device_trees(feature::ProgramKind kind, const target::Device& device, std::span<const float> rows,
                         std::span<double> out, std::span<double> disagreement = {}) const;
   Calibration calibration_of(feature::ProgramKind kind, feature::WorkloadStructure structure,
@@ -142,15 +151,15 @@ class TensorsmithModel final : public CostModel {
   ModelCard model_card;
   TensorsmithBase base = TensorsmithBase::kResources;
   bool device_columns = true;
-  double rank_weight = 0;  // w, of 0 .. 1; used where there are members of both sorts
+  double rank_weight = 0;  // w, in [0, 1]; used if there are members of both sorts
   std::array<TensorsmithKind, feature::kProgramKinds> kinds;
   std::map<CalibrationKey, Calibration> calibrations;
-  // Operations of the smallest and the largest workload of the training part (StoredWorkload::flops).
+  // Operations of the smallest and the largest training workload (StoredWorkload::flops).
   std::map<std::pair<feature::ProgramKind, feature::WorkloadStructure>, std::pair<double, double>> sizes;
 };
 
-// Accesses of the workloads of queries, each analyzed once. A workload whose text cannot be read is known by
-// its flops alone.
+// Caches the access analysis of the workloads of queries. For a workload whose text cannot be
+// parsed only the flops are known.
 class AccessCache {
  public:
   const feature::WorkloadAccess& of(const StoredWorkload& workload);

@@ -1,4 +1,5 @@
-// What the trees of our own latency model (learn/latency/tensorsmith_model.h) are fitted to.
+// The rows and labels that the trees of Tensorsmith's own latency model
+// (learn/latency/tensorsmith_model.h) are fitted to.
 #pragma once
 
 #include <cstddef>
@@ -10,23 +11,24 @@
 
 namespace tensorsmith::learn {
 
-// Some programs of one kind.
+// A selection of programs of one kind.
 struct ChosenPrograms {
   const KindData& data;
-  std::span<const size_t> chosen;  // numbers in data
+  std::span<const size_t> chosen;  // indices in data
 };
 
 struct TreeRows {
-  PackSumData data;                // labels: log(seconds / base), less what the model's trees say of seconds
-  std::vector<float> rank_labels;  // the same, less what they say of the order
+  PackSumData data;                // labels: log(seconds / base) minus the existing trees' prediction
+  std::vector<float> rank_labels;  // likewise, minus their prediction to rank by
 };
 
-// The programs as the model's trees see them. source: names the devices. The model has its factors, and trees where training
-// goes on.
+// Builds the rows of the programs. source: names the devices. The model must already have its
+// factors, and its trees if training continues.
 TreeRows tree_rows(const TensorsmithModel& model, feature::ProgramKind kind, const ChosenPrograms& programs,
                    const TrainingData& source);
 
-// Programs of one device as the trees see them that speak for new devices: against the factors of all devices.
+// Builds rows for the forests that predict new devices, from programs of one device. Their base
+// uses the factors of all devices together.
 PackSumData device_tree_rows(const TensorsmithModel& model, feature::ProgramKind kind,
                              const ChosenPrograms& programs);
 

@@ -1,4 +1,4 @@
-// Training of our own latency model (learn/latency/tensorsmith_model.h).
+// Training of Tensorsmith's own latency model (learn/latency/tensorsmith_model.h).
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -19,19 +19,21 @@ namespace {
 using feature::ProgramKind;
 using Json = nlohmann::json;
 
-// Records and workloads that a shift and deviation of a structure need, to be more than noise; with fewer it
-// has those of all programs of the kind and device.
+// Least numbers of records and workloads for a structure to have its own shift and deviation, which
+// would be noise with fewer. Otherwise it uses those of all programs of the kind on the device.
 constexpr size_t kLeastCalibrationRecords = 30;
 constexpr size_t kLeastCalibrationTasks = 3;
-// Of a new device: n workloads of a structure have n / (n + this) of their shift. The fits that leave some of
-// few workloads out know the device less than the model does, so part of their common error is theirs alone.
+// When training continues, a structure with n workloads gets n / (n + kShiftTasks) of its shift.
+// The fits for the folds leave out some of few workloads and know the device less well than the
+// model does, so part of their common error is not the model's.
 constexpr double kShiftTasks = 4;
-// What is further than this factor from the median is taken for a disturbed measurement, or for an error that
-// no factor mends.
+// A value further than this factor from the median is treated as a disturbed measurement, or as an
+// error that no factor can correct.
 constexpr double kOutlier = 2;
-// Of the small forests that speak for devices that are not known: deeper or longer ones learn what is a device's own.
+// Size of the small forests that predict unknown devices. Deeper or longer ones learn what is
+// specific to their device.
 constexpr int kDeviceRounds = 33, kDeviceDepth = 4;
-// Times eta where training goes on: the programs of few tasks are alike.
+// Factor on eta when training continues: the programs of few tasks are alike.
 constexpr double kFewTasksEta = 1.0 / 3;
 
 struct TensorsmithOptions {
@@ -40,12 +42,12 @@ struct TensorsmithOptions {
   bool device_columns = true;
   bool calibrate = true;
   bool hold_out = true;
-  int members = 3;  // 0: the base alone
+  int members = 3;  // 0: no trees, only the base
   int rank_members = 1;
   double rank_weight = 0.25;
-  int folds = 4;              // for calibration on workloads that were not seen
-  int new_rounds = 120;       // of trees, when training goes on from a model
-  bool known_devices = true;  // false: only what is needed for devices that are not known
+  int folds = 4;              // for calibration on unseen workloads
+  int new_rounds = 120;       // rounds of new trees when training continues from a model
+  bool known_devices = true;  // false: trains only what unknown devices need
   PackSumOptions fit;
 
   TensorsmithOptions() {
@@ -88,8 +90,8 @@ struct TensorsmithOptions {
   }
 };
 
-// -log of the mean of measured / predicted, outliers counted at their bound. errors: log(predicted /
-// measured), not empty.
+// Returns -log of the mean of measured / predicted, with outliers clamped to kOutlier around the
+// median. errors: log(predicted / measured), not empty.
 double mean_shift(std::span<const double> errors) {
   const double center = std::exp(-median({errors.begin(), errors.end()}));
   double sum = 0;
@@ -106,7 +108,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
                                            const TrainingControl& control) const override {
     return fit(nullptr, data, control);
   }
-  // New factors for the devices of the data, and further trees on what then is left.
+  // Fits new factors for the devices of the data, and then further trees on the remaining error.
   Result<std::unique_ptr<CostModel>> fine_tune(const CostModel& model, const TrainingData& data,
                                                const TrainingControl& control) const override {
     const auto* before = dynamic_cast<const TensorsmithModel*>(&model);
@@ -118,13 +120,13 @@ class TensorsmithTrainer final : public CostModelTrainer {
   }
 
  private:
-  // What a training does, by steps: one a forest.
+  // State of a training. A step is the fit of one forest.
   struct Run {
     const TrainingData& data;
     const TrainingControl& control;
     int steps = 0, done = 0;
     std::string hash;
-    std::vector<Forest::Arrays> forests;  // in the order of the steps, as the checkpoint keeps them
+    std::vector<Forest::Arrays> forests;  // one per finished step, as in the checkpoint
     std::vector<int> widths;
 
     bool draws_curves() const { return control.progress && control.validation_curves; }
@@ -137,10 +139,12 @@ class TensorsmithTrainer final : public CostModelTrainer {
     Run run{data, control, 0, 0, training_hash("tensorsmith", data, control, parameters_, before), {}, {}};
     if (std::all_of(train.begin(), train.end(), [](const KindData& k) { return k.size() == 0; }))
       return Error{ErrorCode::kInvalidArgument, "", "no measured programs to train on"};
-    // A validation part of other workloads says what to expect of workloads not seen, but has few of them:
-    // the training part's own, each left out in turn, say it too. Where both parts share their workloads, as
-    // the programs to come will, only the validation part does. A model that goes on from another is for the
-    // workloads that it was not shown, so there the folds say it.
+    // The calibration should show the error on workloads that the model has not seen. If the
+    // validation part has other workloads, it shows this, but it has few of them; so
+    // cross-validation over the workloads of the training part is used as well. If both parts share
+    // their workloads, as the programs to come will, only the validation part is used. A model that
+    // continues from another is meant for workloads that it was not trained on, so the folds are
+    // used and a validation part that shares workloads is not.
     const bool shared = share_workloads(train, validation);
     const bool strict = before != nullptr || !shared;
     const int calibration_folds = options_.calibrate && strict ? options_.folds : 0;
@@ -194,11 +198,12 @@ class TensorsmithTrainer final : public CostModelTrainer {
     return std::unique_ptr<CostModel>(std::move(model));
   }
 
-  // What the model is worth on devices, and for kinds of programs, that it has not seen. The latter is the
-  // roofline's error, which stands in for them.
+  // Measures the errors on devices and for kinds of programs that the model has not seen. For the
+  // latter it is the error of the roofline, which is used for them.
   Status hold_out(const AllData& train, const TrainingData& data, const TrainingControl& control,
                   ModelCard& card) const {
-    std::array<std::map<std::string, DeviceErrors>, 2> errors;  // a program kind of a device has equal weight
+    // Keyed so that each program kind of a device has equal weight.
+    std::array<std::map<std::string, DeviceErrors>, 2> errors;
     for (int k = 0; k < feature::kProgramKinds; ++k) {
       const KindData& programs = train[static_cast<size_t>(k)];
       for (size_t i = 0; i < programs.size(); ++i) {
@@ -221,7 +226,8 @@ class TensorsmithTrainer final : public CostModelTrainer {
       card.new_kind[kind] = held_out_error(lists, true, 1, source);
       card.new_kind[kind].devices = static_cast<int>(names.size());
     }
-    // Smaller models of the same recipe: what differs between devices shows in these as well.
+    // Smaller models with the same recipe suffice: differences between devices show up in these as
+    // well.
     TensorsmithOptions smaller = options_;
     smaller.hold_out = smaller.calibrate = false;
     smaller.known_devices = options_.base_kind() != TensorsmithBase::kResources;
@@ -238,8 +244,9 @@ class TensorsmithTrainer final : public CostModelTrainer {
         card);
   }
 
-  // Factors and trees of a kind from the chosen programs. The model holds what before has. validation: what curves of the
-  // training are drawn of. fold: of the model's folds, from 1; 0: the model itself.
+  // Fits factors and trees of one kind to the chosen programs. The model starts as a copy of
+  // `before`, if there is one. validation: the programs that the curves of the training are
+  // computed on. fold: number of the fold, from 1; 0 for the model itself.
   Result<DeviceScales> fit_kind(TensorsmithModel& model, const TensorsmithModel* before, ProgramKind kind,
                                 const KindData& data, std::span<const size_t> chosen,
                                 const ChosenPrograms& validation, Run& run, int fold = 0) const {
@@ -257,7 +264,8 @@ class TensorsmithTrainer final : public CostModelTrainer {
       TS_RETURN_IF_ERROR(fit_devices(model, kind, data, chosen, validation, run));
     if (options_.members == 0 || rounds == 0 || !options_.known_devices) return scales;
 
-    // Further trees learn what those that there are lack of seconds, and of what is ranked by.
+    // Further trees learn what the existing ones leave unexplained, separately for the seconds and
+    // for the ranking.
     TreeRows rows = tree_rows(model, kind, {data, chosen}, run.data);
     TreeRows watched;
     if (run.draws_curves()) watched = tree_rows(model, kind, validation, run.data);
@@ -287,10 +295,10 @@ class TensorsmithTrainer final : public CostModelTrainer {
     return scales;
   }
 
-  // What devices that the model before did not know have shown.
+  // Records in ShownTasks the data of devices that the model `before` did not know.
   static void note_shown(TensorsmithModel& model, const TensorsmithModel& before, ProgramKind kind,
                          const KindData& data, std::span<const size_t> chosen, const TrainingData& source) {
-    // By device and structure, by workload.
+    // By (device, structure), then by workload.
     std::map<std::pair<uint32_t, uint8_t>, std::map<uint32_t, std::vector<size_t>>> tasks;
     for (const size_t i : chosen) tasks[{data.device[i], data.structure[i]}][data.workload[i]].push_back(i);
     for (const auto& [key, workloads] : tasks) {
@@ -306,7 +314,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
         for (size_t j = 0; j < members.size(); ++j) logs[j] = std::log(data.seconds[members[j]]) - logs[j];
         sum += median(std::move(logs));
       }
-      // Of one workload half is taken for what all have in common.
+      // Shrinkage: with a single workload, half of its error is taken as common to all workloads.
       const auto n = static_cast<double>(workloads.size());
       ShownTasks& now = shown[device.name][static_cast<feature::WorkloadStructure>(key.second)];
       const double earlier = now.workloads;
@@ -315,7 +323,8 @@ class TensorsmithTrainer final : public CostModelTrainer {
     }
   }
 
-  // What the factors of all devices miss on each of the chosen programs' devices.
+  // Fits, for each device of the chosen programs, a forest to the errors of the factors of all
+  // devices.
   Status fit_devices(TensorsmithModel& model, ProgramKind kind, const KindData& data,
                      std::span<const size_t> chosen, const ChosenPrograms& validation, Run& run) const {
     if (device_forests(data) == 0) return {};
@@ -341,7 +350,8 @@ class TensorsmithTrainer final : public CostModelTrainer {
     }
     return {};
   }
-  // A model of before has no such forests: one of the further records' devices alone would speak for all.
+  // An older model has trees but no forests for devices. Forests fitted only to the devices of the
+  // new records would then decide for all unknown devices, so none are fitted.
   static bool speaks_for_new_devices(const TensorsmithModel* before, ProgramKind kind) {
     if (before == nullptr) return true;
     const TensorsmithKind& known = before->kinds[static_cast<size_t>(kind)];
@@ -352,8 +362,9 @@ class TensorsmithTrainer final : public CostModelTrainer {
     return static_cast<int>(std::set<uint32_t>(data.device.begin(), data.device.end()).size());
   }
 
-  // The run's next forest: fitted, or from the checkpoint. watched: programs that it is not fitted to, for the curve of
-  // `member`. depth: at most.
+  // Returns the next forest of the run: from the checkpoint, or newly fitted. watched: programs
+  // that are not trained on, for the validation curve of `member`. depth: upper limit of the trees'
+  // depth.
   Result<Forest> next_forest(const PackSumData& rows, const PackSumData& watched, const std::string& member,
                              ProgramKind kind, PackSumLoss minimized, int rounds, Run& run, bool goes_on,
                              int depth = 100) const {
@@ -361,7 +372,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
     if (at < run.forests.size()) return Forest::from_arrays(run.forests[at], rows.width);
     PackSumOptions fit = options_.fit;
     fit.rounds = rounds;
-    // Fewer programs of simpler structure need smaller trees.
+    // These kinds have fewer programs of simpler structure, which need smaller trees.
     if (kind == ProgramKind::kGpuFlat || kind == ProgramKind::kCpuOther)
       fit.max_depth = std::max(1, fit.max_depth - 2);
     fit.max_depth = std::min(fit.max_depth, depth);
@@ -390,7 +401,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
     return std::move(fitted.forest);
   }
 
-  // log(predicted / measured), without the shift, by device number and structure.
+  // log(predicted / measured) without the shift, and the numbers of the workloads.
   struct ErrorList {
     std::vector<double> errors;
     std::set<uint32_t> workloads;
@@ -414,7 +425,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
     }
   }
 
-  // Of programs of workloads that a fit has not seen.
+  // Adds errors on programs of workloads that the respective fit has not seen.
   Status add_fold_errors(const TensorsmithModel* before, ProgramKind kind, const KindData& data, int folds,
                          Run& run, Errors& errors) const {
     const std::vector<int> fold_of = fold_numbers(data, folds, run.control.seed);
@@ -464,8 +475,9 @@ class TensorsmithTrainer final : public CostModelTrainer {
     }
   }
 
-  // The shift with the lowest mean percentage error, the one for means, and the deviation that covers as much
-  // as a normal's. Both shifts are made smaller by `share`.
+  // Returns the shift with the lowest mean percentage error, the shift that makes the mean correct,
+  // and the half widths that cover the shares of errors in Prediction. Both shifts are multiplied
+  // by `share`.
   static Calibration calibration(std::vector<double> errors, double share) {
     Calibration best;
     double lowest = INFINITY;

@@ -26,7 +26,7 @@ bool is_whole(std::string_view text) {
   return text.find_first_not_of("-0123456789") == std::string_view::npos;
 }
 
-// A value's place in [0, 1], and back.
+// Map a value to [0, 1] and back.
 double to_unit(const Dimension& d, double value) {
   if (d.high <= d.low) return 0;
   if (d.logarithmic) return std::log(value / d.low) / std::log(d.high / d.low);
@@ -41,13 +41,13 @@ Json from_unit(const Dimension& d, double unit) {
 
 Json draw_uniform(const Dimension& d, Rng& rng) {
   if (!d.choices.empty()) return d.choices[rng.below(d.choices.size())];
-  // Each whole number as likely as any other.
+  // Make every integer equally likely.
   if (d.whole && !d.logarithmic)
     return rng.uniform_int(static_cast<int64_t>(d.low), static_cast<int64_t>(d.high));
   return from_unit(d, rng.uniform());
 }
 
-// A trial's place: a number's in [0, 1], a choice's position.
+// A trial as a point: a number mapped to [0, 1], or the index of a choice.
 using Place = std::vector<double>;
 Place place_of(std::span<const Dimension> space, const Json& parameters) {
   Place out;
@@ -63,9 +63,10 @@ Place place_of(std::span<const Dimension> space, const Json& parameters) {
   return out;
 }
 
-// The density of some trials over the whole space, all dimensions together: a product of kernels around each
-// trial and the even density, each with the same weight. A number's kernel is a Gaussian of the width
-// 0.2 n^(-1/(d + 4)) (Scott's rule) cut at the range's ends; a choice's gives sqrt(n) more to its own.
+// Density of a set of trials over all dimensions together: the mean of a kernel around each trial
+// and of the uniform density, with equal weights. A kernel is a product over the dimensions. For a
+// number it is a Gaussian of width 0.2 n^(-1/(d + 4)) (Scott's rule), truncated to [0, 1]; for a
+// choice, the trial's own value has an additional weight of sqrt(n).
 class Density {
  public:
   Density(std::span<const Dimension> space, std::span<const Trial* const> trials) : space_(space) {
@@ -100,7 +101,7 @@ class Density {
           product *= (1 + (center[k] == x[k] ? own_ : 0)) / (choices + own_);
         } else {
           const double z = (x[k] - center[k]) / width_, root = width_ * std::sqrt(2.0);
-          // Of the Gaussian, what lies within the range.
+          // Share of the Gaussian within [0, 1], to normalize the truncated kernel.
           const double inside = 0.5 * (std::erf((1 - center[k]) / root) + std::erf(center[k] / root));
           product *= std::exp(-0.5 * z * z) / (width_ * std::sqrt(2 * 3.14159265358979) * inside);
         }
@@ -111,7 +112,8 @@ class Density {
   }
 
  private:
-  // With this probability the own choice, else an even one: the own gets 1 + sqrt(n) of choices + sqrt(n).
+  // Whether to take the kernel's own choice rather than a uniformly drawn one, so that the own
+  // choice has weight 1 + sqrt(n) out of choices + sqrt(n).
   bool near(size_t choices, Rng& rng) const {
     return rng.bernoulli(own_ / (static_cast<double>(choices) + own_));
   }
@@ -157,7 +159,7 @@ Result<Dimension> parse_dimension(const std::string& text) {
   const std::string_view low = std::string_view(value).substr(0, dots);
   const std::string_view high = std::string_view(value).substr(dots + 2);
   if (!parse_number(low, d.low) || !parse_number(high, d.high) || d.low > d.high) return bad;
-  // Whole numbers up to there have a double of their own, and differences of any two are finite.
+  // Integers up to this bound are exact in double, and the difference of any two is finite.
   constexpr double kLargest = 1e15;
   if (d.low < -kLargest || d.high > kLargest)
     return Error{ErrorCode::kInvalidArgument, "'" + text + "'",

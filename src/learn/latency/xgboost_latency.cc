@@ -1,6 +1,6 @@
-// XGBoost over per-store rows, a program's prediction being the sum over its rows (learn/gbt/pack_sum.h). A
-// device's figures are columns too; where all data is of one device they are the same everywhere and never
-// split on.
+// XGBoost over per-store rows; the prediction for a program is the sum over its rows
+// (learn/gbt/pack_sum.h). The device's figures are columns too; if all data comes from one device,
+// they are constant and never split on.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -25,9 +25,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kWidth = feature::kPerStoreWidth + kDeviceColumns;
-// What failed programs weigh where labels are speeds (theirs is 0).
+// Weight of failed programs if labels are speeds (their label is 0).
 constexpr float kMinWeight = 0.05F;
-// Of the smaller models that leave a device out.
+// Rounds of the smaller models that are trained with a device left out.
 constexpr int kHeldOutRounds = 150;
 
 std::string column_name(size_t column) {
@@ -36,11 +36,11 @@ std::string column_name(size_t column) {
                              : kDeviceSchema[column - kOfProgram].name();
 }
 
-// What the trees add up to.
+// The quantity that the trees' sum predicts.
 enum class Label : uint8_t {
   kSeconds,       // log seconds
   kSecondsPerOp,  // log (seconds / the workload's operations)
-  kSpeed,         // the task's fastest seconds / seconds: ranks only
+  kSpeed,         // the task's fastest seconds / seconds; can only rank
 };
 
 struct XgboostOptions {
@@ -60,7 +60,7 @@ struct XgboostOptions {
            : label == "throughput" ? Label::kSecondsPerOp
                                    : Label::kSpeed;
   }
-  // All values, after reading what is given.
+  // Reads the given values and returns all values.
   Result<Json> read(const Json& given) {
     Parameters parameters(given);
     parameters.choice("label", label, {"seconds", "throughput", "rank"});
@@ -75,7 +75,7 @@ struct XgboostOptions {
   }
 };
 
-// Rows of the program with the device's columns, appended.
+// Appends the rows of the program, each with the device's columns.
 void append_rows(const feature::LeafFeatures& leaves, const std::array<float, kDeviceColumns>& device,
                  std::vector<float>& out) {
   for (int l = 0; l < leaves.vectors.rows; ++l) {
@@ -94,7 +94,7 @@ class XgboostModel final : public CostModel {
   double log_sigma = 0;
   Forest forest;
 
-  // Trees and bias, in the unit of the label.
+  // Returns the trees' sum plus the bias, in the unit of the label.
   std::vector<double> raw(std::span<const ProgramQuery> queries) const {
     std::vector<float> rows, values;
     std::vector<size_t> ends;
@@ -158,7 +158,8 @@ Result<std::unique_ptr<CostModel>> read_xgboost(ModelFile file) {
 
 // --- training
 
-// Rows and labels of the records that the label is known of. base: what it already predicts is taken off.
+// Returns rows and labels of the records whose label is known. base: its prediction is subtracted
+// from the labels.
 Result<PackSumData> gather(const TrainingData& data, std::span<const int64_t> records, Label label,
                            const XgboostModel* base) {
   std::vector<int64_t> used;
@@ -213,7 +214,7 @@ class XgboostTrainer final : public CostModelTrainer {
   }
 
  private:
-  // Further trees learn what the base does not explain.
+  // If there is a base, further trees learn what it does not explain.
   Result<std::unique_ptr<CostModel>> fit(const XgboostModel* base, const TrainingData& data,
                                          const TrainingControl& control) const {
     const Label label = options_.label_kind();
@@ -265,7 +266,7 @@ class XgboostTrainer final : public CostModelTrainer {
     return std::unique_ptr<CostModel>(std::move(model));
   }
 
-  // Smaller models of the same recipe say what it is worth on devices that it has not seen.
+  // Measures the errors on unseen devices, with smaller models of the same recipe.
   Status hold_out(const TrainingData& data, const TrainingControl& control, ModelCard& card) const {
     XgboostOptions smaller = options_;
     smaller.fit.rounds = std::min(smaller.fit.rounds, kHeldOutRounds);

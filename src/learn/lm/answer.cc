@@ -8,9 +8,9 @@ namespace tensorsmith::learn::lm {
 
 namespace {
 
-// Amounts of the vocabulary that answers use; prompts have those below.
+// Indices of vocabulary amounts that answers use; prompts use those below 32.
 constexpr int kDecided = 32, kWritten = 33;
-// Values of a range of many that are tried, evenly spaced.
+// Number of evenly spaced values that are tried in a large range.
 constexpr int64_t kTried = 32;
 
 }  // namespace
@@ -40,7 +40,7 @@ void TokenWalk::describe(Quality quality, Positions& out) const {
 }
 
 std::optional<int64_t> TokenWalk::value_beginning(int64_t high) const {
-  if (high == 0) return std::nullopt;  // no number begins with 0
+  if (high == 0) return std::nullopt;  // the most significant digit is never 0
   const auto begins = [&](int64_t value) {
     value /= kRadix;
     while (value > high) value /= kRadix;

@@ -1,4 +1,4 @@
-// What a language model writes about a prompt: decisions, one after the other, each a number that is not negative.
+// The output of a language model for a prompt: a sequence of decisions, each a nonnegative number.
 #pragma once
 
 #include <bitset>
@@ -11,8 +11,9 @@
 
 namespace tensorsmith::learn::lm {
 
-// How good the answer is meant to be: what a model is told for each sentence that it learns from, and asked for when it
-// writes. Of measured programs, how much slower than the fastest known one of the task.
+// Quality level of an answer. A model reads it with each sentence that it learns from, and it
+// states the wanted level when the model generates. For measured programs, it says how much slower
+// the program is than the task's fastest known one.
 enum class Quality : uint8_t {
   kUnmeasured,
   kBest,
@@ -24,31 +25,35 @@ enum class Quality : uint8_t {
   kSlow,
   kCount
 };
-// slower: seconds over those of the fastest one, minus 1.
+// slower: seconds / seconds of the fastest program - 1.
 Quality quality_of(double slower);
 
-// The grammar of an answer. What is allowed can always be continued to a whole answer.
+// The grammar of an answer. Every allowed sequence of decisions can be continued to a complete
+// answer.
 class Answer {
  public:
   virtual ~Answer() = default;
   virtual bool done() const = 0;
-  // Of the next decision: the values that are possible, least() .. most(), and whether one is allowed.
+  // The next decision: the range of possible values, least() to most(), and whether a value in it
+  // is allowed.
   virtual int64_t least() const = 0;
   virtual int64_t most() const = 0;
   virtual bool allows(int64_t value) const = 0;
-  // Decides. False, and nothing is changed: the value is not allowed.
+  // Makes the next decision. Returns false and changes nothing if the value is not allowed.
   virtual bool take(int64_t value) = 0;
-  // Adds features that say what is decided next to the position under way.
+  // Adds features of the next decision to the position that is being built.
   virtual void describe(Positions& out) const = 0;
-  // Values of which some are likely to be allowed where few are: what is tried first.
+  // Returns values that are likely to include allowed ones even if few are allowed; they are tried
+  // first.
   virtual std::vector<int64_t> examples() const = 0;
 };
 
-// An answer token by token. No sequence of allowed tokens ends before the answer does.
+// Writes an answer token by token. No sequence of allowed tokens gets stuck before the answer is
+// complete.
 class TokenWalk {
  public:
   explicit TokenWalk(Answer& answer) : answer_(answer) {}
-  // Goes on where another is. answer: a copy of that one's.
+  // Continues from the state of another walk. answer: a copy of the other's answer.
   TokenWalk(const TokenWalk& other, Answer& answer)
       : answer_(answer),
         high_(other.high_),
@@ -58,23 +63,24 @@ class TokenWalk {
         decided_(other.decided_) {}
 
   bool done() const { return answer_.done() && !writing(); }
-  // A position that says what comes next: the decision, the digits so far, the decision before.
+  // Adds a position that describes the next token: decision, digits so far and previous decision.
   void describe(Quality quality, Positions& out) const;
   bool allows(uint8_t token) const;
   std::bitset<kOutputs> allowed() const;
-  // False, and nothing is changed: the token is not allowed.
+  // Returns false and changes nothing if the token is not allowed.
   bool take(uint8_t token);
 
  private:
   bool writing() const { return written_ > 0; }
-  // An allowed value whose digits begin with `high`, which is not 0, and go on; nothing: none was found.
+  // Returns an allowed value that has further digits after the leading digits `high`, which must
+  // not be 0; nothing if none was found.
   std::optional<int64_t> value_beginning(int64_t high) const;
 
   Answer& answer_;
-  int64_t high_ = 0;      // the digits of the number under way
-  int written_ = 0;       // how many they are
-  int64_t example_ = -1;  // an allowed value that begins with them
-  int64_t before_ = -1;   // the decision before; -1: there is none
+  int64_t high_ = 0;      // the digits so far of the current number
+  int written_ = 0;       // number of these digits
+  int64_t example_ = -1;  // an allowed value that begins with these digits
+  int64_t before_ = -1;   // the previous decision; -1: none
   int decided_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// A corpus: programs of many tasks as sentences, in a file. Measured ones say how good they are, the others are there for
-// their structure.
+// A corpus: programs of many tasks, written as sentences, in a file. Sentences of measured programs
+// state their quality; the others only teach the structure.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,23 @@ inline constexpr int kCorpusVersion = 2;
 
 struct Corpus {
   struct Task {
-    std::string key, name, text;  // the workload's
-    int32_t device = 0;           // in devices; its cores are the threads
+    std::string key, name, text;  // of the workload
+    int32_t device = 0;           // index in devices; its cores are the number of threads
   };
-  // One prompt: a task and a sketch.
+  // A prompt: a task and a sketch.
   struct Prompt {
     int32_t task = 0, sketch = 0;
-    std::string structure;                      // the sketch's text, to find it again
-    std::vector<std::vector<int64_t>> similar;  // decisions of fast programs of similar tasks, made to fit
-    // Of a sketch of Ansor's records, whose steps `structure` has: the steps that may follow. Empty: a sketch of our space.
+    std::string structure;                      // the sketch's text, by which it is found again
+    std::vector<std::vector<int64_t>> similar;  // decisions of fast programs of similar tasks, adapted
+    // For a sketch from Ansor's records, whose steps are in `structure`: the steps that may follow.
+    // Empty for a sketch of Tensorsmith's design space.
     std::vector<std::string> placements;
   };
   struct Sentence {
     int32_t prompt = 0;
     Quality quality = Quality::kUnmeasured;
     std::vector<int64_t> decisions;  // in the order of the answer
-    std::vector<TokenMask> allowed;  // by token
+    std::vector<TokenMask> allowed;  // for each token: which tokens are allowed there
   };
 
   std::vector<target::Device> devices;
@@ -41,17 +42,19 @@ struct Corpus {
   std::string hash() const;
 };
 
-// The decisions as a sentence to a prompt. answer: new, and allows them.
+// Converts decisions to a sentence for a prompt. answer: at its beginning; must allow the
+// decisions.
 Corpus::Sentence make_sentence(int32_t prompt, Quality quality, std::vector<int64_t> decisions,
                                Answer& answer);
 
-// Adds a task with its prompts and their sentences, which number these prompts from 0.
+// Adds a task with its prompts and their sentences. The sentences refer to these prompts by numbers
+// from 0 on.
 void add_task(Corpus& corpus, Corpus::Task task, std::vector<Corpus::Prompt> prompts,
               std::vector<Corpus::Sentence> sentences);
 
-// Replaces the file at once or not at all.
+// Replaces the file atomically.
 Status write_corpus(const Corpus& corpus, const std::string& path);
-// kCorrupt for what is damaged, kMismatch for another version or another kind of file.
+// kCorrupt for a damaged file, or one of another kind; kMismatch for another version.
 Result<Corpus> read_corpus(const std::string& path);
 
 }  // namespace tensorsmith::learn::lm

@@ -1,9 +1,10 @@
-// A trained language model: a small decoder-only transformer (pre-norm, as GPT-2) as plain numbers. Training is in
-// learn/net, decoding in engine; neither is needed to read the file.
+// A trained language model: the weights of a small decoder-only transformer (pre-norm, as GPT-2).
+// It is trained in learn/net and decoded in engine; neither is needed to read the file.
 //
-// A position's vector is the weighted sum of its features' embeddings. The positions of a prompt see each other, those of
-// an answer the prompt and what is before them. Each layer: x += out(attention(norm1(x))), x += down(relu(up(norm2(x)))).
-// Scores of tokens: output(norm(x)).
+// The vector of a position is the weighted sum of its features' embeddings. Positions of a prompt
+// attend to each other; those of an answer attend to the prompt and to earlier positions. Each
+// layer computes x += out(attention(norm1(x))), x += down(relu(up(norm2(x)))). The scores of the
+// tokens are output(norm(x)).
 #pragma once
 
 #include <map>
@@ -19,9 +20,9 @@ inline constexpr int kLanguageModelVersion = 2;
 
 struct LanguageModelSizes {
   int width = 128;
-  int heads = 4;  // divides width
+  int heads = 4;  // must divide width
   int layers = 4;
-  int hidden = 512;  // of the feed-forward layers
+  int hidden = 512;  // width of the feed-forward layers
   friend bool operator==(const LanguageModelSizes&, const LanguageModelSizes&) = default;
 };
 
@@ -32,25 +33,26 @@ struct LanguageModel {
   };
 
   LanguageModelSizes sizes;
-  PromptOptions prompting;  // how the prompts that it was trained on are made; it can read no others
-  std::map<std::string, Weight> weights;  // as weight_shapes() lists them
-  // What it is and has seen; kept in its file.
+  PromptOptions prompting;                // format of the prompts in its training; it can read no others
+  std::map<std::string, Weight> weights;  // keys as in weight_shapes()
+  // Description of the model and its training data; stored in its file.
   std::vector<std::string> tasks;  // keys, ascending
   std::vector<std::string> devices;
-  std::string command;  // that made it
-  std::string metrics;  // JSON object: of training and validation
+  std::string command;  // the command that made the model
+  std::string metrics;  // JSON object with the metrics of training and validation
   int64_t sentences = 0;
   uint64_t seed = 0;
 
   int64_t parameters() const;
 };
 
-// Names and shapes of the weights: "embedding" [kFeatures, width], "layer.0.qkv.weight" [3 * width, width], ...
+// Returns names and shapes of the weights: "embedding" [kFeatures, width], "layer.0.qkv.weight" [3
+// * width, width], ...
 std::map<std::string, std::vector<int64_t>> weight_shapes(const LanguageModelSizes& sizes);
 
-// Replaces the file at once or not at all.
+// Replaces the file atomically.
 Status write_language_model(const LanguageModel& model, const std::string& path);
-// kCorrupt for what is damaged or no language model, kMismatch for one of another version.
+// kCorrupt for a damaged file or one that is no language model; kMismatch for another version.
 Result<LanguageModel> read_language_model(const std::string& path);
 
 }  // namespace tensorsmith::learn::lm

@@ -1,4 +1,4 @@
-// Training of a language model on sentences, by libtorch (learn/net).
+// Training of a language model on sentences, with libtorch (learn/net).
 #pragma once
 
 #include <cstdint>
@@ -10,30 +10,33 @@
 namespace tensorsmith::learn::lm {
 
 struct LanguageTraining {
-  LanguageModelSizes sizes;     // of a model that is trained from nothing
-  double epochs = 4;            // times that each sentence is read, about
-  double learning_rate = 1e-3;  // the highest; up over the first tenth, then down a half cosine to nothing
+  LanguageModelSizes sizes;     // used only without a base model
+  double epochs = 4;            // mean number of times that each sentence is read
+  double learning_rate = 1e-3;  // maximum; linear warm-up over the first tenth, then half a cosine down to 0
   double weight_decay = 1e-2;
-  int prompts = 8, answers = 16;  // of a batch: so many answers of each of so many prompts
-  // The worst sentences that are read, among the measured ones; and whether the others are.
+  int prompts = 8, answers = 16;  // size of a batch: number of prompts, and of answers for each
+  // worst: lowest quality of the measured sentences that are read. unmeasured: whether to read
+  // sentences of unmeasured programs.
   Quality worst = Quality::kSlow;
   bool unmeasured = true;
-  // How often an answer is read without what similar tasks have.
+  // Share of answers that are read without the programs of similar tasks.
   double without_similar = 0.3;
-  // Whether tokens that are not allowed count for nothing (an ablation if not).
+  // Whether tokens that the grammar does not allow are left out of the loss (false: ablation).
   bool masked = true;
-  // Above 0: which of two measured programs of a prompt is better is learned, too, by direct preference optimization with this
-  // beta. The better one is no worse than `worst`; both are read as the best, so that nothing that is read tells them apart.
+  // If above 0, the model also learns which of two measured programs of a prompt is better, by
+  // direct preference optimization with this beta. The better program has at least the quality
+  // `worst`. Both are read with the best quality level, so that no input distinguishes them.
   double preference = 0;
-  // Whether matrices are multiplied as bfloat16. Weights and what is added up stay float32.
+  // Whether matrices are multiplied in bfloat16. Weights and accumulators stay float32.
   bool mixed_precision = false;
-  // Of the tasks, the share that is kept for validation.
+  // Share of the tasks that is kept for validation.
   double validation = 0.05;
 };
 
-// base: the model to go on from, null: none, and preferences are not learned. control.progress: train_loss and validation_loss are nats a token. kCancelled
-// when control.stop says so, after a checkpoint. kMismatch for sentences with other prompts than the base's. kNotFound or
-// kUnsupported without libtorch.
+// base: the model to continue from; without one (null), preferences are not learned.
+// control.progress: losses are in nats per token. Errors: kCancelled if control.stop returns true,
+// after a checkpoint; kMismatch if the prompts of the sentences have another format than those of
+// the base; kNotFound or kUnsupported without libtorch.
 Result<LanguageModel> train_language_model(const SentenceSource& sentences, const LanguageTraining& training,
                                            const LanguageModel* base, const TrainingControl& control);
 

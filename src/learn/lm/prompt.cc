@@ -14,8 +14,8 @@ namespace tensorsmith::learn::lm {
 
 namespace {
 
-// Amounts of the vocabulary that prompts use.
-constexpr int kDeviceAmounts = 0;  // kDeviceColumns of them
+// Indices of vocabulary amounts that prompts use.
+constexpr int kDeviceAmounts = 0;  // the first of kDeviceColumns amounts
 constexpr int kThreads = kDeviceColumns;
 constexpr int kVectorRegisters = kThreads + 1;
 constexpr int kShareOfWork = kThreads + 2, kStage = kThreads + 3, kFromEnd = kThreads + 4,
@@ -73,7 +73,8 @@ class PromptMaker {
     add_reads(op, number);
   }
 
-  // Operations with the most work first get their place; they are written in their order.
+  // Selects operations in descending order of work while they fit; returns them in their original
+  // order.
   std::vector<size_t> chosen() const {
     std::vector<size_t> order(workload_.operations.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -96,7 +97,7 @@ class PromptMaker {
   }
 
   Positions take() {
-    if (out_.size() > options_.most) {  // one operation with very many axes
+    if (out_.size() > options_.most) {  // happens if one operation has very many axes
       out_.begin.resize(options_.most + 1);
       out_.features.resize(static_cast<size_t>(out_.begin.back()));
     }
@@ -192,7 +193,8 @@ class PromptMaker {
                   std::string(reduce ? "reduce " : "spatial ") + std::to_string(from_end) + " moves " + size);
   }
 
-  // By axis of the operation (spatial, then reduce), elements that the address moves; nothing if not affine.
+  // Returns, for each axis of the operation (spatial, then reduce), by how many elements a step
+  // along it moves the address; nothing if the access is not affine.
   static std::optional<std::vector<int64_t>> strides_of(const ir::Operation& op, const ir::Load& load) {
     const auto by_dimension = load.buffer->effective_strides();
     std::vector<int64_t> strides(op.spatial.size() + op.reduce.size(), 0);
@@ -224,7 +226,7 @@ std::string_view without_number(std::string_view name) {
   while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') --end;
   if (end == name.size()) return name;
   if (end > 1 && name[end - 1] == '_') return name.substr(0, end - 1);
-  return end > 1 ? name.substr(0, end) : name;  // "i0" is another axis than "i1"
+  return end > 1 ? name.substr(0, end) : name;  // "i0" and "i1" stay different axes
 }
 
 Positions make_prompt(const ir::Workload& workload, const target::Device& device, int threads,

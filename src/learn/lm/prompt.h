@@ -1,5 +1,5 @@
-// What a language model is told about a task: the device, the operations with their axes and reads, and the sketch whose
-// decisions it writes.
+// The input of a language model about a task: the device, the operations with their axes and reads,
+// and the sketch whose decisions the model writes.
 #pragma once
 
 #include <string_view>
@@ -11,18 +11,19 @@
 namespace tensorsmith::learn::lm {
 
 struct PromptOptions {
-  bool device = true;  // its attributes; false: what a model learns without them (an ablation)
-  // Positions at most; what a long workload has beyond is left out, its heaviest operations stay.
+  bool device = true;  // whether device attributes are included (false: ablation)
+  // Most positions of a prompt. A longer workload is shortened; its operations with the most work
+  // are kept.
   size_t most = 96;
   friend bool operator==(const PromptOptions&, const PromptOptions&) = default;
 };
 
-// sketch: the text of the structure (space::DesignSpace::describe), plans separated by "; ". Names of operations are
-// words; their numbers ("conv2d_3") are dropped.
+// sketch: the text of the structure (space::DesignSpace::describe), plans separated by "; ". Names
+// of operations become words without their numbers ("conv2d_3").
 Positions make_prompt(const ir::Workload& workload, const target::Device& device, int threads,
                       std::string_view sketch, const PromptOptions& options = {});
 
-// "conv2d_12" -> "conv2d": names of one kind are one word.
+// Maps "conv2d_12" to "conv2d", so that names of the same kind are one word.
 std::string_view without_number(std::string_view name);
 
 }  // namespace tensorsmith::learn::lm

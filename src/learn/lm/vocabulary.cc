@@ -11,8 +11,8 @@ namespace tensorsmith::learn::lm {
 
 namespace {
 
-// Places of a number's features: its logarithm and the square of that, whether it is zero, bins of the logarithm,
-// divisors, and itself if it is small.
+// Offsets of a number's features: its logarithm and the square of that, whether it is zero, bins of
+// the logarithm, divisors, and the number itself if it is small.
 constexpr int kLogarithm = 0, kSquare = 1, kZero = 2, kBins = 3, kBinCount = 21,
               kDivisors = kBins + kBinCount;
 constexpr int64_t kDivisorList[] = {2, 4, 8, 16, 32, 64, 3, 5, 7};
@@ -29,7 +29,7 @@ void Positions::add_number(NumberKind kind, int64_t value) {
   features.push_back({base + kLogarithm, static_cast<float>(log / 8)});
   features.push_back({base + kSquare, static_cast<float>(log * log / 64)});
   if (magnitude == 0) features.push_back({base + kZero, 1});
-  // Between two bins, so that near numbers are near.
+  // Interpolates between two bins, so that close numbers have similar features.
   const double place = std::min(log, kBinCount - 1.001);
   const int bin = static_cast<int>(place);
   const auto above = static_cast<float>(place - bin);

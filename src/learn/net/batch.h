@@ -1,5 +1,6 @@
-// Programs as the nets read them: any number of leaves and steps a program, one after the other without
-// padding. Made of queries, so that training and prediction read the same.
+// A batch of programs as the neural networks read it. A program has any number of leaves and steps,
+// stored one after the other without padding. Batches are built from queries, so training and
+// prediction read the same inputs.
 #pragma once
 
 #include <array>
@@ -18,41 +19,44 @@
 
 namespace tensorsmith::learn::net {
 
-// What a net's output is added to, as log(seconds), so that it learns how far a program is from there.
+// The baseline, as log(seconds), that the network's output is added to, so that the network learns
+// the deviation from it.
 enum class BaseKind : uint8_t {
-  kNone,      // nothing: the net predicts seconds themselves
-  kFlops,     // the workload's operations at the device's peak
+  kNone,      // none: the network predicts log(seconds) itself
+  kFlops,     // the workload's operations at the device's peak rate
   kRoofline,  // learn/latency/roofline.h
 };
 
 enum class RowKind : uint8_t {
   kNone,
-  kStores,  // rows of feature::extract_per_store: an update overwrites its init
+  kStores,  // rows of feature::extract_per_store, where an update replaces its init
   kLeaves,  // every leaf of the syntax tree
 };
 
 struct BatchOptions {
   RowKind rows = RowKind::kLeaves;
-  bool steps = false;      // needs ProgramQuery::trace
-  bool summaries = false;  // feature::ProgramSummary; likewise. The base is the summary's roofline then
+  bool steps = false;  // whether to read the steps of ProgramQuery::trace
+  // Whether to read feature::ProgramSummary, which needs the trace; its roofline is then the base.
+  bool summaries = false;
   StepOptions step_options;
   BaseKind base = BaseKind::kNone;
-  std::vector<std::string> devices;  // trained on, by name; their places number them
+  std::vector<std::string> devices;  // names of the training devices; the index is the device's number
 };
 
 inline constexpr float kDeviceScale = 8;
 
 // The programs of one feature::ProgramKind in a batch.
 struct SummaryRows {
-  std::vector<int64_t> places, structure;  // number in the batch; feature::WorkloadStructure
-  // log(seconds / roofline) of each resource, at least kLeastResource, then the columns: summary_width() a program.
+  std::vector<int64_t> places, structure;  // index in the batch; feature::WorkloadStructure
+  // For each program: log(seconds / roofline) of each resource, at least kLeastResource, then the
+  // columns; summary_width() values.
   std::vector<float> values;
 };
 inline constexpr float kLeastResource = -14;
 int resource_count(feature::ProgramKind kind);
 int summary_width(feature::ProgramKind kind);
 
-// By what the columns of a net's inputs are scaled.
+// Scaling of the columns of a network's inputs.
 struct InputScaling {
   ColumnScaling rows, steps;
   std::array<ColumnScaling, feature::kProgramKinds> summaries;
@@ -60,28 +64,29 @@ struct InputScaling {
 
 struct Batch {
   int64_t programs = 0;
-  // Rows of program p: row_begin[p] to row_begin[p + 1]. programs + 1 numbers.
+  // Program p has the rows row_begin[p] to row_begin[p + 1]; programs + 1 entries.
   std::vector<int64_t> row_begin;
-  std::vector<float> rows;         // feature::kPerStoreWidth a row
+  std::vector<float> rows;         // feature::kPerStoreWidth values per row
   std::vector<int64_t> positions;  // by row: LeafFeatures::positions
   std::vector<int64_t> step_begin;
-  std::vector<float> steps;     // StepOptions::width() a step
-  std::vector<int64_t> device;  // by program: place in BatchOptions::devices, -1: none of them
-  // kDeviceColumns a program: device_columns() / kDeviceScale. Nothing is fitted: a training set has few
-  // devices, and one never seen must not leave the range that was learned by far.
+  std::vector<float> steps;     // StepOptions::width() values per step
+  std::vector<int64_t> device;  // by program: index in BatchOptions::devices, -1 if it is not there
+  // device_columns() / kDeviceScale, kDeviceColumns values per program. The scale is fixed, not
+  // fitted: training data has few devices, and the values of an unseen device must stay close to
+  // the range seen in training.
   std::vector<float> device_features;
   std::vector<double> base;  // by program: log(seconds), see BaseKind
   std::array<SummaryRows, feature::kProgramKinds> summaries;
-  AccessCache accesses;  // of the workloads, kept from batch to batch
+  AccessCache accesses;  // of the workloads; kept from batch to batch
 
-  // Labels by program; empty for what is only predicted.
-  std::vector<double> log_seconds;  // +inf: failed
-  std::vector<float> score;         // least seconds of the program's task on its device / seconds; 0: failed
-  std::vector<int64_t> task;        // number of the workload and device: only equal ones are compared
+  // Labels by program; empty if programs are only predicted.
+  std::vector<double> log_seconds;  // +inf for a failed program
+  std::vector<float> score;         // least seconds of the task / seconds; 0 for a failed program
+  std::vector<int64_t> task;        // number of workload and device; programs are compared only within a task
 
   void clear();
-  // Appends; on an error (kInvalidArgument: no leaves, no trace where one is read) the batch is not to be
-  // used.
+  // Appends a program. After an error the batch must not be used; kInvalidArgument for a program
+  // without leaves, or without a trace if one is read.
   Status add(const ProgramQuery& query, const BatchOptions& options);
 
  private:

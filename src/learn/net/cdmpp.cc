@@ -1,7 +1,9 @@
-// CDMPP (Hu et al., EuroSys 2024): a transformer over the leaves of a program's syntax tree, their places in
-// the tree encoded, added to an encoding of the device. Where the original has a head for one count of
-// leaves, an attention pool takes any; where it has batch normalization, layer normalization, because one
-// training device has no variance that a second one could be scaled by.
+// CDMPP (Hu et al., EuroSys 2024): a transformer over the leaves of a program's syntax tree with an
+// encoding of their positions in the tree, combined with an encoding of the device. Differences
+// from the original: where it has a separate head for each number of leaves, this network has an
+// attention pool for any number; where it has batch normalization, this one has layer
+// normalization, because a single training device has no variance by which a second one could be
+// scaled.
 #include "learn/net/net_kind.h"
 
 namespace tensorsmith::learn::net {
@@ -9,12 +11,12 @@ namespace tensorsmith::learn::net {
 namespace {
 
 struct CdmppSizes {
-  int width = 64;     // of the transformer; CDMPP: 164
+  int width = 64;     // width of the transformer; CDMPP: 164
   int heads = 4;      // CDMPP: 4
   int layers = 2;     // CDMPP: 11
-  int hidden = 128;   // of its feed-forward layers; CDMPP: 2048
+  int hidden = 128;   // width of its feed-forward layers; CDMPP: 2048
   int pooled = 64;    // CDMPP: 69
-  int device = 64;    // device encoder's layers; CDMPP: 128
+  int device = 64;    // width of the device encoder's layers; CDMPP: 128
   int decoder = 128;  // CDMPP: 930
   bool positions = true, device_features = true;
 };

@@ -52,7 +52,7 @@ Status save_checkpoint(const std::string& path, const std::string& training, con
 
 namespace {
 
-// Nothing where there is no file.
+// Returns an empty string if there is no file.
 Result<std::string> read_checkpoint(const std::string& path) {
   if (path.empty()) return std::string();
   auto bytes = read_input(path, kMaxFileBytes);

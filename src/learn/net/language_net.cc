@@ -10,7 +10,7 @@ namespace tensorsmith::learn::net {
 
 namespace {
 
-constexpr double kMaskedScore = -1e9;  // a score that a softmax makes nothing of
+constexpr double kMaskedScore = -1e9;  // becomes 0 in a softmax
 
 torch::nn::LayerNorm make_norm(int64_t width) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}));
@@ -27,8 +27,9 @@ class LanguageLayerImpl : public torch::nn::Module {
     down_ = register_module("down", torch::nn::Linear(sizes.hidden, sizes.width));
   }
 
-  // prompt: [prompts, longest prompt, width]; absent: [prompts, longest prompt], places without a position; answer:
-  // [prompts, answers, longest answer, width]; later: [longest answer, longest answer], what a position must not see.
+  // prompt: [prompts, longest prompt, width]; absent: [prompts, longest prompt], true for padding;
+  // answer: [prompts, answers, longest answer, width]; later: [longest answer, longest answer],
+  // true where attention is masked.
   void forward(Tensor& prompt, const Tensor& absent, Tensor& answer, const Tensor& later) {
     const int64_t g = prompt.size(0), p = prompt.size(1), width = prompt.size(2);
     const int64_t m = answer.size(1), t = answer.size(2), size = width / heads_;
@@ -45,7 +46,8 @@ class LanguageLayerImpl : public torch::nn::Module {
                              .permute({0, 2, 1, 3})
                              .reshape({g, p, width});
     const Tensor q = of_answer[0] * scale;
-    // The queries of all answers to a prompt meet its keys together: [prompts, heads, answers * positions, ...]
+    // The queries of all answers to a prompt are multiplied with the prompt's keys together:
+    // [prompts, heads, answers * positions, ...].
     const Tensor all = q.permute({0, 2, 1, 3, 4}).reshape({g, heads_, m * t, size});
     const Tensor before = torch::matmul(all, of_prompt[1].transpose(2, 3))
                               .masked_fill(hidden, kMaskedScore)

@@ -1,4 +1,5 @@
-// The language model in libtorch; learn/lm/language_model.h says what it computes. Internal to learn/net.
+// The language model in libtorch; learn/lm/language_model.h describes the computation. Internal to
+// learn/net.
 #pragma once
 
 #include <torch/nn.h>
@@ -8,13 +9,13 @@
 
 namespace tensorsmith::learn::net {
 
-// A batch as tensors: the same number of answers for each prompt.
+// A batch as tensors, with the same number of answers for each prompt.
 struct LanguageBatch {
   Tensor prompt_entries, prompt_weights,
-      prompt_begin;  // features of all positions, and where each position begins
+      prompt_begin;  // features of all positions, and index of each position's first feature
   Tensor answer_entries, answer_weights, answer_begin;
   Ragged prompts;  // positions by prompt
-  Ragged answers;  // positions by answer, prompt by prompt
+  Ragged answers;  // positions by answer; the answers are grouped by prompt
   Tensor tokens;   // [answer positions] int64
   Tensor allowed;  // [answer positions, kOutputs] bool
 };
@@ -22,11 +23,12 @@ class LanguageNetImpl : public torch::nn::Module {
  public:
   explicit LanguageNetImpl(const lm::LanguageModelSizes& sizes);
 
-  // Weights from the seed alone, or those of a model of the same sizes.
+  // Sets the weights: start() from the seed, copy() from a model of the same sizes.
   void start(uint64_t seed);
   void copy(const lm::LanguageModel& model);
 
-  // Scores of the tokens at each position of an answer, lowest where they are not allowed: [answer positions, kOutputs].
+  // Returns the scores of the tokens at each position of an answer, [answer positions, kOutputs];
+  // those of tokens that are not allowed are very low.
   Tensor forward(const LanguageBatch& batch);
 
  private:

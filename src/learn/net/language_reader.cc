@@ -11,7 +11,7 @@ namespace {
 
 using lm::Quality;
 
-// Positions of several sequences, collected.
+// Collects the positions of several sequences.
 class PositionCollector {
  public:
   void add(const lm::Positions& positions) {
@@ -34,7 +34,7 @@ class PositionCollector {
   std::vector<int64_t> entries_, begin_, rows_{0};
   std::vector<float> weights_;
 };
-// Sentences and the answers to a prompt, collected.
+// Collects the answers of a batch with their tokens.
 class AnswerCollector {
  public:
   void add(const lm::WrittenAnswer& answer, bool masked) {
@@ -89,7 +89,8 @@ LanguageReader::Prompt LanguageReader::choose(size_t number) const {
   }
   prompt.drawn = prompt.sentences.size();
   if (!pairs_ || prompt.sentences.empty()) return prompt;
-  // The best first; those of the worst quality are better than none.
+  // Sorts the best first. A sentence of the worst quality present has no worse one and cannot be
+  // the better of a pair.
   std::stable_sort(prompt.sentences.begin(), prompt.sentences.end(),
                    [&](int32_t a, int32_t b) { return quality(a) < quality(b); });
   const Quality last = quality(prompt.sentences.back());
@@ -118,7 +119,7 @@ LanguageReader::Read LanguageReader::draw_worse(const Prompt& prompt, const Read
 
 LanguageBatch LanguageReader::make(const std::vector<Prompt>& from, const char* what, int64_t number) const {
   Rng rng(Hasher().add(what).add(seed_).add(static_cast<uint64_t>(number)).digest64());
-  // A prompt with many sentences is read more often, but not as often as it has more.
+  // Prompts with more sentences are read more often, but less than in proportion.
   std::vector<double> weights;
   for (const Prompt& prompt : from) weights.push_back(std::sqrt(static_cast<double>(prompt.drawn)));
   PositionCollector prompts;

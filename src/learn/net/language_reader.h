@@ -1,4 +1,4 @@
-// Sentences as batches of tensors. Internal to learn/net.
+// Reads sentences as batches of tensors. Internal to learn/net.
 #pragma once
 
 #include <vector>
@@ -9,18 +9,20 @@
 
 namespace tensorsmith::learn::net {
 
-// Which sentences are read, by prompt, and batches of them: the same for the same seed and number. Where preferences are
-// learned, answers come in pairs, the better one first.
+// Selects the sentences to read for each prompt and makes batches of them, which depend only on the
+// seed and the number of the batch. If preferences are learned, answers come in pairs, the better
+// one first.
 class LanguageReader {
  public:
-  // The arguments outlive it.
+  // The arguments must outlive the reader.
   LanguageReader(const lm::SentenceSource& source, const lm::LanguageTraining& training, uint64_t seed,
                  torch::Device device);
 
-  int64_t sentences() const { return count_; }  // that are learned from, without the worse ones of pairs
+  // Sentences to learn from, not counting the worse ones of pairs.
+  int64_t sentences() const { return count_; }
   bool empty() const { return train_.empty(); }
   bool has_validation() const { return !validation_.empty(); }
-  // Sentences of a batch that count.
+  // Number of drawn sentences in a batch; of pairs, only the better ones count.
   int64_t batch_size() const { return int64_t{training_.prompts} * draws_; }
   LanguageBatch batch(int64_t step) const { return make(train_, "train", step); }
   LanguageBatch validation_batch(int64_t number) const { return make(validation_, "validate", number); }
@@ -29,19 +31,19 @@ class LanguageReader {
   struct Prompt {
     size_t number = 0;
     std::vector<int32_t> sentences;
-    size_t drawn =
-        0;  // of the sentences, the first ones: those that may be drawn, alone or as the better of a pair
+    size_t drawn = 0;  // number of leading sentences that may be drawn, alone or as the better of a pair
   };
   struct Read {
     int32_t sentence = 0;
-    lm::Quality quality = lm::Quality::kBest;  // as what it is read
+    lm::Quality quality = lm::Quality::kBest;  // the quality level it is read with
     bool similar = false;
   };
 
-  // The sentences of a prompt that count; none: it is not read.
+  // Selects the sentences of a prompt; if there are none, the prompt is not read.
   Prompt choose(size_t number) const;
   Read draw(const Prompt& prompt, Rng& rng) const;
-  // One that is worse, of the same prompt, and read as if it were as good.
+  // Draws a worse sentence of the same prompt, to be read with the same quality level as the better
+  // one.
   Read draw_worse(const Prompt& prompt, const Read& better, Rng& rng) const;
   LanguageBatch make(const std::vector<Prompt>& from, const char* what, int64_t number) const;
 
@@ -50,7 +52,7 @@ class LanguageReader {
   uint64_t seed_;
   torch::Device device_;
   bool pairs_;
-  int draws_;  // of each prompt of a batch
+  int draws_;  // for each prompt of a batch
   std::vector<Prompt> train_, validation_;
   int64_t count_ = 0;
 };

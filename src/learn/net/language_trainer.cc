@@ -1,4 +1,5 @@
-// Training of a language model: on the next token, or on which of two measured programs is better.
+// Training of a language model, either on the next token or on which of two measured programs is
+// better.
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adamw.h>
 
@@ -26,23 +27,25 @@ constexpr int kStepsACheckpoint = 200;
 constexpr int kStepsAReport = 50;
 constexpr int64_t kValidationBatches = 8;
 
-// Of the next-token loss of the better programs where preferences are learned, so that these do not become less likely along
-// with the worse ones (Pang et al., Iterative reasoning preference optimization, NeurIPS 2024, section 3).
+// Weight of the next-token loss of the better programs when preferences are learned. It prevents
+// that these become less likely along with the worse ones (Pang et al., Iterative reasoning
+// preference optimization, NeurIPS 2024, section 3).
 constexpr double kLikelihoodWeight = 1;
 
-// Nats a token.
+// In nats per token.
 Tensor next_token_loss(LanguageNet& net, const LanguageBatch& batch) {
   return torch::nn::functional::cross_entropy(net->forward(batch).to(torch::kFloat32), batch.tokens);
 }
 
-// Logarithms of the probabilities of the better and the worse answer of each pair: [pairs, 2].
+// Returns the log probabilities of the better and the worse answer of each pair: [pairs, 2].
 Tensor pair_likelihoods(LanguageNet& net, const LanguageBatch& batch) {
   const Tensor tokens =
       net->forward(batch).to(torch::kFloat32).log_softmax(1).gather(1, batch.tokens.unsqueeze(1));
   return sum_by_program(tokens, batch.answers).view({-1, 2});
 }
 
-// By how much more likely the better answers are: [pairs], of likelihoods [pairs, 2].
+// Returns log(probability of the better answer / of the worse) from log probabilities [pairs, 2]:
+// [pairs].
 Tensor margins(const Tensor& likelihoods) { return likelihoods.select(1, 0) - likelihoods.select(1, 1); }
 
 class LanguageTrainer {
@@ -118,9 +121,10 @@ class LanguageTrainer {
       done += batch;
       if (rank == 0 && ((state_.step + 1) % kStepsAReport == 0 || state_.step + 1 == steps))
         report(steps, done, begin);
-      // None after the last step: what it reports would be lost with it.
+      // No checkpoint after the last step: resuming from it would skip the final report.
       if ((state_.step + 1) % kStepsACheckpoint == 0 && state_.step + 1 < steps) {
-        // Processors may round the optimizer's steps differently.
+        // Processors may round the optimizer's steps differently, so all take the weights of
+        // process 0.
         if (group != nullptr) TS_RETURN_IF_ERROR(group->broadcast(state_of(*net_)));
         TrainState next = state_;
         ++next.step;
@@ -165,7 +169,8 @@ class LanguageTrainer {
     return pair_likelihoods(reference_, batch);
   }
 
-  // Rafailov et al., Direct preference optimization, NeurIPS 2023, equation 7, and nats a token of the better answers.
+  // Equation 7 of Rafailov et al., Direct preference optimization, NeurIPS 2023, plus the
+  // next-token loss of the better answers in nats per token.
   Tensor preference_loss(const LanguageBatch& batch, const Tensor& now, const Tensor& before) const {
     const Tensor preferred = torch::log_sigmoid(training_.preference * (margins(now) - margins(before)));
     const Tensor tokens = batch.answers.mask.sum(1).view({-1, 2}).select(1, 0).sum();
@@ -213,7 +218,7 @@ class LanguageTrainer {
     return sum / static_cast<double>(kValidationBatches);
   }
 
-  // Of validation pairs, the share whose better answer is the likelier one.
+  // Returns the share of validation pairs whose better answer has the higher probability.
   double pair_accuracy(LanguageNet net) const {
     const torch::NoGradGuard no_gradients;
     net->eval();
@@ -267,8 +272,8 @@ class LanguageTrainer {
   torch::Device device_;
   LanguageReader reader_;
   LanguageNet net_;
-  bool pairs_;                      // preferences are learned
-  LanguageNet reference_{nullptr};  // the base, where they are
+  bool pairs_;                      // whether preferences are learned
+  LanguageNet reference_{nullptr};  // the base model, if preferences are learned
   TrainState state_;
   TrainingProgress last_;
 };

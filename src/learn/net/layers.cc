@@ -13,8 +13,9 @@ namespace tensorsmith::learn::net {
 
 namespace {
 
-// Rows by number, zeros for the number that is one too high. Each row is taken once, so that the gradient is
-// the same with the inverse numbers: no adding in an order that may vary.
+// Selects rows by number; the number one past the last selects zeros. Each row is selected once, so
+// the gradient is the same operation with the inverse numbers, without additions in a varying
+// order.
 class TakeRows : public torch::autograd::Function<TakeRows> {
  public:
   static Tensor take(const Tensor& x, const Tensor& numbers) {
@@ -110,7 +111,7 @@ Tensor AttentionImpl::forward(const Tensor& rows, const Ragged& ragged) {
                          .permute({2, 0, 3, 1, 4});
   const double scale = 1 / std::sqrt(static_cast<double>(width / heads_));
   const Tensor scores = torch::matmul(qkv[0] * scale, qkv[1].transpose(2, 3));
-  // A place's row is masked, not its column: what an empty place computes for itself is dropped by unpad().
+  // Only keys are masked; what an empty slot computes as a query is dropped by unpad().
   const Tensor empty = ragged.mask.logical_not().view({ragged.programs, 1, 1, ragged.longest});
   const Tensor weights = scores.masked_fill(empty, -std::numeric_limits<float>::infinity()).softmax(-1);
   const Tensor mixed = torch::matmul(weights, qkv[2]).permute({0, 2, 1, 3});

@@ -1,8 +1,8 @@
-// Building blocks of the nets, in libtorch. Internal to learn/net.
+// Building blocks of the neural networks, in libtorch. Internal to learn/net.
 //
-// Programs have any number of rows (leaves, steps). Layers that treat each row by itself see them one after
-// the other without padding, [rows, width]; only what mixes the rows of a program sees [programs, longest,
-// width].
+// Programs have any number of rows (leaves, steps). Layers that process each row by itself get the
+// rows of all programs without padding, [rows, width]. Only layers that mix the rows of a program
+// get [programs, longest, width].
 #pragma once
 
 #include <torch/nn.h>
@@ -16,26 +16,27 @@ namespace tensorsmith::learn::net {
 
 using torch::Tensor;
 
-// Which rows belong to which program.
+// Assigns rows to programs.
 struct Ragged {
   int64_t programs = 0, rows = 0, longest = 0;
-  Tensor slots;   // [programs * longest] int64: number of the row in a padded place, `rows` where it is empty
-  Tensor places;  // [rows] int64: the padded place of a row
-  Tensor mask;    // [programs, longest] bool: the place holds a row
-  Tensor owner;   // [rows] int64: the row's program
+  Tensor slots;   // [programs * longest] int64: row number of each padded slot, `rows` if it is empty
+  Tensor places;  // [rows] int64: the padded slot of each row
+  Tensor mask;    // [programs, longest] bool: whether the slot has a row
+  Tensor owner;   // [rows] int64: the program of each row
 
   // begin: programs + 1 numbers, ascending from 0.
   static Ragged create(std::span<const int64_t> begin, torch::Device device);
 };
 
-// [rows, width] -> [programs, longest, width], zeros in empty places.
+// [rows, width] -> [programs, longest, width], with zeros in empty slots.
 Tensor pad(const Tensor& rows, const Ragged& ragged);
-// The inverse.
+// The inverse of pad().
 Tensor unpad(const Tensor& padded, const Ragged& ragged);
 // [rows, width] -> [programs, width]
 Tensor sum_by_program(const Tensor& rows, const Ragged& ragged);
 
-// (x - shift) * scale by column, within +-kMostDeviations. Kept with the weights, not trained.
+// (x - shift) * scale by column, clamped to +-kMostDeviations. Stored with the weights, but not
+// trained.
 class ScalerImpl : public torch::nn::Module {
  public:
   explicit ScalerImpl(int64_t width);
@@ -48,15 +49,15 @@ class ScalerImpl : public torch::nn::Module {
 TORCH_MODULE(Scaler);
 inline constexpr double kMostDeviations = 10;
 
-// Linear layers with ReLU between them and, if `last_relu`, after the last. widths: of the input and of each
-// layer's output.
+// Makes linear layers with ReLU between them and, if `last_relu`, after the last. widths: of the
+// input and of each layer's output.
 torch::nn::Sequential make_mlp(const std::vector<int64_t>& widths, bool last_relu);
 
-// Self-attention among the rows of each program (Vaswani et al., Attention is all you need, section 3.2),
-// empty places masked out.
+// Self-attention among the rows of each program (Vaswani et al., Attention is all you need, section
+// 3.2), with empty slots masked out.
 class AttentionImpl : public torch::nn::Module {
  public:
-  AttentionImpl(int64_t width, int64_t heads);  // width is a multiple of heads
+  AttentionImpl(int64_t width, int64_t heads);  // width must be a multiple of heads
   Tensor forward(const Tensor& rows, const Ragged& ragged);
 
  private:
@@ -65,7 +66,8 @@ class AttentionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Attention);
 
-// Attention and a feed-forward layer, each normalized and added to its input ("post-norm", as in CDMPP).
+// Attention and a feed-forward layer, each added to its input and then normalized ("post-norm", as
+// in CDMPP).
 class EncoderLayerImpl : public torch::nn::Module {
  public:
   EncoderLayerImpl(int64_t width, int64_t heads, int64_t hidden);
@@ -78,8 +80,8 @@ class EncoderLayerImpl : public torch::nn::Module {
 };
 TORCH_MODULE(EncoderLayer);
 
-// A weighted mean of each program's rows by column: the weights are a softmax of learned scores, one for each
-// group of width / heads columns.
+// Weighted mean of each program's rows. The weights are a softmax of learned scores, separate for
+// each group of width / heads columns.
 class AttentionPoolImpl : public torch::nn::Module {
  public:
   AttentionPoolImpl(int64_t width, int64_t heads);
@@ -94,7 +96,8 @@ TORCH_MODULE(AttentionPool);
 // Sinusoidal encoding of positions (Vaswani et al., section 3.5): [n] int64 -> [n, width].
 Tensor position_encoding(const Tensor& positions, int64_t width);
 
-// Weights and biases of every linear layer uniform within 1 / sqrt(inputs), from the seed alone.
+// Initializes weights and biases of every linear layer uniformly within 1 / sqrt(inputs); depends
+// only on the seed.
 void initialize(torch::nn::Module& module, uint64_t seed);
 
 }  // namespace tensorsmith::learn::net

@@ -41,7 +41,7 @@ Tensor hybrid_loss(const Tensor& z, const Tensor& y) {
 Tensor relative_loss(const Tensor& predicted, const Tensor& truth) {
   const Tensor d = predicted - truth;
   const Tensor near = d.clamp(-1, 1);
-  // Slopes of exp at 1 and -1 carry on beyond.
+  // Beyond 1 and -1, exp continues with its slope there.
   const Tensor far = (d - 1).clamp_min(0) * std::numbers::e + (d + 1).clamp_max(0) / std::numbers::e;
   const Tensor e = torch::expm1(near) + far;
   return ((e.square() + kSmooth * kSmooth).sqrt() - kSmooth).mean();
@@ -77,7 +77,7 @@ Tensor lambda_rank(const Tensor& p, const Tensor& y, const std::vector<int64_t>&
 }
 
 Tensor central_moment_discrepancy(const Tensor& x, const Tensor& y, int moments) {
-  // sqrt has no gradient at 0, where the samples agree.
+  // The small term avoids the infinite gradient of sqrt at 0, where the samples agree.
   const auto distance = [](const Tensor& a, const Tensor& b) {
     return ((a - b).square().sum() + 1e-12).sqrt();
   };

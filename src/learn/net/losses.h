@@ -1,4 +1,4 @@
-// What training minimizes, in libtorch. Internal to learn/net.
+// The losses that training minimizes, in libtorch. Internal to learn/net.
 #pragma once
 
 #include <string>
@@ -9,21 +9,22 @@
 namespace tensorsmith::learn::net {
 
 struct LossOptions {
-  // Of the label z (LabelTransform): "mse", "rmse", "hybrid" (CDMPP).
-  // Of log(seconds): "mape" (percentage error, smooth).
-  // "lambdarank": the order within a task and device only.
+  // The loss to minimize:
+  //   on the label z (LabelTransform): "mse", "rmse", "hybrid" (CDMPP);
+  //   on log(seconds): "mape" (smoothed percentage error);
+  //   on the order within a task and device only: "lambdarank".
   std::string loss = "rmse";
-  double rank_weight = 0;  // times lambda_rank, added to the loss
+  double rank_weight = 0;  // factor on lambda_rank, which is added to the loss
 
   bool ranks() const { return loss == "lambdarank" || rank_weight > 0; }
   bool ranks_only() const { return loss == "lambdarank"; }
 };
 
-// What a batch's programs are compared with.
+// The labels of a batch's programs.
 struct Targets {
   Tensor z;                   // [measured]
   Tensor r;                   // [measured]: log(seconds) - base
-  Tensor measured;            // [measured] int64: the programs that did not fail
+  Tensor measured;            // [measured] int64: indices of the programs that did not fail
   Tensor score;               // [programs]: Batch::score
   std::vector<int64_t> task;  // by program
 
@@ -33,31 +34,34 @@ struct Targets {
 // LabelTransform::decode for tensors.
 Tensor decode(const Tensor& z, const LabelTransform& transform);
 
-// A scalar. Failed programs only count for the order.
+// Returns a scalar. Failed programs affect only ranking losses.
 Tensor total_loss(const NetOutput& output, const Targets& targets, const LabelTransform& transform,
                   const LossOptions& options);
 
 // --- the parts
 
-// 1000 * mean (z - y)^2 + mean |z - y| / |y| (CDMPP, section 5.3). y is standardized, so some labels are next
-// to 0; |y| counts as at least kLeastLabel, or they would outweigh the batch.
+// 1000 * mean (z - y)^2 + mean |z - y| / |y| (CDMPP, section 5.3). y is standardized, so some
+// labels are close to 0; |y| is replaced by at least kLeastLabel, so that they do not dominate the
+// batch.
 Tensor hybrid_loss(const Tensor& z, const Tensor& y);
 inline constexpr double kLeastLabel = 0.1;
 
-// Mean of sqrt(e^2 + kSmooth^2) - kSmooth, e = exp(d) - 1 the relative error of d = predicted - true
-// log(seconds), continued as a straight line beyond |d| = 1: else a far too large prediction explodes, and a
-// far too small one has no gradient.
+// Mean of sqrt(e^2 + kSmooth^2) - kSmooth, where e = exp(d) - 1 is the relative error for d =
+// predicted - true log(seconds). For |d| > 1, exp is continued as a straight line; otherwise the
+// loss would explode for far too large predictions, and have no gradient for far too small ones.
 Tensor relative_loss(const Tensor& predicted, const Tensor& truth);
 inline constexpr double kSmooth = 0.05;
 
-// LambdaRank as TenSet has it: -sum over y_i > y_j of w_ij log2 sigmoid(p_i - p_j),
-// w_ij = |1/D_i - 1/D_j| |G_i - G_j|, D = log2(1 + predicted rank), G = (2^y - 1) / the largest DCG. The mean
-// over the lists, which are the runs of equal numbers in `task`: programs of different tasks or devices are
-// never compared. scores p: larger is better; 0 where no list has two programs.
+// LambdaRank as in TenSet: -sum over y_i > y_j of w_ij log2 sigmoid(p_i - p_j), w_ij = |1/D_i -
+// 1/D_j| |G_i - G_j|, D = log2(1 + predicted rank), G = (2^y - 1) / the largest DCG. Returns the
+// mean over the lists, which are the runs of equal numbers in `task`; so programs of different
+// tasks or devices are never compared. p: scores, larger is better. Returns 0 if no list has two
+// programs.
 Tensor lambda_rank(const Tensor& p, const Tensor& y, const std::vector<int64_t>& task);
 
-// Central moment discrepancy of two samples [n, width], [m, width] with values in [0, 1]: the distance of the
-// means, plus those of the central moments 2 to `moments` (Zellinger et al., ICLR 2017, definition 2).
+// Central moment discrepancy of two samples [n, width], [m, width] with values in [0, 1]: the
+// distance of the means plus the distances of the central moments 2 to `moments` (Zellinger et al.,
+// ICLR 2017, definition 2).
 Tensor central_moment_discrepancy(const Tensor& x, const Tensor& y, int moments = 5);
 
 }  // namespace tensorsmith::learn::net

@@ -1,6 +1,6 @@
-// TenSet's MLP (Zheng et al., NeurIPS 2021, section 4): each row of a program through two layers, their sum
-// through two residual layers. Beside the original it may read the device's figures, so that one net serves
-// several devices.
+// TenSet's MLP (Zheng et al., NeurIPS 2021, section 4): two layers for each row of a program, then
+// two residual layers for the sum over the rows. In addition to the original, it may read the
+// device's figures, so that one network serves several devices.
 #include "learn/net/net_kind.h"
 
 namespace tensorsmith::learn::net {

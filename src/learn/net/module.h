@@ -1,5 +1,5 @@
-// libtorch is big (it takes most of a second to load) and may be absent, so the neural models are a module of
-// their own, loaded when one of them is asked for.
+// Loads the neural models. They are in a module of their own, loaded on first use, because libtorch
+// may be absent and takes most of a second to load.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,8 @@
 
 namespace tensorsmith::learn::net {
 
-// Sizes of what the program and the module hand to each other: those of two builds of one version may differ.
+// Hash of the sizes of the types that the program and the module exchange. They may differ between
+// two builds of the same version.
 constexpr uint64_t layout_of_interface() {
   uint64_t out = 0;
   for (const size_t size :
@@ -20,8 +21,8 @@ constexpr uint64_t layout_of_interface() {
   return out;
 }
 
-// What the module exports, under the name kModuleEntry. Program and module are built together: `version` or
-// `layout` differs where they were not.
+// The table that the module exports under the name kModuleEntry. Program and module must come from
+// the same build; otherwise `version` or `layout` differs.
 struct Module {
   const char* version;
   uint64_t layout;  // layout_of_interface()
@@ -37,7 +38,7 @@ using ModuleEntry = const Module* (*)();
 inline constexpr char kModuleEntry[] = "tensorsmith_net_module";
 inline constexpr char kModuleFile[] = "libtensorsmith_net.so";
 
-// In the module. kMismatch for a kind that this build does not have.
+// Implemented in the module. kMismatch for a kind that this build lacks.
 Result<std::unique_ptr<CostModelTrainer>> make_trainer(const std::string& kind,
                                                        const nlohmann::json& parameters);
 Result<std::unique_ptr<CostModel>> from_file(const ModelFile& file);
@@ -45,10 +46,11 @@ Result<lm::LanguageModel> train_language_net(const lm::SentenceSource& sentences
                                              const lm::LanguageTraining& training,
                                              const lm::LanguageModel* base, const TrainingControl& control);
 
-// In the program: loads the module, once: for PyPI's torch in the folder TENSORSMITH_TORCH_FOLDER (an environment variable, which
-// the Python package sets) where there is one for its version, else the one for the system's libtorch. kUnsupported where this
-// build has none (-DTENSORSMITH_TORCH=OFF); kNotFound where it or a library that it needs cannot be loaded; kMismatch where it is
-// of another build.
+// Implemented in the program. Loads the module on the first call: if the environment variable
+// TENSORSMITH_TORCH_FOLDER (set by the Python package) names a folder of PyPI's torch and there is
+// a module for its version, that module; else the one for the system's libtorch. kUnsupported if
+// this build has no module (-DTENSORSMITH_TORCH=OFF); kNotFound if the module or a library that it
+// needs cannot be loaded; kMismatch if it comes from another build.
 Result<const Module*> load_module();
 
 }  // namespace tensorsmith::learn::net

@@ -17,7 +17,7 @@ namespace net {
 namespace {
 
 #if TENSORSMITH_TORCH
-// A torch of PyPI: its folder, and the file of the module for its version.
+// An installation of PyPI's torch: its folder and version, and the module's file for that version.
 struct TorchWheel {
   std::string folder, version, file;
 };
@@ -44,13 +44,15 @@ std::string last_error() {
   return why != nullptr ? why : "";
 }
 
-// nullptr where there is no module for this version. Its libraries are no one's to find but Python's: they are loaded first, and then
-// found by their names. libtorch.so brings what is for GPUs, too.
+// Returns nullptr if there is no module for this version. The dynamic linker does not search
+// Python's folders, so torch's libraries are loaded first and then found by name. libtorch.so also
+// loads the libraries for GPUs.
 Result<void*> open_for(const TorchWheel& torch) {
   if (torch.version.empty())
     return Error{ErrorCode::kNotFound, "TENSORSMITH_TORCH_FOLDER",
                  torch.folder + " is not the folder of an installed torch package"};
-  if (void* handle = dlopen(torch.file.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;  // torch is imported
+  // Succeeds if torch is already imported.
+  if (void* handle = dlopen(torch.file.c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
   if (last_error().starts_with(torch.file)) return nullptr;
   const std::string library = torch.folder + "/lib/libtorch.so";
   if (dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr)
@@ -61,13 +63,15 @@ Result<void*> open_for(const TorchWheel& torch) {
 
 Result<void*> open_module() {
   std::string without;
-  // Found by the program's run path: the build folder, or lib/tensorsmith beside the installed bin.
+  // The module is found by the program's run path: in the build folder, or in lib/tensorsmith
+  // beside the installed bin.
   if (const auto torch = torch_wheel()) {
     TS_ASSIGN_OR_RETURN(void* handle, open_for(*torch));
     if (handle != nullptr) return handle;
     without = "there is no module for torch " + torch->version + " (" + torch->folder + "), and ";
   }
-  // A libtorch of another version in this process is told here, not by a crash later.
+  // If this process already has another version of libtorch, loading fails here instead of crashing
+  // later.
   if (void* handle = dlopen(kModuleFile, RTLD_NOW | RTLD_LOCAL)) return handle;
   return Error{ErrorCode::kNotFound, kModuleFile,
                without +

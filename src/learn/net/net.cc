@@ -7,7 +7,7 @@ namespace {
 template <class T>
 Tensor to_tensor(const std::vector<T>& values, at::IntArrayRef shape, torch::ScalarType type,
                  torch::Device device) {
-  // clone(): the batch is used again while the tensor lives.
+  // clone() is needed because the batch is reused while the tensor is alive.
   return torch::from_blob(const_cast<T*>(values.data()), shape, type).clone().to(device);
 }
 

@@ -6,8 +6,7 @@
 
 namespace tensorsmith::learn::net {
 
-// A batch as tensors.
-// The programs of one kind in a batch (SummaryRows).
+// The programs of one kind in a batch (SummaryRows), as tensors.
 struct SummaryInput {
   Tensor places, structure;  // [n] int64
   Tensor values;             // [n, summary_width()]
@@ -16,11 +15,11 @@ struct SummaryInput {
 struct NetInput {
   int64_t programs = 0;
   Ragged rows;
-  Tensor row_values;  // [rows, feature::kPerStoreWidth], as extracted
+  Tensor row_values;  // [rows, feature::kPerStoreWidth], not scaled
   Tensor positions;   // [rows] int64
   Ragged steps;
   Tensor step_values;      // [steps, StepOptions::width()]
-  Tensor device;           // [programs] int64, -1: not among those trained on
+  Tensor device;           // [programs] int64, -1: not a training device
   Tensor device_features;  // [programs, kDeviceColumns]
   std::array<SummaryInput, feature::kProgramKinds> summaries;
 
@@ -28,17 +27,18 @@ struct NetInput {
 };
 
 struct NetOutput {
-  Tensor value;   // [programs]: LabelTransform's z; larger is slower
-  Tensor hidden;  // [programs, width]: what the last layer reads
+  Tensor value;   // [programs]: the z of LabelTransform; larger is slower
+  Tensor hidden;  // [programs, width]: input of the last layer
 };
 
 class Net : public torch::nn::Module {
  public:
   virtual NetOutput forward(const NetInput& input) = 0;
-  // Sets the scaling of what the net reads.
+  // Sets the scaling of the network's inputs.
   virtual void set_scaling(const InputScaling& scaling) = 0;
-  // Renumbers the devices: number d is what from[d] was, and may be several times. Nets that tell devices by
-  // their features only have nothing to do.
+  // Renumbers the devices: device d becomes a copy of the former device from[d]. Several may be
+  // copies of the same one. Does nothing in networks that distinguish devices only by their
+  // features.
   virtual void set_devices(const std::vector<int64_t>& from) { (void)from; }
 };
 

@@ -1,4 +1,4 @@
-// The kinds of neural models by name.
+// Looks up the kinds of neural models by name.
 #include "learn/net/net_kind.h"
 
 #include "learn/net/module.h"

@@ -1,4 +1,5 @@
-// What one kind of net adds to what all have in common. Internal to learn/net; nets.h lists the kinds.
+// The parts of a neural model that depend on its kind. Internal to learn/net; nets.h lists the
+// kinds.
 #pragma once
 
 #include <functional>
@@ -11,19 +12,19 @@
 
 namespace tensorsmith::learn::net {
 
-// A net and its training as parameters describe them.
+// A network and its training, as the parameters describe them.
 struct NetDesign {
-  BatchOptions batch;  // without devices
+  BatchOptions batch;  // `devices` is empty here
   ScalingKind scaling = ScalingKind::kStandard;
-  std::string transform = "log";  // of labels: LabelTransform::fit
+  std::string transform = "log";  // of the labels, see LabelTransform::fit
   TrainOptions training;
-  // devices: how many it is trained on.
+  // devices: number of training devices.
   std::function<std::shared_ptr<Net>(int64_t devices)> make_net;
 };
 
 struct NetKind {
   const char* name;  // ModelCard::kind
-  // values: all parameters with their values, as the card keeps them.
+  // values: receives all parameters with their values, for the card.
   Result<NetDesign> (*design)(const nlohmann::json& parameters, nlohmann::json& values);
 };
 
@@ -32,12 +33,12 @@ struct NetKind {
 TENSORSMITH_NETS(TENSORSMITH_DECLARE_NET)
 #undef TENSORSMITH_DECLARE_NET
 
-// By the name of the parameter "base": "none", "flops" or "roofline".
+// Parses the parameter "base": "none", "flops" or "roofline".
 BaseKind base_kind(const std::string& name);
 
 std::unique_ptr<CostModelTrainer> make_net_trainer(const NetKind& kind, NetDesign design,
                                                    nlohmann::json parameters);
-// kCorrupt where the file's tensors are not those of such a net.
+// kCorrupt if the tensors of the file do not fit such a network.
 Result<std::unique_ptr<CostModel>> net_from_file(const NetKind& kind, const ModelFile& file);
 
 }  // namespace tensorsmith::learn::net

@@ -1,4 +1,4 @@
-// What all neural latency models have in common: their training from records, their file, their prediction.
+// The parts common to all neural latency models: training from records, file format and prediction.
 #include <malloc.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// glibc gives large blocks back to the system as soon as they are free, and every step of training or
-// prediction asks for the same ones again: a fifth of the time.
+// By default, glibc returns large freed blocks to the system at once, although every step of
+// training or prediction allocates the same sizes again; this costs a fifth of the time.
 void keep_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -28,7 +28,7 @@ void keep_freed_memory() {
 #endif
 }
 
-// What torch throws (out of memory, a CUDA device that fails) as an error.
+// Converts exceptions of torch (out of memory, a failing CUDA device) to errors.
 template <class Run>
 auto guarded(Run run) -> decltype(run()) {
   try {
@@ -81,7 +81,8 @@ class NetModel final : public CostModel {
   void set_metrics(std::string metrics) { card_.metrics = std::move(metrics); }
 
  private:
-  // Scores of models that rank only have no unit and may be large: they keep their order and stay finite.
+  // Scores of models that only rank have no unit and may be large. They are compressed so that they
+  // stay finite and keep their order.
   double to_seconds(double log_seconds) const {
     constexpr double kBend = 50, kMost = 300;
     if (ranks_only()) log_seconds = kBend * std::asinh(log_seconds / kBend);
@@ -89,7 +90,7 @@ class NetModel final : public CostModel {
   }
 
   Result<std::vector<Prediction>> predict_by_batches(std::span<const ProgramQuery> queries) const {
-    // Programs of like size together: less padding.
+    // Batches programs of similar size to reduce padding.
     std::vector<size_t> order(queries.size());
     std::iota(order.begin(), order.end(), size_t{0});
     const auto size = [&](size_t i) {
@@ -112,7 +113,7 @@ class NetModel final : public CostModel {
       for (size_t i = 0; i < chunk.size(); ++i) {
         Prediction& one = out[chunk[i]];
         one.seconds = to_seconds(predicted[i]);
-        if (ranks_only()) continue;  // how far scores are from seconds says nothing
+        if (ranks_only()) continue;  // the error of scores as seconds is meaningless
         one.log_sigma = sigma_;
         unseen.apply(*queries[chunk[i]].device, one);
       }
@@ -124,19 +125,20 @@ class NetModel final : public CostModel {
   NetDesign design_;
   std::shared_ptr<Net> net_;
   LabelTransform transform_;
-  double sigma_;  // of log(seconds)
+  double sigma_;  // standard deviation of log(seconds)
   ModelCard card_;
   torch::Device device_ = compute_device();
 };
 
-// Of log(seconds) on the validation records; 0: there are none.
+// Returns the standard deviation of log(seconds) on the validation records; 0 if there are none.
 Result<double> calibrate(Net& net, Records& records, const LabelTransform& transform) {
   const std::vector<int64_t>& numbers = records.validation();
   if (numbers.empty()) return 0.0;
   TS_ASSIGN_OR_RETURN(const std::vector<double> predicted,
                       predict_records(net, records, transform, numbers, compute_device()));
-  // The quantile of a normal distribution's absolute value, as Evaluation::log_sigma has it: a few programs
-  // that are far off do not make all others uncertain.
+  // Uses the quantile of the absolute error that a normal distribution has at one sigma, as
+  // Evaluation::log_sigma does, so that a few large errors do not widen the intervals of all
+  // programs.
   std::vector<double> errors;
   for (size_t i = 0; i < numbers.size(); ++i) {
     const double truth = records.data().store->entry(numbers[i]).mean_seconds;
@@ -145,7 +147,7 @@ Result<double> calibrate(Net& net, Records& records, const LabelTransform& trans
   return quantile(std::move(errors), 0.6827);
 }
 
-// How far apart devices are by their figures.
+// Returns the squared distance between the devices' attributes.
 double distance(const target::Device& a, const target::Device& b) {
   const auto x = device_columns(a), y = device_columns(b);
   double sum = 0;
@@ -191,7 +193,7 @@ class NetTrainer final : public CostModelTrainer {
       return Error{ErrorCode::kInvalidArgument, "",
                    "a model of kind " + model.card().kind + " cannot be fine-tuned as " + kind_.name};
     TS_ASSIGN_OR_RETURN(const auto group, ProcessGroup::join(control.processes));
-    NetDesign design = from->design();  // its structure, this trainer's way of training
+    NetDesign design = from->design();  // keeps the model's structure, with this trainer's training options
     design.training = design_.training;
     Json parameters = Json::parse(from->card().parameters);
     Parameters training_names{kNothing};
@@ -225,7 +227,7 @@ class NetTrainer final : public CostModelTrainer {
     }
   }
 
-  // Of the devices trained on the one whose figures are nearest, by number.
+  // Returns the number of the training device with the most similar attributes.
   static int64_t nearest(const std::string& name, const std::vector<std::string>& trained_on,
                          const TrainingData& data) {
     const auto find = [&](const std::string& wanted) {
@@ -252,7 +254,8 @@ class NetTrainer final : public CostModelTrainer {
     return nullptr;
   }
 
-  // sigma: where there is nothing to calibrate with. base: the model that training goes on from.
+  // sigma: used if there are no validation records. base: the model that training continues from,
+  // may be null.
   Result<std::unique_ptr<CostModel>> finish(const NetDesign& design, std::shared_ptr<Net> net,
                                             const LabelTransform& transform, double sigma, ModelCard card,
                                             Records& records, const TrainingData& data,

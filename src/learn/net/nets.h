@@ -1,8 +1,9 @@
-// The table of nets. A new one is a file of its own, a line here, and a line in the list of sources.
+// The table of neural networks. A new one needs a file of its own, a line here, and a line in the
+// list of sources.
 #pragma once
 
-// ONE(name, design): ModelCard::kind, and the function of NetKind::design. A macro, because the program, which does
-// not link the nets, reads the names alone.
+// Calls ONE(name, design) with ModelCard::kind and the function for NetKind::design. It is a macro
+// because the program uses only the names and does not link the networks.
 #define TENSORSMITH_NETS(ONE)    \
   ONE("mlp", mlp_design)         \
   ONE("tlp", tlp_design)         \

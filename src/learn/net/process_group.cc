@@ -17,14 +17,16 @@ namespace tensorsmith::learn::net {
 #ifdef TENSORSMITH_GLOO
 namespace {
 
-// How long the others may take to come, and to finish what one waits for: an epoch's validation is the longest.
+// Timeouts for the other processes to connect, and to finish a step; the longest step is the
+// validation of an epoch.
 constexpr std::chrono::minutes kJoinTime(5), kStepTime(30);
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 
-// The address of this machine by which it reaches the host: others of the training reach it there, too.
+// Returns this machine's address on the route to the host, at which the other processes can reach
+// it too.
 Result<std::string> own_address(const Processes& processes) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_DGRAM;
@@ -37,7 +39,7 @@ Result<std::string> own_address(const Processes& processes) {
     if (socket_number < 0) continue;
     sockaddr_storage own{};
     socklen_t size = sizeof own;
-    // Nothing is sent: a datagram socket only chooses its way.
+    // Connecting a datagram socket sends nothing; it only selects the route.
     const bool known = connect(socket_number, at->ai_addr, at->ai_addrlen) == 0 &&
                        getsockname(socket_number, reinterpret_cast<sockaddr*>(&own), &size) == 0;
     close(socket_number);
@@ -81,7 +83,7 @@ class GlooGroup final : public ProcessGroup {
       std::vector<Tensor> list = {values};
       call(list)->wait();
       return {};
-    } catch (const std::exception&) {  // torch's, or gloo's
+    } catch (const std::exception&) {  // of torch or Gloo
       return Error{ErrorCode::kIo, "process " + std::to_string(processes_.rank),
                    "another process of the training has ended; start all processes again, and they continue "
                    "from the checkpoint"};
@@ -151,7 +153,7 @@ Status ProcessGroup::sum_gradients(const std::vector<Tensor>& parameters, double
   TS_RETURN_IF_ERROR(sum(all));
   int64_t at = 0;
   for (const Tensor& p : parameters) {
-    // A tensor of its own: optimizers detach gradients, which views refuse.
+    // The optimizer detaches gradients, which is not allowed for views, so each gradient is a copy.
     const Tensor part = all.narrow(0, at, p.numel()).view(p.sizes());
     p.mutable_grad() = part.clone().to(p.device(), p.scalar_type());
     at += p.numel();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Every n-th, so that at most `most` are left.
+// Returns every n-th record, for the smallest n that leaves at most `most`.
 std::vector<int64_t> thinned(const std::vector<int64_t>& records, int64_t most) {
   const int64_t n = static_cast<int64_t>(records.size());
   const int64_t step = std::max<int64_t>(1, (n + most - 1) / most);
@@ -78,7 +78,7 @@ std::vector<int64_t> Records::order(uint64_t seed, int epoch, int list) const {
     rng.shuffle(out);
     return out;
   }
-  // Shuffled within their tasks, cut into lists, and the lists shuffled.
+  // Shuffles records within their tasks, cuts them into lists, and shuffles the lists.
   std::vector<int64_t> places(train_.size());
   std::iota(places.begin(), places.end(), 0);
   rng.shuffle(places);

@@ -1,6 +1,8 @@
-// Ours: the set of the resources that a program keeps busy (feature/program_summary.h) as a sum with learned utilizations, and a net
-// for what the sum misses. seconds = roofline x sum over resources of share x factor x exp(net): a factor is exp of what its structure
-// of computation has for it plus what the device adds, and a device that was never seen adds nothing. Sum and net learn together.
+// Tensorsmith's own network: estimates a program as a sum over the resources that it keeps busy
+// (feature/program_summary.h) with learned utilizations, corrected by a network. seconds = roofline
+// x sum over resources of (share x factor) x exp(network). The logarithm of a factor is a value for
+// the structure of computation plus a value for the device; for a device outside the training data,
+// the latter is 0. Sum and network are trained together.
 #include <torch/nn/functional.h>
 
 #include "learn/net/net_kind.h"
@@ -13,10 +15,11 @@ using feature::kProgramKinds;
 using feature::kWorkloadStructures;
 using feature::ProgramKind;
 
-// Of the factors before training: a program that keeps several resources busy is near the sum's half.
+// Initial logarithm of the factors: a program that keeps several resources busy takes about half of
+// their sum.
 constexpr double kFirstFactor = -0.7;
 
-// x + a layer of twice the width and one back, of x normalized.
+// x + f(norm(x)), where f is a layer of twice the width followed by one back to the width.
 class ResidualLayerImpl : public torch::nn::Module {
  public:
   explicit ResidualLayerImpl(int64_t width) {
@@ -34,10 +37,10 @@ TORCH_MODULE(ResidualLayer);
 
 struct ResourceNetSizes {
   int width = 128, layers = 2;
-  bool physics = true;  // false: the net alone, over the roofline
+  bool physics = true;  // false: only the network, relative to the roofline
 };
 
-// Of one kind of programs.
+// The network for one kind of program.
 class KindNetImpl : public torch::nn::Module {
  public:
   KindNetImpl(ProgramKind kind, const ResourceNetSizes& sizes, int64_t devices)
@@ -46,7 +49,7 @@ class KindNetImpl : public torch::nn::Module {
     scaler_ = register_module("scaler", Scaler(columns));
     factors_ = register_parameter("factors", torch::full({kWorkloadStructures, resources_}, kFirstFactor));
     of_device_ = register_parameter("of_device", torch::zeros({devices, resources_}));
-    // Columns, resources as shares of the sum, the sum itself.
+    // Inputs: columns, resources as shares of the sum, the sum, structure and device.
     first_ = register_module(
         "first", torch::nn::Linear(columns + resources_ + 1 + kWorkloadStructures + kDeviceColumns, width));
     layers_ = register_module("layers", torch::nn::ModuleList());
@@ -55,7 +58,8 @@ class KindNetImpl : public torch::nn::Module {
     out_ = register_module("out", torch::nn::Linear(width, 1));
   }
 
-  // log(seconds / roofline) and what the last layer reads. device: [n] int64, -1: not known.
+  // Returns log(seconds / roofline) and the input of the last layer. device: [n] int64, -1: not
+  // known.
   std::pair<Tensor, Tensor> forward(const SummaryInput& input, const Tensor& device,
                                     const Tensor& device_features) {
     const Tensor resources = input.values.slice(1, 0, resources_);
@@ -114,7 +118,7 @@ class ResourceNet final : public Net {
       hidden.push_back(last);
     }
     if (places.empty()) return {torch::zeros({0}), torch::zeros({0, width_})};
-    // Each program is of one kind: back in the order of the batch.
+    // Restores the order of the batch; each program belongs to one kind.
     const Tensor order = torch::cat(places).argsort();
     return {torch::cat(values).index_select(0, order), torch::cat(hidden).index_select(0, order)};
   }
@@ -150,7 +154,7 @@ Result<NetDesign> resource_net_design(const nlohmann::json& given, nlohmann::jso
   out.batch.rows = RowKind::kNone;
   out.batch.summaries = true;
   out.scaling = ScalingKind::kStandard;
-  out.transform = "none";  // the sum of the resources is in the label's own unit
+  out.transform = "none";  // log seconds relative to the roofline, like the sum of the resources
   out.make_net = [=](int64_t devices) -> std::shared_ptr<Net> {
     return std::make_shared<ResourceNet>(sizes, devices);
   };

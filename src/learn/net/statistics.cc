@@ -15,7 +15,7 @@ void ColumnStatistics::add(std::span<const float> rows) {
       const double x = rows[at + c];
       Column& column = columns_[c];
       if (count_ == 1) column = {0, 0, x, x};
-      // Welford's update.
+      // Welford's algorithm.
       const double delta = x - column.mean;
       column.mean += delta / static_cast<double>(count_);
       column.squares += delta * (x - column.mean);
@@ -51,7 +51,7 @@ ColumnScaling ColumnStatistics::scaling(ScalingKind kind) const {
 
 namespace {
 
-// (exp(lambda x) - 1) / lambda: Box-Cox of exp(x).
+// Box-Cox transform of exp(x): (exp(lambda x) - 1) / lambda.
 double power(double x, double lambda) {
   return std::abs(lambda) < 1e-9 ? x : std::expm1(lambda * x) / lambda;
 }
@@ -73,8 +73,9 @@ LabelTransform LabelTransform::fit(const std::string& kind, std::span<const doub
   if (kind == "none") return out;
   out.center = mean_and_deviation(r, [](double x) { return x; }).first;
   if (kind == "box-cox") {
-    // With labels divided by their geometric mean the logarithm of the profile likelihood is
-    // -n/2 log(variance of the transformed labels); the section search is over a range without flat ends.
+    // For labels divided by their geometric mean, the logarithm of the profile likelihood is -n/2
+    // log(variance of the transformed labels). The golden-section search covers a range without
+    // flat ends.
     const auto spread = [&](double lambda) {
       return mean_and_deviation(r, [&](double x) { return power(x - out.center, lambda); }).second;
     };
@@ -89,7 +90,7 @@ LabelTransform LabelTransform::fit(const std::string& kind, std::span<const doub
   const auto [mean, deviation] =
       mean_and_deviation(r, [&](double x) { return power(x - out.center, out.lambda); });
   out.mean = mean;
-  out.deviation = deviation > 1e-6 ? deviation : 1;  // labels that are all equal
+  out.deviation = deviation > 1e-6 ? deviation : 1;  // in case all labels are equal
   return out;
 }
 

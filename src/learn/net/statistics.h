@@ -1,4 +1,5 @@
-// What a net's inputs and labels are scaled by: fitted on training records only and kept with the model.
+// Scaling of a network's inputs and labels, fitted on training records only and stored with the
+// model.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +12,18 @@
 namespace tensorsmith::learn::net {
 
 enum class ScalingKind : uint8_t {
-  kMax,       // by the column's largest absolute value (TenSet's MLP)
-  kMinMax,    // to 0..1 (CDMPP)
+  kMax,       // divides by the column's largest absolute value (TenSet's MLP)
+  kMinMax,    // to [0, 1] (CDMPP)
   kStandard,  // to mean 0 and variance 1
 };
 
-// (x - shift) * scale by column. A column that is constant in the training data has scale 0: what was never
-// seen to vary says nothing.
+// (x - shift) * scale by column. A column that is constant in the training data has scale 0, since
+// its effect cannot be learned.
 struct ColumnScaling {
   std::vector<float> shift, scale;
 };
 
-// Takes rows one after the other, in one pass and constant memory.
+// Takes rows one by one, in one pass and constant memory.
 class ColumnStatistics {
  public:
   explicit ColumnStatistics(int width);
@@ -38,20 +39,21 @@ class ColumnStatistics {
   int64_t count_ = 0;
 };
 
-// Between r = log(seconds) - base and the number z that a net predicts: r itself ("none"), standardized r
-// ("log"), or the standardized Box-Cox transform of exp(r) ("box-cox", CDMPP section 5; G. Box, D. Cox, An
-// analysis of transformations, 1964) with lambda of the greatest likelihood.
+// Converts between r = log(seconds) - base and the number z that a network predicts: r itself
+// ("none"), standardized r ("log"), or the standardized Box-Cox transform of exp(r) ("box-cox",
+// CDMPP section 5; G. Box, D. Cox, An analysis of transformations, 1964) with the lambda of the
+// greatest likelihood.
 struct LabelTransform {
   double center = 0;               // mean of r
-  double lambda = 0;               // of exp(r - center); 0: the logarithm
+  double lambda = 0;               // exponent for exp(r - center); 0: the logarithm
   double mean = 0, deviation = 1;  // of the transformed values
 
   static LabelTransform fit(const std::string& kind, std::span<const double> r);
   double encode(double r) const;
-  // The inverse. Where lambda < 0 large z have none: they decode to the greatest r that there is.
+  // The inverse. If lambda < 0, large z have no inverse and decode to the largest possible r.
   double decode(double z) const;
 };
-// 1 + lambda * transformed value is at least this in decode().
+// Lower limit of 1 + lambda * transformed value in decode().
 inline constexpr double kLeastPower = 1e-6;
 
 }  // namespace tensorsmith::learn::net

@@ -20,7 +20,7 @@ void add(std::vector<int64_t>& out, const T& value) {
   out.push_back(static_cast<int64_t>(value));
 }
 
-// The step's fields in their order; lists last, because they may be cropped.
+// Appends the step's fields in their order, with lists last, because they may be cropped.
 template <class S>
 void add_fields(std::vector<int64_t>& out, const S& step) {
   for (const bool lists : {false, true}) {

@@ -1,5 +1,5 @@
-// TLP (Zhai et al., ASPLOS 2023): latency from the schedule steps alone, one vector a step. MTL-TLP: a shared
-// trunk and a head for each device.
+// TLP (Zhai et al., ASPLOS 2023): latency from the schedule steps alone, with one vector per step.
+// MTL-TLP: a shared trunk with a head for each device.
 #include "learn/net/net_kind.h"
 
 namespace tensorsmith::learn::net {
@@ -13,7 +13,7 @@ struct TlpSizes {
 
 class Tlp final : public Net {
  public:
-  // devices = 0: one head for all.
+  // devices = 0: a single head for all devices.
   Tlp(const StepOptions& options, const TlpSizes& sizes, int64_t devices)
       : width_(sizes.width), by_device_(devices > 0) {
     const int64_t w = sizes.width;
@@ -33,7 +33,8 @@ class Tlp final : public Net {
     x = x + attention_(x, input.steps);
     x = torch::relu(first_(x)) + x;
     x = torch::relu(second_(x)) + x;
-    // The original has the head on each step and adds up; so the last layer's inputs are sums by program.
+    // As in the original, the head is applied to each step and its outputs are summed. `hidden` is
+    // therefore the sum of the head's inputs over the program's steps.
     const Tensor hidden = sum_by_program(x, input.steps) / kStepScale;
     std::vector<Tensor> by_device;
     for (const auto& head : *heads_)
@@ -41,7 +42,7 @@ class Tlp final : public Net {
           sum_by_program(head->as<torch::nn::Sequential>()->forward(x), input.steps).squeeze(1));
     const Tensor values = torch::stack(by_device, 1) / kStepScale;  // [programs, heads]
     if (!by_device_) return {values.squeeze(1), hidden};
-    // A device never seen gets the mean of all heads.
+    // For a device outside the training data, takes the mean of all heads.
     const Tensor known = input.device.clamp_min(0).unsqueeze(1);
     const Tensor own = values.gather(1, known).squeeze(1);
     return {torch::where(input.device >= 0, own, values.mean(1)), hidden};
@@ -65,7 +66,7 @@ class Tlp final : public Net {
   }
 
  private:
-  // Sums over some dozens of steps are brought to the size of one value.
+  // Brings sums over some dozens of steps to the magnitude of single values.
   static constexpr double kStepScale = 16;
 
   torch::nn::Sequential make_head() const {

@@ -31,7 +31,8 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Net& net, const Tr
       net.parameters(), torch::optim::AdamWOptions(options.learning_rate).weight_decay(options.weight_decay));
 }
 
-// Share of the pairs of different times that are predicted in the wrong order, within lists of a task.
+// Returns the share of pairs with different times that are predicted in the wrong order, within
+// lists of one task.
 double wrong_pairs(const std::vector<double>& truth, const std::vector<double>& predicted,
                    const std::vector<int64_t>& task) {
   constexpr size_t kList = 256;
@@ -83,7 +84,7 @@ double learning_rate_at(const TrainOptions& options, int64_t step, int64_t steps
 
 namespace {
 
-// The interface for all devices is of torch 2.4; before, each had functions of its own.
+// torch 2.4 introduced functions for all devices; earlier versions have separate ones.
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
 void set_autocast(at::DeviceType device, bool on) {
   if (on) at::autocast::set_autocast_dtype(device, at::kBFloat16);
@@ -110,7 +111,8 @@ MixedPrecision::~MixedPrecision() {
   if (!on_) return;
   set_autocast(at::kCPU, false);
   if (torch::cuda::is_available()) set_autocast(at::kCUDA, false);
-  // Casts of weights are kept for one pass only: the optimizer changes the weights.
+  // Autocast caches converted weights; the cache must be cleared after each pass because the
+  // optimizer changes the weights.
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
 }
 
@@ -147,7 +149,7 @@ Result<std::vector<double>> predict_records(Net& net, Records& records, const La
 
 namespace {
 
-// One run of train_net.
+// State of one call of train_net.
 class Training {
  public:
   Training(Net& net, Records& records, const LabelTransform& transform, const TrainOptions& options,
@@ -219,7 +221,7 @@ class Training {
     progress.steps = options_.epochs;
     progress.train_loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.programs));
     progress.samples_per_second = seconds > 0 ? static_cast<double>(state_.programs - done) / seconds : 0;
-    // Processors may round the optimizer's steps differently.
+    // Processors may round the optimizer's steps differently, so all take the weights of process 0.
     if (group_ != nullptr) TS_RETURN_IF_ERROR(group_->broadcast(state_of(net_)));
     TS_RETURN_IF_ERROR(validate(progress));
     ++state_.epoch;
@@ -258,7 +260,7 @@ class Training {
     return {};
   }
 
-  // Returns the loss of the programs.
+  // Returns the loss of these programs.
   Result<double> add_gradients(std::span<const int64_t> numbers, int64_t global_step) {
     TS_RETURN_IF_ERROR(records_.read(numbers, batch_));
     const NetOutput output = net_.forward(NetInput::create(batch_, records_.options(), device_));
@@ -286,7 +288,7 @@ class Training {
     return records_.read_unlabelled(drawn, batch_);
   }
 
-  // Of the validation records.
+  // Returns the error on the validation records.
   Result<double> validation_error() {
     net_.eval();
     TS_ASSIGN_OR_RETURN(const std::vector<double> predicted,
@@ -344,9 +346,9 @@ class Training {
   torch::Device device_;
   ProcessGroup* group_;  // null: this process is alone
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
-  int64_t steps_ = 0;          // an epoch
+  int64_t steps_ = 0;          // per epoch
   std::vector<double> truth_;  // log(seconds) of the validation records
-  std::vector<int64_t> task_;  // of these
+  std::vector<int64_t> task_;  // task of each validation record
   TrainState state_;
   Batch batch_;
 };

@@ -1,4 +1,5 @@
-// Models that learn while a search measures. Both keep what they learn for one run: they have no file.
+// Models that learn from the measurements of a search. What they learn lasts for one run; they have
+// no file.
 #pragma once
 
 #include <memory>
@@ -8,18 +9,20 @@
 
 namespace tensorsmith::learn {
 
-// With fewer measured programs over all tasks a model that begins from nothing knows less than a draft.
+// With fewer measured programs over all tasks, an untrained model is worse than the analytic draft
+// model.
 inline constexpr size_t kMinTrainingPrograms = 24;
 
-// XGBoost from nothing over per-store rows (Ansor's model); ranks only. What the rows' predictions add up to is
-// the task's fastest time over the program's; a program's "seconds" are its inverse.
+// Ansor's model: XGBoost over per-store rows, trained from scratch; ranks only. The sum over a
+// program's rows predicts the task's fastest time / the program's time; the predicted "seconds" are
+// its inverse.
 std::unique_ptr<CostModel> make_online_xgboost(const GbtOptions& options = GbtOptions::online());
 
-// What a trained model says, and boosted trees that learn what it gets wrong on this machine:
+// Combines a trained model (the prior) with boosted trees that learn its errors on this machine:
 //   log seconds = log prior + mean residual of the task + trees(rows)
-// where residual = log(measured / prior); the task's mean is drawn to that of all tasks, as if it had two
-// more measurements of that. Its deviation is the prior's until enough was measured to know how far it was off
-// on programs before it learned from them.
+// where residual = log(measured / prior). The mean of a task is shrunk towards that of all tasks,
+// with a weight of two measurements. The deviation is the prior's until there are enough
+// measurements to know the errors on programs that the model had not yet learned from.
 std::unique_ptr<CostModel> make_residual_model(std::unique_ptr<CostModel> prior,
                                                const GbtOptions& options = GbtOptions::online());
 

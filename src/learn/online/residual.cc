@@ -9,15 +9,16 @@ namespace tensorsmith::learn {
 
 namespace {
 
-// All four are chosen, not fitted.
-// Measurements of all tasks that a task's mean residual begins with.
+// All four constants were chosen, not fitted.
+//
+// Weight of the mean over all tasks in a task's mean residual, in measurements.
 constexpr double kMeanPrior = 2;
-// What a failed program counts as, in the logarithm of measured over predicted seconds.
+// Residual log(measured / predicted) assumed for a failed program.
 constexpr double kFailedResidual = 2;
-// Measurements that the prior's own deviation counts as, and what it is where the prior does not say.
+// Weight of the prior's deviation, in measurements, and its value if the prior has none.
 constexpr double kSigmaPrior = 16, kUnknownSigma = 0.5;
 
-// By workload and device.
+// Workload and device.
 using ResidualTask = std::pair<const StoredWorkload*, const target::Device*>;
 ResidualTask task_of(const ProgramQuery& query) { return {query.workload, query.device}; }
 
@@ -55,7 +56,8 @@ class ResidualModel final : public CostModel {
 
   Status update(std::span<const MeasuredProgram> programs) override {
     TS_RETURN_IF_ERROR(look_at_new(programs));
-    // Of programs that the prior calls impossible there is no residual: they stay impossible.
+    // Programs that the prior predicts cannot run have no finite residual. They are not learned
+    // from, and stay predicted as impossible.
     std::vector<MeasuredProgram> learned;
     for (const MeasuredProgram& measured : programs)
       if (std::isfinite(log_prior(measured))) learned.push_back(measured);
@@ -110,7 +112,8 @@ class ResidualModel final : public CostModel {
     return std::sqrt((kSigmaPrior * own * own + errors_.sum) / (kSigmaPrior + errors_.count));
   }
 
-  // The prior's opinion of programs that were not there before, and how far this model was off with them.
+  // Stores the prior's predictions for new programs, and adds the errors of this model on them to
+  // errors_.
   Status look_at_new(std::span<const MeasuredProgram> programs) {
     std::vector<ProgramQuery> queries;
     std::vector<double> seconds;
@@ -138,9 +141,9 @@ class ResidualModel final : public CostModel {
   ModelCard card_;
   std::optional<Forest> forest_;
   std::map<ResidualTask, double> task_means_;
-  double base_ = 0;  // of tasks without measurements
+  double base_ = 0;  // mean residual of tasks without measurements
   std::unordered_map<const feature::FeatureMatrix*, double> prior_log_seconds_;
-  Mean errors_;  // squares
+  Mean errors_;  // of squared errors
 };
 
 }  // namespace

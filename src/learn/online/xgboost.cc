@@ -9,8 +9,8 @@ namespace tensorsmith::learn {
 
 namespace {
 
-// The logarithm of a relative speed. Sums of trees may be 0 or less: below this speed a line goes on with the
-// slope of the logarithm, so that the order is kept.
+// Lower limit of the logarithm of a relative speed. The trees' sum may be 0 or negative, so below
+// this speed the logarithm is continued by its tangent, which preserves the order.
 constexpr double kLeastSpeed = 0.02;
 
 double log_speed(double speed) {

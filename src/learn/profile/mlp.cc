@@ -12,9 +12,10 @@ constexpr size_t kHidden = 64;
 constexpr int kEpochs = 400, kPatience = 60;
 constexpr size_t kMlpBatch = 16;
 constexpr double kRate = 2e-3;
-// Adam (Kingma and Ba 2015), its usual numbers.
+// The usual constants of Adam (Kingma and Ba 2015).
 constexpr double kMeanDecay = 0.9, kSquareDecay = 0.999, kTiny = 1e-8;
-// Beyond the training part's range a value says little more than that it is beyond.
+// Inputs are clamped to [1 - kFarthest, kFarthest]: how far a value lies beyond the training range
+// says little.
 constexpr double kFarthest = 2;
 
 std::string layer_name(size_t layer) { return "layer" + std::to_string(layer); }
@@ -82,7 +83,7 @@ void Mlp::fit_scale(const ProgramRows& train) {
     low_[i % train.width] = std::min(low_[i % train.width], x);
     high[i % train.width] = std::max(high[i % train.width], x);
   }
-  // What is the same everywhere in the training part says nothing.
+  // A column that is constant in the training part gets scale 0.
   for (size_t c = 0; c < train.width; ++c) scale_.push_back(high[c] > low_[c] ? 1 / (high[c] - low_[c]) : 0);
 }
 

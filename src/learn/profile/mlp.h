@@ -1,5 +1,6 @@
-// A small net over rows of numbers: two hidden layers, a program's score is the sum over its rows. Inputs are put
-// between 0 and 1 by the least and the largest value of the training part.
+// A small neural network over rows of numbers, with two hidden layers. The score of a program is
+// the sum over its rows. Each input column is scaled so that its minimum and maximum in the
+// training part become 0 and 1.
 #pragma once
 
 #include <span>
@@ -22,21 +23,21 @@ class Mlp final : public Ranker {
   Mlp() = default;
   struct Layer {
     size_t inputs = 0, outputs = 0;
-    std::vector<double> weights;                 // row-major [outputs][inputs], then the outputs' biases
-    std::vector<double> gradient, mean, square;  // of the same size, for Adam
+    std::vector<double> weights;  // row-major [outputs][inputs], then the biases of the outputs
+    std::vector<double> gradient, mean, square;  // same size as weights; for Adam
     Layer(size_t in, size_t out);
     void draw_weights(Rng& rng);
   };
-  // Of the hidden layers and the last one.
+  // Makes the hidden layers and the output layer.
   static std::vector<Layer> make_layers(size_t width);
   void fit_scale(const ProgramRows& train);
-  // Activations of all layers of one row; the last holds the score.
+  // Computes the activations of all layers for one row; the last one holds the score.
   void forward(std::span<const float> row, std::vector<std::vector<double>>& activations) const;
   void backward(std::vector<std::vector<double>>& activations, double slope);
   void step(int64_t number);
   double loss(const ProgramRows& rows, std::span<const double> labels) const;
 
-  std::vector<double> low_, scale_;  // by column
+  std::vector<double> low_, scale_;  // per column
   double mean_label_ = 0;
   std::vector<Layer> layers_;
 };

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kProfileKind = "profile";
-constexpr const char* kReads = "profile.json";  // what the rows are
+constexpr const char* kReads = "profile.json";  // describes the columns of the rows
 
 template <class Columns>
 Json names_of(const Columns& columns) {
@@ -23,7 +23,7 @@ Json names_of(const Columns& columns) {
   return out;
 }
 
-// Of profiles of CPUs or of GPUs: what the model reads, by name.
+// Returns the names of the columns, which depend on whether the profiles are of a CPU or a GPU.
 Json columns_of(size_t width) {
   return width == feature::kCpuProfileColumns.size() ? names_of(feature::kCpuProfileColumns)
                                                      : names_of(feature::kGpuProfileColumns);

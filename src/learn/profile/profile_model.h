@@ -1,4 +1,5 @@
-// A cost model that reads what a profiler counted of a program: it ranks programs that have run.
+// A cost model that reads the profiler counters of a program, so it can only rank programs that
+// have run.
 #pragma once
 
 #include <memory>
@@ -12,11 +13,11 @@ namespace tensorsmith::learn {
 struct ProfileModelOptions {
   Learner learner = Learner::kXgboost;
   uint64_t seed = 0;
-  std::string command;  // for the card
+  std::string command;  // written to the card
 };
 
-// Learns on a part of the programs that the seed draws, and the rest chooses the round or epoch (train_on_programs).
-// kInvalidArgument where there are no programs.
+// Trains on a part of the programs drawn by the seed; the rest selects the round or epoch
+// (train_on_programs). kInvalidArgument if there are no programs.
 Result<std::unique_ptr<CostModel>> train_profile_model(const ProfiledPrograms& data,
                                                        const ProfileModelOptions& options);
 

@@ -48,7 +48,7 @@ class Reader {
     }));
     return database->for_each([&](const record::Record& record) -> Status {
       if (!record.result.ok() || record.settings.flush_cache) return {};
-      // One reading that made a candidate look hopeless may have been a disturbed one.
+      // A single reading that made a candidate look hopeless may have been disturbed.
       if (record.result.stopped_early && times_.count(record.key()) == 0) return {};
       const auto at = profiles.find(record.key());
       if (at == profiles.end()) {
@@ -74,7 +74,7 @@ class Reader {
           "there are no profiles by " + profiler_ + "; run `tensorsmith profile` on the database first"};
     std::vector<const Found*> order;
     for (const auto& [key, found] : *most) order.push_back(&found);
-    // The workloads first, as what is known of one is kept by its address.
+    // Adds all workloads first, since the caches refer to them by address.
     for (const Found* found : order) {
       const auto task = tasks_.find(found->record.task_key);
       if (task == tasks_.end() || !numbers_.emplace(found->record.task_key, out_.tasks.size()).second)
@@ -122,12 +122,12 @@ class Reader {
   }
 
   std::string profiler_, timing_;
-  std::map<std::string, double> times_;  // measured again, by record
+  std::map<std::string, double> times_;  // measured again; by record key
   ProfiledPrograms out_;
   std::map<std::string, record::TaskInfo> tasks_;
   std::map<std::string, target::Device> devices_;
-  std::map<std::string, std::map<std::string, Found>> by_device_;  // by record
-  std::map<std::string, size_t> numbers_;                          // of tasks
+  std::map<std::string, std::map<std::string, Found>> by_device_;  // by device key, then record key
+  std::map<std::string, size_t> numbers_;                          // of tasks, by key
 };
 
 }  // namespace

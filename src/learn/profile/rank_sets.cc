@@ -18,7 +18,8 @@ std::vector<double> chosen(std::span<const double> from, std::span<const size_t>
   return out;
 }
 
-// Places of the best half; of equal ones the first.
+// Returns the indices of the half with the largest values, in ascending order; ties keep their
+// order.
 std::vector<size_t> best_half(std::span<const double> values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});

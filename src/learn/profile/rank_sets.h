@@ -1,4 +1,4 @@
-// How well scores rank the programs of a workload: means over random sets of them.
+// Measures how well scores rank the programs of a workload, as means over random sets of programs.
 #pragma once
 
 #include <span>
@@ -8,30 +8,31 @@
 
 namespace tensorsmith::learn {
 
-// Of sets of programs of one workload.
+// Metrics of a ranking of programs of one workload.
 struct RankScores {
-  double top_half = 0;   // share of the faster half that is among the half with the best scores
-  double misranked = 0;  // share of pairs in the wrong order
-  double top1_gap = 0;   // seconds of the program with the best score over those of the fastest, minus 1
-  double rmse = 0;       // of the logarithms of relative speeds, each set's mean taken off
+  double top_half = 0;   // share of the faster half that is in the half with the best scores
+  double misranked = 0;  // share of pairs that are ranked wrongly
+  double top1_gap = 0;   // seconds of the program with the best score / seconds of the fastest program - 1
+  double rmse = 0;       // of log relative speeds, after the mean difference of the set is removed
 };
-// labels, scores: by program, higher is faster.
+// labels, scores: one per program; higher is faster.
 RankScores rank_scores(std::span<const double> labels, std::span<const double> scores);
 void add(RankScores& sum, const RankScores& x, double weight);
 
 struct RankSetOptions {
   int64_t set_size = 64;
-  int draws = 20;  // of sets
+  int draws = 20;  // number of sets
   uint64_t seed = 0;
 };
 
-// Sets of a task's programs, drawn by the seed and the task's key: the same whatever made the scores.
+// Random sets of a task's programs. They depend only on the seed and the task's key, so they are
+// the same for all models that are compared.
 class RankSets {
  public:
-  // The task has at least set_size programs.
+  // The task must have at least set_size programs.
   RankSets(const ProfiledPrograms& data, size_t task, const RankSetOptions& options);
   const std::vector<size_t>& programs() const { return programs_; }
-  // scores: by programs()
+  // scores: in the order of programs().
   RankScores mean(std::span<const double> scores) const;
 
  private:
@@ -40,7 +41,7 @@ class RankSets {
   std::vector<std::vector<size_t>> draws_;
 };
 
-// Tasks with as many programs.
+// Returns the tasks with at least `programs` programs.
 std::vector<size_t> tasks_with(const ProfiledPrograms& data, int64_t programs);
 
 struct TaskRanking {
@@ -48,7 +49,8 @@ struct TaskRanking {
   int64_t programs = 0;
   RankScores scores;
 };
-// Of each task with at least set_size programs, by the model's seconds. kInvalidArgument where there is none.
+// Ranks the programs of each task with at least set_size programs by the model's seconds.
+// kInvalidArgument if there is no such task.
 Result<std::vector<TaskRanking>> rank_tasks(const ProfiledPrograms& data, const CostModel& model,
                                             const RankSetOptions& options);
 

@@ -11,10 +11,10 @@
 namespace tensorsmith::learn {
 namespace {
 
-constexpr size_t kValidationPart = 5;  // one of so many programs
+constexpr size_t kValidationPart = 5;  // validation gets one of so many programs
 constexpr const char* kTrees = "trees";
 
-// As the original has them (depth, gamma, least weight, rate, patience).
+// Depth, gamma, least weight, learning rate and patience are those of the original.
 PackSumOptions tree_options(uint64_t seed) {
   PackSumOptions options;
   options.max_depth = 10;
@@ -135,7 +135,8 @@ Result<std::unique_ptr<Ranker>> train_on_programs(const ProfiledPrograms& data,
   const size_t validating = order.size() / kValidationPart;
   const std::span<const size_t> validation(order.data(), validating);
   const std::span<const size_t> train(order.data() + validating, order.size() - validating);
-  // Speeds are relative to the fastest of all: the two parts compare.
+  // Speeds are relative to the fastest of all programs, so that the labels of both parts are
+  // comparable.
   const std::vector<double> labels = speeds_of(data, order);
   return train_ranker(learner, rows_of(data, train, features), std::span(labels).subspan(validating),
                       rows_of(data, validation, features), std::span(labels).first(validating), seed);

@@ -8,7 +8,8 @@
 namespace tensorsmith::learn {
 
 namespace {
-// Of a resource that is not used: a thousandth of a thousandth of the operations' time.
+// Lower limit of a resource's share, for resources that are not used: a millionth of the
+// operations' time.
 constexpr double kLeastColumnShare = 1e-6;
 }  // namespace
 

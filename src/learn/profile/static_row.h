@@ -1,5 +1,6 @@
-// A program's static features as one row: what its summary says (feature/program_summary.h), without its size. What
-// models of profiles are compared with, and what the two-step model predicts counters from.
+// The static features of a program as one row: its summary (feature/program_summary.h) without
+// quantities that depend on its size. Models on profiles are compared with models on this row, and
+// the two-step model predicts the counters from it.
 #pragma once
 
 #include <string>
@@ -9,8 +10,9 @@
 
 namespace tensorsmith::learn {
 
-// Times of resources become logarithms of their quotient with the time of the operations at the device's peak; columns
-// stay as they are. Programs of our own compiler (ProgramKind::kCpuNests) only: kUnsupported for others.
+// Times of resources become log2 of their ratio to the time of the operations at the device's peak;
+// the other columns are unchanged. kUnsupported for programs that Tensorsmith has not compiled
+// (ProgramKind::kCpuNests).
 Result<std::vector<float>> static_row(const feature::ProgramSummary& summary);
 size_t static_width();
 std::string static_column(size_t column);

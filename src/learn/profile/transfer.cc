@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kFolds = 5;
 constexpr int kExchanges = 5;
 
-// Of one pair of tasks.
+// Trains and evaluates one pair of tasks.
 Result<TransferRow> run(const ProfiledPrograms& data, const TransferOptions& options, size_t train,
                         size_t test, FeatureSet features, Learner learner) {
   TransferRow row{train, test, features, learner, {}, 0};
@@ -38,7 +38,8 @@ double mean_squared(std::span<const double> a, std::span<const double> b) {
   return sum / static_cast<double>(std::max<size_t>(a.size(), 1));
 }
 
-// Exchanges a column between programs: row r of a program gets the column of that row of another one, if it has it.
+// Permutes a column between programs: row r of a program gets the value of row r of another
+// program, if that has one.
 ProgramRows exchanged(const ProgramRows& rows, size_t column, std::span<const size_t> order) {
   ProgramRows out = rows;
   for (size_t p = 0; p < rows.programs(); ++p) {

@@ -22,13 +22,13 @@ namespace {
 constexpr size_t kCounters = feature::kCpuProfileColumns.size();
 constexpr const char* kTwoStepKind = "two-step";
 
-// Trees with what they are added to.
+// Trees and the constant that is added to them.
 struct Regression {
   double bias = 0;
   Forest forest;
 };
 
-// One row a program.
+// Features with one row per program.
 struct Rows {
   size_t width = 0;
   std::vector<float> values;
@@ -60,7 +60,7 @@ Result<Regression> read_regression(const ModelFile& file, const std::string& nam
   return out;
 }
 
-// Seconds of the operations at the device's peak, which predictions are relative to.
+// Returns the seconds that the operations take at the device's peak; labels are relative to it.
 double compute_seconds(const feature::ProgramSummary& summary) {
   constexpr size_t kPlace = feature::place_of(feature::kCpuNestsColumns, "compute_seconds");
   return std::exp2(static_cast<double>(summary.columns[kPlace]));
@@ -69,11 +69,11 @@ double compute_seconds(const feature::ProgramSummary& summary) {
 class TwoStepModel final : public CostModel {
  public:
   ModelCard model_card;
-  std::vector<Regression> counters;  // by column of the profile; empty: the baseline
+  std::vector<Regression> counters;  // by column of the profile; empty for the baseline
   Regression latency;
   double log_sigma = 0;
 
-  // What the second step reads.
+  // Returns the inputs of the second step.
   Rows second(const Rows& first) const {
     if (counters.empty()) return first;
     Rows out{kCounters, std::vector<float>(first.count() * kCounters)};
@@ -198,7 +198,7 @@ class Training {
   }
 
  private:
-  // Tasks go round the folds; with too few of them programs do.
+  // Assigns tasks to folds in turn; if there are too few tasks, assigns programs.
   void assign_folds() {
     std::set<size_t> tasks;
     for (const ProfiledProgram& program : data_.programs) tasks.insert(program.task);
@@ -215,7 +215,7 @@ class Training {
     return out;
   }
 
-  // Counters of each program as trees predict them that have not seen its fold.
+  // Returns the counters of each program as predicted by trees that have not seen its fold.
   Result<Rows> second_of_others() const {
     if (counters_.empty()) return first_;
     Rows out{kCounters, std::vector<float>(all_.size() * kCounters)};
@@ -272,7 +272,7 @@ class Training {
   const TwoStepOptions& options_;
   Rows first_;
   std::vector<double> labels_;                 // log(seconds / compute_seconds)
-  std::vector<std::vector<double>> counters_;  // by column, by program
+  std::vector<std::vector<double>> counters_;  // by column, then by program
   std::vector<size_t> all_, fold_;
 };
 
