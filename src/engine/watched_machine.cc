@@ -31,7 +31,8 @@ Result<std::unique_ptr<measure::Measurer>> make_watched_measurer(const target::D
                                                                  const std::vector<std::string>& worker,
                                                                  const Clock& clock, LogSink& log,
                                                                  const std::atomic<bool>& cancel) {
-  // The worker of a GPU has a canary of its own, and no other program shares the GPU's clock.
+  // The worker of a GPU has a canary of its own, and other programs on this machine do not disturb
+  // the GPU's times.
   if (const auto place = gpu_place(device)) {
     measure::MeasureOptions on_device = options;
     on_device.backend = &codegen::backend_for(device);
