@@ -9,7 +9,7 @@ namespace {
 
 using learn::lm::kOutputs;
 
-// An answer under way.
+// An incomplete answer.
 template <class A>
 struct Prefix {
   explicit Prefix(const A& fresh)
@@ -34,7 +34,7 @@ struct Extension {
   double log_likelihood = 0;
 };
 
-// Appends the tokens that may follow a prefix.
+// Appends the allowed next tokens of a prefix as extensions.
 template <class A>
 void extend(const Prefix<A>& prefix, size_t number, std::span<const float> scores,
             std::vector<Extension>& out) {
@@ -75,7 +75,7 @@ class BeamSearch {
   }
 
  private:
-  // Whether nothing under way can become likelier than what is complete.
+  // True if no prefix in the beam can become likelier than the complete answers.
   bool enough() const {
     if (complete_.size() < request_.count) return false;
     const auto likeliest = std::max_element(
@@ -114,7 +114,7 @@ class BeamSearch {
     return {};
   }
 
-  // In its place among the complete ones, unless it is excluded.
+  // Inserts the answer into the complete ones by likelihood, unless it is excluded.
   void keep(Prefix<A> prefix) {
     ++report_.answers;
     if (request_.excluded && request_.excluded(*prefix.answer)) return;

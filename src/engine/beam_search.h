@@ -1,11 +1,12 @@
-// The likeliest answers of a language model, by a beam search. Part of generate() and generate_records().
+// Beam search for the likeliest answers of a language model. Implementation of generate() and
+// generate_records().
 #pragma once
 
 #include "engine/language_decoder.h"
 
 namespace tensorsmith::engine {
 
-// A: a grammar of answers that can be copied.
+// A complete answer of the grammar A, which must be copyable.
 template <class A>
 struct CompleteAnswer {
   std::unique_ptr<A> answer;
@@ -14,14 +15,16 @@ struct CompleteAnswer {
 
 template <class A>
 struct BeamRequest {
-  size_t count = 0;  // different answers
+  size_t count = 0;  // number of different answers
   const SamplingOptions& sampling;
-  std::function<bool(const A&)> excluded;  // what is not wanted; empty: nothing
+  std::function<bool(const A&)> excluded;  // answers to leave out; empty: none
 };
 
-// Of the answers to the prompt that the decoder has read. fresh: nothing of it is decided. Keeps the request.sampling.beam
-// likeliest prefixes, each token being one of those that are allowed; a complete answer leaves the beam. At most request.count of
-// the complete ones that are not excluded, the likeliest first. Defined for search::SpaceAnswer and search::AnsorAnswer.
+// Returns the likeliest answers to the prompt that the decoder has read. `fresh` is an answer
+// without any decision. The search keeps the request.sampling.beam likeliest prefixes and extends
+// each by the allowed tokens; a complete answer leaves the beam. Returns at most request.count
+// complete answers that are not excluded, the likeliest first. Defined for search::SpaceAnswer and
+// search::AnsorAnswer.
 template <class A>
 Result<std::vector<CompleteAnswer<A>>> beam_search(LanguageDecoder& decoder, const A& fresh,
                                                    const BeamRequest<A>& request, DecodingReport& report);

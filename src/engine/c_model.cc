@@ -29,7 +29,7 @@ std::string tensor_comment(const char* kind, size_t index, const runtime::Tensor
   std::string shape;
   for (const int64_t extent : tensor.shape) shape += (shape.empty() ? "" : "x") + std::to_string(extent);
   std::string name = tensor.name;
-  std::replace(name.begin(), name.end(), '/', '.');  // no end of the comment
+  std::replace(name.begin(), name.end(), '/', '.');  // keeps the name from ending the C comment
   return std::string("   ") + kind + "[" + std::to_string(index) + "]: " + name + ", " +
          std::string(runtime::to_string(tensor.dtype)) + " " + shape + "\n";
 }
@@ -45,7 +45,7 @@ std::string model_signature(const std::string& prefix) {
          "    const void* const* inputs, void* const* outputs)";
 }
 
-// The model's header.
+// Returns the text of the model's header file.
 std::string model_header(const std::string& prefix, const runtime::ModelDescription& d,
                          const std::vector<std::string>& symbols, int64_t weight_bytes) {
   int64_t shared = 0, per_thread = 0;
@@ -140,7 +140,7 @@ Status write_c_model(const std::string& directory, const std::string& prefix,
     weight_bytes = aligned(weight_bytes + static_cast<int64_t>(weight.bytes.size()));
     bytes.resize(static_cast<size_t>(weight_bytes));
   }
-  // Beside its place, then renamed: all files or none.
+  // Written to a temporary directory, then renamed, so that all files appear or none.
   fs::path place = fs::path(directory).lexically_normal();
   if (!place.has_filename()) place = place.parent_path();
   std::error_code error;

@@ -1,12 +1,14 @@
-// A model as C sources, for a device without our runtime or a compiler of its own: a directory with
+// A model as C sources, for a device that has neither our runtime nor a compiler. The directory
+// contains
 //
-//   tensorsmith_kernels.h  the kernel interface and what kernels are made of, the same for all models
+//   tensorsmith_kernels.h  the kernel interface and its helpers, the same for all models
 //   PREFIX_model.h         declarations of the kernels and of the model, sizes of its memory
-//   PREFIX_task_N.c        a kernel each
+//   PREFIX_task_N.c        one kernel each
 //   PREFIX_model.c         PREFIX_model(), which calls them in order
-//   weights.bin            the constants that it is given
+//   weights.bin            the constants that the caller passes to the model
 //
-// All that a linker or a preprocessor sees of a model begins with PREFIX, so that a program may have several.
+// All linker symbols and macros of a model begin with PREFIX, so that a program can contain several
+// models.
 #pragma once
 
 #include <string>
@@ -18,13 +20,13 @@
 
 namespace tensorsmith::engine {
 
-// kInvalidArgument if it is no lower-case name: macros have it in upper case.
+// kInvalidArgument unless `prefix` is a lower-case C name; macros use it in upper case.
 Status check_c_prefix(const std::string& prefix);
-// Whether sources may be written there, before long work: nothing is there, or an empty directory.
+// Checks before long work that sources may be written to `directory`: it must be missing or empty.
 Status check_c_directory(const std::string& directory);
 
-// The directory is made if it is not there. symbols and texts: the kernels, each once. What the description
-// says of weights' places is ignored, as in runtime::write_model().
+// Creates the directory if it is missing. `symbols` and `texts` list each kernel once. The weight
+// offsets in `description` are ignored, as in runtime::write_model().
 Status write_c_model(const std::string& directory, const std::string& prefix,
                      const runtime::ModelDescription& description, const std::vector<std::string>& symbols,
                      const std::vector<std::vector<char>>& texts,

@@ -10,7 +10,8 @@
 namespace tensorsmith::engine {
 namespace {
 
-// Short timings: a model learns more from ten programs timed within some percent than from one timed exactly.
+// Uses short timings: a model learns more from ten programs timed within a few percent than from
+// one timed exactly.
 measure::MeasureOptions measure_options(const target::Device& device) {
   measure::MeasureOptions options;
   options.settings.threads = device.cores;
@@ -18,11 +19,11 @@ measure::MeasureOptions measure_options(const target::Device& device) {
   options.max_repeats = 5;
   options.min_repeat_s = 0.0005;
   options.target_spread = 0.05;
-  options.loser_factor = 0;  // slow programs are labels like others
+  options.loser_factor = 0;  // slow programs are as useful as training labels as fast ones
   return options;
 }
 
-// Passes every line on once.
+// Passes on each distinct message once.
 class OnceLogSink final : public LogSink {
  public:
   explicit OnceLogSink(LogSink& sink) : sink_(sink) {}
@@ -53,7 +54,7 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
                    "collecting measures on this machine; use local or a variant of it (local:isa=avx2)"};
     TS_RETURN_IF_ERROR(register_device(device, database));
   }
-  // Every turn of a device has its own measurer and search, which find the same again.
+  // Each turn of a device creates a measurer and a search, which repeat their warnings.
   OnceLogSink log(sink);
   learn::SearchModelOptions model_options = options.cost_model;
   model_options.seed = options.seed;
@@ -65,7 +66,7 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
     return cancel || (options.records > 0 && total.trials >= options.records) ||
            (options.seconds > 0 && seconds_left() <= 0);
   };
-  // What earlier turns measured is in the database.
+  // The search resumes from the database, which has the measurements of earlier turns.
   for (int64_t wanted = options.batch; !finished(); wanted += options.batch) {
     const int64_t per_task = std::min(wanted, options.per_task);
     for (size_t d = 0; d < options.devices.size() && !finished(); ++d) {

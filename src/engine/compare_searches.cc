@@ -24,12 +24,12 @@ namespace tensorsmith::engine {
 
 namespace {
 
-// Programs that ran, for each trial, of tasks that are not left out.
+// Successful programs that a task needs per trial so that it is not left out.
 constexpr int64_t kProgramsPerTrial = 3;
-// Of a share that stands for nothing found, where logarithms are taken.
+// Lower bound of shares before their logarithm is taken, for searches that found nothing.
 constexpr double kLeastCompareShare = 1e-6;
 
-// The error of a model that cannot steer searches on the device, before anything takes long.
+// Returns early the error of a model that cannot steer searches on the device.
 Status check_models(const CompareOptions& options, const target::Device& device) {
   for (const SearchMethod& method : options.methods) {
     if (proposes(method.strategy)) continue;
@@ -39,7 +39,7 @@ Status check_models(const CompareOptions& options, const target::Device& device)
   return {};
 }
 
-// Where a search takes place.
+// The task, device and measurer of a search.
 struct Place {
   const search::TuneTask& task;
   const target::Device& device;
@@ -50,11 +50,11 @@ struct Place {
   int threads = 1;
 };
 
-// Fills best, spent and seen.
+// Fills in `seconds`, `best`, `spent`, `winners`, `untuned` and `seen`.
 Status search_once(const Place& place, const CompareOptions& options, LogSink& log,
                    const std::atomic<bool>& cancel, SearchRun& run) {
   const SearchMethod& method = options.methods[run.method];
-  // What is proposed comes as seeds, ranked already.
+  // Proposed programs are measured as seeds in their order.
   const bool proposed = proposes(method.strategy);
   const std::string searching = proposed ? "transfer" : method.strategy;
   TS_ASSIGN_OR_RETURN(const auto model, learn::make_search_model({.model = proposed ? "none" : method.model,
@@ -85,7 +85,7 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
   TS_ASSIGN_OR_RETURN(const auto* strategy, search::find_strategy(searching));
   run.untuned = report->final.tasks.front().default_seconds;
   double best = std::numeric_limits<double>::infinity();
-  double fastest = best;  // the untuned program aside
+  double fastest = best;  // without the untuned program
   int64_t number = 0;
   TS_RETURN_IF_ERROR(database->for_each([&](const record::Record& record) {
     const double seconds = record.result.best_estimate();
@@ -101,7 +101,7 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
     }
     return Status();
   }));
-  // Workers that were lost leave no record.
+  // Trials whose worker was lost leave no record.
   run.spent.resize(run.best.size(), run.spent.empty() ? 0 : run.spent.back());
   return {};
 }
@@ -109,7 +109,7 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
 // --- recorded programs
 
 struct ReplayedTask {
-  uint32_t workload = 0, device = 0;  // of the store
+  uint32_t workload = 0, device = 0;  // index in the store
   std::vector<int64_t> records;
   int64_t ran = 0;
 };
@@ -164,7 +164,7 @@ Result<std::shared_ptr<const search::RecordedSpace>> space_of(const learn::Store
   return search::RecordedSpace::create(std::move(workload), std::move(programs));
 }
 
-// The searches of one task.
+// Runs the searches of one task.
 Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const ReplayedTask& recorded,
                                              const target::Device& device, int64_t trials,
                                              const CompareOptions& options, LogSink& log,
@@ -255,7 +255,7 @@ Result<std::vector<SearchRun>> simulate_searches(
         runs = Error{runs.error().code, "task '" + store.workloads()[tasks[t].workload].name + "'",
                      runs.error().message()};
       const std::lock_guard lock(mutex);
-      // A task that was cut off says nothing of its end.
+      // The result of an interrupted task is incomplete and is dropped.
       if (!cancel || !runs.ok()) done[t] = std::move(runs);
       so_far.done += of_task;
       if (progress) progress(so_far);
@@ -287,7 +287,7 @@ int64_t trials_of(const SearchMethod& method, const CompareOptions& options) {
   return method.trials > 0 ? method.trials : options.trials;
 }
 
-// Times the winners of one task and seed again, if any of them was not.
+// Times the winners of one task and seed again unless all of them were timed already.
 Status time_group(const ir::Workload& workload, uint64_t seed, const std::string& task,
                   const CompareOptions& options, const MakeMeasurer& make_measurer,
                   const MeasuredComparison& comparison, std::vector<SearchRun>& runs) {
@@ -401,7 +401,7 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
                               ->of_task(comparison.tasks[t].task, device, {.threads = device.cores},
                                         sees ? *comparison.known : kNothing);
           if (proposes(method.strategy)) {
-            // The untuned program is the first trial.
+            // The untuned program takes one of the trials.
             TS_ASSIGN_OR_RETURN(
                 task.seeds,
                 proposers.propose(request_of(method), comparison.tasks[t].task, spaces[t], device,
@@ -441,11 +441,11 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
 
 namespace {
 
-// values: not empty.
+// `values` must not be empty.
 double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
-// Of a sample; 0 of one value.
+// Sample standard deviation; 0 for a single value.
 double deviation_of(const std::vector<double>& values) {
   if (values.size() < 2) return 0;
   const double mean = mean_of(values);
@@ -486,7 +486,8 @@ MethodScore score_of(const std::vector<SearchRun>& runs, size_t method, const st
 
 namespace {
 
-// Of a method: the mean over its runs of something after each trial; runs that end early keep their last.
+// Averages value(run, trial) over a method's runs after each trial; a run that ends early counts
+// with its last trial.
 template <class Value>
 std::vector<double> mean_over_runs(const std::vector<SearchRun>& runs, size_t method,
                                    std::optional<uint64_t> seed, const Value& value) {

@@ -67,7 +67,7 @@ Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::
   if (options.jobs > 1) {
     ThreadPool(options.jobs - 1).parallel_for(count, 1, build);  // the calling thread works too
   } else {
-    build(0, count);  // LLVM keeps its machines by thread, and making them takes milliseconds
+    build(0, count);  // LLVM keeps its target machines per thread, and creating them takes milliseconds
   }
   if (cancelled()) return Error{ErrorCode::kCancelled, options.directory, "interrupted, nothing was written"};
   if (failure) return *failure;
@@ -85,7 +85,7 @@ const codegen::Backend& backend_of(const CompileOptions& options, const target::
   return options.backend != nullptr ? *options.backend : codegen::backend_for(device);
 }
 
-// The runtime has its own element type, so that it needs none of the compiler's headers.
+// The runtime has its own element type so that it does not depend on compiler headers.
 runtime::TensorInfo tensor_info(const graph::Value& value) {
   runtime::TensorInfo info;
   info.name = value.name;
@@ -98,7 +98,7 @@ int64_t bytes_of(const ir::Buffer& buffer) {
   return buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
 }
 
-// The constants of a model's calls, each of the same bytes once.
+// The constants of a model's calls; constants with equal bytes are stored once.
 class WeightTable {
  public:
   int64_t add(WantedWeight wanted) {
@@ -113,7 +113,7 @@ class WeightTable {
   std::map<std::string, int64_t> index_;
 };
 
-// Positions of values among the model's inputs and outputs.
+// Returns the position of a value among the model's inputs or outputs.
 int64_t position_of(const std::vector<graph::ValueId>& list, graph::ValueId storage,
                     const graph::Partition& partition) {
   for (size_t i = 0; i < list.size(); ++i) {
@@ -136,12 +136,12 @@ Result<runtime::BufferRef> locate(const LoadedModel& model, graph::ValueId id, i
   return runtime::BufferRef{runtime::BufferKind::kArena, offset, bytes};
 }
 
-// All of a compiled model but its files.
+// A compiled model before its files are written.
 struct AssembledModel {
   runtime::ModelDescription description;
   BuiltTasks built;
-  std::vector<runtime::WeightData> weights;  // the cache's
-  std::vector<int64_t> module_begin;         // by task: where its kernel stands among all
+  std::vector<runtime::WeightData> weights;  // owned by the build cache
+  std::vector<int64_t> module_begin;         // by task: index of its first kernel among all kernels
 };
 
 Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& device,
@@ -163,7 +163,8 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
   description.tool_version = ts_version();
   description.device = device.description.empty() ? device.name : device.description;
   description.arch = device.arch;
-  // A process must ask for tiles, and may be refused: models without them do not need them.
+  // A process must request the AMX tile feature from the system, which may refuse, so models that
+  // do not use it do not require it.
   const bool tiles = std::any_of(
       partition.calls.begin(), partition.calls.end(),
       [&](const graph::Call& call) { return out.built[call.task].task->kernel.uses_matrix_units; });
@@ -240,13 +241,15 @@ Status check_output_directory(const std::string& directory) {
   fs::path path = fs::absolute(directory, error).lexically_normal();
   if (error) return Error{ErrorCode::kIo, directory, "there is no current folder: " + error.message()};
   if (fs::is_symlink(path, error)) path = fs::canonical(path, error);
-  // Folders on the way are made with the model: a run that fails before leaves none behind.
+  // The parent directories are created together with the model, so that a run that fails before
+  // leaves none behind.
   fs::path parent = (path.has_filename() ? path : path.parent_path()).parent_path();
   while (!fs::exists(parent, error) && parent.has_relative_path()) parent = parent.parent_path();
   if (!fs::is_directory(parent, error)) {
     return Error{ErrorCode::kInvalidArgument, parent.string(), "is not a directory; give -o another path"};
   }
-  // Only an attempt shows that a folder can be made: for the superuser and on special file systems
+  // Only an attempt shows whether a directory can be created: access() allows everything for the
+  // superuser and on special file systems.
   // access() allows everything.
   std::string probe = (parent / ".tensorsmith-XXXXXX").string();
   if (::mkdtemp(probe.data()) == nullptr) {

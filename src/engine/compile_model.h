@@ -1,4 +1,4 @@
-// Chosen schedules -> a compiled model directory.
+// Compiles a model with chosen schedules into a compiled model directory.
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,11 @@
 
 namespace tensorsmith::engine {
 
-// Whether a compiled model can be written there, before long work starts: the parent can be made and written,
-// and what is there already may be replaced (runtime::check_replaceable).
+// Checks before long work that a compiled model can be written to `directory`: the parent can be
+// created and written, and any existing content may be replaced (runtime::check_replaceable).
 Status check_output_directory(const std::string& directory);
 
-// What was built for one model, so that several compilations of it share it.
+// Kernels and packed weights of one model, shared by several compilations of it.
 struct BuildCache {
   explicit BuildCache(const codegen::Backend& backend = codegen::default_backend(),
                       const std::string& symbol_prefix = "task_")
@@ -35,32 +35,35 @@ struct CompileOptions {
   std::string directory;
   std::string model_name;
   bool tuned = false;
-  // What the run that tuned the model found; the compiled model keeps it.
+  // Result of the run that tuned the model; stored in the compiled model.
   std::optional<Speedup> speedup = std::nullopt;
   Estimate estimate = {};
   int jobs = 1;                               // kernels compiled at a time
-  const codegen::Backend* backend = nullptr;  // null: the one for the device
-  BuildCache* cache = nullptr;                // may be null; of this model, device and backend
-  // Not empty: C sources with names of this prefix (engine/c_model.h: check_c_prefix) instead of a compiled model; no
-  // backend is asked.
+  const codegen::Backend* backend = nullptr;  // null: the default backend of the device
+  BuildCache* cache = nullptr;                // must be of this model, device and backend; may be null
+  // If not empty, writes C sources with this name prefix (engine/c_model.h: check_c_prefix) instead
+  // of a compiled model, without using a backend.
   std::string c_prefix;
-  // Told what could not be built where another schedule took its place. May be null.
+  // Receives a message for each schedule that could not be built and was replaced by another. May
+  // be null.
   LogSink* log = nullptr;
-  // Asked between kernels: true ends the compilation with kCancelled, before anything is written. May be
-  // null.
+  // Checked between kernels: true ends the compilation with kCancelled before anything is written.
+  // May be null.
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-// Compiles each task, packs the weights, writes the directory (all of it or nothing). schedules: by task.
+// Compiles each task, packs the weights and writes the directory, all of it or nothing. `schedules`
+// is indexed by task.
 Status compile_model(const LoadedModel& model, const target::Device& device,
                      const std::vector<TaskSchedule>& schedules, const CompileOptions& options);
 
-// A compiled model without files. Its weights are those of the cache that it was made with, which outlives it.
+// A compiled model without files. Its weights belong to the cache that it was compiled with, which
+// must outlive it.
 struct ModelInMemory {
   std::vector<std::unique_ptr<codegen::LoadedKernel>> kernels;  // by task
   std::unique_ptr<runtime::Model> model;
 };
-// options: with a cache; what concerns files is not looked at.
+// options.cache must be set; the options about files are ignored.
 Result<ModelInMemory> compile_in_memory(const LoadedModel& model, const target::Device& device,
                                         const std::vector<TaskSchedule>& schedules,
                                         const CompileOptions& options,

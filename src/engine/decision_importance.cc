@@ -22,7 +22,7 @@ double squares_about_mean(const std::vector<double>& logs) {
   return squares;
 }
 
-// A column as places, so that each shuffle costs one pass over the programs.
+// A column prepared as cell indices, so that each shuffle costs one pass over the programs.
 class Analysis {
  public:
   Analysis(const DecisionColumn& column, size_t programs) {
@@ -50,7 +50,9 @@ class Analysis {
 
   const std::vector<std::vector<size_t>>& groups() const { return members_; }
 
-  // The sum over groups of the squares that the values explain, less those that random values do on average: of n
+  // Returns the sum over groups of the squares that the values explain, less the part that random
+  // values explain on average: for n programs with k values, (k - 1) / (n - 1) of the group's sum
+  // of squares.
   // programs with k values these are (k - 1) / (n - 1) of all.
   double explained(const std::vector<double>& logs) const {
     std::vector<double> sums(cell_group_.size(), 0);
@@ -76,7 +78,7 @@ class Analysis {
 
  private:
   std::vector<std::vector<size_t>> members_;  // programs by group
-  std::vector<size_t> values_;                // how many different ones, by group
+  std::vector<size_t> values_;                // number of different values by group
   std::vector<size_t> cell_group_, cell_size_;
   std::vector<std::pair<size_t, size_t>> cell_of_;  // program, cell
 };
@@ -90,7 +92,7 @@ std::vector<ExplainedSpread> explained_spread(const std::vector<double>& logs,
   if (logs.size() < 2) return found;
   const double total = squares_about_mean(logs);
   if (!(total > 0)) return found;
-  // About their mean the sums of squares lose no digits.
+  // Centred values lose no precision in the sums of squares.
   std::vector<double> centred = logs;
   double mean = 0;
   for (const double log : logs) mean += log / static_cast<double>(logs.size());

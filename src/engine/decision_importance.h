@@ -1,5 +1,6 @@
-// How much of the spread of measured times the values of each decision explain: one-way analyses of variance of the
-// logarithm of the times, less what chance explains. docs/report.md says what the shares mean and where they mislead.
+// How much of the variation of measured times each decision explains: a one-way analysis of
+// variance of the logarithm of the times, corrected for chance. docs/report.md explains the shares
+// and where they mislead.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +8,23 @@
 
 namespace tensorsmith::engine {
 
-// A decision as it was taken in each of the programs. Only programs of one group are compared with each other, so that
-// a decision is not credited with what the group explains.
+// The values of one decision in all programs. Only programs of the same group are compared, so that
+// a decision gets no credit for what the group explains.
 struct DecisionColumn {
-  std::vector<int> group;      // by program; -1: the program does not have the decision
+  std::vector<int> group;      // by program; -1: the program does not have this decision
   std::vector<int64_t> value;  // by program
 };
 
 struct ExplainedSpread {
-  // Of the variance of all programs, between 0 and 1 but for chance: below 0 the values explain less than random ones do
-  // on average.
+  // Share of the variance of all programs, in [0, 1] up to chance: a negative share explains less
+  // than random values do on average.
   double share = 0;
-  // What shuffled times reach in one of twenty cases.
+  // 95th percentile of the share that shuffled times reach.
   double chance = 0;
 };
 
-// logs: by program. The chance comes from `shuffles` shuffles of the times within their groups, by seed.
+// `logs` are by program. The chance levels come from `shuffles` random shuffles of the times within
+// their groups.
 std::vector<ExplainedSpread> explained_spread(const std::vector<double>& logs,
                                               const std::vector<DecisionColumn>& columns, int shuffles,
                                               uint64_t seed);

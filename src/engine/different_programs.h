@@ -1,4 +1,4 @@
-// Different candidates may be one program.
+// Removes candidates that make the same program.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace tensorsmith::engine {
 
-// In their order, without those that make the same program as one before; at most `count`. Errors: those of
-// DesignSpace::to_trace.
+// Returns at most `count` candidates in their order, without those that make the same program as an
+// earlier one. Errors: those of DesignSpace::to_trace.
 Result<std::vector<space::Candidate>> different_programs(const space::DesignSpace& space,
                                                          std::vector<space::Candidate> candidates,
                                                          size_t count);

@@ -7,7 +7,7 @@ namespace tensorsmith::engine {
 
 namespace {
 constexpr size_t kEvaluatedAtOnce = 4096;
-constexpr size_t kPart = 256;  // of a batch, what one call of predict gets
+constexpr size_t kPart = 256;  // programs of a batch per call of predict()
 }  // namespace
 
 EvaluationRun::EvaluationRun(const learn::CostModel& model, int threads, const Clock& clock, Seen seen)

@@ -1,4 +1,4 @@
-// Predictions of a model for many programs, by batches, and how they compare with what was measured.
+// Predicts many programs in batches and compares the predictions with measured times.
 #pragma once
 
 #include <functional>
@@ -13,26 +13,27 @@
 namespace tensorsmith::engine {
 
 struct MeasuredProgram {
-  const learn::StoredWorkload* workload = nullptr;  // outlives the run
-  const target::Device* device = nullptr;           // outlives the run
-  feature::LeafFeatures leaves;                     // empty: a failed program that could not be made
-  sched::Trace trace;                               // only for models that read it
-  double seconds = 0;                               // measured; +inf: failed
+  const learn::StoredWorkload* workload = nullptr;  // must outlive the run
+  const target::Device* device = nullptr;           // must outlive the run
+  feature::LeafFeatures leaves;  // empty: a failed program whose features could not be extracted
+  sched::Trace trace;            // only for models that read traces
+  double seconds = 0;            // measured; +inf: failed
 };
 
 class EvaluationRun {
  public:
-  // seen: called with each program and its prediction, in their order; may be empty.
+  // Called with each program and its prediction, in order; may be empty.
   using Seen = std::function<Status(const MeasuredProgram&, const learn::Prediction&)>;
   EvaluationRun(const learn::CostModel& model, int threads, const Clock& clock, Seen seen = {});
 
-  // Takes the program's contents.
+  // Moves the program's contents.
   Status add(MeasuredProgram& program);
-  // After the last program.
+  // Must be called after the last program.
   Status finish() { return flush(); }
 
   const learn::Evaluation& evaluation() const { return evaluation_; }
-  // Of the model alone: features are there, all threads predict. 0 where nothing was predicted.
+  // Throughput of the model alone on all threads, without feature extraction. 0 if nothing was
+  // predicted.
   double programs_per_second() const;
 
  private:
@@ -50,7 +51,7 @@ class EvaluationRun {
   double seconds_ = 0;
 };
 
-// All records of a part of a store. records: ascending.
+// Evaluates these records of a store; `records` is ascending.
 Status evaluate_store(const learn::Store& store, const std::vector<const target::Device*>& devices,
                       const std::vector<int64_t>& records, bool traces, EvaluationRun& run);
 

@@ -13,12 +13,12 @@
 namespace tensorsmith::engine {
 namespace {
 
-// Counters whose exchange matters less than this share of the variance are not told.
+// Counters whose permutation importance is below this share of the variance are not reported.
 constexpr double kLeastImportance = 0.01;
 constexpr size_t kMostCounters = 10;
-// A part that is busy for this share of the time is what a program waits for.
+// A part that is busy for at least this share of the time counts as the limit of the program.
 constexpr double kIsLimit = 0.6;
-// Of two programs, what counts as more.
+// Least ratio of two demands that is worth reporting as a difference.
 constexpr double kMuchMore = 1.15;
 
 double count_of(const std::map<std::string, double>& counters, const std::string& name) {
@@ -62,7 +62,7 @@ std::vector<BufferTraffic> traffic_of(const std::map<std::string, double>& count
   return out;
 }
 
-// Most important first.
+// Returns the changes of the most important counters, most important first.
 std::vector<CounterChange> changes(const learn::ProfiledProgram& best, const learn::ProfiledProgram& typical,
                                    std::span<const double> importance) {
   std::vector<CounterChange> out;
@@ -101,7 +101,7 @@ void add_limit_sentence(Explanation& out) {
   }
 }
 
-// Which parts would take longer alone than the program takes, and why that can be.
+// Names the parts that would take longer alone than the program took, and explains why.
 void add_excess_sentence(Explanation& out) {
   std::string parts;
   double most = 1;

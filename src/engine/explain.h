@@ -1,4 +1,4 @@
-// Why a task's fastest program is fast and what limits it, from the profiles of its programs.
+// Explains from the profiles of a task's programs why the fastest one is fast and what limits it.
 #pragma once
 
 #include <map>
@@ -10,27 +10,30 @@
 
 namespace tensorsmith::engine {
 
-// The least time that a program keeps a part of a core busy, by its counters and the device's rates. Device files have
-// clocks that are sustained on all cores; one core is often faster.
+// Least time that a program keeps a part of a core busy, from its counters and the device's rates.
+// The clocks of device files are those sustained on all cores; one core is often faster.
 struct Demand {
-  std::string part;  // "multiply-adds", "reads from L2"
+  std::string part;  // for example "multiply-adds", "reads from L2"
   double seconds = 0;
 
-  // Of the time that the program takes, the share that the part is busy: at most 1, which no part can exceed.
+  // Share of the program's time for which the part is busy, clamped to 1.
   double busy_share(double program_seconds) const;
-  // By its rates the part alone would take longer than the program takes: the rates or the counters are wrong.
+  // True if the part alone would take longer than the program took, so that the rates or the
+  // counters are wrong.
   bool exceeds(double program_seconds) const { return seconds > program_seconds; }
 };
-// In a fixed order. What the device file leaves out is assumed (target::with_assumed_rates).
+// Returns the demands in a fixed order. Rates that the device file leaves out are assumed
+// (target::with_assumed_rates).
 std::vector<Demand> demands_of(const std::map<std::string, double>& counters, const target::Device& device);
 
-// The device with the least clock at which no program does more multiply-adds a cycle than it can, or its own.
+// Returns the device with the lowest clock, not below its own, at which no program exceeds the
+// possible multiply-adds per cycle.
 target::Device with_fitting_clock(const learn::ProfiledPrograms& data);
 
 struct CounterChange {
-  std::string name;              // of the profile's columns
+  std::string name;              // one of the profile's columns
   double importance = 0;         // learn::importance
-  double best = 0, typical = 0;  // the quantity, as the column's unit says
+  double best = 0, typical = 0;  // in the column's unit
 };
 
 struct BufferTraffic {
@@ -41,17 +44,17 @@ struct BufferTraffic {
 struct Explanation {
   std::string task;
   size_t programs = 0;
-  double best_seconds = 0, typical_seconds = 0;  // the median program's
+  double best_seconds = 0, typical_seconds = 0;  // typical: of the median program
   std::vector<Demand> best, typical;
-  size_t limit = 0;                     // of the best program, in `best`
-  double clock_ghz = 0;                 // with_fitting_clock
+  size_t limit = 0;                     // index into `best`: the part that limits the best program
+  double clock_ghz = 0;                 // of the device from with_fitting_clock()
   std::vector<CounterChange> counters;  // the most important first
-  std::vector<BufferTraffic> buffers;   // of the best program, the most misses first
+  std::vector<BufferTraffic> buffers;   // of the best program, most misses first
   std::vector<std::string> sentences;
 };
 
-// task: a key, or how its name begins. kNotFound where no task or several have it, kInvalidArgument with fewer than
-// kFewestPrograms profiled programs.
+// `task` is a key or the beginning of a name. kNotFound if it matches no task or several,
+// kInvalidArgument for fewer than kFewestPrograms profiled programs.
 inline constexpr size_t kFewestPrograms = 20;
 Result<Explanation> explain(const learn::ProfiledPrograms& data, const std::string& task);
 

@@ -23,7 +23,8 @@ using record::MeasureResult;
 
 constexpr double kFirstPause = 0.01;
 constexpr double kLookForWorkersSeconds = 5;
-constexpr double kCancelledSeconds = 20;  // for which a cancelled run waits for programs that it compares
+// How long a cancelled run waits for a final comparison of programs.
+constexpr double kCancelledSeconds = 20;
 
 class FleetMeasurer final : public measure::Measurer {
  public:
@@ -64,7 +65,7 @@ class FleetMeasurer final : public measure::Measurer {
       }
       if (!go_on) {
         TS_RETURN_IF_ERROR(withdraw(jobs, results.size()));
-        // Who compares programs relies on all results.
+        // Callers that compare programs rely on a result for each candidate.
         if (!jobs.front().recorded) results.resize(jobs.size(), lost("cancelled"));
         return results;
       }
@@ -87,7 +88,7 @@ class FleetMeasurer final : public measure::Measurer {
     record.task_key = ir::structural_key(workload);
     record.device_key = device_key_;
     record.settings = settings_;
-    // Who asks for a task in earnest has described it already.
+    // Tasks of real searches have been described before; this covers the others.
     if (task_key_ != record.task_key)
       TS_RETURN_IF_ERROR(database_.add_task({record.task_key, ir::print(workload), "", 0}));
     task_key_ = record.task_key;
@@ -98,7 +99,9 @@ class FleetMeasurer final : public measure::Measurer {
       job.key = record.key();
       job.recorded = !(candidate.what == record::Candidate());
       if (job.recorded) {
-        // What the database knows is asked for again to be measured again, and that makes no second record. Unless another
+        // A program that the database already has is requested in order to be measured again, which
+        // makes no second record, unless the existing record is the fresh answer of another
+        // requester's job.
         // asker's job has just given it.
         TS_ASSIGN_OR_RETURN(const auto there, database_.find(job.key));
         if (there) {
@@ -120,7 +123,7 @@ class FleetMeasurer final : public measure::Measurer {
     return jobs;
   }
 
-  // Makes the key of a job that becomes no record its own.
+  // Returns a suffix that makes the key of a job without a record unique.
   std::string again() {
     Hasher hasher;
     hasher.add(static_cast<uint64_t>(::getpid())).add(static_cast<uint64_t>(clock_.unix_milliseconds()));
@@ -135,7 +138,8 @@ class FleetMeasurer final : public measure::Measurer {
     return result;
   }
 
-  // Whether a run that is cancelled waits no longer. Programs that are compared are about to be the last.
+  // Whether a cancelled run stops waiting. Comparisons of programs get some more time, since they
+  // are about to finish.
   bool gives_up(const std::vector<record::Job>& jobs) {
     if (!cancel_) return false;
     if (jobs.front().recorded) return true;
@@ -143,7 +147,7 @@ class FleetMeasurer final : public measure::Measurer {
     return clock_.monotonic_seconds() - cancelled_since_ > kCancelledSeconds;
   }
 
-  // True: some answers came.
+  // Polls the answers; true if some arrived.
   Result<bool> ask(const std::vector<record::Job>& jobs, size_t first,
                    std::map<std::string, MeasureResult>& known) {
     std::vector<std::string> keys;
@@ -155,7 +159,7 @@ class FleetMeasurer final : public measure::Measurer {
     for (record::JobAnswer& answer : answers) {
       known[answer.key] = answer.record ? std::move(answer.record->result) : lost(answer.reason);
     }
-    // Somebody else who wanted the same has withdrawn it.
+    // Another requester of the same jobs has withdrawn them.
     if (missing > 0) TS_RETURN_IF_ERROR(fleet_->post(jobs));
     return !answers.empty();
   }
@@ -216,7 +220,7 @@ class FleetMeasurer final : public measure::Measurer {
   double looked_ = 0, alone_since_ = 0, waited_ = 0, cancelled_since_ = 0;
 };
 
-// This machine as a member of the fleet, while a run lasts.
+// This machine as a member of the fleet for the duration of a run.
 class Helper {
  public:
   Helper(const target::Device& device, std::vector<std::string> worker)

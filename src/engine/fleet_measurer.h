@@ -1,5 +1,5 @@
-// Measuring on other machines: candidates become jobs in the record database (record/fleet.h), workers measure them
-// (fleet_worker.h).
+// Measures on other machines: candidates become jobs in the record database (record/fleet.h), which
+// workers measure (fleet_worker.h).
 #pragma once
 
 #include <atomic>
@@ -15,34 +15,37 @@
 
 namespace tensorsmith::engine {
 
-// A worker that was silent for so long is not counted on.
+// A worker that has been silent for longer than this counts as absent.
 inline constexpr double kSilentWorkerSeconds = 90;
 
 struct FleetPatience {
-  double without_workers_s = 600;  // then it is an error
-  double poll_s = 0.25;            // the longest pause between questions
+  double without_workers_s = 600;  // then the measurement fails with kTimeout
+  double poll_s = 0.25;            // the longest pause between polls
 };
 
-// Measures some of what waits for this device; false: nothing does.
+// Measures some of the jobs that wait for this device; false: no job waits.
 using Help = std::function<Result<bool>()>;
 
-// Posts what it is asked to measure and waits for the answers; a candidate that becomes a record has it in `database` when
-// its result comes. Time without any worker for the device is waited_seconds(). kTimeout where that lasts. All but
-// `options`, `patience` and `help` outlive the measurer. help: called instead of waiting, where this machine measures, too.
+// Creates a measurer that posts jobs and waits for the answers. A candidate that becomes a record
+// is in `database` when its result arrives. Time without any worker for the device counts as
+// waited_seconds(), and ends in kTimeout after patience.without_workers_s. `help`, if not empty, is
+// called instead of waiting, so that this machine measures too. All arguments but `options`,
+// `patience` and `help` must outlive the measurer.
 std::unique_ptr<measure::Measurer> make_fleet_measurer(
     std::unique_ptr<record::Fleet> fleet, record::Database& database, const target::Device& device,
     const measure::MeasureOptions& options, const FleetPatience& patience, Help help, const Clock& clock,
     LogSink& log, const std::atomic<bool>& cancel);
 
-// Where a run measures.
+// Where a run measures its programs.
 struct Where {
-  std::string database;             // address or path; of a server, whoever measures for it shares the work
-  bool fleet = false;               // only on its workers, not here
+  std::string database;             // address or path; all machines that measure for a server share the work
+  bool fleet = false;               // only workers of the database measure, not this machine
   std::vector<std::string> worker;  // the command line of measure's worker processes
 };
 
-// What a run measures with. With a file this machine alone (make_watched_measurer). With a server it posts jobs as with a
-// fleet and measures what waits, so that no two machines measure the same.
+// Creates the measurer of a run. With a database file, this machine measures alone
+// (make_watched_measurer). With a server, the run posts jobs as for a fleet and also measures
+// waiting jobs itself, so that no two machines measure the same program.
 Result<std::unique_ptr<measure::Measurer>> make_run_measurer(const Where& where, record::Database& database,
                                                              const target::Device& device,
                                                              const measure::MeasureOptions& options,

@@ -24,12 +24,12 @@ namespace {
 using record::Job;
 using record::MeasureResult;
 
-constexpr double kFirstLookPause = 0.05, kLongestPause = 1;  // between looks for jobs
-constexpr int kMaxLostWorkers = 8;                           // measurements in a row that got no process
-// Protocols and settings whose measurers are kept; each has processes of its own.
+constexpr double kFirstLookPause = 0.05, kLongestPause = 1;  // pauses between polls for jobs
+constexpr int kMaxLostWorkers = 8;  // consecutive measurements without a worker process
+// Measurers kept, by protocol and settings; each has processes of its own.
 constexpr size_t kKeptMeasurers = 2;
 
-// Signs of life, from a thread of its own.
+// Sends heartbeats from a thread of its own.
 class Heart {
  public:
   Heart(record::Fleet& fleet, const record::FleetWorker& worker, double lease_seconds, const Clock& clock,
@@ -49,9 +49,9 @@ class Heart {
   Heart(const Heart&) = delete;
   Heart& operator=(const Heart&) = delete;
 
-  // What was asked for at that time and then taken is this worker's for a whole lease.
+  // Jobs requested at time `asked` and then taken belong to this worker for a whole lease.
   void took(double asked) { last_ = std::max(last_.load(), asked); }
-  // Whether what was taken is still this worker's, as far as it can know.
+  // Whether the jobs taken still belong to this worker, as far as it can know.
   bool in_time() const { return clock_.monotonic_seconds() - last_ < lease_seconds_; }
 
  private:
@@ -152,7 +152,7 @@ class Member final : public FleetMember {
     return {};
   }
 
-  // All of one task and protocol.
+  // Measures jobs, all of one task and protocol.
   Status measure(const std::vector<Job>& jobs) {
     auto workload = ir::parse_workload(jobs.front().task_text);
     auto options = parse_protocol(jobs.front().protocol);
@@ -169,7 +169,8 @@ class Member final : public FleetMember {
         measured.push_back(&jobs[i]);
         continue;
       }
-      // As that of a newer version; says nothing about the candidate, so it becomes no record.
+      // For example, a job from a newer version. This says nothing about the candidate, so it makes
+      // no record.
       MeasureResult result;
       result.outcome = record::Outcome::kWorkerLost;
       result.reason = "the worker cannot read the job: " + problem;
@@ -184,7 +185,7 @@ class Member final : public FleetMember {
     bool lost = false;
     const auto done = [&](size_t i, const MeasureResult& result) {
       if (result.outcome == record::Outcome::kWorkerLost) {
-        // Not the candidate's fault: somebody measures it again.
+        // Not the candidate's fault, so the job is measured again.
         log_.log(LogLevel::kWarning, result.reason);
         lost = true;
         return false;
@@ -201,7 +202,7 @@ class Member final : public FleetMember {
           ErrorCode::kIo, "measuring",
           "the last " + std::to_string(lost_) +
               " measurements failed because no worker process could be started; see the log for the reason"};
-    // What was not measured waits for the next one who takes it.
+    // Jobs that were not measured are left for the next worker.
     return results->size() < candidates.size() || lost ? fleet_->give_back(self_, !lost) : Status();
   }
 
@@ -238,7 +239,7 @@ class Member final : public FleetMember {
   LogSink& log_;
   const std::atomic<bool>& cancel_;
   record::FleetWorker self_;
-  std::unique_ptr<Heart> heart_;  // once it has joined
+  std::unique_ptr<Heart> heart_;  // null until the worker has joined
   std::vector<std::pair<std::string, std::unique_ptr<measure::Measurer>>> measurers_;
   WorkerReport report_;
   int lost_ = 0;

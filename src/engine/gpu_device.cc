@@ -14,11 +14,11 @@ using runtime::GpuApi;
 using runtime::GpuProperties;
 using target::Device;
 
-// How far a driver's figures of a board are from those of its data sheet.
+// Tolerated relative differences between a driver's figures of a board and those of its data sheet.
 constexpr double kBandwidthTolerance = 0.02;
-constexpr double kMemoryTolerance = 0.1;  // a part is set aside
+constexpr double kMemoryTolerance = 0.1;  // a part of the memory is reserved
 
-// What OpenCL does not say of most devices: a usual GPU's.
+// Typical values of attributes that OpenCL does not report for most devices.
 constexpr int kUsualWarp = 32, kUsualBlocksPerCore = 16, kUsualRegisters = 65536,
               kUsualRegistersPerThread = 255;
 constexpr double kUsualLanes = 64, kUsualClockGhz = 1;
@@ -45,7 +45,8 @@ int architecture_number(const Device& device) {
   return number;
 }
 
-// The known board with these figures. Of boards that differ in neither, the form (PCIe or not) and the clock decide.
+// Returns the known board with these figures. Among boards with the same figures, the form factor
+// (PCIe or not) and the clock decide.
 const Device* known_board(const GpuProperties& p) {
   const Device* best = nullptr;
   const auto distance = [&](const Device& d) {
@@ -61,7 +62,8 @@ const Device* known_board(const GpuProperties& p) {
   return best;
 }
 
-// A known board of the same architecture; else of the newest one before it, else the oldest.
+// Returns a known board of the same architecture, else of the newest one before it, else of the
+// oldest.
 const Device* relative(const GpuProperties& p) {
   const int wanted = 10 * p.compute_major + p.compute_minor;
   const Device* best = nullptr;
@@ -80,7 +82,7 @@ T or_usual(T value, T usual) {
   return value > 0 ? value : usual;
 }
 
-// What the driver says goes before what `d` has.
+// The driver's figures take precedence over those of `d`.
 void set_figures(const GpuProperties& p, Device& d) {
   d.cores = std::max(p.multiprocessors, 1);
   d.clock_ghz = or_usual(p.clock_ghz, d.clock_ghz);
@@ -128,7 +130,7 @@ Device opencl_device(const GpuProperties& p) {
   d.max_vthread_extent = kUsualVthreads;
   d.max_blocks_per_core = kUsualBlocksPerCore;
   d.sources = {"the OpenCL driver; attributes that it does not report are those of a typical GPU"};
-  // NVIDIA's driver says which architecture it is.
+  // NVIDIA's driver reports the architecture.
   if (p.compute_major > 0) {
     const Device* like = relative(p);
     d.fma_per_cycle = like->fma_per_cycle;

@@ -1,4 +1,5 @@
-// GPUs of this machine (and whatever else its OpenCL drivers show) as devices: "cuda", "cuda:1", "opencl", "opencl:0".
+// Describes the GPUs of this machine, and any other device that its OpenCL drivers offer, as
+// devices named "cuda", "cuda:1", "opencl", "opencl:0".
 #pragma once
 
 #include <memory>
@@ -17,22 +18,25 @@ namespace tensorsmith::engine {
 using runtime::GpuPlace;
 using runtime::parse_gpu_place;
 
-// Of a device that find_device() made.
+// Place of a device that find_device() made; nothing for other devices.
 std::optional<GpuPlace> gpu_place(const target::Device& device);
 
-// The device with these properties. An NVIDIA board that is known by its figures has those of its file, so that what was
-// measured under its name counts for it; of others, the file of a board of the same architecture says what no driver
-// tells: lanes, the first cache, the cost of a launch.
+// Returns the device with these properties. An NVIDIA board whose figures identify it gets its
+// device file's attributes, so that measurements under its name apply to it. For other boards, the
+// file of a board of the same architecture supplies what drivers do not report: lanes, L1 size,
+// launch cost.
 target::Device gpu_device(const runtime::GpuProperties& properties);
 
-// target::find_device, and GPUs of this machine. The tools' one way from --device to a device.
+// Like target::find_device, but also finds the GPUs of this machine. All tools map --device to a
+// device by this function.
 Result<target::Device> find_device(std::string_view spec);
 
-// The device as measured: the cost of a launch, and its memory bandwidth where the driver does not say it. As it was
-// where it cannot be opened. Takes a second. device: one that has a gpu_place().
+// Returns the device with its measured launch cost and, if the driver does not report it, its
+// measured memory bandwidth; unchanged if it cannot be opened. Takes a second. The device must have
+// a gpu_place().
 target::Device with_gpu_measurements(target::Device device);
 
-// The GPUs of this machine, and for each interface without one a line that says why.
+// The GPUs of this machine. For each interface without a GPU, `missing` has a line that says why.
 struct FoundGpus {
   std::vector<target::Device> devices;
   std::vector<std::string> missing;

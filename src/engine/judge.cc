@@ -10,7 +10,7 @@ namespace tensorsmith::engine {
 
 namespace {
 
-// Standard deviation of the logarithm of the estimate's error within a task.
+// Standard deviation of the log error of the estimate within a task.
 constexpr double kEstimateSigma = 0.5;
 
 }  // namespace

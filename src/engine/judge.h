@@ -1,4 +1,5 @@
-// What is known of a task's programs without measuring: a cost model and the estimate, weighed by their precision.
+// Predicts the times of a task's programs without measuring: combines a cost model and the analytic
+// estimate, weighted by their precision.
 #pragma once
 
 #include <optional>
@@ -13,16 +14,16 @@
 
 namespace tensorsmith::engine {
 
-// All arguments outlive it. For one thread.
+// All arguments must outlive the object. Not thread-safe.
 class Judge {
  public:
-  // model: null: the estimate alone judges.
+  // If `model` is null, only the estimate is used.
   Judge(const graph::Task& task, const space::DesignSpace& space, const target::Device& device,
         const learn::CostModel* model);
 
-  // Logarithms of expected seconds; +inf for what cannot be built.
+  // Returns logarithms of expected seconds; +inf for candidates that cannot be built.
   std::vector<double> log_seconds(std::span<const space::Candidate> candidates);
-  // Why the cost model could not predict, if so; the estimate judged then.
+  // The error if the cost model could not predict; the result is then the estimate alone.
   const std::optional<Error>& failed() const { return failed_; }
 
  private:

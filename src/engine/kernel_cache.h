@@ -1,4 +1,4 @@
-// Kernels that were built before, so that several compilations of one model share them.
+// Cache of built kernels, shared by several compilations of one model.
 #pragma once
 
 #include <map>
@@ -14,13 +14,13 @@
 
 namespace tensorsmith::engine {
 
-// For one model and device: kernels are known by the task's number and its schedule. Their symbols are
-// `symbol_prefix` and the number.
+// Cache for one model and device. A kernel is identified by the task's number and its schedule; its
+// symbol is `symbol_prefix` followed by the number.
 class KernelCache {
  public:
   KernelCache(const codegen::Backend& backend, std::string symbol_prefix)
       : backend_(backend), symbol_prefix_(std::move(symbol_prefix)) {}
-  // Builds what is not there yet. Thread-safe.
+  // Returns the kernel, building it if it is missing. Thread-safe.
   Result<std::shared_ptr<const codegen::BuiltKernel>> get(const graph::Task& task, size_t number,
                                                           const sched::Trace& trace,
                                                           const target::Device& device);

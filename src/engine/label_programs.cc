@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kLabelledAtOnce = 4096;
 
-// Record numbers: of the device itself, and of others of its kind whose programs it has not run.
+// Record numbers of the device itself, and of other devices of its kind for programs that the
+// device has not run.
 struct Programs {
   std::vector<int64_t> own, others;
 };

@@ -1,5 +1,6 @@
-// A store of programs with the times that a model expects of them on a device: what another model of that device is trained on before
-// it learns from the few programs that were measured there (distillation from device to device).
+// Writes a store of programs labelled with the times that a model predicts for a device. Another
+// model of that device is trained on it before it learns from the few programs that were measured
+// there (distillation from device to device).
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,16 @@
 namespace tensorsmith::engine {
 
 struct LabelledPrograms {
-  int64_t labelled = 0;  // with the model's time
-  int64_t measured = 0;  // on the device itself, with their time
-  int64_t refused = 0;   // left out: the model says that they cannot run there
+  int64_t labelled = 0;  // programs with the model's predicted time
+  int64_t measured = 0;  // programs measured on the device, with their measured time
+  int64_t refused = 0;   // left out: the model says that they cannot run on the device
   int64_t unknown = 0;   // left out: the model has seen no program of their kind (learn::Unseen::kind)
 };
 
-// Each program of the store that ran on a device of the kind, once. With a split, only those of its training and validation part.
-// The store at output is replaced at once or not at all. kNotFound where there is no program; kMismatch where the model knows the
-// kind of none; kUnsupported for a model that only ranks.
+// Takes each program of the store that ran on a device of the same kind once; with a split, only
+// programs of its training and validation parts. The store at `output` is replaced atomically.
+// kNotFound if there are no programs; kMismatch if the model knows the kind of none of them;
+// kUnsupported for a model that only ranks.
 Result<LabelledPrograms> label_programs(const ModelData& data, const learn::Split* split,
                                         const learn::CostModel& model, const target::Device& device,
                                         const std::string& output);

@@ -17,13 +17,13 @@ namespace {
 using learn::lm::Corpus;
 using learn::lm::Quality;
 
-constexpr double kFastest = 0.5;  // of places_to_learn
-// Programs that are drawn for each that is kept as a favourite of the estimate.
+constexpr double kFastest = 0.5;  // share of the fastest programs in places_to_learn
+// Candidates drawn for each one that is kept as a favourite of the estimate.
 constexpr size_t kDrawn = 12;
-// Programs of similar tasks that a sketch's answers may see.
+// Programs of similar tasks that the prompt of a sketch may contain.
 constexpr size_t kSimilar = 2;
 
-// A task on a device with what is known of it.
+// A task on a device with its measured programs.
 struct Source {
   graph::Task task;
   size_t device = 0;
@@ -36,7 +36,7 @@ struct Source {
   bool unmeasured = false;
 };
 
-// What a source adds to a corpus: prompts with their sentences, numbered from 0.
+// Contribution of a source to a corpus: prompts with their sentences, numbered from 0.
 struct Written {
   std::vector<Corpus::Prompt> prompts;
   std::vector<Corpus::Sentence> sentences;
@@ -124,7 +124,7 @@ class SourceWriter {
   Written out_;
 };
 
-// Of the records of a database: by task and device.
+// Adds a source for each task and device of a database.
 Status add_database(const std::string& path, const CorpusOptions& options,
                     std::vector<target::Device>& devices, std::vector<Source>& sources) {
   TS_ASSIGN_OR_RETURN(const auto database, record::Database::open_read_only(path));

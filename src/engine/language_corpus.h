@@ -1,4 +1,5 @@
-// Programs of tasks as sentences of the tensor language: what lm corpus writes, and what a language model reads of it.
+// Programs of tasks as sentences of the tensor language, as `lm corpus` writes them and language
+// models read them.
 #pragma once
 
 #include <atomic>
@@ -18,11 +19,11 @@
 namespace tensorsmith::engine {
 
 struct CorpusOptions {
-  std::vector<target::Device> devices;  // of unmeasured programs
-  size_t unmeasured = 100;  // programs of each task and device: half of them the estimate's favourites
-  std::vector<std::string> databases;  // of measured programs
-  size_t measured = 96;                // of each task and device of a database, at most
-  std::set<std::string> held_out;      // keys of tasks that the corpus must not have
+  std::vector<target::Device> devices;  // devices of the unmeasured programs
+  size_t unmeasured = 100;              // programs per task and device, half of them the best by the estimate
+  std::vector<std::string> databases;   // databases of the measured programs
+  size_t measured = 96;                 // most programs per task and device of a database
+  std::set<std::string> held_out;       // keys of tasks that must not be in the corpus
   uint64_t seed = 0;
   int threads = 1;
 };
@@ -32,16 +33,19 @@ struct CorpusProgress {
   size_t sentences = 0;
 };
 
-// Unmeasured programs of the models' tasks and measured ones of the databases'. kCancelled when `cancel` is set.
+// Makes a corpus of unmeasured programs of the models' tasks and measured programs of the
+// databases. kCancelled when `cancel` is set.
 Result<learn::lm::Corpus> make_corpus(const std::vector<ModelSource>& models, const CorpusOptions& options,
                                       const std::function<void(const CorpusProgress&)>& progress,
                                       const std::atomic<bool>& cancel);
 
-// Of programs in the order of their times, the places of those to learn from: half of them the fastest, the others spread.
+// Given `count` programs sorted by time, returns the positions of at most `most` to learn from: the
+// fastest make up half, the others are spread evenly.
 std::vector<size_t> places_to_learn(size_t count, size_t most);
 
-// The sketches of a task with what a model may know of them, by sketch; null: no legal candidate is known. Of `known`, the
-// programs of other tasks are what it sees as similar.
+// Returns the sketches of a task, by sketch, with the similar programs that a model may see; null:
+// no legal candidate of the sketch is known. The similar programs are the programs of other tasks
+// in `known`.
 std::vector<std::shared_ptr<const search::SketchContext>> sketch_contexts(const graph::Task& task,
                                                                           const space::DesignSpace& space,
                                                                           const target::Device& device,
@@ -50,7 +54,8 @@ std::vector<std::shared_ptr<const search::SketchContext>> sketch_contexts(const 
 // A corpus with the design spaces of its tasks. Immutable.
 class CorpusSentences final : public learn::lm::SentenceSource {
  public:
-  // Prompts whose sketch this version does not have any more are left out, with their sentences.
+  // Leaves out prompts whose sketch no longer exists in this version, together with their
+  // sentences.
   static Result<std::unique_ptr<CorpusSentences>> create(learn::lm::Corpus corpus,
                                                          const learn::lm::PromptOptions& prompting,
                                                          ThreadPool& pool);
@@ -76,10 +81,11 @@ class CorpusSentences final : public learn::lm::SentenceSource {
     std::string task;  // its key
     learn::lm::Positions positions;
     std::shared_ptr<const search::SketchContext> context, without_similar;
-    std::shared_ptr<const search::AnsorContext> records;  // instead of these, of a sketch of Ansor's records
+    // Set instead of the two contexts if the sketch comes from Ansor's records.
+    std::shared_ptr<const search::AnsorContext> records;
     std::vector<int32_t> sentences;
   };
-  // Nothing: this version does not have the sketch.
+  // nullopt if the sketch does not exist in this version.
   static std::optional<Prompt> prompt_of_space(const std::string& task, const ir::Workload& workload,
                                                const space::DesignSpace& space, const target::Device& device,
                                                const learn::lm::Corpus::Prompt& prompt,
@@ -92,7 +98,7 @@ class CorpusSentences final : public learn::lm::SentenceSource {
   learn::lm::Corpus corpus_;
   learn::lm::PromptOptions prompting_;
   std::vector<Prompt> prompts_;
-  std::vector<size_t> prompt_of_;  // by prompt of the corpus
+  std::vector<size_t> prompt_of_;  // index into prompts_, by prompt of the corpus
   size_t left_out_ = 0;
   std::string hash_;
 };

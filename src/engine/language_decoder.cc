@@ -23,12 +23,12 @@ using learn::lm::kOutputs;
 using learn::lm::LanguageModel;
 using learn::lm::Positions;
 
-constexpr float kNever = -1e9F;  // added to scores of places where nothing is
+constexpr float kNever = -1e9F;  // added to the attention scores of unused positions
 constexpr float kNormEpsilon = 1e-5F;
-// Draws for each candidate that is asked for, at most.
+// Most draws per requested candidate.
 constexpr size_t kDraws = 4;
 
-// Builds the parts of the network with the model's weights.
+// Builds the layers of the network with the model's weights.
 class Layers {
  public:
   Layers(const LanguageModel& model, NetworkBuilder& builder) : model_(model), builder_(builder) {}
@@ -66,7 +66,8 @@ class Layers {
 std::string layer_name(int layer) { return "layer." + std::to_string(layer) + "."; }
 std::string port(const char* what, int layer) { return what + std::to_string(layer); }
 
-// x [positions, width], mask [1, 1, positions] -> by layer keys [heads, size, positions] and values [heads, positions, size].
+// Builds x [positions, width], mask [1, 1, positions] -> by layer keys [heads, size, positions] and
+// values [heads, positions, size].
 Result<graph::zoo::Network> prompt_network(const LanguageModel& model, int64_t positions) {
   NetworkBuilder b("language_model_prompt");
   Layers layers(model, b);
@@ -85,7 +86,7 @@ Result<graph::zoo::Network> prompt_network(const LanguageModel& model, int64_t p
     const Tensor k = part(1, {1, 2, 0}), v = part(2, {1, 0, 2});
     b.output(port("k", l), k);
     b.output(port("v", l), v);
-    if (l + 1 == model.sizes.layers) break;  // nothing reads what the last layer makes of the prompt
+    if (l + 1 == model.sizes.layers) break;  // the last layer's output for the prompt is not used
     const Tensor weights = b.softmax(b.add(b.matmul(q, k), mask));
     const Tensor mixed = b.reshape(b.transpose(b.matmul(weights, v), {1, 0, 2}), {positions, width});
     x = layers.feed_forward(layer, b.add(x, layers.linear(layer + "out", mixed)));
@@ -93,9 +94,10 @@ Result<graph::zoo::Network> prompt_network(const LanguageModel& model, int64_t p
   return std::move(b).finish();
 }
 
-// One token of each answer. x [answers, width]; mask [1, 1, prompt + before + 1]; by layer the prompt's keys and values
-// and those before: [answers, heads, size, before], [answers, heads, before, size] -> scores [answers, kOutputs], by layer
-// the keys and values of this token [answers, heads, size].
+// Builds the network for one token of each answer: x [answers, width]; mask [1, 1, prompt + before
+// + 1]; by layer the keys and values of the prompt and of earlier tokens: [answers, heads, size,
+// before], [answers, heads, before, size] -> scores [answers, kOutputs], and by layer the keys and
+// values of this token [answers, heads, size].
 Result<graph::zoo::Network> step_network(const LanguageModel& model, int64_t answers, int64_t prompt,
                                          int64_t before) {
   NetworkBuilder b("language_model_step");
@@ -137,7 +139,7 @@ Result<graph::zoo::Network> step_network(const LanguageModel& model, int64_t ans
   return std::move(b).finish();
 }
 
-// A network, compiled, with a buffer for each input and output.
+// A compiled network with a buffer for each input and output.
 class CompiledNetwork {
  public:
   static Result<std::unique_ptr<CompiledNetwork>> create(Result<graph::zoo::Network> network,
@@ -250,7 +252,7 @@ class CompiledDecoder final : public LanguageDecoder {
  private:
   size_t width() const { return static_cast<size_t>(sizes_.width); }
 
-  // The weighted sum of a position's features.
+  // Computes the embedding of a position: the weighted sum of its features.
   void embed(const Positions& positions, size_t number, float* out) const {
     std::fill(out, out + width(), 0.0F);
     for (int32_t f = positions.begin[number]; f < positions.begin[number + 1]; ++f) {
@@ -260,7 +262,7 @@ class CompiledDecoder final : public LanguageDecoder {
     }
   }
 
-  // Puts this token's keys and values with those before.
+  // Appends this token's keys and values to the cache.
   void keep() {
     const auto heads = static_cast<size_t>(sizes_.heads), size = width() / heads;
     const auto before = static_cast<size_t>(options_.longest_answer), at = static_cast<size_t>(at_);
@@ -282,7 +284,8 @@ class CompiledDecoder final : public LanguageDecoder {
   int at_ = 0;
 };
 
-// Draws a token, or the likeliest one; forbidden ones are struck out and it is drawn again. Nothing: all are forbidden.
+// Samples a token or takes the likeliest one. A forbidden token is struck out and the draw
+// repeated. Returns nullopt if all tokens are forbidden.
 std::optional<uint8_t> draw_token(std::span<const float> scores, const learn::lm::TokenWalk& walk,
                                   const SamplingOptions& sampling, Rng& rng, double& log_likelihood,
                                   DecodingReport& report) {
@@ -295,11 +298,11 @@ std::optional<uint8_t> draw_token(std::span<const float> scores, const learn::lm
   for (size_t i = 0; i < order.size(); ++i)
     all += weight[i] = std::exp((scores[order[i]] - most) / temperature);
   std::array<bool, kOutputs> struck{};
-  // Which are the likeliest can only be said of those that are allowed.
+  // top_k and top_p refer to allowed tokens, so forbidden ones are struck out first.
   if (sampling.top_k > 0 || sampling.top_p < 1)
     for (size_t i = 0; i < order.size(); ++i) struck[i] = !walk.allows(order[i]);
   while (true) {
-    // The tokens that may be drawn: the likeliest of those that are left.
+    // The candidates of this draw: the likeliest of the remaining tokens.
     double kept = 0, left = 0;
     int count = 0;
     size_t end = 0;
@@ -331,7 +334,7 @@ std::optional<uint8_t> draw_token(std::span<const float> scores, const learn::lm
     struck[chosen] = true;
     ++report.forbidden;
   }
-  // What the scores rule out altogether may be all that is allowed.
+  // Only tokens to which the scores give no probability may be left.
   for (size_t i = 0; i < order.size(); ++i)
     if (!struck[i] && walk.allows(order[i])) return order[i];
   return std::nullopt;
@@ -342,13 +345,14 @@ struct Writing {
 
   std::unique_ptr<learn::lm::Answer> answer;
   learn::lm::TokenWalk walk;
-  std::vector<uint8_t> given;  // the tokens that it begins with
-  size_t taken = 0;            // of these
+  std::vector<uint8_t> given;  // tokens that the answer must begin with
+  size_t taken = 0;            // number of tokens of `given` that were taken
   double log_likelihood = 0;
   bool lost = false;
 };
 
-// Writes the answers to their ends. choose(writing, scores) is the next token; nothing: there is none.
+// Writes the answers to their ends. choose(writing, scores) returns the next token, or nullopt if
+// there is none.
 template <class Choose>
 Status write_all(LanguageDecoder& decoder, std::vector<Writing>& writings, learn::lm::Quality quality,
                  const Choose& choose, DecodingReport& report) {
@@ -387,7 +391,7 @@ Status write_all(LanguageDecoder& decoder, std::vector<Writing>& writings, learn
   }
 }
 
-// Draws the tokens that are not given.
+// Samples all tokens after the given ones.
 Status draw_all(LanguageDecoder& decoder, std::vector<Writing>& writings, const SamplingOptions& sampling,
                 Rng& rng, DecodingReport& report) {
   const auto choose = [&](Writing& w, std::span<const float> scores) {
@@ -397,7 +401,7 @@ Status draw_all(LanguageDecoder& decoder, std::vector<Writing>& writings, const 
   return write_all(decoder, writings, sampling.quality, choose, report);
 }
 
-// Of a token among those that are allowed: natural logarithm of its probability.
+// Returns the natural logarithm of a token's probability among the allowed tokens.
 double log_probability(std::span<const float> scores, const learn::lm::TokenMask& allowed, uint8_t token) {
   double most = scores[token], sum = 0;
   for (size_t i = 0; i < scores.size(); ++i)
@@ -464,7 +468,7 @@ Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const
   std::vector<GeneratedCandidate> result;
   size_t draws = 0;
   const auto batch = static_cast<size_t>(decoder.options().batch);
-  // Each beginning is answered about once.
+  // A beginning gets about one answer.
   const size_t most = request.beginnings.empty() ? kDraws * count : count;
   while (result.size() < count && draws < std::max(most, batch)) {
     std::vector<Writing> writings;
@@ -491,7 +495,7 @@ Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const
           !(request.excluded && request.excluded(candidate)))
         result.push_back({candidate, writings[i].log_likelihood});
     }
-    if (sampling.temperature <= 0) break;  // the next ones are the same
+    if (sampling.temperature <= 0) break;  // further draws would be the same
   }
   return result;
 }
@@ -525,7 +529,7 @@ Result<std::vector<GeneratedRecord>> generate_records(LanguageDecoder& decoder, 
           !(request.excluded && request.excluded(record.parts)))
         result.push_back(std::move(record));
     }
-    if (request.sampling.temperature <= 0) break;  // the next ones are the same
+    if (request.sampling.temperature <= 0) break;  // further draws would be the same
   }
   return result;
 }

@@ -26,10 +26,10 @@ using learn::lm::LanguageModel;
 
 constexpr int64_t kMaxStateBytes = 1 << 20;
 
-// Where a loop is. The file is replaced at once.
+// Persistent state of a loop. The file is replaced atomically.
 struct LoopState {
-  int round = 1;               // that measures
-  int64_t records_before = 0;  // in the database, when it began
+  int round = 1;               // the round that measures
+  int64_t records_before = 0;  // records in the database when the round began
 
   static Result<LoopState> read(const std::string& path) {
     LoopState state;
@@ -84,14 +84,14 @@ class LanguageLoop {
   std::string model_file(int round) const {
     return (fs::path(options_.directory) / fmt::format("round{:03}.lm", round)).string();
   }
-  // The model that a round writes with: the newest that is trained when it begins.
+  // Returns the model that a round writes with: the newest one trained when the round begins.
   std::string writer_file(int round) const {
     for (int r = round - 2; r >= 1; --r)
       if (fs::exists(model_file(r))) return model_file(r);
     return options_.base;
   }
 
-  // Learns what the round before measured while this one measures.
+  // Trains on the measurements of the previous round while this round measures.
   Status one_round(int round) {
     std::future<Status> training;
     if (round > 1)
@@ -105,7 +105,7 @@ class LanguageLoop {
     return measured;
   }
 
-  // overlapped: while the next round measures, which must not wait for it.
+  // `overlapped`: the training runs while the next round measures, and must not delay it.
   Status train(int round, bool overlapped) {
     const std::string file = model_file(round);
     if (fs::exists(file)) return {};
@@ -182,7 +182,7 @@ class LanguageLoop {
     return {};
   }
 
-  // By task, of the programs in the database.
+  // Returns the least measured seconds of each task in the database.
   Result<std::map<std::string, double>> best_times() const {
     std::map<std::string, double> best;
     const std::string key = device_.key();

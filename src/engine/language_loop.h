@@ -1,5 +1,5 @@
-// A language model that learns from what it writes: it writes schedules, they are measured, and it is trained again on the
-// fastest of all that is measured (TLM's iterative optimization, OSDI 2024).
+// Iterative training of a language model: it writes schedules, they are measured, and it is trained
+// again on the fastest of all measured programs (TLM's iterative optimization, OSDI 2024).
 #pragma once
 
 #include <atomic>
@@ -20,29 +20,29 @@
 namespace tensorsmith::engine {
 
 struct LanguageLoopOptions {
-  std::string base;       // the model that each training begins from, a file
-  std::string directory;  // of what the loop keeps: the model of each round, and where it is
-  std::string database;   // a file; what is measured goes there, and all of it is learned from
-  std::vector<std::string> more_databases;  // that are learned from, too
-  std::set<std::string> held_out;           // keys of tasks that are neither measured nor learned from
+  std::string base;       // model file that each training starts from
+  std::string directory;  // where the loop keeps the model of each round and its own state
+  std::string database;   // file that gets the measurements; all of its programs are training data
+  std::vector<std::string> more_databases;  // further databases of training data
+  std::set<std::string> held_out;           // keys of tasks that are neither measured nor trained on
   int rounds = 4;
-  int64_t trials = 1000;  // measurements of a round, shared out to tasks by the scheduler
-  int measured = 96;      // programs of each task and device that are learned from, at most
+  int64_t trials = 1000;  // measurements per round; the scheduler divides them among tasks
+  int measured = 96;      // most programs per task and device in the training data
   learn::lm::LanguageTraining training;
-  learn::SearchModelOptions cost_model;  // ranks what is written
+  learn::SearchModelOptions cost_model;  // ranks the written schedules
   uint64_t seed = 0;
   int threads = 1, training_threads = 1;
   std::vector<std::string> worker;  // the command line of measure's worker processes
   bool fleet = false;  // workers of the database measure (engine/fleet_measurer.h), not this machine
 };
 
-// A round that is over.
+// A finished round.
 struct LanguageLoopRound {
   int round = 0;  // from 1
   int64_t trials = 0;
-  double seconds = 0;  // of measuring
-  // Over the tasks: how much faster than the untuned program the fastest known one is, geometric mean; and how many got a
-  // faster one in this round.
+  double seconds = 0;  // time spent on measuring
+  // gain: speed-up of the fastest known program over the untuned one, geometric mean over the
+  // tasks. improved: tasks whose fastest program became faster in this round.
   double gain = 1;
   size_t improved = 0, tasks = 0;
 };
@@ -50,12 +50,14 @@ struct LanguageLoopRound {
 struct LanguageLoopEvents {
   std::function<void(const LanguageLoopRound&)> round;
   std::function<void(int round, const search::TuneProgress&)> measured;
-  std::function<void(int round, const learn::TrainingProgress&)> trained;  // on a thread of its own
+  // Called on the training thread.
+  std::function<void(int round, const learn::TrainingProgress&)> trained;
 };
 
-// While a round measures, the model is trained on what the rounds before it measured: what round n writes comes from the
-// model of round n - 2. A loop that was killed goes on where it was, in a round after the last measurement. Returns the last
-// model. kCancelled when `cancel` is set; kUnsupported for a device that is not local.
+// While a round measures, the model is trained on the measurements of the rounds before it, so
+// round n writes with the model of round n - 2. A loop that was killed resumes after its last
+// measurement, even within a round. Returns the last model. kCancelled when `cancel` is set;
+// kUnsupported for a device that is not local.
 Result<learn::lm::LanguageModel> language_loop(const std::vector<ModelSource>& models,
                                                const target::Device& device,
                                                const LanguageLoopOptions& options, const Clock& clock,

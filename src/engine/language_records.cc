@@ -31,7 +31,7 @@ learn::lm::Positions prompt_of(const RecordedTask& task, const search::AnsorCont
   return learn::lm::make_prompt(task.task->workload, device, device.cores, context.text(), prompting);
 }
 
-// What a task adds to a corpus: prompts with their sentences, numbered from 0.
+// Contribution of a task to a corpus: prompts with their sentences, numbered from 0.
 struct Sentences {
   std::vector<Corpus::Prompt> prompts;
   std::vector<Corpus::Sentence> sentences;
@@ -67,7 +67,7 @@ Sentences sentences_of(const RecordedTask& task, const target::Device& device, s
   return out;
 }
 
-// How many of `count` programs each sketch gets.
+// Distributes `count` programs over the sketches.
 std::vector<size_t> record_shares(const RecordedTask& task, size_t count, Rng& rng) {
   std::vector<double> weights;
   const double best = task.best_seconds();
@@ -75,7 +75,7 @@ std::vector<size_t> record_shares(const RecordedTask& task, size_t count, Rng& r
   for (const auto& sketch : task.sketches) {
     double fastest = std::numeric_limits<double>::infinity();
     for (const auto& program : sketch.programs) fastest = std::min(fastest, program.seconds);
-    // Where nothing was measured, all are equal.
+    // Without measurements, all sketches have the same weight.
     const double weight = std::isfinite(best) ? std::exp(-(fastest / best - 1) / kSketchTemperature) : 1;
     all += weights.emplace_back(weight);
   }
@@ -93,7 +93,7 @@ std::vector<size_t> record_shares(const RecordedTask& task, size_t count, Rng& r
   return shares;
 }
 
-// Whether a program is one that was measured.
+// Returns a predicate that is true for measured programs.
 std::function<bool(const record::AnsorParts&)> excluded_of(const RecordedSketch& sketch) {
   std::set<std::pair<size_t, std::vector<int32_t>>> measured;
   for (const auto& program : sketch.programs) measured.emplace(program.placement, program.numbers);
@@ -104,7 +104,7 @@ std::function<bool(const record::AnsorParts&)> excluded_of(const RecordedSketch&
   };
 }
 
-// Programs of a task that are ranked.
+// The programs of a task that are ranked.
 struct RankedSketches {
   RankedSketches(const RecordedTask& task, size_t most)
       : programs(task.sketches.size()), places(task.sketches.size()) {
@@ -120,15 +120,16 @@ struct RankedSketches {
   }
 
   std::vector<std::vector<record::AnsorParts>> programs;  // by sketch
-  std::vector<std::vector<size_t>> places;                // of these in seconds
+  std::vector<std::vector<size_t>> places;                // indices into `seconds` of these programs
   std::vector<double> seconds;                            // ascending
 };
 
-// scores: of each program, the first one's is the least.
+// `scores` has a score for each program; the least score ranks first.
 RankedTask::Found found(const std::vector<double>& seconds, const std::vector<double>& scores) {
   std::vector<size_t> order(seconds.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // Of equals the slower one is first: a model that says nothing gains nothing.
+  // Among equal scores the slower program ranks first, so that a model with constant scores gains
+  // nothing.
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return scores[a] != scores[b] ? scores[a] < scores[b] : seconds[a] > seconds[b];
   });
@@ -142,7 +143,7 @@ RankedTask::Found found(const std::vector<double>& seconds, const std::vector<do
   return out;
 }
 
-// In the order of ranked.seconds.
+// Returns predictions in the order of ranked.seconds.
 Result<std::vector<double>> predicted_seconds(const learn::CostModel& model, const RecordedTask& task,
                                               const RankedSketches& ranked, const target::Device& device) {
   const learn::StoredWorkload workload = learn::stored_workload(*task.task);
@@ -215,7 +216,7 @@ Result<WrittenRecords> write_records(LanguageDecoder& decoder, const RecordedTas
       record.seconds = {0};
       std::string line = record::to_ansor_line(record);
       ++out.programs;
-      // What was written is read again, as whoever measures it will.
+      // Parses and replays the written record, as a program that measures it will do.
       record::AnsorRecord again;
       if (record::parse_ansor_record(line, again).ok() && workloads.replay(again).ok())
         out.lines.push_back(std::move(line));
@@ -227,7 +228,7 @@ Result<WrittenRecords> write_records(LanguageDecoder& decoder, const RecordedTas
 double mean_of_chance(const std::vector<double>& seconds, size_t k) {
   const auto n = static_cast<double>(seconds.size());
   const auto drawn = std::min(static_cast<double>(k), n);
-  double mean = 0, probability = drawn / n;  // that the fastest one that is drawn is this one
+  double mean = 0, probability = drawn / n;  // that the fastest of the drawn programs is program i
   for (size_t i = 0; i < seconds.size() && probability > 0; ++i) {
     mean += probability * seconds.front() / seconds[i];
     const double behind = n - static_cast<double>(i) - 1;
@@ -256,7 +257,7 @@ Result<RankedTask> rank_records(LanguageDecoder& decoder, const RecordedTask& ta
     for (size_t i = 0; i < best.size(); ++i) {
       const size_t place = ranked.places[s][i];
       scores[place] = -best[i];
-      // Those that are too long for the model are last.
+      // Programs that are too long for the model rank last.
       contrasts[place] = std::isfinite(best[i]) ? slow[i] - best[i] : -best[i];
     }
   }

@@ -1,4 +1,5 @@
-// A language model and the records of Ansor: sentences of them, new records, recorded programs ranked.
+// Language models on records of Ansor: adds them to a corpus, writes new records, and ranks
+// recorded programs.
 #pragma once
 
 #include <array>
@@ -13,47 +14,48 @@
 
 namespace tensorsmith::engine {
 
-// Adds measured programs, at most `measured` of each task and device (places_to_learn). How good they are is within the
-// task and device. kCancelled when `cancel` is set.
+// Adds measured programs, at most `measured` of each task and device (places_to_learn). Their
+// quality is relative to the programs of the same task and device. kCancelled when `cancel` is set.
 Status add_recorded(learn::lm::Corpus& corpus, const RecordedTasks& recorded, size_t measured, int threads,
                     const std::atomic<bool>& cancel);
 
 struct RecordWriting {
-  size_t count = 10;  // different programs of each task
+  size_t count = 10;  // different programs per task
   SamplingOptions sampling;
-  learn::lm::PromptOptions prompting;  // the model's
+  learn::lm::PromptOptions prompting;  // of the language model
   uint64_t seed = 0;
 };
 
 struct WrittenRecords {
-  std::vector<std::string> lines;  // of what TVM reads, that replay
-  size_t programs = 0;             // that were written, also those that do not replay
+  std::vector<std::string> lines;  // records that replay, in the format that TVM reads
+  size_t programs = 0;             // programs written, including those that do not replay
 };
 
-// New programs of the task: none that its records have a time of. Sketches get the more of them the faster their fastest
-// recorded program is, by TLM's rule (LanguageWriter's). Fewer where the sketches have no more.
+// Writes new programs of the task: none that its records have a time for. A sketch gets more of
+// them the faster its fastest recorded program is, by TLM's rule (see LanguageWriter). Returns
+// fewer if the sketches have no more.
 Result<WrittenRecords> write_records(LanguageDecoder& decoder, const RecordedTask& task,
                                      const target::Device& device, const record::AnsorWorkloads& workloads,
                                      const RecordWriting& options, DecodingReport& report);
 
 struct RecordRanking {
-  size_t programs = 256;               // of a task, at most: spread over their times, the fastest is one
-  learn::lm::PromptOptions prompting;  // the model's
-  const learn::CostModel* cost_model = nullptr;  // ranks them, too; null: none does
+  size_t programs = 256;  // most programs of a task; spread over their times, including the fastest
+  learn::lm::PromptOptions prompting;            // of the language model
+  const learn::CostModel* cost_model = nullptr;  // a model that ranks the programs as well; null: none
 };
 
-// The fastest of the first so many of a ranking is what is looked at.
+// Numbers k for which the fastest of the first k ranked programs is evaluated.
 inline constexpr std::array<size_t, 4> kRankedFirst = {1, 5, 10, 32};
 
-// How well a task's fastest recorded programs are found: seconds of the fastest one over those of the fastest among the first
-// kRankedFirst.
+// How well rankings find a task's fastest recorded programs: the time of the fastest one over that
+// of the fastest among the first k of a ranking, for each k in kRankedFirst.
 struct RankedTask {
   using Found = std::array<double, kRankedFirst.size()>;
-  size_t programs = 0;  // that were ranked
-  Found likeliest{};    // by the language model, asked for the best
-  Found contrasted{};   // by how much likelier they are among the best than among the slow
-  Found predicted{};    // by the cost model
-  Found chance{};       // the mean over all choices
+  size_t programs = 0;  // number of ranked programs
+  Found likeliest{};    // ranked by the language model's likelihood, asked for the best quality
+  Found contrasted{};   // ranked by the ratio of the likelihoods for the best and for slow quality
+  Found predicted{};    // ranked by the cost model
+  Found chance{};       // expected value of a random ranking
 };
 
 // Errors: those of the decoder and of the cost model.
@@ -61,7 +63,8 @@ Result<RankedTask> rank_records(LanguageDecoder& decoder, const RecordedTask& ta
                                 const target::Device& device, const RecordRanking& options,
                                 DecodingReport& report);
 
-// The mean of seconds.front() over the least of k that are drawn of the seconds, which ascend.
+// Returns the mean of seconds.front() / (least of k seconds drawn at random). `seconds` is
+// ascending.
 double mean_of_chance(const std::vector<double>& seconds, size_t k);
 
 }  // namespace tensorsmith::engine

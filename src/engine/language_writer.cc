@@ -15,10 +15,12 @@ namespace tensorsmith::engine {
 
 namespace {
 
-// What a nat of likelihood counts as, in the logarithm of seconds, when a cost model ranks: of many candidates the best by the
-// model alone are those that it is wrong about. Chosen among 0, .03 and .1 on networks that neither training nor tests have.
+// Weight of a nat of log-likelihood relative to the logarithm of seconds when a cost model ranks.
+// The likelihood counts because, among many candidates, the best by the cost model alone are often
+// those that it is wrong about. Chosen among 0, .03 and .1 on networks that are in neither training
+// nor tests.
 constexpr double kLikelihoodWeight = 0.1;
-// Sketches with a smaller share of the answers get none.
+// Sketches with a smaller share of the answers are dropped.
 constexpr double kLeastShare = 0.04;
 
 struct Share {
@@ -26,7 +28,7 @@ struct Share {
   double share = 0;
 };
 
-// By sketch, of the answers; the largest first.
+// Returns each sketch's share of the answers, the largest first.
 std::vector<Share> shares_of(const std::vector<std::shared_ptr<const search::SketchContext>>& contexts,
                              const space::DesignSpace& space) {
   std::vector<Share> shares;
@@ -64,7 +66,7 @@ class LanguageWriter::TaskSketches {
           task.workload, device, device.cores, space.describe(static_cast<int>(share.sketch)), prompting);
   }
 
-  // Sketch by sketch, with the likelihood of the sketch.
+  // Writes candidates sketch by sketch; their likelihood includes that of the sketch.
   Result<std::vector<GeneratedCandidate>> write(LanguageDecoder& decoder, size_t count,
                                                 const SamplingOptions& sampling,
                                                 const search::ScheduleWriter::Known& known, Rng& rng,

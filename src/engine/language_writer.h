@@ -1,4 +1,4 @@
-// Schedules that a language model writes for a task.
+// Generates schedules for a task with a language model.
 #pragma once
 
 #include <functional>
@@ -15,33 +15,37 @@
 
 namespace tensorsmith::engine {
 
-// Of the softmax over sketches, as TLM draws them: exp(-(seconds / least seconds - 1) / kSketchTemperature).
+// Temperature of the softmax over sketches, as in TLM: exp(-(seconds / least seconds - 1) /
+// kSketchTemperature).
 inline constexpr double kSketchTemperature = 0.3;
 
 struct WriterOptions {
-  size_t count = 32;   // different candidates
-  size_t written = 4;  // for each of them, of which the best by the scores are taken
+  size_t count = 32;   // number of different candidates
+  size_t written = 4;  // answers generated per candidate; those with the best scores are kept
   SamplingOptions sampling;
   uint64_t seed = 0;
-  // What is not written, as it was measured.
+  // True for candidates that must not be written because they were already measured.
   search::ScheduleWriter::Known known = [](const space::Candidate&) { return false; };
-  // Ranks what was written, together with the estimate; null: the likelihood alone does.
+  // Ranks the written candidates together with the estimate; null: they are ranked by likelihood
+  // alone.
   const learn::CostModel* cost_model = nullptr;
 };
 
-// A model on the machine at hand. Thread-safe: one answers at a time.
+// A language model that runs on this machine. Thread-safe; calls are serialized.
 class LanguageWriter {
  public:
-  // The model runs on this machine, whatever device it writes for.
+  // The model runs on this machine, whatever device it writes schedules for.
   static Result<std::unique_ptr<LanguageWriter>> create(const learn::lm::LanguageModel& model, int threads);
 
-  // The best first; fewer where the space has no more. Sketches get the more answers the faster the estimate's favourites
-  // of them are. known: fast programs of other tasks, which it sees.
+  // Returns candidates, the best first; fewer if the space has no more. A sketch gets more answers
+  // the faster its best candidates are by the estimate. `known`: fast programs of other tasks,
+  // which the model sees in the prompt.
   Result<std::vector<space::Candidate>> write(const graph::Task& task, const space::DesignSpace& space,
                                               const target::Device& device, const WarmStart& known,
                                               const WriterOptions& options);
 
-  // For a search. All arguments outlive it, as does this object; the design space is built when it is first asked.
+  // Returns a writer for a search. All arguments and this object must outlive it; the design space
+  // is built on first use.
   std::shared_ptr<search::ScheduleWriter> of_task(const graph::Task& task, const target::Device& device,
                                                   const space::DesignSpace::Options& options,
                                                   const WarmStart& known);
@@ -55,7 +59,7 @@ class LanguageWriter {
   LanguageWriter(std::unique_ptr<LanguageDecoder> decoder, const learn::lm::PromptOptions& prompting)
       : decoder_(std::move(decoder)), prompting_(prompting) {}
 
-  mutable std::mutex mutex_;  // of the decoder and the report
+  mutable std::mutex mutex_;  // guards decoder_ and report_
   std::unique_ptr<LanguageDecoder> decoder_;
   learn::lm::PromptOptions prompting_;
   DecodingReport report_;

@@ -14,7 +14,8 @@ using Json = nlohmann::json;
 constexpr double kMaxSeconds = 3600;
 constexpr double kMaxRepeats = 1000;
 
-// Each field with its name and its least and largest value, once for both directions.
+// Lists each field with its name and its least and largest value; used for both printing and
+// parsing.
 template <typename Options, typename Fn>
 void for_each_field(Options& o, Fn fn) {
   fn("build_timeout_s", o.build_timeout_s, 1e-3, kMaxSeconds);

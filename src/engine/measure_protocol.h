@@ -1,4 +1,5 @@
-// How a fleet's jobs are timed, as text that asker and worker understand.
+// Serializes the options of a fleet's measurements as text that the requester and the workers
+// share.
 #pragma once
 
 #include <string>
@@ -7,9 +8,10 @@
 
 namespace tensorsmith::engine {
 
-// What of the options decides a measurement, but for the record's settings, as a JSON object.
+// Returns as a JSON object the options that affect a measurement, except the record's settings.
 std::string print_protocol(const measure::MeasureOptions& options);
-// kCorrupt: no such object, or a number that makes no sense. Settings and what concerns this machine are as by default.
+// kCorrupt: not such an object, or a number out of range. Settings and options about this machine
+// keep their defaults.
 Result<measure::MeasureOptions> parse_protocol(const std::string& text);
 
 }  // namespace tensorsmith::engine

@@ -46,7 +46,7 @@ Status register_device(const target::Device& device, record::Database& database)
 
 Result<target::Device> described_device(const target::Device& device, record::Database& database) {
   TS_ASSIGN_OR_RETURN(auto known, find_in(database, device.key()));
-  return with_measurements(known ? *known : device);  // databases of before lack some
+  return with_measurements(known ? *known : device);  // older databases lack some of the measurements
 }
 
 }  // namespace tensorsmith::engine

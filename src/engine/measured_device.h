@@ -1,4 +1,5 @@
-// Devices as records and models need them: with the attributes that only a measurement tells.
+// Completes devices by the attributes that only a measurement provides, as records and models need
+// them.
 #pragma once
 
 #include "record/database.h"
@@ -6,24 +7,27 @@
 
 namespace tensorsmith::engine {
 
-// True for this machine and weaker variants of it.
+// True for this machine and for weaker variants of it.
 bool is_local(const target::Device& device);
 
-// True for what programs can be measured on: those, and GPUs of this machine.
+// True for devices that programs can be measured on: local ones, and GPUs of this machine.
 bool is_measurable(const target::Device& device);
 
-// The device with this many cores, and its peak rate in proportion; 0 = as it is.
+// Returns the device with `threads` cores and its peak rate scaled in proportion; 0 = unchanged.
 target::Device with_threads(target::Device device, int threads);
 
-// The device with its memory bandwidth and clock measured, if it is local and has none (a few tenths of a second each); a GPU of this
-// machine with what with_gpu_measurements() measures.
+// Returns a local device with its memory bandwidth and clock measured if they are unknown (a few
+// tenths of a second each), or a GPU of this machine with its attributes from
+// with_gpu_measurements().
 target::Device with_measurements(target::Device device);
 
-// Describes a local device in the database with its measured attributes, unless it is there.
+// Stores the description of a local device, with its measured attributes, unless the database has
+// it.
 Status register_device(const target::Device& device, record::Database& database);
 
-// As the database describes the device, so that a model sees the attributes that it was trained with; what it lacks, or all of them where
-// it does not know the device, by with_measurements().
+// Returns the device as the database describes it, so that a model sees the attributes that it was
+// trained with. Attributes that the database lacks, or all of them for an unknown device, come from
+// with_measurements().
 Result<target::Device> described_device(const target::Device& device, record::Database& database);
 
 }  // namespace tensorsmith::engine

@@ -1,4 +1,5 @@
-// A store, a split and the devices that a command names, as training and evaluation want them.
+// A store, a split and the devices that a command names, in the form that training and evaluation
+// need.
 #pragma once
 
 #include <memory>
@@ -17,13 +18,15 @@ class ModelData {
 
   const learn::Store& store() const { return *store_; }
   const std::vector<const target::Device*>& devices() const { return pointers_; }
-  // Of this store, its parts apart (learn::check_split).
+  // Loads a split and checks that it belongs to this store and that its parts are disjoint
+  // (learn::check_split).
   Result<learn::Split> load_split(const std::string& path) const;
-  // The store's names of devices given by these or by the registry's names. kNotFound for one that is not in
-  // the store.
+  // Converts names of devices, either the store's or the registry's, to the store's names.
+  // kNotFound for a device that is not in the store.
   Result<std::vector<std::string>> store_names(const std::vector<std::string>& devices) const;
-  // The split's train and validation records, of these devices (empty: of all). adapt: the test records, if
-  // they have features, as unlabelled ones. kInvalidArgument where nothing is left to train on.
+  // Returns the split's train and validation records of these devices (empty: of all devices). If
+  // `adapt` is set, the test records that have features are added without labels. kInvalidArgument
+  // if no records are left to train on.
   Result<learn::TrainingData> training_data(const learn::Split& split,
                                             const std::vector<std::string>& devices, bool adapt) const;
 
@@ -33,7 +36,7 @@ class ModelData {
   std::vector<const target::Device*> pointers_;
 };
 
-// "train", "validation", "test" or "unused".
+// Parses "train", "validation", "test" or "unused".
 Result<learn::Part> parse_part(const std::string& name);
 
 }  // namespace tensorsmith::engine

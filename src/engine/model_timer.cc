@@ -72,9 +72,9 @@ double Timing::median() const { return quantile(0.5); }
 namespace {
 
 constexpr int kWarmUp = 2;
-// Of models that take long: their times differ less.
+// For slow models, whose times vary less.
 constexpr int kFewRuns = 3, kShortWarmUp = 1;
-// A round of all models that takes more of the time than this is warm-up enough.
+// If one round of all models takes more than this share of the time, it suffices as the warm-up.
 constexpr double kLongRound = 0.125;
 
 }  // namespace
@@ -113,7 +113,7 @@ Result<std::vector<Timing>> time_interleaved(const std::vector<runtime::Model*>&
       const double before = clock.monotonic_seconds();
       TS_RETURN_IF_ERROR(models[m]->run(inputs, outputs));
       const double after = clock.monotonic_seconds();
-      // Of a GPU what it does itself: inputs and outputs may be on the device already.
+      // For a GPU, the time on the device only: inputs and outputs may already be on the device.
       const double on_device = models[m]->device_seconds();
       if (round >= warm_up) timings[m].seconds.push_back(on_device > 0 ? on_device : after - before);
     }

@@ -1,4 +1,4 @@
-// Times compiled models against each other and fills their inputs.
+// Times compiled models against each other, with generated inputs.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,11 @@
 
 namespace tensorsmith::engine {
 
-// Inputs and outputs of one model in aligned memory.
+// Inputs and outputs of one model, in aligned memory.
 class ModelBuffers {
  public:
-  // Floats of all types random in [-1, 1), integers 0 (always a valid index).
+  // Fills floats of all types with random values in [-1, 1) and integers with 0, which is always a
+  // valid index.
   ModelBuffers(const runtime::Model& model, uint64_t seed);
   std::vector<const void*> inputs() const;
   std::vector<void*> outputs();
@@ -31,35 +32,36 @@ class ModelBuffers {
 };
 
 struct Timing {
-  std::vector<double> seconds;  // one a run
+  std::vector<double> seconds;  // one per run
   double median() const;
   double quantile(double q) const;
 };
 
-// How long to time, for all models together.
+// Limits of the timing, for all models together: it goes on until both `seconds` and `runs` are reached.
 struct TimingLimits {
-  double seconds = 0;                                             // at least, and
-  int runs = 1;                                                   // of each at least; unless these take
-  double most_seconds = std::numeric_limits<double>::infinity();  // then a few runs do
+  double seconds = 0;  // least total time
+  int runs = 1;        // least number of runs of each model
+  // Once this much time has passed, a few runs of each model suffice.
+  double most_seconds = std::numeric_limits<double>::infinity();
 };
 
-// One run of a model that was loaded with profile; seconds.
+// One run of a model that was loaded for profiling.
 struct ProfiledRun {
-  double start_seconds = 0;  // after the first run began
+  double start_seconds = 0;  // since the first run began
   double seconds = 0;
-  std::vector<double> calls;  // of each call of the description
+  std::vector<double> calls;  // by call of the description
 };
 
-// Runs the model so many times, and no more once `most_seconds` are over (one run at least), after a warm-up. Errors: those
-// of Model::run.
+// Runs the model `runs` times after a warm-up, but starts no further run once `most_seconds` have
+// passed (at least one run). Errors: those of Model::run.
 Result<std::vector<ProfiledRun>> profile_runs(runtime::Model& model, int runs, uint64_t seed,
                                               const Clock& clock,
                                               double most_seconds = std::numeric_limits<double>::infinity());
 
-// Runs the models in turn (A B A B ...) after a warm-up.
+// Times the models in turn (A B A B ...) after a warm-up.
 Result<std::vector<Timing>> time_interleaved(const std::vector<runtime::Model*>& models,
                                              const TimingLimits& limits, uint64_t seed, const Clock& clock);
-// What that takes at least, of models which take so long each.
+// Least time that time_interleaved() takes for this many models that take `model_seconds` each.
 double least_timing_seconds(size_t models, double model_seconds, const TimingLimits& limits);
 
 }  // namespace tensorsmith::engine

@@ -10,10 +10,12 @@ namespace tensorsmith::engine {
 
 namespace {
 
-// A schedule replaces that of the first variant if it takes at most this share of its time.
+// A schedule replaces that of the first variant if its time is at most this share of the first
+// variant's.
 constexpr double kClearGain = 0.985;
 constexpr int kMinRuns = 8;
-// Comparisons of slow models end after this much more than they were given, with fewer runs.
+// A comparison of slow models may take this many times the given seconds, or at least kMostSeconds,
+// and then ends with fewer runs.
 constexpr double kTimingSlack = 2, kMostSeconds = 1;
 
 TimingLimits limits_of(double seconds) {

@@ -17,10 +17,11 @@ namespace tensorsmith::engine {
 namespace {
 
 constexpr size_t kPrograms = learn::kMedoidProgramsPerTask;
-// Draws for as many programs of a design space; some cannot be made, some are equal.
+// Draws per requested program of a design space; some cannot be built, and some are equal.
 constexpr int kChoiceDraws = 3;
 
-// What the model does not know of programs. Of a kind that it has not seen its members say nothing.
+// Mean uncertainty of the predictions. For a kind of program that the model has not seen, the
+// members' disagreement means nothing, so log_sigma counts, too.
 double uncertainty_of(std::span<const learn::Prediction> predictions) {
   double sum = 0, sigma = 0;
   for (const learn::Prediction& p : predictions) {
@@ -31,14 +32,15 @@ double uncertainty_of(std::span<const learn::Prediction> predictions) {
   return (sum > 0 ? sum : sigma) / n;
 }
 
-// Tasks as they are found, and the choice among them.
+// Collects tasks and chooses among them.
 class Pool {
  public:
   explicit Pool(const learn::CostModel& model) : model_(model) {}
 
-  // Programs that the queries are of; their leaves are kept. measured tasks are not asked about. calls: by the networks, where the
-  // first program is the untuned one; a task counts for what they take (for calls, where the model only ranks). 0: of a store; it
-  // counts for its number of programs.
+  // Adds a task with its programs, whose leaf features are kept. A measured task is not predicted.
+  // calls > 0: the task is of a network, and its first program is the untuned one; its weight is
+  // the predicted time of its calls (the number of calls if the model only ranks). calls = 0: the
+  // task is of a store; its weight is its number of programs.
   Status add(NextTask task, bool measured, std::span<const learn::ProgramQuery> queries, double calls = 0) {
     learn::CandidateTask& candidate = candidates_.emplace_back();
     for (const auto& query : queries) candidate.programs.push_back(*query.leaves);
@@ -57,7 +59,7 @@ class Pool {
 
   NextTasks choose(size_t count) {
     NextTasks out;
-    // Where the model tells of none how sure it is, all count alike.
+    // If the model reports no uncertainty for any task, all tasks count alike.
     const bool tells =
         std::any_of(tasks_.begin(), tasks_.end(), [](const auto& t) { return t.uncertainty > 0; });
     for (size_t i = 0; i < tasks_.size(); ++i) {
@@ -79,7 +81,7 @@ class Pool {
   std::vector<learn::CandidateTask> candidates_;
 };
 
-// Of a store, by workload.
+// Records of a workload in a store.
 struct StoredTask {
   std::vector<int64_t> own, others;  // records on the device, and on others of its kind
   bool measured = false;

@@ -1,5 +1,5 @@
-// Which tasks to measure next on a device, so that a cost model learns most of it: those that the model is unsure about and that
-// stand for many others.
+// Chooses the tasks to measure next on a device so that a cost model learns most: tasks that the
+// model is unsure about and that represent many others.
 #pragma once
 
 #include <cstdint>
@@ -16,24 +16,27 @@ namespace tensorsmith::engine {
 
 struct NextTask {
   std::string key, name;
-  int64_t programs = 0;  // that are known of it
-  // Mean over programs of Prediction::disagreement, of log_sigma where the model has no members; 0: it does not tell.
+  int64_t programs = 0;  // known programs of the task
+  // Mean over programs of Prediction::disagreement, or of log_sigma if the model has no ensemble
+  // members; 0: unknown.
   double uncertainty = 0;
 };
 
 struct NextTasks {
-  std::vector<NextTask> chosen;  // the most valuable first
-  int64_t measured = 0;          // tasks that were measured already
-  int64_t candidates = 0;        // tasks that were not
+  std::vector<NextTask> chosen;  // most valuable first
+  int64_t measured = 0;          // tasks measured before
+  int64_t candidates = 0;        // tasks not measured before
 };
 
-// Of a store, whose programs on other devices of the kind stand for those that the device would run. Measured are the tasks of which
-// the store has times on the device; with a split, of which its training and validation part have. kNotFound where there is nothing
-// to choose from. seed: of the programs that stand for a task.
+// Chooses among the tasks of a store, using programs of other devices of the same kind in place of
+// those that the device would run. A task counts as measured if the store, or with a split its
+// training and validation parts, has times on the device. kNotFound if there is nothing to choose
+// from. `seed` chooses the programs that represent a task.
 Result<NextTasks> next_tasks(const ModelData& data, const learn::Split* split, const learn::CostModel& model,
                              const target::Device& device, uint64_t seed, size_t count);
 
-// Of networks, by programs drawn from the tasks' design spaces. measured: keys of tasks. device: with its measurements.
+// Chooses among the tasks of networks, using programs drawn from the tasks' design spaces.
+// `measured` has keys of tasks; `device` must have its measured attributes.
 Result<NextTasks> next_tasks(const std::vector<ModelSource>& networks, const std::set<std::string>& measured,
                              const learn::CostModel& model, const target::Device& device, uint64_t seed,
                              size_t count);

@@ -25,16 +25,16 @@
 namespace tensorsmith::engine {
 namespace {
 
-// The first argument of a program that is started to launch kernels.
+// First argument of a process that is started to launch kernels.
 constexpr const char* kLauncherArgument = "__launch";
-// What kernels of records are called, with the record's key behind it.
+// Prefix of the kernels' names; the record's key follows.
 constexpr const char* kSymbolPrefix = "record_";
 constexpr int64_t kMostCsvBytes = int64_t{1} << 30;
 constexpr uint64_t kInputSeed = 1;
 
 std::string symbol_of(const std::string& record_key) { return kSymbolPrefix + record_key; }
 
-// What the program ncu printed: errors of its own, else the last line.
+// Returns the first error in ncu's output, else its last line.
 std::string reason_in(const std::string& file) {
   std::ifstream text(file);
   std::string last;
@@ -64,7 +64,7 @@ Status run_command(std::vector<std::string> words, const std::string& printed) {
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return Error{ErrorCode::kIo, words[0], std::strerror(errno)};
   }
-  // A launcher that failed has said why, of each program; what it launched counts.
+  // A launcher that failed has reported the reason for each program; the successful launches count.
   return {};
 }
 
@@ -78,7 +78,7 @@ std::vector<std::string> lines_after(const std::string& file, std::string_view p
 
 constexpr std::string_view kProblem = "not launched: ";
 
-// A program's data on the device.
+// Buffers of a program on the device.
 class ProgramData {
  public:
   ProgramData(runtime::Gpu& gpu) : gpu_(gpu) {}
@@ -187,7 +187,7 @@ Result<NsightComputeRun> run_nsight_compute(const std::string& ncu, const std::s
   }();
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  // Counts do not depend on the clock, and to lock it needs rights and other programs to be patient.
+  // Counts do not depend on the clock. Locking it requires privileges and slows other programs.
   TS_RETURN_IF_ERROR(run_command({ncu,
                                   "--csv",
                                   "--page",

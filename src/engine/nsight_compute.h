@@ -1,7 +1,9 @@
-// Counters of recorded programs of an NVIDIA GPU by Nsight Compute (ncu), which is started here.
+// Collects hardware counters of recorded programs on an NVIDIA GPU with Nsight Compute (ncu), which
+// is started as a child process.
 //
-// ncu starts this program again, which builds the records' programs, each kernel with its record's key in its name, and
-// launches each once, on normal-distributed data; ncu runs every launch as often as it has groups of counters.
+// ncu in turn starts this program again, which builds the records' programs, each kernel with its
+// record's key in its name, and launches each once on normally distributed data. ncu replays every
+// launch once per group of counters.
 #pragma once
 
 #include <map>
@@ -13,21 +15,23 @@
 
 namespace tensorsmith::engine {
 
-// The program that profiles: "ncu" in PATH, or where NVIDIA's packages put it. kNotFound says what to install.
+// Returns the path of the profiler: "ncu" in PATH, or where NVIDIA's packages install it. kNotFound
+// says what to install.
 Result<std::string> find_nsight_compute();
 
 struct NsightComputeRun {
-  std::map<std::string, std::map<std::string, double>> counters;  // by record
-  std::vector<std::string> problems;                              // of programs that could not be launched
+  std::map<std::string, std::map<std::string, double>> counters;  // by record key
+  std::vector<std::string> problems;                              // why programs could not be launched
 };
-// Of these records of a database, by key. ncu: its file. kIo: it does not start; kUnsupported: it ran and counted nothing,
-// with its own reason (the driver's counters may be for administrators only).
+// Profiles the records of a database with these keys. `ncu` is the path of the profiler. kIo: it
+// does not start; kUnsupported: it ran but returned no counters, with its own reason (the driver
+// may restrict counters to administrators).
 Result<NsightComputeRun> run_nsight_compute(const std::string& ncu, const std::string& database,
                                             const target::Device& device,
                                             const std::vector<std::string>& record_keys);
 
-// What ncu starts: this program with such arguments. The exit code; a line on standard error for each program that cannot
-// be launched.
+// Entry point of the program as ncu starts it, recognized by its arguments. Returns the exit code;
+// writes a line to standard error for each program that cannot be launched.
 bool is_launcher(int argc, char** argv);
 int launcher_main(int argc, char** argv);
 

@@ -10,14 +10,14 @@ namespace {
 
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("{}", fmt::join(shape, "x")); }
 
-// Two units in the last place of what is stored.
+// Two units in the last place of the stored type.
 double storage_tolerance(ir::DType dtype) {
   if (dtype == ir::DType::kBF16) return 0x1p-6;
   return dtype == ir::DType::kF16 ? 0x1p-9 : 0;
 }
 
-// Of a quantized output, the elements that may be one step off: this share, or this number where that is more.
-// Chosen, not fitted.
+// Number of elements of a quantized output that may be one step off: one in kOneStepShare, but at
+// least kOneStepLeast. The values are chosen, not fitted.
 constexpr int64_t kOneStepShare = 10, kOneStepLeast = 2;
 
 }  // namespace
@@ -98,7 +98,7 @@ Result<std::vector<lower::Tensor>> run_model(runtime::Model& model,
   for (const auto& info : model.outputs()) {
     results.push_back(
         lower::Tensor::zeros(ir::parse_dtype(runtime::to_string(info.dtype)).value(), info.shape));
-    // Poisoned, so that an element that is never written shows.
+    // Filled with a pattern that reveals elements that are never written.
     std::fill(results.back().data.begin(), results.back().data.end(), std::byte{0xA5});
   }
   for (auto& tensor : results) out.push_back(tensor.data.data());

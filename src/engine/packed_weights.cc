@@ -11,7 +11,7 @@ namespace tensorsmith::engine {
 
 namespace {
 
-// A copy at an aligned address.
+// Copies bytes to an aligned address.
 Result<runtime::Mapping> copy_of(std::span<const std::byte> bytes) {
   TS_ASSIGN_OR_RETURN(runtime::Mapping memory,
                       runtime::Mapping::anonymous(static_cast<int64_t>(bytes.size())));

@@ -1,5 +1,5 @@
-// Constants as the kernels of a model want them: each (value, preparation) is packed once, whatever compilations ask
-// for it.
+// Constants in the layouts that a model's kernels need. Each pair of value and preparation is
+// packed once and shared by all compilations.
 #pragma once
 
 #include <map>
@@ -17,24 +17,27 @@ namespace tensorsmith::engine {
 // A constant that a kernel reads.
 struct WantedWeight {
   graph::ValueId value = 0;
-  const lower::PreparedConstant* prepared = nullptr;  // null where the kernel takes the constant as it is
-  std::vector<int64_t> shape;  // the constant's in the kernel that reads it, which the preparation is about
+  const lower::PreparedConstant* prepared = nullptr;  // null if the kernel reads the constant unchanged
+  // Shape of the constant in the kernel that reads it; the preparation applies to this shape.
+  std::vector<int64_t> shape;
 
-  // The same for all that are the same bytes.
+  // Equal for constants with the same packed bytes.
   std::string key() const;
 };
 
 // Thread-safe.
 class PackedWeights {
  public:
-  // In the order of what is wanted: the bytes, at addresses divisible by runtime::kBufferAlignment, for as long as
-  // this object lives. Packs with `jobs` threads what is not there yet.
+  // Returns the bytes of each wanted constant in order, at addresses divisible by
+  // runtime::kBufferAlignment. They stay valid as long as this object. Missing constants are packed
+  // on `jobs` threads.
   Result<std::vector<std::span<const std::byte>>> get(const graph::Graph& graph,
                                                       std::span<const WantedWeight> wanted, int jobs);
 
  private:
   std::mutex mutex_;
-  std::map<std::string, std::pair<runtime::Mapping, size_t>> packed_;  // with the bytes that count
+  // Mapping and number of its bytes that are used.
+  std::map<std::string, std::pair<runtime::Mapping, size_t>> packed_;
 };
 
 }  // namespace tensorsmith::engine

@@ -31,7 +31,7 @@ Result<target::Device> device_of(const PredictOptions& options) {
   return with_threads(std::move(device), options.threads);
 }
 
-// Nothing is known of how far a model of CPUs is off there.
+// The errors of a model trained on CPUs are unknown on a GPU.
 Status check_knows_device(const learn::ModelCard& card, const std::string& file,
                           const target::Device& device) {
   if (device.kind == target::DeviceKind::kGpu && !learn::knows_kind(card, device.kind)) {
@@ -43,7 +43,7 @@ Status check_knows_device(const learn::ModelCard& card, const std::string& file,
   return learn::check_knows(card, file, device);
 }
 
-// As models call it.
+// Returns the device under the name that models know it by.
 target::Device stored_device(const target::Device& device) {
   target::Device named = device;
   named.name = learn::stored_device_name(device);
@@ -99,7 +99,7 @@ Result<Prediction> predict(const ModelSource& source, const PredictOptions& opti
   }
   TS_ASSIGN_OR_RETURN(out.model, load_model(source, out.device));
   const graph::Partition& partition = out.model.partition;
-  const target::Device named = out.device;  // as `compile` has it
+  const target::Device named = out.device;  // the device that `compile` uses
   if (!options.database.empty()) {
     TS_ASSIGN_OR_RETURN(auto database, record::Database::open_read_only(options.database));
     TS_ASSIGN_OR_RETURN(out.device, described_device(out.device, *database));
@@ -108,7 +108,7 @@ Result<Prediction> predict(const ModelSource& source, const PredictOptions& opti
   }
   TS_ASSIGN_OR_RETURN(out.assumed, target::assumed_attributes(options.device, out.device));
   out.device = target::with_assumed_figures(std::move(out.device));
-  // What is estimated counts on measured figures.
+  // The estimate relies on the measured figures, so its schedules are chosen with them.
   TS_ASSIGN_OR_RETURN(out.schedules,
                       default_schedules(partition, out.by_estimate ? out.device : named, options.schedules));
   if (!options.database.empty() && !options.untuned && !out.by_estimate) {

@@ -1,5 +1,5 @@
-// What `tensorsmith predict` does: a model's latency on a device, with the schedules that compiling would take
-// and all that is known of the device.
+// Implements `tensorsmith predict`: the latency of a model on a device, with the schedules that
+// compiling would use and all known attributes of the device.
 #pragma once
 
 #include <string>
@@ -14,33 +14,35 @@
 namespace tensorsmith::engine {
 
 struct PredictOptions {
-  std::string latency_model;     // a model file; empty = cpu_model or, on GPUs, their space's estimate
+  // A model file; empty = cpu_model, or on GPUs their design space's estimate.
+  std::string latency_model;
   std::string cpu_model;         // a model file for CPUs; empty = the roofline
-  bool roofline = false;         // whatever the models
-  std::string device = "local";  // target::find_device
+  bool roofline = false;         // always use the roofline, whatever the models
+  std::string device = "local";  // specification for find_device
   int threads = 0;               // 0 = all cores of the device
-  std::string database;          // schedules of tuned tasks, measured attributes of the device; empty = none
-  bool untuned = false;          // the untuned schedules, whatever the database holds
+  std::string database;  // schedules of tuned tasks and measured attributes of the device; empty = none
+  bool untuned = false;  // use the untuned schedules, whatever the database holds
   ScheduleOptions schedules;
 };
 
 struct Prediction {
-  std::string predictor;                          // for people: the file and kind of the model
+  std::string predictor;                          // display text: the file and kind of the model
   target::Device device;                          // with measured and assumed attributes
-  std::vector<target::AssumedAttribute> assumed;  // what the device does not say
+  std::vector<target::AssumedAttribute> assumed;  // attributes that the device does not state
   std::vector<TaskSchedule> schedules;            // by task
-  std::vector<char> tuned;                        // by task: whether the schedule is of a record
-  bool by_estimate = false;                       // by the space's estimate, of a GPU
+  std::vector<char> tuned;                        // by task: whether the schedule comes from a record
+  bool by_estimate = false;                       // predicted by the estimate of a GPU's design space
   double cache_retention = 1;                     // target::measure_cache_retention
   LoadedModel model;
   ModelPrediction latency;
-  std::vector<std::string> warnings;  // what makes the prediction doubtful, a line each
-  std::vector<std::string> notes;     // what else whoever reads the prediction has to know of it, a line each
+  std::vector<std::string> warnings;  // reasons to doubt the prediction, one line each
+  std::vector<std::string> notes;     // other information for readers of the prediction, one line each
 };
 
-// By the estimate a GPU's schedules are the untuned ones whatever the database holds: there is none of a recorded trace.
-// Errors: kInvalidArgument for more threads than cores, threads of a GPU and a model that only ranks, kMismatch for
-// a model that knows nothing of such devices.
+// A prediction by a GPU's estimate uses the untuned schedules whatever the database holds, because
+// recorded traces have no estimate. Errors: kInvalidArgument for more threads than cores, threads
+// on a GPU, or a model that only ranks; kMismatch for a model that was not trained on this kind of
+// device.
 Result<Prediction> predict(const ModelSource& source, const PredictOptions& options, LogSink& log);
 
 }  // namespace tensorsmith::engine

@@ -14,7 +14,7 @@
 namespace tensorsmith::engine {
 namespace {
 
-// What a schedule is predicted from.
+// The inputs of a prediction for a schedule.
 struct TaskProgram {
   sched::Schedule schedule;
   feature::LeafFeatures leaves;
@@ -31,12 +31,12 @@ Result<TaskProgram> program_of(const graph::Task& task, const sched::Trace& trac
   auto leaves = feature::extract_leaves(*schedule, search::feature_options(device));
   if (!leaves.ok()) return in_task(leaves.error());
   const double least = learn::least_seconds(task.workload, *schedule, *leaves, device);
-  // An elementwise kernel of a few bytes takes some time, too.
+  // Even an elementwise kernel of a few bytes takes some time.
   constexpr double kNanosecond = 1e-9;
   return TaskProgram{std::move(schedule).value(), std::move(leaves).value(), std::max(least, kNanosecond)};
 }
 
-// Not less than the device allows.
+// Sets the prediction, but not below the device's lower bound.
 void set_seconds(double seconds, TaskPrediction& prediction) {
   prediction.raised = seconds < prediction.least_seconds;
   prediction.seconds = std::max(seconds, prediction.least_seconds);
@@ -63,24 +63,25 @@ int64_t bytes_of(const graph::Value& value) {
   return bytes;
 }
 
-// Beside streams that prefetchers follow, as measured in networks of the zoo (docs/prediction.md): the values
-// between kernels come from the last cache rather than from nearer ones, and a caller's tensors are read in
-// rows that lie apart, line by line.
+// Speeds relative to data streams that prefetchers follow, measured on networks of the zoo
+// (docs/prediction.md): the values between kernels come from the last-level cache rather than from
+// nearer ones, and the caller's tensors are read line by line in rows that are not adjacent.
 constexpr double kActivationsFaster = 4;
 constexpr double kInputsSlower = 8;
-// A kernel that runs again and again keeps what takes up to this part of the last cache.
+// A kernel that runs repeatedly keeps its data in the last-level cache up to this share of it.
 constexpr double kKeptAlone = 0.25;
-// Standard deviation of the logarithm of what this leaves unexplained of those networks' runs.
+// Standard deviation of the log error that remains in those networks' runs.
 constexpr double kContextLogSigma = 0.07;
-// Half the width of a normal distribution's interval of 90 %, in standard deviations.
+// Half width of the 90 % interval of a normal distribution, in standard deviations.
 constexpr double kNinetyPercent = 1.6449;
 
-// Seconds that each call waits for data that it finds in the caches when it runs alone, see predict_model.
+// Returns the seconds that each call waits for data that are in the caches when the task runs
+// alone, see predict_model().
 std::vector<double> refills(const LoadedModel& model, const target::Device& device, double run_seconds,
                             double cache_retention) {
   const auto& calls = model.partition.calls;
   std::vector<double> seconds(calls.size(), 0);
-  // Measured on CPUs.
+  // The model was fitted on CPUs.
   if (device.kind != target::DeviceKind::kCpu || device.memory_bandwidth_gbs <= 0) return seconds;
   const auto cache = static_cast<double>(std::max(device.l3_bytes, device.l2_bytes));
   std::vector<int> reads(model.graph.values.size(), 0);  // of constants
@@ -92,7 +93,7 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
       footprint += static_cast<double>(bytes_of(value));
     }
   }
-  // What is lost of data that a run reads so often.
+  // Share of cached data that is evicted between reads if a run reads the data this many times.
   const auto taken_of = [&](int times) {
     return 1 - std::pow(cache_retention, run_seconds / times / target::kCacheRetentionSeconds);
   };
@@ -115,7 +116,7 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
     };
     std::for_each(calls[c].inputs.begin(), calls[c].inputs.end(), add);
     std::for_each(calls[c].outputs.begin(), calls[c].outputs.end(), add);
-    double bytes = lost * kInputsSlower * given;  // as many bytes of a stream would take
+    double bytes = lost * kInputsSlower * given;  // in bytes that a stream would read in the same time
     if (weights + given + activations <= kKeptAlone * cache)
       bytes += lost_weights + taken * activations / kActivationsFaster;
     seconds[c] = bytes / (device.memory_bandwidth_gbs * 1e9);
@@ -127,7 +128,7 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
 double bytes_of_run(const LoadedModel& model) {
   std::set<graph::ValueId> used(model.graph.outputs.begin(), model.graph.outputs.end());
   const std::set<graph::ValueId> inputs(model.graph.inputs.begin(), model.graph.inputs.end());
-  std::map<graph::ValueId, double> part;  // bytes that the calls read of a weight or an input
+  std::map<graph::ValueId, double> part;  // bytes of a weight or an input that the calls read
   for (const auto& call : model.partition.calls) {
     const auto& workload = model.partition.tasks[call.task].workload;
     const std::vector<double> read = learn::read_bytes(workload);
@@ -146,7 +147,7 @@ double bytes_of_run(const LoadedModel& model) {
   return bytes;
 }
 
-// Runs the calls one after the other, from what is predicted of the tasks.
+// Replays the calls one after another with the predicted times of the tasks.
 void replay_calls(const LoadedModel& model, const target::Device& device, double cache_retention,
                   ModelPrediction& out) {
   const auto& partition = model.partition;
@@ -167,7 +168,7 @@ void replay_calls(const LoadedModel& model, const target::Device& device, double
   for (const auto& call : partition.calls) out.least_seconds += out.tasks[call.task].least_seconds;
   out.least_seconds = std::max(out.least_seconds, learn::streaming_seconds(bytes_of_run(model), device));
   if (out.seconds < out.least_seconds && !out.calls.empty()) {
-    // The kernels and their refills wait for less than what has to come from memory.
+    // The memory traffic of the whole run takes longer than the kernels with their refills.
     const double missing = out.least_seconds - out.seconds;
     out.calls.back().seconds += missing;
     out.calls.back().refill_seconds += missing;
@@ -202,7 +203,7 @@ Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace&
   prediction.seconds = prediction.least_seconds = program.least_seconds;
   if (latency_model == nullptr) return prediction;
   const learn::StoredWorkload workload{task.key, task.name, ir::print(task.workload), task.flops, {}};
-  // Models know devices by the names of stores.
+  // Models know devices by their names in stores.
   target::Device named = device;
   named.name = learn::stored_device_name(device);
   const learn::ProgramQuery query{&workload, &program.leaves, &trace, &named};

@@ -15,10 +15,10 @@ namespace tensorsmith::engine {
 namespace {
 
 constexpr size_t kMostProblems = 20;
-// Profiles that are stored at a time.
+// Number of profiles stored at a time.
 constexpr size_t kProfiledAtOnce = 32;
 
-// What is to be profiled: by task, the fastest first.
+// Returns the records to profile, by task, the fastest first.
 Result<std::map<std::string, std::vector<record::Record>>> chosen_records(record::Database& database,
                                                                           const ProfileOptions& options) {
   std::map<std::string, std::vector<record::Record>> out;
@@ -39,7 +39,7 @@ Result<std::map<std::string, std::vector<record::Record>>> chosen_records(record
   return out;
 }
 
-// Programs that Nsight Compute runs at a time: what it counted is stored after each.
+// Programs per run of Nsight Compute; their counters are stored after each run.
 constexpr size_t kNsightComputeBatch = 16;
 
 Status profile_by_nsight_compute(record::Database& database, const ProfileOptions& options,
@@ -91,13 +91,13 @@ class Profiling {
       return {};
     }
     ++report.profiled;
-    // Other programs on the machine make a time longer, nothing makes it shorter.
+    // Other programs on the machine can only make a time longer.
     if (options_.profiler == measure::kTiming && known != known_.end())
       (*counters)["seconds"] = std::min((*counters)["seconds"], known->second["seconds"]);
     profiles_.push_back({record.key(), options_.profiler, std::move(*counters)});
     return profiles_.size() < kProfiledAtOnce ? Status() : flush();
   }
-  // The keys of records that have no such profile yet.
+  // Appends the keys of records that have no such profile yet.
   void add_unknown(const std::vector<record::Record>& records, std::vector<std::string>& keys) {
     for (const record::Record& record : records) {
       if (known_.contains(record.key()) && !options_.again)
@@ -130,7 +130,7 @@ class Profiling {
 
   record::Database& database_;
   const ProfileOptions& options_;
-  std::map<std::string, std::map<std::string, double>> known_;  // counters by record
+  std::map<std::string, std::map<std::string, double>> known_;  // counters by record key
   std::vector<record::Profile> profiles_;
 };
 

@@ -1,4 +1,4 @@
-// Profiles of recorded programs: each is run under a profiler, and what it counted is stored beside the record.
+// Profiles recorded programs: runs each under a profiler and stores its counters beside the record.
 #pragma once
 
 #include <atomic>
@@ -16,13 +16,14 @@
 namespace tensorsmith::engine {
 
 struct ProfileOptions {
-  target::Device device;  // this machine, a weaker variant of it or its GPU: the programs' code runs here
+  // This machine, a weaker variant of it, or its GPU, since the programs run here.
+  target::Device device;
   std::string
-      profiler;  // measure::kSimulation, kPerfEvents or kTiming; of NVIDIA's GPUs record::kNcuProfiler
-  std::string database_path;                   // of the database, which Nsight Compute's child opens again
-  std::optional<std::set<std::string>> tasks;  // by key; none: all
-  int64_t per_task = 0;                        // programs of a task, the fastest first; 0: all
-  bool again = false;  // those too that have such a profile; of times the least is kept
+      profiler;  // measure::kSimulation, kPerfEvents or kTiming; record::kNcuProfiler for NVIDIA's GPUs
+  std::string database_path;                   // the child process of Nsight Compute opens the database again
+  std::optional<std::set<std::string>> tasks;  // by key; nullopt: all
+  int64_t per_task = 0;                        // most programs per task, the fastest first; 0: all
+  bool again = false;  // also profiles programs that have such a profile; of times, the least is kept
   measure::SimulationOptions simulation;
 };
 
@@ -35,8 +36,9 @@ struct ProfileReport {
 // Called after each program.
 using ProfileProgress = std::function<void(const ProfileReport&, int64_t programs)>;
 
-// Programs whose record succeeded on the device. One that cannot be profiled is counted and named; errors are those of
-// the database and of a profiler that does not work here at all.
+// Profiles programs whose record succeeded on the device. A program that cannot be profiled is
+// counted and reported. Errors: those of the database, and of a profiler that does not work on this
+// machine at all.
 Result<ProfileReport> profile_programs(record::Database& database, const ProfileOptions& options,
                                        const Clock& clock, const ProfileProgress& progress,
                                        const std::atomic<bool>& cancel);

@@ -17,9 +17,9 @@ namespace tensorsmith::engine {
 namespace {
 
 constexpr size_t kSamples = 100'000;
-// Candidates whose features are made and judged together.
+// Number of candidates whose features are extracted and judged together.
 constexpr size_t kJudged = 4096;
-// That are kept, as several may be one program.
+// Candidates kept per requested program, since several may be the same program.
 constexpr size_t kCandidatesPerProgram = 4;
 
 struct Ranked {
@@ -27,7 +27,7 @@ struct Ranked {
   space::Candidate candidate;
 };
 
-// Keeps the best `count`.
+// Sorts and keeps the best `count`.
 void keep_best(std::vector<Ranked>& ranked, size_t count) {
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const Ranked& a, const Ranked& b) { return a.log_seconds < b.log_seconds; });
@@ -49,7 +49,7 @@ double draft_seconds(const space::DesignSpace& space, const space::Candidate& ca
   return std::isfinite(seconds) && seconds > 0 ? std::log(seconds) : std::numeric_limits<double>::infinity();
 }
 
-// What an evolution finds whose only score is the estimate.
+// Returns the best candidates of an evolutionary search that uses the estimate as its only score.
 Result<std::vector<search::Seed>> estimate_favourites(const space::DesignSpace& space, size_t count,
                                                       Rng& rng) {
   search::StrategyView view;

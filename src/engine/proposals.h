@@ -1,5 +1,6 @@
-// Programs that are proposed for a task before any of it is measured: written by a language model, or the best by the
-// estimate or a cost model. What such methods are worth is measured beside searches (compare_searches.h).
+// Proposes programs for a task before any of them is measured: programs written by a language
+// model, or the best ones by the estimate or a cost model. compare_searches.h compares these
+// methods with searches.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace tensorsmith::engine {
 
-// Names of methods that propose, none of which is a search strategy's (search/strategy.h).
+// Names of the proposing methods. No search strategy (search/strategy.h) has one of these names.
 inline constexpr std::string_view kWrittenProposals = "written";    // by a language model
 inline constexpr std::string_view kEstimateProposals = "estimate";  // the best by the analytic estimate
 inline constexpr std::string_view kCostModelProposals =
@@ -27,24 +28,25 @@ inline constexpr std::string_view kCostModelProposals =
 bool proposes(std::string_view method);
 
 struct ProposalRequest {
-  std::string method;      // one of the three above
-  std::string cost_model;  // a file; "none": the estimate alone ranks, or the likelihood of what is written
-  std::string language_model;  // a file, for kWrittenProposals
+  std::string method;  // one of the three names above
+  // File; "none": ranks by the estimate alone, or by the likelihood of written programs.
+  std::string cost_model;
+  std::string language_model;  // file, for kWrittenProposals
 };
 
-// Language models and cost models, each loaded once.
+// Loads each language model and cost model once and proposes programs with them.
 class Proposers {
  public:
-  // Errors: those of files; kInvalidArgument for kCostModelProposals without a cost model.
+  // Errors: those of the files; kInvalidArgument for kCostModelProposals without a cost model.
   Status load(const ProposalRequest& request, int threads);
 
-  // Different candidates, the best first, at most `count`, without the untuned one. known: fast programs of other tasks, which a language model
-  // sees.
+  // Returns at most `count` different candidates, the best first, without the untuned one. `known`:
+  // fast programs of other tasks, which a language model sees in its prompt.
   Result<std::vector<search::Seed>> propose(const ProposalRequest& request, const graph::Task& task,
                                             const space::DesignSpace& space, const target::Device& device,
                                             const WarmStart& known, size_t count, uint64_t seed);
 
-  // Of all language models together.
+  // Statistics summed over all language models.
   DecodingReport decoding() const;
 
  private:

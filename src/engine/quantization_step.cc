@@ -13,7 +13,7 @@ using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
-// The elements of their first output, and of all outputs of Split, are elements of their first input.
+// Operators whose first output (for Split, all outputs) consists of elements of the first input.
 const std::set<std::string>& moves() {
   static const std::set<std::string> kMoves = {
       "Clip", "DepthToSpace", "Dropout", "Expand", "Flatten",      "Gather",  "Identity",  "MaxPool",
@@ -38,7 +38,7 @@ double step_of(const Graph& graph, const std::map<ValueId, const Node*>& makers,
     if (node.op == "DynamicQuantizeLinear") return id == node.outputs[0] ? 1 : 0;
     if (node.op == "DequantizeLinear") return largest(graph, node.inputs[1]);
     if (moves().count(node.op) == 0 || node.inputs.empty()) return 0;
-    // The others are indices and masks.
+    // The other outputs are indices and masks.
     if (node.op != "Split" && id != node.outputs[0]) return 0;
     id = node.inputs[0];
   }

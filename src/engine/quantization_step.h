@@ -1,4 +1,5 @@
-// How far apart two right results of a quantized network may be.
+// Quantization steps of a graph's outputs: two correct results of a quantized network may differ by
+// one step.
 #pragma once
 
 #include <vector>
@@ -7,10 +8,11 @@
 
 namespace tensorsmith::engine {
 
-// By output of the graph: one step of its last quantization, in its own unit; 0 for outputs that are not quantized.
-// Where a value lies between two steps the order of a sum decides which it becomes. An output is quantized if it
-// comes from QuantizeLinear, DequantizeLinear or DynamicQuantizeLinear through operators that move or choose
-// elements. Of scales by channel the largest counts; a scale that is not a constant gives 0.
+// Returns for each output of the graph one step of its last quantization, in the output's unit; 0
+// for outputs that are not quantized. If a value lies between two steps, the summation order
+// decides which one it is rounded to. An output is quantized if it comes from QuantizeLinear,
+// DequantizeLinear or DynamicQuantizeLinear through operators that only move or select elements.
+// For per-channel scales the largest one is used; a scale that is not constant gives 0.
 std::vector<double> quantization_steps(const graph::Graph& graph);
 
 }  // namespace tensorsmith::engine

@@ -66,7 +66,7 @@ class TaskReader {
     return true;
   }
 
-  // Null: its workload is not known or does not fit the record.
+  // Null: the workload is unknown or does not fit the record.
   RecordedTask* find_task() {
     const auto place = places_.find({record_.workload_key, device_});
     if (place != places_.end()) return &out_.tasks[place->second];

@@ -1,4 +1,4 @@
-// Records of Ansor by task and device, as a language model reads them.
+// Groups records of Ansor by task and device, for language models.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace tensorsmith::engine {
 
-// A sketch of a task with what its records have of it.
+// A sketch of a task with its recorded programs.
 struct RecordedSketch {
   sched::Trace sketch;
   std::vector<sched::Trace> placements;
@@ -23,18 +23,18 @@ struct RecordedSketch {
     std::vector<int32_t> numbers;
     double seconds = 0;
   };
-  std::vector<Program> programs;  // that were measured
+  std::vector<Program> programs;  // only measured programs
 
   record::AnsorParts parts_of(const Program& program) const;
 };
 
 struct RecordedTask {
   std::shared_ptr<const record::AnsorWorkloads::Task> task;
-  size_t device = 0;  // of RecordedTasks
+  size_t device = 0;  // index into RecordedTasks::devices
   std::vector<RecordedSketch> sketches;
 
   double best_seconds() const;
-  // Numbers of its programs as (sketch, program), the fastest first.
+  // Returns its programs as (sketch, program) indices, the fastest first.
   std::vector<std::pair<size_t, size_t>> fastest_first() const;
 };
 
@@ -44,14 +44,15 @@ struct RecordedTasks {
   int64_t records = 0, failed = 0, unusable = 0;
 };
 
-// wanted: whether a task is read, by the key of its structure. Of programs that were not measured only the sketch counts.
-// The first record of each placement is replayed; those of placements that do not replay are unusable. Errors: those of
-// the files, kNotFound for an unknown device.
+// `wanted` tells by a task's structural key whether to read the task. An unmeasured program
+// contributes only its sketch. The first record of each placement is replayed; if it does not
+// replay, all records of the placement are unusable. Errors: those of the files; kNotFound for an
+// unknown device.
 Result<RecordedTasks> read_recorded_tasks(const std::vector<learn::ImportFile>& files,
                                           const record::AnsorWorkloads& workloads,
                                           const std::function<bool(const std::string& key)>& wanted);
 
-// Whether a share of all tasks that is chosen by a hash of the key of their structure has this one.
+// Whether a task belongs to a share of all tasks, chosen by a hash of the task's structural key.
 bool in_share(const std::string& key, double share);
 
 }  // namespace tensorsmith::engine

@@ -28,7 +28,7 @@ int64_t int_attribute(const Node& node, const char* name, int64_t otherwise) {
   return value != nullptr ? *value : otherwise;
 }
 
-// Of dimension `axis`, negative ones counted from the end; 0 where there is none.
+// Length of dimension `axis`, which counts from the end if negative; 0 if it does not exist.
 int64_t extent(const Value* value, int64_t axis) {
   if (value == nullptr) return 0;
   const auto rank = static_cast<int64_t>(value->shape.size());
@@ -52,7 +52,7 @@ int64_t elements(const Value* value) {
   return n;
 }
 
-// An operator's input that chooses something, and among how many.
+// An input of an operator that selects an element, and the number of possible selections.
 struct Role {
   size_t input;
   int64_t (*limit)(const Graph& graph, const Node& node);
@@ -67,7 +67,7 @@ const std::multimap<std::string, Role>& roles() {
                     extent(value_of(g, n.inputs, 1), -1));
   };
   const auto classes = [](const Graph& g, const Node& n) { return extent(value_of(g, n.inputs, 0), 1); };
-  // Lengths: all of the sequence is one too.
+  // Lengths up to and including that of the whole sequence are valid.
   const auto steps = [](const Graph& g, const Node& n) {
     return extent(value_of(g, n.inputs, 0), int_attribute(n, "layout", 0)) + 1;
   };
@@ -107,10 +107,10 @@ const std::multimap<std::string, Role>& roles() {
   return kRoles;
 }
 
-// Bits of the magnitude.
+// Number of bits of the type's magnitude.
 int magnitude_bits(ir::DType dtype) { return 8 * ir::bytes_of(dtype) - (ir::is_signed_int(dtype) ? 1 : 0); }
 
-// Half of them small, then of all magnitudes, then the ends of the range.
+// Half of the values are small, the others are of all magnitudes or the ends of the range.
 int64_t wide_integer(ir::DType dtype, Rng& rng) {
   const bool has_sign = ir::is_signed_int(dtype);
   const int bits = magnitude_bits(dtype);
@@ -127,7 +127,7 @@ int64_t wide_integer(ir::DType dtype, Rng& rng) {
   }
   const bool negative = has_sign && rng.below(2) == 1;
   if (!negative) return static_cast<int64_t>(magnitude);
-  // The smallest is one further from 0 than the largest.
+  // The smallest integer is one further from 0 than the largest.
   return kind == 15 ? -static_cast<int64_t>(magnitude) - 1 : -static_cast<int64_t>(magnitude);
 }
 
@@ -148,7 +148,7 @@ lower::Tensor contents(const Value& value, int64_t limit, Spread spread, Rng& rn
     }
     int64_t x = 0;
     if (limit > 0) {
-      // Small types cannot hold all indices of a large dimension.
+      // Small types cannot represent all indices of a large dimension.
       const int bits = std::min(magnitude_bits(value.dtype), 62);
       x = static_cast<int64_t>(rng.below(static_cast<uint64_t>(std::min(limit, int64_t{1} << bits))));
     } else if (value.dtype == ir::DType::kBool || spread == Spread::kNarrow) {
@@ -170,7 +170,8 @@ std::vector<int64_t> index_limits(const Graph& graph) {
     int64_t& known = limits[static_cast<size_t>(id)];
     known = known == 0 ? limit : std::min(known, limit);
   };
-  // Consumers first: what limits a result limits the integers that it is made of.
+  // Goes from consumers to producers: a limit of a result also limits the integers that it is
+  // computed from.
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     int64_t of_results = 0;
     for (const ValueId id : node->outputs) {

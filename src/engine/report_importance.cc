@@ -15,15 +15,15 @@ namespace {
 constexpr size_t kFewestJudged = 12;
 constexpr int kShuffles = 200;
 constexpr uint64_t kShuffleSeed = 20261128;
-constexpr double kRounding = 1e-9;  // of shares: shuffles may reach exactly the share
-constexpr size_t kMostValues = 12;  // that are listed of a decision
+constexpr double kRounding = 1e-9;  // tolerance for shares: shuffles may reach exactly the share
+constexpr size_t kMostValues = 12;  // most values listed per decision
 
 struct JudgedProgram {
   const record::DesignPoint* point = nullptr;
   double seconds = 0;
 };
 
-// The programs that ran and that the space still builds from their decisions.
+// Returns the programs that ran and that the space still builds from their decisions.
 std::vector<JudgedProgram> judged_programs(const ReportTask& task, const space::DesignSpace& space) {
   std::vector<JudgedProgram> programs;
   for (const ReportRecord& record : task.records) {
@@ -37,7 +37,8 @@ std::vector<JudgedProgram> judged_programs(const ReportTask& task, const space::
   return programs;
 }
 
-// With the algorithms that the run was allowed: the space with which more of its records agree.
+// Returns the design space, with or without the optional algorithms, that agrees with more of the
+// records.
 std::pair<std::optional<space::DesignSpace>, std::vector<JudgedProgram>> matching_space(
     const ReportTask& task, const ReportSetup& setup) {
   std::pair<std::optional<space::DesignSpace>, std::vector<JudgedProgram>> best;
@@ -82,7 +83,8 @@ struct NamedColumn {
   DecisionColumn column;
 };
 
-// The structure, and each number of each slot; slots of one name are one decision in all structures.
+// Makes a column for the structure and for each number of each slot; slots with the same name are
+// the same decision in all structures.
 std::vector<NamedColumn> columns_of(const std::vector<JudgedProgram>& programs,
                                     const space::DesignSpace& space) {
   std::vector<NamedColumn> columns(1);
@@ -132,7 +134,7 @@ std::vector<ReportDecisionValue> values_of(const std::vector<JudgedProgram>& pro
   return values;
 }
 
-// Whether programs of one group differ in the decision.
+// Whether the decision varies within a group of programs.
 bool varies(const DecisionColumn& column) {
   std::map<int, int64_t> first;
   for (size_t p = 0; p < column.group.size(); ++p)

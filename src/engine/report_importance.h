@@ -1,12 +1,13 @@
-// The part of a report that tells which decisions of the search mattered.
+// Adds to a report which search decisions mattered.
 #pragma once
 
 #include "engine/report_data.h"
 
 namespace tensorsmith::engine {
 
-// Sets the importance of each task of which enough programs ran that are still points of its design space as this version
-// builds it. Builds the spaces on so many threads, of the devices that the setups describe.
+// Sets the importance of each task that has enough successful programs that are still points of its
+// design space in this version. Builds the design spaces, for the devices of the setups, on
+// `threads` threads.
 void add_importance(int threads, Report& report);
 
 }  // namespace tensorsmith::engine

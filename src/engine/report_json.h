@@ -1,4 +1,4 @@
-// What was done, for programs to read: `--json` of the commands, and what the Python package returns.
+// Results of the commands as JSON, for `--json` and for the Python package.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,14 +11,16 @@ namespace tensorsmith::engine {
 
 nlohmann::json to_json(const ProgramSource& source);
 
-// As every document has them: "end_to_end" is the first, "estimate" the second, which is null where it is not known.
+// The same representation in all documents: "end_to_end" is a Speedup, "estimate" an Estimate,
+// which is null if it is not known.
 nlohmann::json to_json(const Speedup& speedup);
 nlohmann::json to_json(const Estimate& estimate);
 
-// directory: of the compiled model. database: its path or address. Seconds; null where they are not known.
+// `directory` is that of the compiled model, `database` a path or address. Times are in seconds;
+// null if unknown.
 nlohmann::json to_json(const TunedModel& tuned, const std::string& directory, const std::string& database);
 
-// By task and by call; seconds, null where an interval is not known.
+// Lists tasks and calls. Times are in seconds; null for an unknown interval.
 nlohmann::json to_json(const Prediction& prediction);
 
 }  // namespace tensorsmith::engine

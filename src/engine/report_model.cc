@@ -15,9 +15,9 @@ namespace tensorsmith::engine {
 namespace {
 
 constexpr int kRuns = 15;
-constexpr double kMostModelSeconds = 2;  // fewer runs do
+constexpr double kMostModelSeconds = 2;  // then fewer runs suffice
 
-// Calls one after the other, with the times that the manifest has.
+// Describes the calls one after another, with the times of the manifest.
 ReportModel described(const runtime::ModelDescription& description, const std::string& directory) {
   ReportModel model;
   model.name = description.name;
@@ -69,7 +69,7 @@ Result<ReportModel> read_report_model(const std::string& directory, const Report
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return runs[a].seconds < runs[b].seconds; });
-  // What disturbs a run only makes it slower.
+  // Disturbances only make a run slower, so the lower quartile is typical.
   const ProfiledRun& typical = runs[order[order.size() / 4]];
   double begin = 0;
   for (size_t c = 0; c < report.kernels.size(); ++c) {

@@ -1,4 +1,4 @@
-// The part of a report that a compiled model tells: where the time of one run goes.
+// Adds to a report where a compiled model spends the time of a run.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@
 namespace tensorsmith::engine {
 
 struct ReportModelOptions {
-  int threads = 0;  // 0 = as many as it was tuned for, or all
+  int threads = 0;  // 0 = the threads that it was tuned for, or all
   std::optional<runtime::GpuPlace> gpu = std::nullopt;
-  bool run = true;    // else what its manifest says counts
-  uint64_t seed = 0;  // of the random inputs
+  bool run = true;    // false: use the times of its manifest instead
+  uint64_t seed = 0;  // seed of the random inputs
 };
 
-// Runs the model a few times, at most some seconds, with random inputs. A model that this machine cannot run is read
-// only, and says why. Errors: those of runtime::Model::load.
+// Runs the model a few times on random inputs, for at most some seconds. A model that this machine
+// cannot run is only read, and ReportModel::not_run_because says why. Errors: those of
+// runtime::Model::load.
 Result<ReportModel> read_report_model(const std::string& directory, const ReportModelOptions& options,
                                       const Clock& clock);
 

@@ -1,4 +1,4 @@
-// The report of a tuning run, while it goes on and at its end.
+// Makes the report of a tuning run, during the run and at its end.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,10 @@
 
 namespace tensorsmith::engine {
 
-// Of the models' tasks on the device, with all records that the database has of them there. tuned: by model, the run's
-// result, whose compiled models are run (report_model.h); empty while it goes on. progress: where it is then, or null.
-// loops: may be null. Errors: those of the database and of loading a compiled model.
+// Covers the models' tasks on the device, with all their records in the database. `tuned` has the
+// results by model, whose compiled models are run (report_model.h); it is empty during the run,
+// when `progress` is the current state. `progress` and `loops` may be null. Errors: those of the
+// database and of loading a compiled model.
 Result<Report> report_of_run(const std::vector<ModelToTune>& models, const std::vector<TunedModel>& tuned,
                              const search::TuneProgress* progress, const target::Device& device,
                              const record::MeasureSettings& settings, record::Database& database,

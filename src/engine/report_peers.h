@@ -1,4 +1,4 @@
-// Timings beside other engines, as `python -m tensorsmith.peers --json` writes them.
+// Reads timings against other engines, as `python -m tensorsmith.peers --json` writes them.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace tensorsmith::engine {
 
-// {"results": [{"model", "threads", "peer", "tensorsmith_ms", "peer_ms", "ratio", "ratio_p10", "ratio_p90"}, ...]};
-// other members count nothing. kCorrupt: the reason names the member; kNotFound, kIo.
+// Reads {"results": [{"model", "threads", "peer", "tensorsmith_ms", "peer_ms", "ratio",
+// "ratio_p10", "ratio_p90"}, ...]}; other members are ignored. kCorrupt with a reason that names
+// the member; kNotFound, kIo.
 Result<std::vector<ReportPeer>> read_peers(const std::string& path);
 
 }  // namespace tensorsmith::engine

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostPredictions = 400;
 
-// Places of records that ran, from the fastest to the slowest, evenly.
+// Returns indices of successful records, evenly spread from the fastest to the slowest.
 std::vector<size_t> some_records(const ReportTask& task, size_t most) {
   std::vector<size_t> ran;
   for (size_t r = 0; r < task.records.size(); ++r)
@@ -29,7 +29,7 @@ std::vector<size_t> some_records(const ReportTask& task, size_t most) {
   return some;
 }
 
-// Nothing where the model cannot take the program.
+// Returns nullopt if the model cannot predict the program.
 std::optional<TaskPrediction> predict(const ReportTask& task, const std::string& trace,
                                       const target::Device& device, const learn::CostModel& model) {
   auto workload = ir::parse_workload(task.text);

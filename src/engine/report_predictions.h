@@ -1,4 +1,4 @@
-// What a cost model says of a report's programs, beside what was measured.
+// Adds a cost model's predictions for a report's programs, beside their measured times.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace tensorsmith::engine {
 
-// Asks the model of a file about the best program of each task and others from fast to slow, some hundreds in all; those
-// that it cannot take are left out. Notes say what it was not trained on. threads: that ask. Errors: those of
-// learn::load_cost_model; kInvalidArgument for one that only ranks.
+// Predicts the best program of each task and others from fast to slow, some hundreds in all, with
+// the model of a file. Programs that the model cannot predict are left out. Notes say what the
+// model was not trained on. Uses `threads` threads. Errors: those of learn::load_cost_model;
+// kInvalidArgument for a model that only ranks.
 Status add_predictions(const std::string& file, int threads, Report& report);
 
 }  // namespace tensorsmith::engine

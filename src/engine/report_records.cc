@@ -14,13 +14,13 @@
 namespace tensorsmith::engine {
 namespace {
 
-// Longer pauses are between runs: nobody waited for them.
+// Longer pauses between records separate runs and are not counted as time.
 constexpr int64_t kPauseMilliseconds = 60'000;
 
-// By place in the sorted moments.
+// Indexed by position in the sorted moments.
 struct Timeline {
-  std::vector<double> seconds;  // since the first, without pauses
-  std::vector<int> runs;        // pauses before it
+  std::vector<double> seconds;  // since the first moment, without pauses
+  std::vector<int> runs;        // number of pauses before the moment
 };
 
 Timeline without_pauses(const std::vector<int64_t>& moments) {
@@ -58,7 +58,7 @@ double bytes_of(const ir::Workload& workload) {
   return bytes;
 }
 
-// What records say of one task on one setup, while they are read.
+// State of one task on one setup while its records are read.
 struct Gathered {
   ReportTask task;
   std::vector<int64_t> moments;  // by record
@@ -74,7 +74,7 @@ void take(const record::Record& record, Gathered& to) {
   if (!record.result.ok()) ++to.failures[{record.result.outcome, record.result.reason}];
 }
 
-// What follows of all records of the task.
+// Computes the results that need all records of the task.
 void finish(const std::optional<target::Device>& device, ReportLoops* loops, Gathered& gathered) {
   ReportTask& task = gathered.task;
   std::optional<ir::Workload> workload;
@@ -119,7 +119,8 @@ void finish(const std::optional<target::Device>& device, ReportLoops* loops, Gat
   if (loops != nullptr) (*loops)[{task.key, trace}] = {task.loops, task.no_loops_because};
 }
 
-// Tasks of the filter with one setup are read one by one, by the index; else the whole file.
+// If the filter has tasks and a setup, each task is read by the index; otherwise the whole database
+// is read.
 Status read(record::Database& database, const ReportFilter& filter,
             const std::function<Status(const record::Record&)>& fn) {
   if (!filter.tasks || !filter.device_key) {
@@ -138,7 +139,8 @@ Status read(record::Database& database, const ReportFilter& filter,
   return {};
 }
 
-// The curve of the model's tasks, and the estimate of a model that does not have the one of its run.
+// Computes the curve of the model's tasks, and the estimate if the model does not have that of its
+// run.
 void add_up(const Report& report, ReportModel& model) {
   std::vector<std::pair<size_t, int>> tasks;
   std::vector<TaskTimes> times;
@@ -147,7 +149,7 @@ void add_up(const Report& report, ReportModel& model) {
     const ReportTask& measured = report.tasks[task.task];
     times.push_back({static_cast<double>(task.calls), measured.untuned_seconds, measured.best_seconds});
     const ReportSetup& setup = report.setups[measured.setup];
-    // Bandwidths that were measured when nothing else ran, most likely.
+    // The bandwidths of the setup were probably measured on an idle machine.
     if (setup.device_key == model.ran_on_key && setup.device) model.roofs = setup.roofs;
   }
   model.best_so_far = best_so_far(report, tasks);

@@ -13,10 +13,11 @@
 namespace tensorsmith::engine {
 namespace {
 
-// Schedules of a task that are kept for where the first cannot be built, besides the untuned one.
+// Number of alternative schedules kept per task, besides the untuned one.
 constexpr size_t kAlternatives = 3;
 
-// The schedule of a record, if the workload still takes it and the device can run it: imported records may
+// Returns the trace of a record if it replays on the workload and the device can run it; imported
+// records may come from anywhere.
 // come from anywhere.
 Result<sched::Trace> replayable_trace(const ir::Workload& workload, const std::string& text,
                                       const target::Device& device) {
@@ -27,7 +28,7 @@ Result<sched::Trace> replayable_trace(const ir::Workload& workload, const std::s
   return trace;
 }
 
-// Those that ran, the fastest first.
+// Returns the successful records, the fastest first.
 Result<std::vector<record::Record>> ranked_records(record::Database& db, const std::string& task_key,
                                                    const std::string& device_key,
                                                    const record::MeasureSettings& settings,
@@ -42,7 +43,7 @@ Result<std::vector<record::Record>> ranked_records(record::Database& db, const s
   return records;
 }
 
-// The usable ones of a task, the fastest first; why the fastest record is none of them, if so.
+// Usable schedules of a task, the fastest first, and why the fastest record is unusable, if it is.
 struct Usable {
   std::vector<TaskSchedule> schedules;
   std::string problem;
@@ -115,7 +116,7 @@ Result<size_t> apply_best_records(const graph::Partition& partition, const targe
       if (!usable.problem.empty()) ++untuned;
       continue;
     }
-    // What replays may still not compile.
+    // A trace that replays may still fail to compile.
     usable.schedules.push_back({schedules[t].trace});
     for (TaskSchedule& other : schedules[t].otherwise) usable.schedules.push_back(std::move(other));
     schedules[t] = std::move(usable.schedules.front());

@@ -1,4 +1,4 @@
-// Which schedule each task of a model runs with: the untuned one, or the fastest that a database holds.
+// Chooses the schedule of each task of a model: the untuned one or the fastest in a database.
 #pragma once
 
 #include <string>
@@ -11,31 +11,34 @@
 
 namespace tensorsmith::engine {
 
-// Which schedules may be used.
+// Restricts the allowed schedules.
 struct ScheduleOptions {
   bool winograd = true;
 };
 
-// How one task is to run.
+// The schedule of one task.
 struct TaskSchedule {
   sched::Trace trace;
   double measured_seconds = 0;  // 0 = not measured
-  // What takes its place where it cannot be built, the first that can.
+  // Alternatives if the schedule cannot be built; the first one that can be built is used.
   std::vector<TaskSchedule> otherwise = {};
-  // space::DesignSpace::estimate of an untuned schedule; 0 = not of the space. On GPUs the launches are in it.
+  // space::DesignSpace::estimate of an untuned schedule; 0 = not known. On GPUs it includes the
+  // launches.
   double estimated_seconds = 0;
 };
 
-// The untuned schedule of every task, with plain loops behind it.
+// Returns the untuned schedule of every task, with plain loops as the alternative.
 Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& partition,
                                                     const target::Device& device,
                                                     const ScheduleOptions& options = {});
 
-// Replaces each schedule for which the database has a usable record on this device, by the fastest of them;
-// returns how many. Not usable: a trace that no longer parses or replays, since records outlive versions of
-// the scheduler, and a time that the device cannot reach. One warning says how many tasks have such a fastest
-// record and why the first. Further records and the schedule before stand behind, for what does not compile.
-// Records that the options exclude do not count; those measured with cold caches count where there are no others.
+// Replaces each schedule for which the database has usable records on this device by the fastest of
+// them, and returns the number of replaced schedules. A record is unusable if its trace no longer
+// parses or replays, since records outlive versions of the scheduler, or if its time is impossible
+// on the device. One warning says how many tasks have an unusable fastest record, with the reason
+// for the first. Further records and the previous schedule become alternatives for schedules that
+// do not compile. Records that the options exclude are ignored; records measured with cold caches
+// are used only if there are no others.
 Result<size_t> apply_best_records(const graph::Partition& partition, const target::Device& device,
                                   const std::string& database, const ScheduleOptions& options,
                                   std::vector<TaskSchedule>& schedules, LogSink& log);

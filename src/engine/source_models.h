@@ -1,4 +1,4 @@
-// Which model's schedules suit another model.
+// Ranks source models by how well their schedules suit another model.
 #pragma once
 
 #include <set>
@@ -10,13 +10,13 @@
 
 namespace tensorsmith::engine {
 
-// A model whose tasks may have been tuned.
+// A model whose tasks may have been tuned before.
 struct SourceModel {
   std::string name;
   std::set<std::string> tasks;  // by key
 };
 
-// How source models are ranked.
+// Criterion for ranking source models.
 enum class SourceRanking : uint8_t {
   kGain,       // by `gain`
   kHeuristic,  // by `heuristic`
@@ -24,18 +24,21 @@ enum class SourceRanking : uint8_t {
 
 struct SourceScore {
   std::string name;
-  size_t tasks = 0;    // of the source, with programs in classes that the target has
-  double covered = 0;  // share of the target's untuned time in classes that the source has programs of
-  // Transfer-tuning (PACT 2022): sum over classes c of P_c * sqrt(W_c); P_c = the class's share of the
-  // target's untuned time, W_c = the source's programs of the class.
+  size_t tasks = 0;    // tasks of the source that have programs and are of a kernel class of the target
+  double covered = 0;  // share of the target's untuned time in classes for which the source has programs
+  // Heuristic of transfer-tuning (PACT 2022): sum over classes c of P_c * sqrt(W_c); P_c = the
+  // class's share of the target's untuned time, W_c = the number of the source's programs of the
+  // class.
   double heuristic = 0;
-  // Expected speed-up over untuned: 1 / sum over tasks of share / s, where s is the largest s'^(1 / (1 + d)) of the
-  // source's tasks of the class; s' = how much its fastest program gained there over its untuned one, at least 1, and
-  // d = shape_distance. A gain counts the less the further its shapes are.
+  // Expected speed-up over untuned: 1 / sum over tasks of share / s, where s is the largest s'^(1 /
+  // (1 + d)) over the source's tasks of the same class, s' is the speed-up of the task's fastest
+  // program over its untuned one, at least 1, and d = shape_distance. So a speed-up counts less the
+  // further the shapes are apart.
   double gain = 1;
 };
 
-// By source, best first by `ranking`. seconds: by task of the target, of all its calls, untuned.
+// Returns the scores of the sources, best first by `ranking`. `seconds` are the untuned times of
+// the target's tasks, each over all its calls.
 std::vector<SourceScore> rank_sources(const std::vector<graph::Task>& target,
                                       const std::vector<double>& seconds,
                                       const std::vector<SourceModel>& sources, const WarmStart& known,

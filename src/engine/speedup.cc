@@ -18,7 +18,7 @@ bool is_time(double seconds) { return std::isfinite(seconds) && seconds > 0; }
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-// Nothing: the search has not measured the task yet.
+// nullopt: the search has not measured the task yet.
 std::optional<TaskTimes> times_of(const search::TaskProgress& task, double calls) {
   if (task.trials == 0 && !is_time(task.default_seconds) && !is_time(task.best_seconds)) {
     if (task.hint_seconds <= 0) return std::nullopt;

@@ -26,7 +26,7 @@ Status time_again(const ir::Workload& workload, const MakeMeasurer& make_measure
   std::vector<std::vector<double>> seconds(programs.size());
   for (int round = 0; round < kRounds; ++round) {
     TS_ASSIGN_OR_RETURN(const auto measurer, make_measurer());
-    // No program is given up for being slow.
+    // An infinite best time keeps the measurer from giving up slow programs.
     TS_ASSIGN_OR_RETURN(const auto results,
                         measurer->measure(workload, programs, std::numeric_limits<double>::infinity(),
                                           [](size_t, const record::MeasureResult&) { return true; }));

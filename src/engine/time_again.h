@@ -1,4 +1,4 @@
-// Programs timed beside each other.
+// Times programs against each other.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,11 @@ namespace tensorsmith::engine {
 
 using MakeMeasurer = std::function<Result<std::unique_ptr<measure::Measurer>>()>;
 
-// Sets Winner::again: the median of a few measurements of each program, taken in turns, so that all meet the same machine.
-// Each turn has a measurer of its own, so that nothing that only one process has, such as the pages of its memory, decides. Programs that
-// occur several times are timed once; +inf for those that fail. Nothing is set where a measurer was cut off.
+// Sets Winner::again to the median of a few measurements of each program, taken in turns so that
+// all programs meet the same state of the machine. Each turn uses a new measurer, so that
+// properties of a single process, such as the placement of its memory pages, do not decide. A
+// program that occurs several times is timed once; failed programs get +inf. If a measurer was
+// interrupted, nothing is set.
 Status time_again(const ir::Workload& workload, const MakeMeasurer& make_measurer,
                   const std::vector<Winner*>& winners);
 

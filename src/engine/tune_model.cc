@@ -19,20 +19,21 @@
 namespace tensorsmith::engine {
 namespace {
 
-// How the time after the search is spent.
+// Parameters that divide the time after the search.
 constexpr size_t kMaxVariants = 4;
 constexpr int64_t kMaxVariantBytes = int64_t{3} << 29;  // weights of all variants together
-constexpr double kTrialTimeShare = 0.05;                // of the whole run; once for each comparison
+constexpr double kTrialTimeShare = 0.05;                // of the whole run, for each comparison
 constexpr double kMinTrialSeconds = 0.5, kMaxTrialSeconds = 4;
 // Tuned kernels can take longer to compile than the untuned ones.
 constexpr double kSlowerBuild = 1.5;
-// Of all the time, what the search should have before more variants are compared; and what it always has, in seconds.
+// Least share of the whole time for the search before more variants are compared, and its least
+// seconds.
 constexpr double kLeastSearchShare = 0.6, kLeastSearchSeconds = 1;
-// Of weights to a disk and flushed, chosen for a slow one.
+// Rate of writing weights to a disk and flushing them; assumes a slow disk.
 constexpr double kWrittenBytesPerSecond = 2.5e8;
 
-// How often the tasks of the chosen model are compared with those of the untuned one. What loses goes back to its untuned
-// schedule, so the next comparison is of another model.
+// How often the tasks of the chosen model are compared with those of the untuned one. Tasks that
+// lose return to their untuned schedules, so the next comparison is of another model.
 constexpr int kTaskComparisons = 2;
 
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
@@ -47,7 +48,8 @@ double trial_seconds(const TuneModelOptions& options) {
   return std::clamp(kTrialTimeShare * options.seconds, kMinTrialSeconds, kMaxTrialSeconds);
 }
 
-// The k-th fastest schedule of each task as it was measured alone; of a task that has fewer, the fastest.
+// Returns each task's schedule of this rank by the times measured alone; the fastest for tasks with
+// fewer schedules.
 std::vector<TaskSchedule> ranked_schedules(const search::TuneReport& report, size_t rank) {
   std::vector<TaskSchedule> schedules;
   for (size_t t = 0; t < report.best_traces.size(); ++t) {
@@ -64,24 +66,24 @@ std::vector<TaskSchedule> ranked_schedules(const search::TuneReport& report, siz
   return schedules;
 }
 
-// What follows the search, for one model.
+// Plan of the steps after the search, for one model.
 struct ModelPlan {
-  // How many variants of the model are compared, the untuned one among them. With one, the search's winners are taken as
-  // they are.
+  // Number of variants of the model that are compared, including the untuned one. With one variant,
+  // the search's winners are used without a comparison.
   size_t variants = 0;
-  double latency = 0;  // untuned, in seconds; 0 = not known, as are the rest then
-  // What building a tuned model alone, comparing, and writing it are expected to take.
+  double latency = 0;  // untuned, in seconds; 0 = not known, and then neither are the other times
+  // Expected seconds for building a tuned model, comparing, and writing it.
   double build_seconds = 0, compare_seconds = 0, write_seconds = 0;
 };
 
-// The times of tasks in the untuned and in the chosen model, over all timings of the two in turn. What disturbs a call only
-// makes it slower, so the fastest of all timings counts: two timings that differ by a load of the machine cannot make a
-// schedule look slower than it is.
+// Times of tasks in the untuned and in the chosen model, over all timings of the two in turn.
+// Disturbances only make a call slower, so the fastest of all timings counts. A load on the machine
+// that differs between two timings cannot make a schedule look slower than it is.
 class TasksInTurn {
  public:
   explicit TasksInTurn(size_t tasks) : untuned_(tasks, kUnknown), chosen_(tasks, kUnknown) {}
 
-  // trials: the untuned model and the chosen one, just timed.
+  // `trials` has just timed the untuned model and the chosen one.
   void add(const ModelTrials& trials) {
     for (size_t t = 0; t < untuned_.size(); ++t) {
       untuned_[t] = std::min(untuned_[t], trials.task_seconds(0, t));
@@ -94,16 +96,17 @@ class TasksInTurn {
 
   double untuned(size_t task) const { return untuned_[task]; }
   double chosen(size_t task) const { return chosen_[task]; }
-  // Where both models run one schedule.
+  // Time of a task for which both models run the same schedule.
   double same(size_t task) const { return std::min(untuned_[task], chosen_[task]); }
 
  private:
   std::vector<double> untuned_, chosen_;
 };
 
-// trials holds the untuned model. Adds the searched schedules, lets the model choose, and compares the result with the
-// untuned model end to end: what is not faster is not taken.
-// schedules: set to those that the compiled model shall run, by task. comparing_seconds: for each comparison.
+// `trials` holds the untuned model. Adds variants with the searched schedules, chooses each task's
+// schedule by its time in the model, and compares the result with the untuned model end to end;
+// schedules that are not faster are not taken. `schedules` is set to those of the compiled model,
+// by task. `comparing_seconds` is for each comparison.
 Result<InModel> choose_in_model(double comparing_seconds, const search::TuneReport& report,
                                 const ModelPlan& plan, ModelTrials& trials,
                                 std::vector<TaskSchedule>& schedules) {
@@ -124,7 +127,7 @@ Result<InModel> choose_in_model(double comparing_seconds, const search::TuneRepo
     trials.keep_first();
     TS_RETURN_IF_ERROR(trials.add(chosen));
     TS_RETURN_IF_ERROR(trials.time(comparing_seconds));
-    // The last one is for the whole model alone, whose tasks no longer change.
+    // The last comparison only times the whole model, whose tasks no longer change.
     if (comparison > kTaskComparisons) break;
     times.add(trials);
     bool some = false;
@@ -152,7 +155,8 @@ Result<InModel> choose_in_model(double comparing_seconds, const search::TuneRepo
   return result;
 }
 
-// Builds and times the untuned model: its own times say which tasks matter, and how long what follows the search will take.
+// Builds and times the untuned model. Its times show which tasks matter and how long the steps
+// after the search will take.
 Result<ModelPlan> time_untuned(const std::vector<TaskSchedule>& defaults, const Clock& clock,
                                ModelTrials& trials) {
   const double before = clock.monotonic_seconds();
@@ -167,8 +171,8 @@ Result<ModelPlan> time_untuned(const std::vector<TaskSchedule>& defaults, const 
   return plan;
 }
 
-// Sets what comparing takes, and with less time than the search should have fewer variants. Returns the seconds for the
-// search; 0: no limit.
+// Sets the times of the comparisons, and reduces the variants if the search would have too little
+// time. Returns the seconds for the search; 0: no limit.
 double divide_time(double seconds, double elapsed, double comparing_seconds, std::vector<ModelPlan>& plans) {
   const auto compare = [&](const ModelPlan& plan) {
     const auto timing = [&](size_t variants) {
@@ -194,7 +198,7 @@ double divide_time(double seconds, double elapsed, double comparing_seconds, std
   return std::max(left, kLeastSearchSeconds);
 }
 
-// By task, of all calls: in the untuned model where that was timed, else as estimated.
+// Returns the seconds of all calls of each task: as timed in the untuned model, else as estimated.
 Result<std::vector<double>> untuned_seconds_of(const LoadedModel& model, const target::Device& device,
                                                const ScheduleOptions& schedules, const ModelTrials& trials) {
   std::vector<double> seconds;
@@ -212,7 +216,7 @@ Result<std::vector<double>> untuned_seconds_of(const LoadedModel& model, const t
   return seconds;
 }
 
-// The tasks of all models, each once.
+// The tasks of all models, deduplicated.
 struct SharedTasks {
   std::vector<const graph::Task*> tasks;
   std::vector<std::vector<size_t>> of_model;  // by model and task of its partition
@@ -230,7 +234,7 @@ struct SharedTasks {
   }
 };
 
-// Of the whole run's report, what concerns one model.
+// Extracts the part of the run's report that concerns one model.
 search::TuneReport report_of(const search::TuneReport& all, const LoadedModel& model,
                              const std::vector<size_t>& places) {
   search::TuneReport own;
@@ -249,7 +253,8 @@ search::TuneReport report_of(const search::TuneReport& all, const LoadedModel& m
   return own;
 }
 
-// Keys of the tasks whose schedules may be taken. best: name of the source model that ranks first.
+// Returns the keys of the tasks whose schedules may be used. `best`: the name of the best-ranked
+// source model.
 std::set<std::string> tasks_of_sources(const TuneModelOptions& options, const std::string& best) {
   std::set<std::string> keys;
   for (const SourceModel& source : options.source_models)
@@ -257,7 +262,7 @@ std::set<std::string> tasks_of_sources(const TuneModelOptions& options, const st
   return keys;
 }
 
-// Candidates from elsewhere, by task.
+// Candidates adapted from other tasks and devices, by task.
 using Seeds = std::vector<std::vector<SeededCandidate>>;
 
 Result<Seeds> seeds_of(const std::vector<const graph::Task*>& tasks, const target::Device& device,
@@ -281,7 +286,8 @@ Result<Seeds> seeds_of(const std::vector<const graph::Task*>& tasks, const targe
   return seeds;
 }
 
-// untuned: by model, seconds of each task's calls, measured where the model has a plan. Each model counts the same.
+// `untuned`: by model, seconds of each task's calls, measured if the model has a plan. Each model
+// has the same weight.
 std::vector<search::TuneTask> tasks_of(const std::vector<ModelToTune>& models, const SharedTasks& shared,
                                        const Seeds& seeds, const std::vector<std::vector<double>>& untuned,
                                        const std::vector<ModelPlan>& plans) {
@@ -310,7 +316,7 @@ std::vector<search::TuneTask> tasks_of(const std::vector<ModelToTune>& models, c
   return tasks;
 }
 
-// Where a schedule comes from, if it is one of the seeds as it came.
+// Returns the source of a schedule if it is an unchanged seed.
 std::optional<ProgramSource> source_of(const sched::Trace& trace, const std::vector<SeededCandidate>& seeds) {
   const std::string text = sched::print(trace);
   for (const SeededCandidate& seed : seeds)
@@ -333,7 +339,7 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   TS_RETURN_IF_ERROR(register_device(device, database));
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
   const int jobs = usable_threads(machine.cores, log);
-  // Files are read before anything takes long.
+  // Files are read before any long work, so that their errors come early.
   WarmStart known;
   for (const std::string& file : options.sources) TS_RETURN_IF_ERROR(known.add_file(file));
   if (options.warm_start) TS_RETURN_IF_ERROR(known.add_database(database, "this database"));
@@ -376,7 +382,7 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   tune_options.seconds = search_seconds;
   tune_options.until_gain = options.until_gain;
   tune_options.epsilon = options.epsilon;
-  tune_options.confirm = !options.end_to_end;  // else the model itself decides
+  tune_options.confirm = !options.end_to_end;  // otherwise the timing inside the model decides
   tune_options.batch = options.batch;
   tune_options.strategy = options.strategy;
   tune_options.seed = options.seed;
@@ -406,8 +412,8 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   TS_ASSIGN_OR_RETURN(const Seeds seeds,
                       seeds_of(shared.tasks, device, known, seed_options, options.schedules, jobs));
   auto tasks = tasks_of(models, shared, seeds, untuned, plans);
-  // What is known of similar tasks is measured first; that the model sees it, too, makes no difference
-  // (docs/results/language_model.json).
+  // Programs of similar tasks are measured as seeds first. Showing them to the language model as
+  // well makes no difference (docs/results/language_model.json), so it gets none.
   static const WarmStart kNothing;
   if (writer != nullptr)
     for (size_t k = 0; k < tasks.size(); ++k)

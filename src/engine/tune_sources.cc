@@ -36,7 +36,8 @@ Result<std::string> language_model_for(const std::string& strategy, const std::s
                  "the strategy '" + strategy + "' does not use a language model; use evolutionary or lm"};
   }
   if (is_file) return given;
-  // By trials the evolutionary search is ahead with one, by seconds behind (docs/results/language_search.json).
+  // With a language model the evolutionary search is better at equal trials but worse at equal
+  // seconds (docs/results/language_search.json).
   if (kind->writer == Writer::kAsked) return std::string();
   std::string file = given == "none" ? std::string() : shipped_file(kLanguageModelFile);
   if (file.empty())

@@ -11,17 +11,17 @@
 namespace tensorsmith::engine {
 namespace {
 
-// All chosen, none fitted; docs/results/unmeasured.json says what they bring.
-// Of a gain that is predicted, what is believed.
+// All constants are chosen, not fitted; docs/results/unmeasured.json shows the results.
+// Factor that discounts the logarithm of a predicted gain.
 constexpr double kBelieved = 0.5;
-// Of a gain that was measured on another task, what is believed at distance 0.
+// Factor that discounts the logarithm of a gain measured on another task, at distance 0.
 constexpr double kOtherTask = 0.7;
-// As a logarithm: less is no reason to leave the untuned schedule.
+// Least logarithm of the expected gain for which the untuned schedule is replaced.
 constexpr double kLeastGain = 0.02;
 constexpr double kMostSlowerByEstimate = 1.03;
 constexpr size_t kProposed = 32, kScored = 512;
 
-// What the search would measure first.
+// Returns the candidates that the search would measure first.
 std::vector<space::Candidate> proposed(const space::DesignSpace& space, Judge& judge, uint64_t seed) {
   search::StrategyView view;
   const search::DesignedSpace designed(space);
@@ -50,8 +50,9 @@ std::vector<space::Candidate> proposed(const space::DesignSpace& space, Judge& j
   return result;
 }
 
-// Whether what the cost model says of a candidate compares with what it says of the untuned schedule: the same structure,
-// and nothing that the estimate thinks slower.
+// Whether the cost model's prediction for a candidate is comparable with that for the untuned
+// schedule: both have the same structure, and the estimate does not consider the candidate clearly
+// slower.
 bool alike(const space::DesignSpace& space, const space::Candidate& untuned, const space::Candidate& other) {
   return other.sketch == untuned.sketch &&
          space.estimate(other) <= kMostSlowerByEstimate * space.estimate(untuned);
@@ -119,7 +120,7 @@ Result<std::vector<UnmeasuredChoice>> choose_unmeasured(const LoadedModel& model
             continue;
           }
           choices[t] = std::move(choice).value();
-          // What cannot be built falls back.
+          // Alternatives for schedules that cannot be built.
           if (choices[t].reason != UnmeasuredChoice::Reason::kUntuned)
             choices[t].schedule.otherwise.push_back({defaults[t].trace});
           for (const TaskSchedule& other : defaults[t].otherwise)

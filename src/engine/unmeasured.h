@@ -1,5 +1,5 @@
-// Schedules for a model of which nothing is measured, because its device is not at hand or there is no time: the best that
-// records, a cost model and the estimate know.
+// Chooses schedules for a model without measurements, because its device is not available or there
+// is no time: the best by records, a cost model and the estimate.
 #pragma once
 
 #include <cstdint>
@@ -18,27 +18,28 @@ struct UnmeasuredOptions {
   ScheduleOptions schedules;
   SeedOptions seeds;
   uint64_t seed = 0;
-  int threads = 1;  // that choose
+  int threads = 1;  // threads that choose
 };
 
-// What a task is to run, and why.
+// The chosen schedule of a task with its reason.
 struct UnmeasuredChoice {
   enum class Reason : uint8_t {
-    kUntuned,    // nothing promises more
-    kRecord,     // measured on this very device: the fastest
-    kSeed,       // fast elsewhere, see `source`
-    kPredicted,  // the cost model and the estimate think it the fastest
+    kUntuned,    // nothing is expected to be clearly faster
+    kRecord,     // the fastest one measured on this very device
+    kSeed,       // was fast elsewhere, see `source`
+    kPredicted,  // the fastest by the cost model and the estimate
   };
   TaskSchedule schedule;
   Reason reason = Reason::kUntuned;
   std::optional<ProgramSource> source;
-  double gain = 1;  // expected: seconds untuned over seconds
+  double gain = 1;  // expected: untuned seconds / seconds
 };
 
-// By task. A candidate's expected gain, as a logarithm, is half of what the cost model (null: none) and the estimate say of
-// it, which are too sure of what they choose themselves; and for a program that was fast elsewhere what it gained there,
-// the less the further shapes and devices are. The untuned schedule stays unless that comes to 2 %. Errors: a cost
-// model that cannot predict.
+// Returns a choice per task. The logarithm of a candidate's expected gain is half of the gain
+// predicted by the cost model (null: none) and the estimate, which are overconfident about their
+// own favourites. For a program that was fast elsewhere it also includes the gain measured there,
+// discounted by the distance of shapes and devices. The untuned schedule is kept unless the
+// expected gain is at least 2 %. Errors: a cost model that cannot predict.
 Result<std::vector<UnmeasuredChoice>> choose_unmeasured(const LoadedModel& model,
                                                         const target::Device& device, const WarmStart& known,
                                                         const learn::CostModel* cost_model,

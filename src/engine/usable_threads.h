@@ -1,12 +1,13 @@
-// How many threads the system gives.
+// Number of threads that the system allows.
 #pragma once
 
 #include "base/sinks.h"
 
 namespace tensorsmith::engine {
 
-// `wanted` threads as far as the system starts them beside this one, at least 1; one warning where there are
-// fewer. Libraries end the program where they get fewer than they were told to use.
+// Returns `wanted`, or as many threads as the system can start besides this one, at least 1, with
+// one warning if these are fewer. Libraries abort the program if they get fewer threads than
+// configured.
 int usable_threads(int wanted, LogSink& log);
 
 }  // namespace tensorsmith::engine

@@ -13,11 +13,11 @@
 namespace tensorsmith::engine {
 namespace {
 
-// Programs that are kept of each task and device.
+// Number of fast programs kept per task and device.
 constexpr size_t kKept = 3;
-// Tasks of a class that are looked at, the nearest; each is a design space to build.
+// Number of nearest tasks of a class that are used; each one needs a design space.
 constexpr size_t kNearest = 6;
-// In units of shape_distance: how far a device with other vectors or another number of cores is.
+// Distances, in units of shape_distance, of a device with another vector width or number of cores.
 constexpr double kOtherVectors = 2, kOtherCores = 1;
 
 double device_distance(const target::Device& from, const target::Device& to) {
@@ -64,7 +64,7 @@ Status WarmStart::add_database(record::Database& database, const std::string& na
       if (!fresh) known->second = std::min(known->second, seconds);
     }
     if (!record.candidate.point) return {};
-    // The fastest few of this device, in order.
+    // Keeps the fastest few programs of this device, sorted by time.
     const auto place = std::find_if(task.programs.begin(), task.programs.end(),
                                     [&](const Program& p) { return p.seconds > seconds; });
     task.programs.insert(
@@ -156,7 +156,7 @@ std::vector<SeededCandidate> WarmStart::seeds(const graph::Task& task, const spa
   };
   std::vector<SeededCandidate> result;
   std::vector<uint64_t> taken;
-  // Takes programs in order until there are `most` more.
+  // Takes programs in order until `most` more are found.
   const auto take = [&](std::vector<Place> places, size_t most, bool same_task) {
     std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
       return std::tie(a.distance, a.seconds) < std::tie(b.distance, b.seconds);
@@ -201,7 +201,8 @@ std::vector<SeededCandidate> WarmStart::seeds(const graph::Task& task, const spa
   nearest.resize(std::min(nearest.size(), std::max(kNearest, options.other_tasks)));
   std::vector<Place> places;
   for (const auto& [distance, key] : nearest) {
-    // The fastest of each device first, so that every task is heard before one is heard twice.
+    // Takes the fastest program of each device first, so that every task contributes one program
+    // before any contributes two.
     std::map<std::string, int> of_device;
     for (const Program& program : programs_.at(*key).programs) {
       const int rank = of_device[program.device_key]++;

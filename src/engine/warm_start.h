@@ -1,5 +1,6 @@
-// Fast programs that were measured elsewhere (the same task on other devices, tasks with the same operators), and what
-// they become on the task at hand: the knowledge that tune begins with, and all that transfer has.
+// Fast programs that were measured elsewhere (the same task on other devices, or tasks with the
+// same operators), and their translation to the task at hand. `tune` starts from these programs;
+// `transfer` uses nothing else.
 #pragma once
 
 #include <cstdint>
@@ -22,58 +23,63 @@ namespace tensorsmith::engine {
 struct ProgramSource {
   std::string task;    // by name
   std::string device;  // by name
-  std::string file;    // that holds the record
-  double seconds = 0;  // there
+  std::string file;    // file that contains the record
+  double seconds = 0;  // measured there
   bool same_task = false;
-  // How much faster than the untuned schedule it was there; 0 = not known.
+  // Speed-up over the untuned schedule on that task and device; 0 = not known.
   double speedup = 0;
-  // Of shapes and devices: shape_distance, and 2 for other vectors, 1 for another number of cores.
+  // Distance of shapes and devices: shape_distance, plus 2 for another vector width, plus 1 for
+  // another number of cores.
   double distance = 0;
 };
 
-// What such a program became on another task or device.
+// A program from elsewhere, adapted to another task or device.
 struct SeededCandidate {
   space::Candidate candidate;
   ProgramSource source;
-  std::string trace;  // of the candidate on this task, as text
+  std::string trace;  // printed trace of the candidate on this task
 };
 
-// Which programs may be taken.
+// Limits on the programs to take.
 struct SeedOptions {
-  size_t same_task = 3;  // at most: of the same task, on whatever device
-  // At most: of tasks of the same kernel class. A search measures fewer, which its scores choose (TuneOptions::seeds).
+  size_t same_task = 3;  // most programs of the same task, on whatever device
+  // Most programs of tasks of the same kernel class. A search measures fewer, chosen by its scores
+  // (TuneOptions::seeds).
   size_t other_tasks = 8;
-  // Where given, only of these tasks, by key.
+  // If set, only programs of these tasks, by key.
   std::optional<std::set<std::string>> only_tasks = {};
 };
 
 class WarmStart {
  public:
-  // A database or an export of records (`db export`), plain or zstd. Takes the fastest few programs of each task and
-  // device, without those that are faster than their device can be and those that say nothing of their place in a
-  // design space. Errors: a file that cannot be read or holds no records (kCorrupt).
+  // Adds a database or an export of records (`db export`), plain or zstd-compressed. Takes the
+  // fastest few programs of each task and device, except those that are faster than their device
+  // can be and those without a point in a design space. Errors: a file that cannot be read or
+  // contains no records (kCorrupt).
   Status add_file(const std::string& path);
-  // The same of an open database; name: for people.
+  // As add_file(), for an open database; `name` is for display.
   Status add_database(record::Database& database, const std::string& name);
 
-  // Drops the programs of these tasks, by key.
+  // Drops the programs of tasks with these keys.
   void forget(const std::set<std::string>& task_keys);
 
   bool empty() const { return programs_.empty(); }
-  // Of a task, by key: how many programs there are. 0: none.
+  // Number of programs of a task, by key; 0: none.
   size_t programs_of(const std::string& task_key) const;
-  // Tasks with programs, of the kernel class of the workload.
+  // Keys of tasks with programs that are of this kernel class.
   std::vector<std::string> tasks_of_class(uint64_t kernel_class) const;
-  // Of a task with programs.
+  // The task must have programs.
   const ir::Workload& workload_of(const std::string& task_key) const {
     return *programs_.at(task_key).workload;
   }
-  // Of a task: seconds of the untuned program over those of the fastest one, where both were measured on one device.
+  // Returns the untuned time of a task over that of its fastest program for which both were
+  // measured on the same device.
   std::optional<double> speedup_of(const std::string& task_key) const;
 
-  // Candidates of the space, those that promise most first: programs of the same task, most similar device first; then
-  // of tasks of the same class, nearest in shape first. Tiles are made to fit the new shapes (DesignSpace::rescale). A
-  // record whose place in its design space no longer gives its trace is skipped. Thread-safe.
+  // Returns candidates of the space, the most promising first: programs of the same task, most
+  // similar device first, then programs of tasks of the same class, nearest shape first. Tiles are
+  // adapted to the new shapes (DesignSpace::rescale). A record whose point no longer gives its
+  // trace is skipped. Thread-safe.
   std::vector<SeededCandidate> seeds(const graph::Task& task, const space::DesignSpace& space,
                                      const target::Device& device, const SeedOptions& options) const;
 
@@ -93,10 +99,10 @@ class WarmStart {
     std::vector<Program> programs;                  // fastest first, the fastest few of each device
     std::map<std::string, double> default_seconds;  // by device key
   };
-  // The space of a source: null where it cannot be built.
+  // The design space of a source task; null if it cannot be built.
   std::shared_ptr<const space::DesignSpace> space_of(const std::string& task_key,
                                                      const std::string& device_key) const;
-  // What a program becomes; nothing where it has no place there.
+  // Maps a program into `space`; nullopt if the program has no counterpart there.
   std::optional<space::Candidate> adapt(const std::string& task_key, const Program& program,
                                         const space::DesignSpace& space) const;
 

@@ -12,7 +12,7 @@ namespace tensorsmith::engine {
 
 namespace {
 
-// 33.6 MFLOP: long enough to be timed well, and of no weight beside a round of measurements.
+// 33.6 MFLOP: long enough to be timed well, and negligible beside a round of measurements.
 ir::Workload canary_workload() {
   constexpr int64_t kExtent = 256;
   const ir::OperationRef a = ir::placeholder("A", ir::DType::kF32, {kExtent, kExtent});
@@ -31,7 +31,8 @@ Result<std::unique_ptr<measure::Measurer>> make_watched_measurer(const target::D
                                                                  const std::vector<std::string>& worker,
                                                                  const Clock& clock, LogSink& log,
                                                                  const std::atomic<bool>& cancel) {
-  // The worker of a device has a canary of its own, and no other program is on its clock.
+  // The worker of a GPU has a canary of its own, and other programs on this machine do not disturb
+  // the GPU's times.
   if (const auto place = gpu_place(device)) {
     measure::MeasureOptions on_device = options;
     on_device.backend = &codegen::backend_for(device);

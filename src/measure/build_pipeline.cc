@@ -60,7 +60,7 @@ void BuildPipeline::run_thread(const std::shared_ptr<Shared>& shared) {
   std::unique_lock lock(shared->mutex);
   for (;;) {
     while (!shared->stopping && !shared->may_begin()) {
-      // Memory that another build gives back is not announced.
+      // There is no notification when another build releases memory, so this polls.
       if (shared->has_next()) {
         shared->changed.wait_for(lock, kMemoryLook);
       } else {
@@ -81,13 +81,13 @@ void BuildPipeline::run_thread(const std::shared_ptr<Shared>& shared) {
     try {
       result = shared->builder->build(job->workload, job->traces[i]);
     } catch (const std::exception& e) {
-      // Out of memory while building, for example.
+      // For example, out of memory while building.
       result = BuildFailure{record::Outcome::kBuildError, e.what()};
     }
     const double ended = monotonic_seconds();
     lock.lock();
     if (slot.state == State::kTimedOut) {
-      if (slot.replaced) return;  // another thread took this one's place
+      if (slot.replaced) return;  // another thread has replaced this one
       continue;
     }
     --shared->building;
@@ -117,7 +117,7 @@ void BuildPipeline::allow(size_t count) {
 double BuildPipeline::seconds_left(const Slot& slot) const {
   const double wall = monotonic_seconds() - slot.started;
   if (wall < timeout_s_) return timeout_s_ - wall;
-  // The thread is alive: it leaves a slot that is kBuilding only under the lock.
+  // The thread still exists: it can change a kBuilding slot only under the lock.
   const double cpu = read_clock(slot.cpu_clock) - slot.cpu_started;
   return std::min(timeout_s_ - cpu, kWallPerCpu * timeout_s_ - wall);
 }
@@ -127,7 +127,7 @@ void BuildPipeline::wait_for(size_t i, std::unique_lock<std::mutex>& lock) {
   while (slot.state == State::kWaiting || slot.state == State::kBuilding) {
     if (slot.state == State::kWaiting) {
       shared_->changed.wait_for(lock, std::chrono::milliseconds(50));
-      // All threads may be stuck in builds before this one.
+      // All threads may be stuck in earlier builds.
       for (size_t j = 0; j < i; ++j) {
         Slot& other = shared_->job->slots[j];
         if (other.state == State::kBuilding && seconds_left(other) <= 0) wait_for(j, lock);
@@ -141,7 +141,7 @@ void BuildPipeline::wait_for(size_t i, std::unique_lock<std::mutex>& lock) {
       continue;
     }
     slot.state = State::kTimedOut;
-    --shared_->building;  // what it takes is nothing to wait for
+    --shared_->building;  // its memory use need not be waited for
     char text[64];
     std::snprintf(text, sizeof text, "not compiled after %.3g s", timeout_s_);
     slot.build = {BuildFailure{record::Outcome::kBuildTimeout, text}, timeout_s_};

@@ -1,4 +1,4 @@
-// Builds candidates on threads of its own while others run.
+// Builds candidates on background threads while others run.
 #pragma once
 
 #include <time.h>
@@ -19,27 +19,28 @@ struct TimedBuild {
   double seconds = 0;
 };
 
-// Threads that build one list of traces in order, at most as far as allow() says; fewer than asked for where
-// the system gives no more. A build that takes more processor time than its timeout (or four times as much
-// wall time: on a busy machine the candidate is not to blame) is given up: its thread is replaced, and joined
-// when the pipeline is destroyed.
+// Builds a list of traces in order, but only as far as allow() permits, on up to the requested
+// number of threads; fewer if the system provides no more. A build is given up if it takes more
+// processor time than its timeout, or four times as much wall time (more than the timeout, because
+// on a busy machine the candidate is not to blame). Its thread is replaced, and joined when the
+// pipeline is destroyed.
 class BuildPipeline {
  public:
-  // memory_bytes: while this process takes more, no build begins beside another; 0 = no limit.
+  // memory_bytes: while this process uses more, no build starts beside another; 0 = no limit.
   BuildPipeline(std::shared_ptr<const Builder> builder, int threads, double timeout_s, int64_t memory_bytes);
   ~BuildPipeline();
   BuildPipeline(const BuildPipeline&) = delete;
   BuildPipeline& operator=(const BuildPipeline&) = delete;
 
   int threads() const { return static_cast<int>(threads_.size()); }
-  // Forgets the list before; nothing is built before allow().
+  // Replaces the list; nothing is built before allow().
   void start(const ir::Workload& workload, std::vector<sched::Trace> traces);
-  // The first `count` of the list may be built.
+  // Allows the first `count` elements of the list to be built.
   void allow(size_t count);
-  // The result of list element i < the allowed count; waits for it.
+  // Waits for the result of list element i, which must be less than the allowed count.
   TimedBuild take(size_t i);
-  // Waits until all allowed builds are done or given up, so that no thread of this pipeline that can still
-  // matter disturbs a timing.
+  // Waits until all allowed builds are done or given up, so that no active thread of this pipeline
+  // disturbs a timing.
   void wait_allowed();
 
  private:
@@ -47,9 +48,9 @@ class BuildPipeline {
   struct Slot {
     State state = State::kWaiting;
     double started = 0;
-    clockid_t cpu_clock = 0;  // of the thread that builds
+    clockid_t cpu_clock = 0;  // of the building thread
     double cpu_started = 0;
-    bool replaced = false;  // timed out, and the system gave another thread
+    bool replaced = false;  // timed out, and another thread has taken over
     TimedBuild build;
   };
   struct Job {
@@ -59,7 +60,7 @@ class BuildPipeline {
     size_t next = 0;
     size_t allowed = 0;
   };
-  // Shared with threads that were given up.
+  // State shared with threads whose builds were given up.
   struct Shared {
     std::mutex mutex;
     std::condition_variable changed;
@@ -69,16 +70,16 @@ class BuildPipeline {
     int building = 0;
     int64_t memory_bytes = 0;
     bool has_next() const { return job && job->next < job->allowed; }
-    // Whether a thread may begin with the next of the list; the lock is held.
+    // Whether a thread may start the next build; the lock must be held.
     bool may_begin() const;
   };
 
-  // False if the system gives none.
+  // Returns false if the system provides no thread.
   bool add_thread();
   static void run_thread(const std::shared_ptr<Shared>& shared);
-  // Seconds that the build of this slot may still take, at least; <= 0: its time is over.
+  // Least seconds that the build of this slot may still take; <= 0: it has timed out.
   double seconds_left(const Slot& slot) const;
-  // Waits until slot i is done or given up; the lock is held.
+  // Waits until slot i is done or given up; the lock must be held.
   void wait_for(size_t i, std::unique_lock<std::mutex>& lock);
 
   double timeout_s_;

@@ -11,7 +11,8 @@ class CodegenBuilder final : public Builder {
       : device_(device), backend_(backend) {}
 
   BuildResult build(const ir::Workload& workload, const sched::Trace& trace) const override {
-    // A bug in a step, in lowering or in code generation costs this candidate, not the tuning run.
+    // An exception in a step, in lowering or in code generation fails this candidate, not the
+    // tuning run.
     try {
       auto step = codegen::BuildStep::kReplay;
       auto built = codegen::build(workload, trace, device_, backend_, {}, &step);

@@ -1,4 +1,4 @@
-// From a trace to object code. An interface, so that tests can supply code that misbehaves.
+// Builds object code from a trace. An interface, so that tests can supply faulty code.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ class Builder {
   virtual BuildResult build(const ir::Workload& workload, const sched::Trace& trace) const = 0;
 };
 
-// codegen::build for the device.
+// Returns a builder that calls codegen::build() for the device.
 std::unique_ptr<Builder> make_builder(const target::Device& device, const codegen::Backend& backend);
 
 }  // namespace tensorsmith::measure

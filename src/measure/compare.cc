@@ -14,13 +14,13 @@ namespace {
 
 double element(ir::DType dtype, const void* data, int64_t i) {
   const auto* bytes = static_cast<const std::byte*>(data) + i * ir::bytes_of(dtype);
-  // A bool that is neither 0 nor 1 is wrong.
+  // Compares the byte, so that a bool that is neither 0 nor 1 is wrong.
   if (dtype == ir::DType::kBool) return static_cast<double>(static_cast<unsigned char>(*bytes));
   const ir::Scalar s = ir::load_scalar(dtype, bytes);
   return ir::is_float(dtype) ? s.f : static_cast<double>(s.i);
 }
 
-// How far an element is beyond its tolerance: <= 0 passes.
+// Amount by which an element exceeds its tolerance; <= 0 passes.
 double excess(double got, double expected, const Tolerance& tolerance) {
   if (std::isnan(got) || std::isnan(expected))
     return std::isnan(got) == std::isnan(expected) ? -1 : std::numeric_limits<double>::infinity();
@@ -29,8 +29,8 @@ double excess(double got, double expected, const Tolerance& tolerance) {
   return std::abs(got - expected) - tolerance.relative * std::abs(expected) - tolerance.absolute;
 }
 
-// The common case in a loop that vectorizes: how many elements may fail (NaN and infinities always count; the
-// exact test decides).
+// Fast path in a loop that vectorizes: counts the elements that may fail. NaN and infinities always
+// count; the exact test decides about them.
 int64_t suspicious_f32(const float* got, const float* expected, int64_t n, const Tolerance& tolerance) {
   const auto relative = static_cast<float>(tolerance.relative);
   const auto absolute = static_cast<float>(tolerance.absolute);
@@ -40,7 +40,7 @@ int64_t suspicious_f32(const float* got, const float* expected, int64_t n, const
     int32_t block = 0;
     for (int64_t i = begin, end = std::min(n, begin + kBlock); i < end; ++i) {
       const float limit = 0.999F * (relative * std::abs(expected[i]) + absolute);
-      // An infinite limit lets everything pass.
+      // An infinite limit would let every element pass.
       block += !(std::abs(got[i] - expected[i]) <= limit) || !(limit <= std::numeric_limits<float>::max());
     }
     count += block;
@@ -55,7 +55,7 @@ bool computes_with_floats(const ir::Workload& workload) {
   });
 }
 
-// Some buffer is stored at less than single precision.
+// Whether some buffer has less than single precision.
 bool has_short_floats(const ir::Workload& workload) {
   return std::any_of(workload.operations.begin(), workload.operations.end(), [](const auto& op) {
     return std::any_of(op->outputs.begin(), op->outputs.end(), [](const auto& buffer) {

@@ -24,17 +24,18 @@
 namespace tensorsmith::measure {
 namespace {
 
-// --- Landlock, as linux/landlock.h of recent kernels has it; an older header lacks the later fields.
+// --- Landlock, declared as in linux/landlock.h of recent kernels; older headers lack the later
+// fields.
 
 struct LandlockRuleset {
   uint64_t handled_access_fs = 0;
-  uint64_t handled_access_net = 0;  // from version 4 on
-  uint64_t scoped = 0;              // from version 6 on
+  uint64_t handled_access_net = 0;  // since version 4
+  uint64_t scoped = 0;              // since version 6
 };
-constexpr long kCreateRuleset = 444, kRestrictSelf = 446;  // the same numbers on all architectures
+constexpr long kCreateRuleset = 444, kRestrictSelf = 446;  // equal on all architectures
 constexpr uint32_t kAskVersion = 1;
 
-// Rights that a version of Landlock can deny: all bits below.
+// Returns the rights that a version of Landlock can deny: the lowest `count` bits.
 constexpr uint64_t low_bits(int count) { return (uint64_t{1} << count) - 1; }
 uint64_t file_rights(long version) {
   if (version >= 5) return low_bits(16);  // + ioctl of devices
@@ -43,8 +44,8 @@ uint64_t file_rights(long version) {
   return low_bits(13);
 }
 
-// A domain of its own without any rule: whatever Landlock knows is denied. 0 or errno. Holds for this thread
-// and those that it starts.
+// Enters a Landlock domain without any rule, which denies everything that Landlock controls.
+// Returns 0 or errno. Applies to this thread and to those that it starts.
 int enter_landlock() {
   const long version = ::syscall(kCreateRuleset, nullptr, size_t{0}, kAskVersion);
   if (version < 1) return version < 0 ? errno : ENOSYS;
@@ -73,7 +74,7 @@ struct CloseDirectory {
 };
 using Directory = std::unique_ptr<DIR, CloseDirectory>;
 
-// Empty if /proc does not tell.
+// Returns the threads' ids; empty if /proc does not provide them.
 std::vector<pid_t> threads_in(DIR* tasks) {
   std::vector<pid_t> threads;
   if (!tasks) return threads;
@@ -81,14 +82,14 @@ std::vector<pid_t> threads_in(DIR* tasks) {
   while (const dirent* entry = ::readdir(tasks)) {
     if (const int thread = std::atoi(entry->d_name); thread > 0) threads.push_back(thread);
   }
-  // Of another process namespace: its numbers mean others here.
+  // In another PID namespace these numbers would denote other threads.
   if (std::find(threads.begin(), threads.end(), ::gettid()) == threads.end()) threads.clear();
   return threads;
 }
 
 // --- seccomp
 
-// Calls that concern nothing but this process, whatever their arguments.
+// Calls that affect only this process, whatever their arguments.
 constexpr auto kHarmlessCalls = std::to_array<int>({
     // memory
     SCMP_SYS(mmap),
@@ -116,7 +117,7 @@ constexpr auto kHarmlessCalls = std::to_array<int>({
     SCMP_SYS(ppoll),
     SCMP_SYS(lseek),
     SCMP_SYS(restart_syscall),
-    // signals of its own and the end
+    // its own signals and its exit
     SCMP_SYS(rt_sigaction),
     SCMP_SYS(rt_sigprocmask),
     SCMP_SYS(rt_sigreturn),
@@ -127,7 +128,7 @@ constexpr auto kHarmlessCalls = std::to_array<int>({
 
 class Filter {
  public:
-  // Any other call arrives as SIGSYS and is not made.
+  // Any other call raises SIGSYS instead of being executed.
   Filter() : context_(::seccomp_init(SCMP_ACT_TRAP)) {}
   ~Filter() {
     if (context_) ::seccomp_release(context_);
@@ -144,15 +145,16 @@ class Filter {
     if (failed != 0 && status_ == 0) status_ = failed;
   }
 
-  // For all threads of the process. 0 or errno.
+  // Installs the filter for all threads of the process. Returns 0 or errno.
   int load() {
     if (status_ != 0) return -status_;
-    // Calls of another architecture (32 bits) have other numbers.
+    // Calls of another architecture (32-bit) use different numbers.
     ::seccomp_attr_set(context_, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
     ::seccomp_attr_set(context_, SCMP_FLTATR_CTL_TSYNC, 1);
-    // Kernels before 5.16 else switch speculation off with the filter, and every kernel measured is slower.
+    // Otherwise kernels before 5.16 disable speculation along with the filter, which slows down
+    // every measured kernel.
     ::seccomp_attr_set(context_, SCMP_FLTATR_CTL_SSB, 1);
-    // The error of the system call, not ECANCELED for all of them.
+    // Returns the error of the system call instead of ECANCELED for all errors.
     ::seccomp_attr_set(context_, SCMP_FLTATR_API_SYSRAWRC, 1);
     return -::seccomp_load(context_);
   }
@@ -165,7 +167,7 @@ class Filter {
 scmp_arg_cmp argument(unsigned index, scmp_compare compare, uint64_t value) {
   return {index, compare, value, 0};
 }
-// The lower half of an argument, as the kernel reads an int.
+// Compares the lower half of an argument, which the kernel reads as an int.
 scmp_arg_cmp integer(unsigned index, int64_t value) {
   return {index, SCMP_CMP_MASKED_EQ, 0xffffffffU, static_cast<uint32_t>(value)};
 }
@@ -175,26 +177,26 @@ int enter_seccomp(int socket, int statm, const std::vector<pid_t>& threads) {
   for (const int call : kHarmlessCalls) filter.allow(call);
   filter.allow(SCMP_SYS(recvmsg), integer(0, socket));
   filter.allow(SCMP_SYS(sendmsg), integer(0, socket));
-  // What a failing library prints; of limited size.
+  // Messages of a failing library; sandbox.cc limits their size.
   filter.allow(SCMP_SYS(write), integer(0, STDERR_FILENO));
   filter.allow(SCMP_SYS(writev), integer(0, STDERR_FILENO));
-  // How much memory is in use, and the limit of the next candidate.
+  // Reading the memory in use, and setting the limit of the next candidate.
   if (statm >= 0) filter.allow(SCMP_SYS(pread64), integer(0, statm));
   filter.allow(SCMP_SYS(prlimit64), integer(0, 0), integer(1, RLIMIT_AS));
-  // A task's memory file, once it is mapped.
+  // Closing a task's memory file once it is mapped.
   filter.allow(SCMP_SYS(close), argument(0, SCMP_CMP_GT, static_cast<uint64_t>(std::max(socket, statm))));
-  // Advice to hand memory back; beyond are those that inject hardware errors.
+  // Advice to release memory; advice values from 100 inject hardware errors.
   filter.allow(SCMP_SYS(madvise), argument(2, SCMP_CMP_LT, 100));
-  // Abort; whom else it names is not this process.
+  // abort(); a tgkill of another process is not allowed.
   filter.allow(SCMP_SYS(tgkill), integer(0, ::getpid()));
-  // The pool moves its threads, and a thread itself.
+  // The pool sets the affinity of its threads, and a thread that of itself.
   if (threads.empty()) filter.allow(SCMP_SYS(sched_setaffinity));
   for (const pid_t thread : threads) filter.allow(SCMP_SYS(sched_setaffinity), integer(0, thread));
   if (!threads.empty()) filter.allow(SCMP_SYS(sched_setaffinity), integer(0, 0));
   return filter.load();
 }
 
-// Async-signal-safe.
+// Signal handler; async-signal-safe.
 void on_forbidden_call(int, siginfo_t* info, void*) {
   char text[kForbiddenCall.size() + 16];
   char* end = std::copy(kForbiddenCall.begin(), kForbiddenCall.end(), text);
@@ -204,8 +206,9 @@ void on_forbidden_call(int, siginfo_t* info, void*) {
   ::_exit(kExitForbiddenCall);
 }
 
-// Why the kernel takes no filter: libseccomp has one error for all that it finds before it asks. No filter at
-// all is EFAULT where one would be taken.
+// Returns why the kernel rejects the filter, since libseccomp reports one error for all problems
+// that it finds before it calls the kernel. Passing no filter gives EFAULT if the kernel would
+// accept one.
 int reason_of_refusal(int libseccomp_error) {
   if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, nullptr, 0, 0) == 0 || errno == EFAULT)
     return libseccomp_error;
@@ -225,11 +228,12 @@ std::string confine(int socket, int statm, const std::function<void()>& start_th
     start_threads();
     return refused;
   }
-  Directory tasks(::opendir("/proc/self/task"));  // Landlock would deny it
-  // Nobody attaches to it or reads its memory through /proc; what it holds is not in a core file.
+  Directory tasks(::opendir("/proc/self/task"));  // opened now, since Landlock would deny it
+  // No process can attach to this one or read its memory through /proc, and its memory is not in
+  // core files.
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) add_refusal(refused, "no_new_privs", errno);
-  // Before the threads, which inherit it.
+  // Entered before the threads start, because they inherit it.
   const int landlock = enter_landlock();
   start_threads();
   struct sigaction action{};

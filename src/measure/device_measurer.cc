@@ -22,8 +22,8 @@ Result<std::unique_ptr<Measurer>> make_device_measurer(const DeviceArguments& wh
   for (const std::string& argument : device_arguments(where)) how.worker.push_back(argument);
   how.keep_spare = true;
   how.values = InputValues::kNormal;
-  how.task_threads = host.cores;  // of reference programs
-  // The device's times do not feel what this machine's cores do.
+  how.task_threads = host.cores;  // for reference programs
+  // Load on this machine's cores does not affect the device's times.
   how.build_threads = std::max(options.build_threads, host.cores);
   auto measurer = std::make_unique<ProcessMeasurer>(options, std::move(how), std::move(builder), log);
   TS_RETURN_IF_ERROR(measurer->ensure_ready());
@@ -36,7 +36,7 @@ Result<std::unique_ptr<Measurer>> make_device_measurer(const target::Device& dev
                                                        std::vector<std::string> worker_command,
                                                        LogSink& log) {
   MeasureOptions own = options;
-  // What OpenCL calls a device may be this machine's processor, on which a thread for each element takes long.
+  // An OpenCL device may be this machine's CPU, where a kernel with one thread per element is slow.
   if (where.api == runtime::GpuApi::kOpenCl) own.most_host_flops = std::numeric_limits<double>::infinity();
   return make_device_measurer(where, own, std::move(worker_command), log,
                               make_builder(device, *options.backend));

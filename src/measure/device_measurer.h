@@ -1,4 +1,4 @@
-// Measuring on a device: GPUs of this machine, and whatever OpenCL drives.
+// Measures on a device: GPUs of this machine and any OpenCL device.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,17 @@
 
 namespace tensorsmith::measure {
 
-// As make_local_measurer, for one device. A worker process owns the device's context, and a spare one waits beside it:
-// candidates that break the context, or do not end, cost a process each. Programs are built ahead on this machine's
-// cores while one runs on the device. Times are the device's own, of runs whose data go through more than its cache;
-// inputs are normal-distributed. options.backend makes the modules; the default backend's reference programs run here.
+// As make_local_measurer(), for one device. A worker process owns the device's context, and a spare
+// process is kept ready, so that a candidate that breaks the context or hangs costs one process.
+// Candidates are built ahead on this machine's cores while another runs on the device. Times are
+// measured by the device, in runs whose data exceed its cache; inputs are normally distributed.
+// options.backend builds the modules; reference programs are built by the default backend and run
+// on the CPU.
 Result<std::unique_ptr<Measurer>> make_device_measurer(const target::Device& device,
                                                        const DeviceArguments& where,
                                                        const MeasureOptions& options,
                                                        std::vector<std::string> worker_command, LogSink& log);
-// With its builder shown, for tests.
+// With an explicit builder, for tests.
 Result<std::unique_ptr<Measurer>> make_device_measurer(const DeviceArguments& where,
                                                        const MeasureOptions& options,
                                                        std::vector<std::string> worker_command, LogSink& log,

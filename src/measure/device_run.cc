@@ -14,14 +14,16 @@ using record::MeasureResult;
 using record::Outcome;
 using runtime::GpuSpan;
 
-// A sequence that is timed takes no longer than so many times min_repeat_s for the sake of going through all sets.
+// A timed sequence is extended in order to use all sets, but at most to this many times
+// min_repeat_s.
 constexpr double kLongestRotation = 20;
-// Launches of one sequence.
+// Most launches of one sequence.
 constexpr int64_t kMaxLaunches = 2000;
-// Of constants in all sets that are kept for other candidates.
+// Most bytes of constants, over all sets, that are kept for other candidates.
 constexpr int64_t kMaxConstantBytes = int64_t{1} << 30;
 constexpr int64_t kFenceBytes = 512;
-constexpr unsigned char kUnwritten = 0xFF;  // NaN as float: reading what was not written shows in the output
+// NaN as a float, so that reads of unwritten memory show in the output.
+constexpr unsigned char kUnwritten = 0xFF;
 
 MeasureResult failure(const Error& error) {
   switch (error.code) {
@@ -51,16 +53,16 @@ std::string key_of(const lower::PreparedConstant& constant) {
   return {w.bytes().begin(), w.bytes().end()};
 }
 
-// A candidate with all that its runs need.
+// A candidate with all resources for its runs.
 class DeviceCandidate {
  public:
   DeviceCandidate(runtime::Gpu& gpu, DeviceTask& task, const RunRequest& request)
       : gpu_(gpu), task_(task), request_(request) {}
 
   Status prepare(DeviceConstants& constants);
-  // Runs that go from set to set, the first of them on set 0.
+  // Returns a sequence of runs on successive sets, beginning with set 0.
   Result<std::unique_ptr<runtime::GpuSequence>> sequence(int64_t runs) const;
-  // What is wrong with the set or the workspace.
+  // Returns what is wrong with the set or the workspace, if anything.
   Result<std::optional<std::string>> check(int set);
 
  private:
@@ -108,7 +110,7 @@ struct TimedRuns {
   bool ran = false;  // at least once
 };
 
-// Timed runs, in units of a sequence of `runs`.
+// Times repeats of a sequence of `runs` runs.
 Result<TimedRuns> time_runs(runtime::Gpu& gpu, const DeviceCandidate& candidate, const TimingOptions& options,
                             int64_t runs, double run_seconds) {
   TS_ASSIGN_OR_RETURN(const auto sequence, candidate.sequence(runs));
@@ -126,7 +128,7 @@ Result<TimedRuns> time_runs(runtime::Gpu& gpu, const DeviceCandidate& candidate,
       status = seconds.error();
     }
   };
-  // Larger than the cache: what the runs before left is gone.
+  // Larger than the cache, so that filling it evicts the data of earlier runs.
   std::unique_ptr<runtime::GpuMemory> flushed;
   if (options.flush_cache) {
     TS_ASSIGN_OR_RETURN(flushed, gpu.allocate(2 * std::max<int64_t>(gpu.properties().l2_bytes, 1 << 20)));
@@ -145,7 +147,7 @@ Result<TimedRuns> time_runs(runtime::Gpu& gpu, const DeviceCandidate& candidate,
   return TimedRuns{std::move(timing), ran};
 }
 
-// As many as fill a repeat and go through all sets.
+// Returns enough runs to fill a repeat and to use all sets.
 int64_t runs_of_sequence(const RunRequest& request, int sets, double run_seconds) {
   if (request.timing.flush_cache) return 1;
   const double least = request.timing.min_repeat_s;
@@ -156,7 +158,7 @@ int64_t runs_of_sequence(const RunRequest& request, int sets, double run_seconds
   return std::clamp<int64_t>(static_cast<int64_t>(std::min({wanted, most, 1e6})), 1, fit);
 }
 
-// A single run that is short takes mostly what a launch takes.
+// A short single run mostly consists of the launch, so it is not judged.
 bool is_hopeless(const TimingOptions& options, double seconds) {
   return options.hopeless_factor > 0 && options.best_seconds > 0 && seconds >= options.min_repeat_s &&
          seconds > options.hopeless_factor * options.best_seconds;
@@ -167,14 +169,14 @@ Result<MeasureResult> run_candidate(runtime::Gpu& gpu, DeviceTask& task, DeviceC
   DeviceCandidate candidate(gpu, task, request);
   TS_RETURN_IF_ERROR(candidate.prepare(constants));
   TS_ASSIGN_OR_RETURN(const auto once, candidate.sequence(1));
-  // The last set shows what the first cannot: a kernel that writes to where it ran first.
+  // Checking the last set detects a kernel that always writes to the set of its first run.
   std::vector<int> looked_at = {0};
   if (task.sets() > 1) looked_at.push_back(task.sets() - 1);
   for (const int set : looked_at) TS_RETURN_IF_ERROR(task.reset(set));
   TS_RETURN_IF_ERROR(once->time());
   TS_ASSIGN_OR_RETURN(std::optional<std::string> wrong, candidate.check(0));
   if (wrong) return failure(Outcome::kWrongOutput, *wrong);
-  // The first run may have compiled the kernel, or loaded it to the device.
+  // The first run may include compiling the kernel or loading it to the device.
   TS_ASSIGN_OR_RETURN(const double measured, once->time());
   const double run_seconds = std::max(measured, 1e-9);
 
@@ -186,7 +188,7 @@ Result<MeasureResult> run_candidate(runtime::Gpu& gpu, DeviceTask& task, DeviceC
     task.run_begins();
     TS_ASSIGN_OR_RETURN(TimedRuns timed, time_runs(gpu, candidate, request.timing, runs, run_seconds));
     timing = std::move(timed.timing);
-    // Given up by its first run: the other sets are unwritten.
+    // The timing was given up after its first run, so the other sets were not written.
     if (!timed.ran) runs = 1;
   }
   for (const int set : looked_at) {
@@ -263,7 +265,7 @@ MeasureResult run_on_device(runtime::Gpu& gpu, DeviceTask& task, DeviceConstants
                             const RunRequest& request) {
   const double start = raw_seconds();
   if (request.launches.empty()) return failure(Outcome::kBuildError, "it launches nothing");
-  // Some drivers end the process where they get no memory.
+  // Some drivers abort the process if they get no memory.
   if (request.shared_workspace_bytes > task.spec().memory_limit_bytes) {
     return failure(Outcome::kMemoryLimit,
                    "it asks for a workspace of " + std::to_string(request.shared_workspace_bytes) +

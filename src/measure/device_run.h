@@ -1,4 +1,4 @@
-// One candidate on a device: loaded, run, checked, timed.
+// Loads, runs, checks and times one candidate on a device.
 #pragma once
 
 #include <map>
@@ -13,13 +13,14 @@
 
 namespace tensorsmith::measure {
 
-// A task's constants as kernels want them, in the device's memory, once for each set.
+// A task's constants in the layouts of the kernels, in device memory, one copy for each set of
+// tensors.
 class DeviceConstants {
  public:
   DeviceConstants(runtime::Gpu& gpu, const DeviceTask& task) : gpu_(gpu), task_(task) {}
-  // By set. Made once and kept until drop_if_large().
+  // Returns the copies by set. They are made once and kept until drop_if_large().
   Result<std::vector<runtime::GpuSpan>> get(const lower::PreparedConstant& constant);
-  // Forgets all where they take much room: no candidate uses them now.
+  // Drops all copies if they use much memory. No candidate may be using them.
   void drop_if_large();
 
  private:
@@ -32,12 +33,13 @@ class DeviceConstants {
   int64_t bytes_ = 0;
 };
 
-// Every way to fail is an outcome: kBuildError for what the device does not load or launch, kCrash for kernels that
-// fail, kMemoryLimit, kWrongOutput.
+// Runs a candidate. Every failure is an outcome: kBuildError if the device cannot load or launch
+// it, kCrash for kernels that fail, kMemoryLimit, kWrongOutput.
 record::MeasureResult run_on_device(runtime::Gpu& gpu, DeviceTask& task, DeviceConstants& constants,
                                     const RunRequest& request);
 
-// The same of a reference program, which is run once and not checked: the task's outputs are its own.
+// As above, for a reference program, which runs once and is not checked: it writes the task's
+// expected outputs.
 record::MeasureResult run_reference_on_device(runtime::Gpu& gpu, DeviceTask& task, DeviceConstants& constants,
                                               const RunRequest& request);
 

@@ -26,7 +26,7 @@ Result<std::unique_ptr<DeviceTask>> DeviceTask::create(runtime::Gpu& gpu, TaskSp
   const int64_t sets = std::clamp<int64_t>((rotate_bytes + bytes - 1) / bytes, 1, kMaxSets);
   for (int64_t i = 0; i < sets; ++i) {
     auto memory = gpu.allocate(bytes);
-    // With what there is, if it is enough for one.
+    // Continues with fewer sets if memory is exhausted after the first.
     if (!memory.ok() && i > 0 && memory.error().code == ErrorCode::kResourceExhausted) break;
     if (!memory.ok()) return std::move(memory).error();
     task->sets_.push_back(std::move(memory).value());
@@ -71,7 +71,7 @@ std::vector<runtime::GpuSpan> DeviceTask::buffers(int set) const {
 
 Status DeviceTask::reset(int set) {
   const auto index = static_cast<size_t>(set);
-  // Until the next check nobody knows what the runs to come did.
+  // The next runs may change the set until a check follows.
   const bool inputs_hold = std::exchange(inputs_hold_[index], 0) != 0;
   const runtime::GpuMemory* memory = sets_[index].get();
   if (!inputs_hold) return gpu_.copy_in(memory->all(), image_.data());
@@ -95,11 +95,12 @@ Status DeviceTask::copy_output(size_t i, std::byte* to) {
   return gpu_.copy_out({sets_[0].get(), offsets_[spec_.inputs.size() + i], spec_.outputs[i].bytes()}, to);
 }
 
-// In parts, side by side: an output of some hundred megabytes takes longer than the kernel.
+// Compares parts in parallel, since an output of some hundred megabytes would take longer than the
+// kernel.
 std::optional<Mismatch> DeviceTask::compare_output(const TensorSpec& tensor, const std::byte* got) {
   const std::byte* expected = data_ + tensor.offset;
   const int64_t elements = tensor.elements(), bytes = ir::bytes_of(tensor.dtype);
-  // How many may be wrong is a number for all of them.
+  // The number of elements that may be wrong applies to the whole tensor.
   if (tensor.tolerance.allowed > 0) return compare(tensor.dtype, elements, got, expected, tensor.tolerance);
   constexpr int64_t kLeastElements = 1 << 16;
   std::mutex mutex;
@@ -120,7 +121,7 @@ std::optional<Mismatch> DeviceTask::compare_output(const TensorSpec& tensor, con
 
 std::optional<std::string> DeviceTask::compare_with_image() {
   const std::vector<std::byte>& got = got_;
-  int64_t clean = 0;  // all before it is compared
+  int64_t clean = 0;  // all bytes before it were compared
   const auto unchanged = [&](int64_t end) {
     const bool same =
         std::memcmp(got.data() + clean, image_.data() + clean, static_cast<size_t>(end - clean)) == 0;

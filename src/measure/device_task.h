@@ -1,4 +1,4 @@
-// A task's tensors in a device's memory, several times, with fences.
+// A task's tensors in device memory, in several copies, with guard bytes (fences) between them.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,15 @@
 
 namespace tensorsmith::measure {
 
-// Each set holds all tensors, with known bytes between them:
+// Each set holds all tensors, separated by fences with known bytes:
 //   | fence | input | fence | ... | output | fence |
-// Runs go from set to set, so that their data do not stay in the device's cache where they would not in a model.
+// Successive runs use different sets, so that their data do not stay in the device's cache in a way
+// that they would not in a model.
 class DeviceTask {
  public:
-  // data: of the task's memory file, which outlives this object, as gpu does. rotate_bytes: what all sets together are
-  // to exceed, where that takes no more than kMaxSets. Errors as of Gpu.
+  // data: contents of the task's memory file; it and `gpu` must outlive this object. rotate_bytes:
+  // the total size that all sets should exceed, if at most kMaxSets sets suffice for that. Errors
+  // as in Gpu.
   static constexpr int64_t kMaxSets = 256;
   static Result<std::unique_ptr<DeviceTask>> create(runtime::Gpu& gpu, TaskSpec spec, const std::byte* data,
                                                     int64_t rotate_bytes);
@@ -29,20 +31,20 @@ class DeviceTask {
   const TaskSpec& spec() const { return spec_; }
   int sets() const { return static_cast<int>(sets_.size()); }
   const std::byte* input(size_t i) const { return data_ + spec_.inputs[i].offset; }
-  // Inputs, then outputs.
+  // Buffers of the inputs, then of the outputs.
   std::vector<runtime::GpuSpan> buffers(int set) const;
-  // Inputs and fences as they were, and in the outputs what no right result contains. After a check that found nothing
-  // wrong only outputs are copied.
+  // Restores inputs and fences, and fills the outputs with values that no correct result contains.
+  // After a successful check only the outputs are copied.
   Status reset(int set);
-  // Runs begin that no check has seen.
+  // Must be called before further runs, after which the result of the last check no longer holds.
   void run_begins() { std::fill(inputs_hold_.begin(), inputs_hold_.end(), 0); }
-  // The output as the last run left it in set 0.
+  // Copies the output that the last run left in set 0.
   Status copy_output(size_t i, std::byte* to);
-  // Nothing if the set is as a right run leaves it, else what is wrong.
+  // Returns nullopt if the set is as a correct run leaves it, else what is wrong.
   Result<std::optional<std::string>> check(int set);
 
  private:
-  static constexpr int kMostThreads = 8;  // that compare
+  static constexpr int kMostThreads = 8;  // threads that compare
   DeviceTask(runtime::Gpu& gpu, TaskSpec spec, const std::byte* data)
       : gpu_(gpu),
         spec_(std::move(spec)),
@@ -55,12 +57,12 @@ class DeviceTask {
   runtime::Gpu& gpu_;
   TaskSpec spec_;
   const std::byte* data_;
-  std::vector<int64_t> offsets_;  // in a set, by buffer
-  std::vector<std::byte> image_;  // of a set
+  std::vector<int64_t> offsets_;  // offset in a set, by buffer
+  std::vector<std::byte> image_;  // initial contents of a set
   std::vector<std::unique_ptr<runtime::GpuMemory>> sets_;
-  std::vector<std::byte> got_;  // of the set that is checked
+  std::vector<std::byte> got_;  // contents of the set that is being checked
   std::vector<char>
-      inputs_hold_;  // by set: inputs and fences were seen to be as they were, and nothing ran since
+      inputs_hold_;  // by set: a check found inputs and fences unchanged, and nothing has run since
   ThreadPool threads_;
 };
 

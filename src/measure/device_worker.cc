@@ -22,7 +22,8 @@ using record::MeasureResult;
 using record::Outcome;
 
 constexpr std::string_view kDeviceArgument = "__device";
-// A set of a task's data that is this many times the device's cache has left it when its turn comes again.
+// The total size of a task's sets in multiples of the device's cache, so that a set has left the
+// cache when it is used again.
 constexpr int64_t kRotatedCaches = 2;
 
 class DeviceWorker {
@@ -37,7 +38,7 @@ class DeviceWorker {
 
   int socket_;
   runtime::Gpu& gpu_;
-  bool works_ = false;  // the canary ran
+  bool works_ = false;  // the canary has run successfully
   std::unique_ptr<TaskMemory> memory_;
   std::unique_ptr<DeviceTask> task_;
   std::unique_ptr<DeviceConstants> constants_;
@@ -47,7 +48,8 @@ int DeviceWorker::serve() {
   if (!send_message(socket_, MessageType::kReady, {}, -1, 0).ok()) return 1;
   for (;;) {
     auto message = receive_message(socket_, 0);
-    if (!message.ok()) return message.error().code == ErrorCode::kIo ? 0 : 1;  // kIo: the parent is gone
+    // kIo: the parent has gone.
+    if (!message.ok()) return message.error().code == ErrorCode::kIo ? 0 : 1;
     MeasureResult result;
     if (message->type == MessageType::kTask) {
       const Status status = set_task(*message);
@@ -68,7 +70,7 @@ Status DeviceWorker::set_task(const Message& message) {
   Status mapped = spec.ok() ? memory->map(message.fd) : Status(spec.error());
   if (message.fd >= 0) ::close(message.fd);
   TS_RETURN_IF_ERROR(std::move(mapped));
-  // A candidate before may have left the device in a state that no other is to be blamed for.
+  // An earlier candidate may have broken the device, for which later ones must not be blamed.
   if (!works_) TS_RETURN_IF_ERROR(runtime::run_canary(gpu_));
   works_ = true;
   constants_.reset();
@@ -133,13 +135,13 @@ std::optional<DeviceArguments> parse_device_arguments(int argc, char** argv) {
 int serve_device(int socket, const DeviceArguments& device) {
   int type = 0;
   socklen_t size = sizeof type;
-  if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return 2;  // started by hand
+  if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return 2;  // started manually
   enter_sandbox(/*for_driver=*/true);
   try {
     const auto gpu = runtime::open_gpu(device.api, device.index, device.driver);
     if (!gpu.ok()) return print_and_fail(gpu.error().message());
     const int code = DeviceWorker(socket, **gpu).serve();
-    // Without taking the driver down: after a kernel that failed it may wait for ever.
+    // The driver is not shut down: after a failed kernel this may hang.
     ::_exit(code);
   } catch (const std::bad_alloc&) {
     return kExitMemoryLimit;

@@ -46,7 +46,7 @@ Result<GuardedBuffer> GuardedBuffer::allocate(int64_t bytes) {
   };
   if (bytes < 0 || bytes > (int64_t{1} << 46)) return no_memory();
   GuardedBuffer buffer;
-  // At least 64 bytes of canary in front.
+  // At least 64 canary bytes in front.
   const int64_t accessible = round_up(round_up(bytes, kGuardedAlignment) + kGuardedAlignment, page_bytes());
   const int64_t total = accessible + 2 * page_bytes();
   void* address = ::mmap(nullptr, static_cast<size_t>(total), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-// Memory that a candidate may use, with fences: what it does outside is noticed.
+// Memory for candidates with fences, which detect accesses outside of it.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,9 @@
 
 namespace tensorsmith::measure {
 
-// A 64-byte aligned buffer that ends less than 64 bytes before an inaccessible page, with canary bytes around
-// and another inaccessible page in front. Accesses far outside crash; writes just outside change a canary.
+// A 64-byte aligned buffer that ends less than 64 bytes before an inaccessible page. It has canary
+// bytes on both sides and another inaccessible page in front. Accesses far outside crash; writes
+// just outside change a canary.
 //
 //   | no access | canary ... | buffer | canary < 64 | no access |
 class GuardedBuffer {
@@ -18,14 +19,14 @@ class GuardedBuffer {
   GuardedBuffer(GuardedBuffer&& other) noexcept;
   GuardedBuffer& operator=(GuardedBuffer&& other) noexcept;
   ~GuardedBuffer();
-  // bytes >= 0. Error kResourceExhausted if there is no memory.
+  // `bytes` must be >= 0. kResourceExhausted if there is no memory.
   static Result<GuardedBuffer> allocate(int64_t bytes);
 
   std::byte* data() const { return data_; }
   int64_t size() const { return bytes_; }
   // From now on, writing to the buffer crashes.
   Status make_read_only();
-  // Writes the canaries again, and `fill` to each byte of the buffer.
+  // Rewrites the canaries, and sets each byte of the buffer to `fill`.
   void reset(unsigned char fill);
   bool canaries_intact() const;
 

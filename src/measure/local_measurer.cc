@@ -22,7 +22,8 @@ Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& devi
   how.worker = std::move(worker_command);
   how.worker.emplace_back(options.backend->name());
   how.task_threads = options.settings.threads;
-  // A kernel that uses every core, or all the time that cgroups give, must not share it with the builds.
+  // A kernel that uses every core, or all the processor time of the cgroup, must not share it with
+  // builds.
   how.exclusive = options.settings.threads >= machine.usable;
   how.build_threads =
       how.exclusive ? std::max(options.build_threads, machine.at_once) : options.build_threads;

@@ -1,4 +1,4 @@
-// The measurer of this machine with its builder shown, for tests.
+// The measurer of this machine with an explicit builder, for tests.
 #pragma once
 
 #include "measure/builder.h"

@@ -1,4 +1,4 @@
-// Building and timing candidates. The search sees only this interface.
+// Interface for building and timing candidates, as the search sees it.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,10 @@ namespace tensorsmith::measure {
 
 struct MeasureOptions {
   record::MeasureSettings settings;
-  double build_timeout_s = 8;  // processor time; four times as much wall time
+  double build_timeout_s = 8;  // processor time; the limit on wall time is four times as much
   double run_timeout_s = 10;   // for all runs of one candidate
   int64_t memory_limit_bytes = int64_t{8} << 30;
-  double target_spread = 0.02;  // relative half-width of the spread at which repeating stops
+  double target_spread = 0.02;  // repeating stops at this relative half-width of the spread
   int min_repeats = 3;
   int max_repeats = 12;
   double min_repeat_s = 0.001;  // a repeat runs the kernel until this much time has passed
@@ -29,11 +29,11 @@ struct MeasureOptions {
   double loser_factor =
       1.1;  // stop after min_repeats if all were slower than factor * best so far; 0 = never
   int build_threads = 1;
-  // Of this process: while it takes more, one candidate is built at a time; 0 = half of what the machine or its
-  // cgroup has.
+  // While this process uses more memory, candidates are built one at a time; 0 = half of the memory
+  // of the machine or cgroup.
   int64_t build_memory_bytes = 0;
-  // Expected outputs that take this machine more operations are computed on the GPU that is measured, if one is: seconds
-  // would pass here. Their points are checked all the same.
+  // Expected outputs that need more operations on this machine are computed on the GPU if a GPU is
+  // measured, since they would take seconds on the CPU. Sampled points of them are still checked.
   double most_host_flops = 2e10;
   const codegen::Backend* backend =
       &codegen::default_backend();  // never null; its kernels are self-contained
@@ -41,39 +41,40 @@ struct MeasureOptions {
 
 struct Candidate {
   sched::Trace trace;
-  record::Candidate what;  // for its record; default where it becomes none
+  record::Candidate what;  // stored with its record; default if it makes no record
 };
 
-// A task being measured: workload plus what to compare the outputs with.
+// Measures candidates of workloads and checks their outputs.
 class Measurer {
  public:
   virtual ~Measurer() = default;
-  // Results in the order of candidates. Building the next overlaps running the current one. Never fails as a
-  // whole for a candidate's sake; done(i, result) is called as each result arrives (same thread) and says
-  // whether to go on: after false the results end with this one.
+  // Returns results in the order of the candidates. The next candidate is built while the current
+  // one runs. A failing candidate never makes the call fail. done(i, result) is called on the
+  // calling thread as each result arrives; if it returns false, the results end with this one.
   using Done = std::function<bool(size_t, const record::MeasureResult&)>;
   virtual Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
                                                              std::span<const Candidate> candidates,
                                                              double best_seconds_so_far,
                                                              const Done& done) = 0;
-  // Seconds that this measurer waited for the machine so far, which no limit of time counts.
+  // Seconds that this measurer has waited for the machine so far; time limits do not count them.
   virtual double waited_seconds() const { return 0; }
 };
 
-// Measures on this machine in sandboxed worker processes. worker_command: argv of a program that calls
-// worker_main(), normally this_program_as_worker(); the backend's name is appended.
+// Measures on this machine in sandboxed worker processes. worker_command: argv of a program that
+// calls worker_main(), normally this_program_as_worker(); the backend's name is appended.
 Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& device,
                                                       const MeasureOptions& options,
                                                       std::vector<std::string> worker_command, LogSink& log);
 
-// Of programs whose main() begins with `if (is_worker(argc, argv)) return worker_main(argc, argv);`.
+// Worker command of this program, whose main() must begin with `if (is_worker(argc, argv)) return
+// worker_main(argc, argv);`.
 std::vector<std::string> this_program_as_worker();
-// The same of another program with such a main().
+// Worker command of another program with such a main().
 std::vector<std::string> as_worker(const std::string& program);
 bool is_worker(int argc, char** argv);
 
-// The worker's main loop on the inherited descriptor; the last argument names the backend that loads kernels. Returns
-// the exit code.
+// Main loop of a worker on the inherited descriptor; the last argument names the backend that loads
+// kernels. Returns the exit code.
 int worker_main(int argc, char** argv);
 
 }  // namespace tensorsmith::measure

@@ -14,18 +14,20 @@ namespace {
 
 using record::MeasureResult;
 
-// Below this many operations the interpreter computes the expected outputs itself.
+// Tasks with fewer operations get their expected outputs from the interpreter.
 constexpr double kEvaluateFlops = 2e6;
-// Above this it takes minutes: a task whose reference program is wrong cannot be measured.
+// Above this the interpreter takes minutes, so a task whose reference program is wrong cannot be
+// measured.
 constexpr double kMaxEvaluateFlops = 5e9;
-// Operations spent on the sampled check of a compiled reference.
+// Operations for checking sampled points of a compiled reference.
 constexpr double kVerifyFlops = 4e6;
-// Of the tasks' data: as much as this share of the memory that there is, and at least so much. The largest of a model that are
-// measured in turns should all fit, since making one anew takes seconds.
+// Least bytes of cached task data; the cache may also use this share of the machine's memory. It
+// should hold the largest tasks of a model that are measured in turns, since making a task again
+// takes seconds.
 constexpr int64_t kLeastTaskCacheBytes = int64_t{1} << 30;
 constexpr int64_t kTaskCacheShare = 16;
-// The reference program is simple, so large tasks take it long: it reaches at least half a GFLOP/s even where
-// every element of an operand comes from memory.
+// The reference program is simple, so large tasks take long. It reaches at least half a GFLOP/s
+// even if every element of an operand comes from memory.
 constexpr double kReferenceSecondsPerFlop = 2e-9;
 
 int64_t task_cache_bytes() { return std::max(memory_limit() / kTaskCacheShare, kLeastTaskCacheBytes); }
@@ -108,12 +110,12 @@ Result<const PreparedTask*> PreparedTasks::prepare(const ir::Workload& workload)
   }
   PreparedTask task;
   task.key = key;
-  // The contents depend on the task alone: a resumed run compares with the same values.
+  // The seed depends only on the task, so a resumed run compares with the same values.
   const std::vector<lower::Tensor> inputs = random_inputs(workload, Hasher().add(key).digest64(), values_);
   TS_ASSIGN_OR_RETURN(task.data, TaskData::create(workload, inputs, options_.memory_limit_bytes, threads_));
   TS_RETURN_IF_ERROR(make_expected(workload, inputs, task));
   task.data->seal();
-  // The worker's copy has the final tolerances and the seal only if it gets the task again.
+  // The worker must receive the task again, to see the final tolerances and the seal.
   reference_.worker.forget_task();
   if (gpu_) gpu_->worker.forget_task();
   tasks_.push_front(std::move(task));

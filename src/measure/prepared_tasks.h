@@ -1,4 +1,4 @@
-// Tasks with inputs and expected outputs, made once and kept while they are used.
+// Cache of tasks with their inputs and expected outputs.
 #pragma once
 
 #include <list>
@@ -12,26 +12,29 @@
 
 namespace tensorsmith::measure {
 
-// The request to measure a built candidate of a task whose best program takes best_seconds (0 or infinite: not known).
+// Makes the request to measure a built candidate. best_seconds: time of the task's best program (0
+// or infinite: not known).
 RunRequest run_request(const MeasureOptions& options, const BuiltCandidate& built, double best_seconds,
                        int64_t flush_bytes);
 
-// The expected outputs of small tasks are the interpreter's. Of others they are a simple compiled program's, which runs
-// in a worker; sampled points of them are checked against the definition.
+// The expected outputs of small tasks come from the interpreter. Those of larger tasks come from a
+// simple compiled program that runs in a worker; sampled points of them are checked against the
+// definition.
 class PreparedTasks {
  public:
-  // Who computes reference programs: they outlive this object, as options and log do.
+  // Builder and worker of reference programs; both must outlive this object, as must `options` and
+  // `log`.
   struct Reference {
     const Builder& builder;
     WorkerHost& worker;
   };
-  // threads: of the reference programs. gpu: computes those that would take this machine long; their points are checked all
-  // the same.
+  // threads: threads of the reference programs. gpu: computes outputs that would take the CPU long;
+  // sampled points of them are still checked.
   PreparedTasks(const MeasureOptions& options, int threads, InputValues values, Reference reference,
                 std::optional<Reference> gpu, LogSink& log)
       : options_(options), threads_(threads), values_(values), reference_(reference), gpu_(gpu), log_(log) {}
 
-  // Valid until the next call.
+  // The result is valid until the next call.
   Result<const PreparedTask*> prepare(const ir::Workload& workload);
 
  private:

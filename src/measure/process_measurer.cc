@@ -10,7 +10,7 @@ namespace {
 
 using record::MeasureResult;
 
-// How many candidates may be built ahead of the one that runs, at least.
+// Least number of candidates that may be built ahead of the running one.
 constexpr size_t kBuildAhead = 4;
 constexpr size_t kExclusiveChunk = 8;
 

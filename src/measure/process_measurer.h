@@ -1,5 +1,5 @@
-// The loop of every measurer: candidates are built ahead on threads of this process and run one after the other in a
-// worker process.
+// The loop shared by all measurers: candidates are built ahead on threads of this process and run
+// one after another in a worker process.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,13 @@
 namespace tensorsmith::measure {
 
 struct ProcessMeasurerOptions {
-  std::vector<std::string> worker;            // command that runs candidates
-  bool keep_spare = false;                    // as of WorkerHost
-  std::vector<std::string> reference_worker;  // command that runs reference programs; empty: the same process
+  std::vector<std::string> worker;  // command that runs candidates
+  bool keep_spare = false;          // see WorkerHost
+  // Command that runs reference programs; empty: `worker` runs them.
+  std::vector<std::string> reference_worker;
   std::shared_ptr<const Builder> reference_builder;
   InputValues values = InputValues::kUniform;
-  int task_threads = 1;  // that a task's programs get
+  int task_threads = 1;  // threads of a task's programs
   int build_threads = 1;
   bool exclusive = false;  // nothing is built while a candidate runs
   int64_t flush_bytes = 0;
@@ -32,20 +33,22 @@ class ProcessMeasurer final : public Measurer {
                                                      std::span<const Candidate> candidates,
                                                      double best_seconds_so_far, const Done& done) override;
 
-  // kResourceExhausted: the system gives no thread to build on; else as WorkerHost::ensure_worker.
+  // kResourceExhausted: the system provides no thread for builds; else as
+  // WorkerHost::ensure_worker().
   Status ensure_ready();
 
  private:
   MeasureOptions options_;
   ProcessMeasurerOptions how_;
   WorkerHost worker_;
-  std::unique_ptr<WorkerHost> reference_worker_;   // null: worker_
-  std::shared_ptr<const Builder> device_builder_;  // where the two differ, that of candidates
+  std::unique_ptr<WorkerHost> reference_worker_;  // null: worker_ runs them
+  // Builder for the device; null if a single worker runs everything.
+  std::shared_ptr<const Builder> device_builder_;
   PreparedTasks tasks_;
   BuildPipeline pipeline_;
 };
 
-// What no measurer can do: kInvalidArgument with the option's name.
+// Rejects options that no measurer supports: kInvalidArgument with the option's name.
 Status check_options(const MeasureOptions& options, const std::vector<std::string>& worker_command);
 
 }  // namespace tensorsmith::measure

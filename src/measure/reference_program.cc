@@ -8,8 +8,9 @@
 namespace tensorsmith::measure {
 namespace {
 
-// Loops of one operation of the reference program: rows outside | reduce | some rows, unrolled | lanes. The
-// unrolled rows keep as many sums in flight, without which each waits for the one before.
+// Adds the loops of one operation of the reference program: outer rows | reduce | some rows,
+// unrolled | lanes. The unrolled rows give independent sums; otherwise each addition would wait for
+// the one before.
 void add_reference_loops(const ir::Operation& op, int stage, sched::Trace& trace) {
   constexpr int64_t kMostLanes = 16, kLeastLanes = 4, kRows = 4;
   const int spatial = static_cast<int>(op.spatial.size()), reduce = static_cast<int>(op.reduce.size());

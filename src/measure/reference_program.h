@@ -1,4 +1,4 @@
-// The compiled program whose output stands for the expected one where the interpreter would take too long.
+// Compiled program that computes the expected output if the interpreter would take too long.
 #pragma once
 
 #include "ir/workload.h"
@@ -6,11 +6,11 @@
 
 namespace tensorsmith::measure {
 
-// Loops in the order of the definition; the innermost spatial axis vectorized, some rows before it unrolled inside of
-// the reduction, the outermost parallel.
-// Simple, so that its output can stand for the expected one after a check of sampled points.
+// Returns a schedule with loops in the order of the definition; the innermost spatial axis is
+// vectorized, some rows before it are unrolled inside the reduction, and the outermost axis is
+// parallel. The program is simple, so its output can be trusted after a check of sampled points.
 sched::Trace reference_trace(const ir::Workload& workload);
-// The same for GPUs: a thread for each element.
+// As above for GPUs: one thread per element.
 sched::Trace gpu_reference_trace(const ir::Workload& workload);
 
 }  // namespace tensorsmith::measure

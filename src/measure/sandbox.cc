@@ -15,14 +15,15 @@
 namespace tensorsmith::measure {
 namespace {
 
-// Read by the signal handler; the worker process has one sandbox.
+// Read by the signal handler; a worker process has only one sandbox.
 std::atomic<int64_t> limit_bytes{0};
-// Kept open: later the worker opens no files.
+// Kept open, because the worker cannot open files later.
 std::atomic<int> statm{-1};
-// Of what the worker prints, which its parent keeps in memory.
+// Limit on what the worker prints, because its parent keeps it in memory.
 constexpr rlim_t kMaxPrintedBytes = 64 << 10;
 
-// The field of /proc/self/statm with this number, in bytes; 0 if unknown. Only async-signal-safe calls.
+// Returns the field of /proc/self/statm with this number, in bytes; 0 if unknown.
+// Async-signal-safe.
 int64_t memory_field(int number) {
   char text[128];
   const ssize_t got = ::pread(statm.load(std::memory_order_relaxed), text, sizeof text, 0);
@@ -35,7 +36,7 @@ int64_t memory_field(int number) {
 int64_t address_space_bytes() { return memory_field(0); }
 int64_t written_bytes() { return memory_field(5); }
 
-// From here on `resource` ends at this many bytes.
+// Sets the soft limit of a resource.
 void limit(__rlimit_resource resource, int64_t bytes) {
   rlimit value{};
   ::getrlimit(resource, &value);
@@ -44,7 +45,7 @@ void limit(__rlimit_resource resource, int64_t bytes) {
   ::setrlimit(resource, &value);
 }
 
-// Tokens and paths of the user are nothing that candidates need to find in their memory.
+// Removes tokens and paths of the user from the memory that candidates can read.
 void wipe_environment() {
   for (char** entry = environ; entry && *entry; ++entry) ::explicit_bzero(*entry, std::strlen(*entry));
   ::clearenv();
@@ -52,7 +53,8 @@ void wipe_environment() {
 
 void on_fatal_signal(int signal) {
   if (memory_is_exhausted()) ::_exit(kExitMemoryLimit);
-  // The default action, by returning to the same instruction (or, for abort, by abort itself).
+  // Takes the default action by returning to the same instruction (or, for abort, by raising the
+  // signal again).
   ::signal(signal, SIG_DFL);
   if (signal == SIGABRT) ::raise(signal);
 }
@@ -62,12 +64,13 @@ void on_fatal_signal(int signal) {
 bool memory_is_exhausted() {
   const int64_t limit = limit_bytes.load(std::memory_order_relaxed);
   if (limit == 0) return false;
-  // What is refused is usually the next big or growing piece.
+  // The refused allocation is usually a large or growing one, so the limit need not be reached
+  // exactly.
   return address_space_bytes() > limit - std::max<int64_t>(limit / 8, int64_t{64} << 20);
 }
 
 int enter_sandbox(bool for_driver) {
-  // While it may still be asked for: kernels may be for matrix units.
+  // Requests matrix units for kernels while the process may still do so.
   static_cast<void>(may_use_tiles());
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
@@ -79,11 +82,11 @@ int enter_sandbox(bool for_driver) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) ::signal(signal, SIG_IGN);
   const int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd >= 0) {
-    // Best effort: the limit on memory is what counts.
+    // Best effort: the memory limit is the essential protection.
     [[maybe_unused]] const ssize_t written = ::write(fd, "1000", 4);
     ::close(fd);
   }
-  // A stack overflow leaves no room for the handler on the stack itself.
+  // After a stack overflow the handler needs another stack.
   constexpr size_t kStackBytes = 64 << 10;
   void* stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (stack != MAP_FAILED) {

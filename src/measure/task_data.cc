@@ -29,13 +29,13 @@ void lower_limit(Limits& limits, const ir::Buffer& buffer, int64_t limit) {
   if (!fresh) it->second = std::min(it->second, limit);
 }
 
-// Every buffer read by e becomes limited.
+// Limits every buffer that is read by e.
 void limit_loads(Limits& limits, const ir::Expr& e, int64_t limit) {
   for (const ir::Load* load : ir::loads_of(e)) lower_limit(limits, load->buffer, limit);
 }
 
-// Each block by a generator of its own: some hundred million values take seconds of one thread, and are the same by how many
-// threads they are made.
+// Generates each block with a generator of its own, so that the values do not depend on the number
+// of threads. A single thread would take seconds for some hundred million values.
 lower::Tensor normal_tensor(const ir::BufferNode& buffer, Rng& rng) {
   constexpr int64_t kBlock = int64_t{1} << 18;
   lower::Tensor tensor = lower::Tensor::zeros(buffer.dtype, buffer.shape);
@@ -60,7 +60,8 @@ lower::Tensor normal_tensor(const ir::BufferNode& buffer, Rng& rng) {
 
 std::vector<int64_t> index_limits(const ir::Workload& workload) {
   Limits limits;
-  // Consumers first: what limits an operation's output limits the integers it is made of.
+  // Goes from consumers to producers: a limit of an operation's output also limits the integers
+  // that it is computed from.
   for (auto it = workload.operations.rbegin(); it != workload.operations.rend(); ++it) {
     const ir::Operation& op = **it;
     for (size_t b = 0; b < op.bodies.size(); ++b) {
@@ -97,7 +98,7 @@ std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t 
       tensors.push_back(lower::random_tensor(input->dtype, input->shape, rng, limit));
       continue;
     }
-    // All values of bytes: instructions that saturate must not pass.
+    // Bytes take all values of their range, so that saturating instructions are detected.
     tensors.push_back(lower::Tensor::zeros(input->dtype, input->shape));
     const int64_t least = op->reduced_range ? ir::reduced_range_min(input->dtype) : i8 ? -128 : 0;
     const int64_t most = op->reduced_range ? ir::reduced_range_max(input->dtype) : i8 ? 127 : 255;
@@ -122,7 +123,7 @@ Result<std::unique_ptr<TaskData>> TaskData::create(const ir::Workload& workload,
   for (const auto& input : workload.inputs()) spec.inputs.push_back(place(input));
   for (const auto& output : workload.outputs) spec.outputs.push_back(place(output));
   spec.memory_bytes = std::max(spec.memory_bytes, kAlignment);
-  // The worker holds the tensors again, and prepared copies of the constants.
+  // The worker holds the tensors a second time, plus prepared copies of constants.
   spec.memory_limit_bytes = memory_limit_bytes + 4 * spec.memory_bytes;
   spec.threads = threads;
 
@@ -164,7 +165,8 @@ Status verify_points(const ir::Workload& workload, std::span<const lower::Tensor
     const TensorSpec& tensor = data.spec().outputs[o];
     const int64_t n = tensor.elements();
     if (n == 0) continue;
-    // An element of a whole reduction chain may need far more than its share; the minimum is always checked.
+    // An element of a whole chain of reductions may need far more than its share; the minimum
+    // number is always checked.
     const double affordable = budget_flops / flops * static_cast<double>(n);
     const auto count = std::min(n, static_cast<int64_t>(std::clamp(affordable, 64.0, 4096.0)));
     std::vector<int64_t> points = {0, n - 1};

@@ -1,4 +1,4 @@
-// A task's inputs and expected outputs, in memory that a worker can map.
+// A task's inputs and expected outputs in memory that a worker can map.
 #pragma once
 
 #include <functional>
@@ -14,22 +14,22 @@
 
 namespace tensorsmith::measure {
 
-// For each placeholder of the workload, in order: the values that the contents must stay below because they
-// are used as an index, directly or through other operations (Gather); 0 = no limit.
+// Returns for each placeholder of the workload, in order, the exclusive upper bound of its values
+// if they are used as an index, directly or through other operations (Gather); 0 = no limit.
 std::vector<int64_t> index_limits(const ir::Workload& workload);
 
-// How floats are distributed: in [-1, 1), or normally with deviation 1, as a network's values roughly are (what a GPU's
-// clock holds out depends on the bits that its units see).
+// Distribution of floats: uniform in [-1, 1), or normal with deviation 1, as in real networks (the
+// clock that a GPU sustains depends on the bits that its units process).
 enum class InputValues : uint8_t { kUniform, kNormal };
 
-// Seeded contents of all placeholders.
+// Generates the contents of all placeholders from a seed.
 std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t seed,
                                          InputValues values = InputValues::kUniform);
 
-// The memory file of a task and what is where in it. Layout: inputs, then outputs, each 64-byte aligned.
+// The memory file of a task with its layout: inputs, then outputs, each 64-byte aligned.
 class TaskData {
  public:
-  // Inputs are filled in; the outputs are zero until the caller writes them.
+  // Copies the inputs; the outputs are zero until the caller writes them.
   static Result<std::unique_ptr<TaskData>> create(const ir::Workload& workload,
                                                   std::span<const lower::Tensor> inputs,
                                                   int64_t memory_limit_bytes, int threads);
@@ -40,10 +40,10 @@ class TaskData {
   const TaskSpec& spec() const { return spec_; }
   int fd() const { return fd_; }
   std::byte* output(size_t i) { return address_ + spec_.outputs[i].offset; }
-  // The expected outputs are final: whoever maps the file from here on can no longer write to it (where the
-  // kernel has that seal, Linux 5.1). This process's own mapping stays as it is.
+  // Makes the expected outputs final: mappings made from now on cannot write to the file (if the
+  // kernel has that seal, Linux 5.1). This process's own mapping stays writable.
   void seal();
-  // Sets the tolerances from the expected outputs, once they are there.
+  // Computes the tolerances from the expected outputs, which must be complete.
   void set_tolerances(const ir::Workload& workload);
 
  private:
@@ -53,9 +53,9 @@ class TaskData {
   std::byte* address_ = nullptr;
 };
 
-// Compares expected outputs that a compiled program made with the definition of the workload: the first, the
-// last and random elements of each output, as many as fit a budget of operations, at least 64 (or all).
-// Tolerances are those of the data. Error kMismatch names the element.
+// Compares expected outputs that a compiled program made with the definition of the workload: the
+// first, the last and random elements of each output, as many as the budget of operations permits
+// but at least 64 (or all). The tolerances are those of `data`. kMismatch names the element.
 Status verify_points(const ir::Workload& workload, std::span<const lower::Tensor> inputs, TaskData& data,
                      double budget_flops, uint64_t seed);
 

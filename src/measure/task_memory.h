@@ -1,4 +1,4 @@
-// A task's memory file as a worker sees it.
+// A worker's view of a task's memory file.
 #pragma once
 
 #include <sys/mman.h>
@@ -20,10 +20,10 @@ class TaskMemory {
   ~TaskMemory() {
     if (address_) ::munmap(address_, static_cast<size_t>(bytes_));
   }
-  // fd stays the caller's and is needed no longer.
+  // The caller keeps `fd`, which is not needed any more afterwards.
   Status map(int fd) {
     if (bytes_ == 0) return {};
-    // Not fstat: glibc makes a call of it that can ask for any file.
+    // Not fstat(): glibc implements it by a system call that can query any file.
     if (::lseek(fd, 0, SEEK_END) < bytes_)
       return Error{ErrorCode::kCorrupt, "", "the task's memory is too small"};
     void* address = ::mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ, MAP_SHARED, fd, 0);
@@ -33,7 +33,7 @@ class TaskMemory {
     return {};
   }
   const std::byte* at(int64_t offset) const { return static_cast<const std::byte*>(address_) + offset; }
-  // Refused once the parent has sealed the memory: the expected outputs are final then.
+  // Fails once the parent has sealed the memory, because the expected outputs are then final.
   Status make_writable(bool writable) {
     if (bytes_ == 0 ||
         ::mprotect(address_, static_cast<size_t>(bytes_), writable ? PROT_READ | PROT_WRITE : PROT_READ) == 0)

@@ -43,7 +43,7 @@ double relative_spread(std::span<const double> values) {
 
 namespace {
 
-// Seconds of disturbed repeats that are made again.
+// Most seconds of disturbed repeats that are repeated.
 constexpr double kMostDisturbed = 0.05;
 
 }  // namespace
@@ -58,15 +58,15 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
   const double hopeless = options.hopeless_factor * options.best_seconds;
   const bool loser_known = options.loser_factor > 0 && best_known;
 
-  // A run of many milliseconds is hardly slower for being the first: it counts as the first repeat of a
-  // candidate that it shows to be hopeless.
+  // A first run of many milliseconds is hardly slower than later ones, so it counts as the first
+  // repeat of a candidate that it shows to be hopeless.
   if (hopeless_known && first_run_seconds > hopeless && first_run_seconds >= 10 * options.min_repeat_s) {
     timing.seconds = {first_run_seconds};
     timing.stopped_early = true;
     return timing;
   }
   if (!options.flush_cache) {
-    // The first run paid for page faults and cold caches. Where it took long that does not matter.
+    // The first run includes page faults and cold caches, which do not matter if it took long.
     if (first_run_seconds < 10 * options.min_repeat_s) {
       const double before = clock();
       hooks.run();
@@ -90,7 +90,7 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
     }
     return seconds;
   };
-  double disturbed = 0;  // seconds of repeats that were made again
+  double disturbed = 0;  // seconds of repeats that were repeated
   const auto undisturbed_repeat = [&] {
     while (true) {
       const double begin = hooks.now();
@@ -117,7 +117,8 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
       break;
     }
     if (hooks.now() - start > options.budget_s) break;
-    // The warm-up was disturbed and the repeats are too short: calibrate again.
+    // The warm-up was disturbed and the repeats are too short, so the number of runs is calibrated
+    // again.
     if (count == 1 && !options.flush_cache &&
         timing.seconds[0] * timing.runs_per_repeat < 0.5 * options.min_repeat_s) {
       const double runs = std::ceil(options.min_repeat_s / std::max(timing.seconds[0], 1e-9));

@@ -1,4 +1,5 @@
-// The timing method: repeat until the spread meets a target, stop early when a candidate cannot win.
+// The timing method: repeats until the spread meets a target, and stops early if a candidate cannot
+// win.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,9 @@ struct TimingOptions {
   double min_repeat_s = 0.001;
   double best_seconds = 0;     // of the task so far; 0 or infinite = unknown
   double hopeless_factor = 3;  // 0 = never stop early
-  double loser_factor = 0;     // no precision for what is this much slower than the best; 0 = never
+  double loser_factor = 0;     // stops after min_repeats if this much slower than the best; 0 = never
   double budget_s = 5;         // start no further repeat after this much time
-  bool flush_cache = false;    // flush before every run: a repeat is then one run
+  bool flush_cache = false;    // flush before every run; a repeat is then a single run
 };
 
 struct Timing {
@@ -26,26 +27,28 @@ struct Timing {
   bool stopped_early = false;
 };
 
-// What a timing needs from its surroundings; doubles in tests.
+// Functions that a timing needs from its environment; tests replace them.
 struct TimingHooks {
   std::function<void()> run;    // the kernel, once
   std::function<void()> flush;  // evicts the caches; used with flush_cache only
   std::function<double()> now;  // seconds
-  // Seconds that the kernel was on a core, where that can be told (a kernel of one thread); empty: now.
+  // Processor time of the kernel in seconds if it can be measured (a kernel of one thread); empty:
+  // uses `now`.
   std::function<double()> on_core = {};
-  // How often the kernel's threads were taken off their cores so far; empty: not known.
+  // Number of times that the kernel's threads were preempted so far; empty: not known.
   std::function<int64_t()> preemptions = {};
 };
 
-// first_run_seconds: of a run before, which warmed up and is the first estimate.
+// first_run_seconds: time of a preceding run, which warmed up and is the first estimate.
 //   warm-up:   one more run, whose time decides how many runs make a repeat of min_repeat_s
 //   repeats:   until relative_spread() <= target_spread (at least min_repeats), max_repeats, or the budget
 //   hopeless:  after the first repeat, if slower than hopeless_factor * best_seconds; at once, if the first
 //              run was slower than that and took at least 10 * min_repeat_s
 //   loser:     after min_repeats, if every repeat was slower than loser_factor * best_seconds
-// A repeat in which another program took the core is made again while that costs no more than a few times 10 ms: a slice of
-// the scheduler is 3 to 4 ms, several times a repeat, so that on a busy machine the median would be one or the other by
-// chance. This holds for time on the core, too, since the other program has replaced what the caches held.
+// A repeat during which another program took the core is repeated as long as that costs at most a
+// few times 10 ms. A scheduler time slice is 3 to 4 ms, several times a repeat, so on a busy
+// machine chance would decide whether the median is a disturbed repeat. This also applies to
+// processor time, since the other program has replaced the contents of the caches.
 Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, double first_run_seconds);
 
 // Half-width of the 95 % confidence interval of the median, relative to the median, from the median absolute

@@ -8,7 +8,7 @@ namespace tensorsmith::measure {
 
 namespace {
 
-// What can be the machine's fault as well as the candidate's.
+// Whether an outcome can be caused by the machine as well as by the candidate.
 bool may_be_the_machine(record::Outcome outcome) {
   switch (outcome) {
     case record::Outcome::kCrash:
@@ -43,7 +43,7 @@ void WatchedMeasurer::await_usual_speed() {
     const auto seconds = canary_();
     looked_ = clock_.monotonic_seconds();
     if (said) waited_ += looked_ - before;
-    // A canary that does not run has its turn where candidates fail.
+    // A failing canary is handled where candidates fail.
     if (!seconds.ok()) return;
     if (usual_seconds_ <= 0) usual_seconds_ = *seconds;
     const double ratio = *seconds / usual_seconds_;
@@ -75,7 +75,8 @@ Result<std::vector<record::MeasureResult>> WatchedMeasurer::measure(const ir::Wo
                                                                     double best_seconds_so_far,
                                                                     const Done& done) {
   if (usual_seconds_ <= 0 || clock_.monotonic_seconds() - looked_ >= options_.interval_s) await_usual_speed();
-  std::vector<std::pair<size_t, record::MeasureResult>> held;  // until it is known whose fault they are
+  // Until it is known whether the candidates or the machine caused them.
+  std::vector<std::pair<size_t, record::MeasureResult>> held;
   std::optional<Error> broken;
   bool go_on = true;
   size_t given = 0;
@@ -83,7 +84,7 @@ Result<std::vector<record::MeasureResult>> WatchedMeasurer::measure(const ir::Wo
     ++given;
     if (go_on && done) go_on = done(i, result);
   };
-  // True: what is held is the candidates' fault.
+  // Returns true if the candidates caused the held failures.
   const auto judge = [&] {
     const auto canary = canary_();
     if (!canary.ok()) {
@@ -105,7 +106,7 @@ Result<std::vector<record::MeasureResult>> WatchedMeasurer::measure(const ir::Wo
       if (++failed_ >= options_.failures && !judge()) return false;
       return go_on;
     }
-    // A program that ran speaks for the machine.
+    // A successful program shows that the machine works.
     if (result.ok()) failed_ = 0;
     for (const auto& [k, earlier] : held) give(k, earlier);
     held.clear();

@@ -29,12 +29,12 @@ Error socket_error(const char* action) {
   return Error{ErrorCode::kIo, "", std::string(action) + ": " + std::generic_category().message(errno)};
 }
 
-// Between two questions whether to give up.
+// Interval between calls of give_up().
 constexpr double kSliceSeconds = 0.1;
-// A wait that lasts so much longer than asked: the whole process was stopped.
+// If a wait lasts this much longer than requested, the whole process was stopped.
 constexpr double kStoppedSeconds = 0.5;
 
-// Waits until the socket is ready for `events` (also when it is closed).
+// Waits until the socket is ready for `events` or closed.
 Status wait_ready(int socket, short events, Patience& patience) {
   for (;;) {
     int timeout = -1;
@@ -54,7 +54,7 @@ Status wait_ready(int socket, short events, Patience& patience) {
   }
 }
 
-// fd: see Message.
+// fd: receives Message::fd.
 Status receive_all(int socket, void* to, size_t bytes, Patience& patience, int* fd) {
   char* next = static_cast<char*>(to);
   while (bytes > 0) {
@@ -110,7 +110,7 @@ Status send_all(int socket, const void* from, size_t bytes, int fd, Patience& pa
       if (errno == EINTR || errno == EAGAIN) continue;
       return socket_error("send");
     }
-    fd = -1;  // goes with the first byte
+    fd = -1;  // sent only with the first byte
     next += sent;
     bytes -= static_cast<size_t>(sent);
   }

@@ -1,5 +1,6 @@
-// Messages between the measurer and its worker process, over a stream socket. Both ends are the same program,
-// but a worker that ran a broken candidate may send anything: reading never trusts what it reads.
+// Messages between the measurer and its worker process over a stream socket. Both ends are the same
+// program, but a worker that ran a broken candidate may send anything, so received data are never
+// trusted.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +21,24 @@ enum class MessageType : uint32_t { kReady = 1, kTask, kTaskReady, kRun, kResult
 struct Message {
   MessageType type = MessageType::kReady;
   std::vector<char> payload;
-  int fd = -1;  // a descriptor that came along, owned by the receiver
+  int fd = -1;  // a descriptor that was received along with it, owned by the receiver
 };
 
-// How long to wait for the other side. Time in which this process itself was stopped does not count.
+// Limits of waiting for the other side. Time during which this process itself was stopped does not
+// count.
 struct Patience {
   Patience(double until, std::function<bool()> hopeless = nullptr)  // NOLINT(google-explicit-constructor)
       : deadline(until), give_up(std::move(hopeless)) {}
   double deadline;                // CLOCK_MONOTONIC seconds, 0 = wait for ever
-  std::function<bool()> give_up;  // asked several times a second; true ends the wait. May be null.
+  std::function<bool()> give_up;  // called several times a second; true ends the wait; may be null
 };
 
-// Sends all of it; fd (if >= 0) goes along. Errors: kTimeout, kCancelled (given up), kIo (the other side is
-// gone).
+// Sends the whole message, with `fd` if it is >= 0. Errors: kTimeout, kCancelled (given up), kIo
+// (the other side is gone).
 Status send_message(int socket, MessageType type, const std::vector<char>& payload, int fd,
                     Patience patience);
 
-// Errors: kTimeout, kCancelled (given up), kIo (closed), kCorrupt (no message).
+// Errors: kTimeout, kCancelled (given up), kIo (closed), kCorrupt (not a message).
 Result<Message> receive_message(int socket, Patience patience);
 
 double monotonic_seconds();
@@ -65,14 +67,14 @@ class WireWriter {
   std::vector<char> bytes_;
 };
 
-// After the end of the message everything reads as zero and ok() is false.
+// After the end of the message every value reads as zero and ok() is false.
 class WireReader {
  public:
   explicit WireReader(const std::vector<char>& bytes) : next_(bytes.data()), left_(bytes.size()) {}
   template <class T>
   T get() {
     static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
-    if constexpr (std::is_same_v<T, bool>) {  // a byte other than 0 and 1 is no bool
+    if constexpr (std::is_same_v<T, bool>) {  // rejects bytes other than 0 and 1
       const auto byte = get<uint8_t>();
       ok_ = ok_ && byte <= 1;
       return byte == 1;
@@ -99,7 +101,7 @@ class WireReader {
     return std::string(bytes.begin(), bytes.end());
   }
   bool ok() const { return ok_; }
-  // Everything was read, and no more.
+  // True if the whole message was read and nothing is left.
   bool complete() const { return ok_ && left_ == 0; }
 
  private:

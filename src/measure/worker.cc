@@ -32,9 +32,9 @@ namespace {
 using record::MeasureResult;
 using record::Outcome;
 
-// A constant as a kernel wants it, made once and kept while the task lasts.
+// A constant in a kernel's layout, made once and kept as long as the task.
 struct Prepared {
-  std::string transform;  // as text; empty: none
+  std::string transform;  // printed; empty: none
   std::optional<sched::Layout> layout;
   GuardedBuffer buffer;
   uint64_t last_use = 0;
@@ -48,12 +48,12 @@ struct Task {
   std::multimap<size_t, Prepared> prepared;  // by input
 };
 
-// Prepared constants are dropped beyond this, the one used longest ago first.
+// Limit on prepared constants; beyond it the least recently used ones are dropped.
 constexpr int64_t kMaxPreparedBytes = int64_t{256} << 20;
 
-// Puts the pool's threads on processors of their own, and on cores of their own while there are some: woken
-// while builds still held the processors, two can share one for milliseconds, longer than a whole timing.
-// They stay free to move afterwards.
+// Moves the pool's threads to distinct processors, and to distinct cores as long as there are
+// enough. Threads that are woken while builds still hold the processors can share one for
+// milliseconds, longer than a whole timing. Afterwards the threads may move freely again.
 class ThreadPlacement {
  public:
   static void spread(runtime::KernelPool& pool, const Processors& machine) {
@@ -79,11 +79,12 @@ class ThreadPlacement {
     }
   }
 
-  // Allocates nothing: memory is limited here, and a thread's first piece takes an arena.
+  // Allocates nothing: memory is limited here, and the first allocation of a thread takes an arena.
   void place(int32_t thread) {
     const ProcessorMask& own = places_[static_cast<size_t>(thread)];
     const bool moved = ::sched_setaffinity(0, own.bytes(), own.data()) == 0;
-    // All must be on their processors at once: one that is done early would run another's chunk too.
+    // All threads must be on their processors at the same time: one that finishes early would run
+    // another's chunk too.
     arrived_.fetch_add(1);
     const double start = raw_seconds();
     while (arrived_.load() < threads_ && raw_seconds() - start < kPatienceSeconds) {
@@ -107,7 +108,8 @@ class Worker {
     if (!send_message(socket_, MessageType::kReady, {}, -1, 0).ok()) return 1;
     for (;;) {
       auto message = receive_message(socket_, 0);
-      if (!message.ok()) return message.error().code == ErrorCode::kIo ? 0 : 1;  // kIo: the parent is gone
+      // kIo: the parent has gone.
+      if (!message.ok()) return message.error().code == ErrorCode::kIo ? 0 : 1;
       MeasureResult result;
       MessageType answer = MessageType::kResult;
       switch (message->type) {
@@ -135,7 +137,7 @@ class Worker {
 
  private:
   Status set_task(const Message& message);
-  // Makes the pool, and with it everything that must be there before the first candidate.
+  // Makes the pool and everything else that must exist before the first candidate.
   Status become_confined(int threads);
   MeasureResult run(const std::vector<char>& payload);
   Result<const std::byte*> prepared_input(const lower::PreparedConstant& wanted);
@@ -146,8 +148,8 @@ class Worker {
   int socket_;
   int statm_;
   const KernelLoader& loader_;
-  const Processors machine_ = processors();  // read now: once confined, it opens no files
-  std::string not_confined_;                 // see confine()
+  const Processors machine_ = processors();  // read before the confinement, which forbids opening files
+  std::string not_confined_;                 // text of confine()
   std::optional<Task> task_;
   std::unique_ptr<runtime::KernelPool> pool_;
   GuardedBuffer shared_workspace_;
@@ -193,7 +195,7 @@ Status Worker::set_task(const Message& message) {
   return {};
 }
 
-// Weights are prepared once and kept while the task lasts, as a compiled model does ahead of time. A
+// Weights are prepared once and kept as long as the task, as a compiled model does ahead of time. A
 // transform is computed once for all layouts of its result.
 Result<const std::byte*> Worker::prepared_input(const lower::PreparedConstant& wanted) {
   if (wanted.input >= task_->inputs.size())
@@ -208,7 +210,7 @@ Result<const std::byte*> Worker::prepared_input(const lower::PreparedConstant& w
     prepared.last_use = ++uses_;
     return static_cast<const std::byte*>(prepared.buffer.data());
   }
-  lower::PreparedConstant last = wanted;  // what is left to do
+  lower::PreparedConstant last = wanted;  // the remaining preparation
   lower::Tensor source;
   if (wanted.transform && wanted.layout) {
     TS_ASSIGN_OR_RETURN(const std::byte* transformed,
@@ -267,7 +269,7 @@ std::optional<MeasureResult> Worker::check_outputs() {
 
 void Worker::flush_caches(int64_t bytes) {
   if (flush_buffer_.size() != static_cast<size_t>(bytes)) flush_buffer_.assign(static_cast<size_t>(bytes), 0);
-  // Writing takes every line from the other caches too.
+  // Writing also evicts the lines from the other cores' caches.
   volatile char* data = flush_buffer_.data();
   for (int64_t i = 0; i < bytes; i += 64) data[i] = static_cast<char>(data[i] + 1);
 }
@@ -304,7 +306,7 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
       return failure(Outcome::kMemoryLimit, "its workspace: " + allocated.error().message());
     *workspace = std::move(allocated).value();
   }
-  // NaN as float: reading what was not written shows in the output.
+  // NaN as a float, so that reads of unwritten memory show in the output.
   shared_workspace_.reset(0xFF);
   thread_workspace_.reset(0xFF);
 
@@ -349,10 +351,11 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
   hooks.flush = [&] { flush_caches(request.flush_bytes); };
   hooks.now = raw_seconds;
   hooks.preemptions = preemptions;
-  if (pool_->num_threads() == 1) hooks.on_core = thread_seconds;  // which runs the kernel itself
+  if (pool_->num_threads() == 1) hooks.on_core = thread_seconds;  // its only thread is this one
   ThreadPlacement::spread(*pool_, machine_);
   Timing timing = measure_time(request.timing, hooks, first_run);
-  // A race between threads, or a dependence on what the outputs held before, shows in later runs only.
+  // A race between threads, or a dependence on the previous contents of the outputs, shows only in
+  // later runs.
   if (auto wrong = check_outputs()) {
     wrong->reason = "correct in the first run, wrong after " +
                     std::to_string(timing.seconds.size() * static_cast<size_t>(timing.runs_per_repeat)) +
@@ -371,7 +374,7 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
 int serve_worker(int socket, const KernelLoader& loader) {
   int type = 0;
   socklen_t size = sizeof type;
-  if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return 2;  // started by hand
+  if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return 2;  // started manually
   const int statm = enter_sandbox();
   try {
     return Worker(socket, statm, loader).serve();
@@ -389,7 +392,7 @@ bool is_worker(int argc, char** argv) { return argc > 1 && std::string_view(argv
 int worker_main(int argc, char** argv) {
   if (const auto device = parse_device_arguments(argc, argv)) return serve_device(kWorkerSocket, *device);
   const auto backend = codegen::find_backend(argc > 1 ? argv[argc - 1] : "");
-  if (!backend.ok()) return 2;  // started by hand
+  if (!backend.ok()) return 2;  // started manually
   return serve_worker(
       kWorkerSocket,
       [&](const std::vector<char>& object, const std::string& symbol) -> Result<LoadedFunction> {

@@ -1,5 +1,6 @@
-// The process that runs candidates. It trusts them with nothing but itself: inputs are read-only, buffers are
-// fenced, memory is limited, and the parent ends it when it takes too long.
+// The process that runs candidates. It protects only the rest of the system from them: inputs are
+// read-only, buffers are fenced, memory is limited, and the parent ends the process if it takes too
+// long.
 #pragma once
 
 #include <functional>
@@ -12,9 +13,9 @@
 
 namespace tensorsmith::measure {
 
-// The descriptor on which a worker finds its socket.
+// Descriptor of a worker's socket.
 inline constexpr int kWorkerSocket = 3;
-// The first argument of a program that is started as a worker.
+// First argument of a program that is started as a worker.
 inline constexpr const char* kWorkerArgument = "__worker";
 
 struct LoadedFunction {
@@ -24,8 +25,8 @@ struct LoadedFunction {
 using KernelLoader =
     std::function<Result<LoadedFunction>(const std::vector<char>& object, const std::string& symbol)>;
 
-// Serves requests (measure/protocol.h) until the parent closes the socket. The exit code. worker_main() is
-// this with object code loaded by codegen; tests load doubles.
+// Serves requests (measure/protocol.h) until the parent closes the socket; returns the exit code.
+// worker_main() calls it with codegen's loader of object code; tests pass other loaders.
 int serve_worker(int socket, const KernelLoader& loader);
 
 }  // namespace tensorsmith::measure

@@ -29,7 +29,7 @@ WorkerHost::Started WorkerHost::start() {
 }
 
 void WorkerHost::replace() {
-  worker_ = Started();  // the process ends before another uses what it held
+  worker_ = Started();  // the process must end before another one uses its resources
   task_.clear();
   if (spare_.process) {
     worker_ = std::move(spare_);
@@ -65,7 +65,7 @@ Status WorkerHost::hand_over(const PreparedTask& task) {
     result = worker_.process->set_task(encode(task.data->spec()), task.data->fd(), kStartTimeoutSeconds);
     if (!result.ok()) continue;
     task_ = task.key;
-    // The same for every worker: one line.
+    // Equal for every worker, so it is reported once.
     if (!result.reason.empty() && !said_not_confined_) {
       log_.log(LogLevel::kWarning,
                "the operating system does not support a part of the sandbox for candidates: " +
@@ -92,9 +92,9 @@ Result<MeasureResult> WorkerHost::run(const PreparedTask& task, const std::vecto
     if (!worker_.process->reusable()) {
       log_.log(LogLevel::kDebug, "measurement worker restarts: " +
                                      std::string(record::to_string(result.outcome)) + " " + result.reason);
-      replace();  // comes up while the next candidate is built
+      replace();  // starts while the next candidate is built
     }
-    // Twice is no accident: the candidate may be what takes the memory of all others.
+    // If it happens twice, the candidate may be what exhausts the memory.
     if (!from_outside || attempt > 0) return result;
     log_.log(LogLevel::kWarning, "another process ended the measurement worker (" + result.reason +
                                      "); its candidate is measured again");

@@ -1,4 +1,5 @@
-// A worker process that is there when it is needed: started ahead of time, replaced when a candidate has used it up.
+// Keeps a worker process available: starts it ahead of time and replaces it after a candidate made
+// it unusable.
 #pragma once
 
 #include <optional>
@@ -21,21 +22,22 @@ struct PreparedTask {
 
 class WorkerHost {
  public:
-  // keep_spare: a second process waits, started and ready, for the one at work to be used up, where starting takes long.
+  // keep_spare: keeps a second process started and ready to replace the first, for workers that
+  // take long to start.
   WorkerHost(std::vector<std::string> command, bool keep_spare, LogSink& log);
 
-  // Starts the worker unless there is one. The error names the command.
+  // Starts the worker unless it is running. The error names the command.
   Status ensure_worker();
-  // The worker with this task.
+  // Ensures that the worker runs and has this task.
   Status ensure_task(const PreparedTask& task);
-  // The worker gets the task again: its data have changed.
+  // Makes the worker receive the task again, because its data have changed.
   void forget_task() { task_.clear(); }
-  // One encoded RunRequest. A run that somebody else ended is made once more.
+  // Runs one encoded RunRequest. A run that was ended by another program is repeated once.
   Result<record::MeasureResult> run(const PreparedTask& task, const std::vector<char>& request,
                                     double timeout_s);
 
  private:
-  // A process and whether it has said that it is ready.
+  // A process, and whether it has reported that it is ready.
   struct Started {
     std::optional<WorkerProcess> process;
     bool is_ready = false;
@@ -51,7 +53,7 @@ class WorkerHost {
   Started worker_, spare_;
   std::string task_;  // key of the task that the worker holds
   bool said_not_confined_ = false;
-  // A worker lives no longer than the thread that started it; this one lives as long as the host.
+  // A worker does not outlive the thread that started it; this thread lives as long as the host.
   ThreadPool spawner_;
 };
 

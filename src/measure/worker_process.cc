@@ -27,14 +27,14 @@ using record::MeasureResult;
 using record::Outcome;
 
 constexpr int kExitCannotExecute = 127;
-// How long a process whose socket is closed may take to end.
+// Seconds that a process may take to end after its socket was closed.
 constexpr double kPatience = 2;
 
 Error system_error(const char* action) {
   return Error{ErrorCode::kIo, "", std::string(action) + ": " + std::generic_category().message(errno)};
 }
 
-// Signals that a program brings upon itself.
+// Whether the program itself caused the signal.
 bool is_own_fault(int signal) {
   switch (signal) {
     case SIGSEGV:
@@ -56,11 +56,11 @@ std::string signal_name(int signal) {
   return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
-// Between fork and exec: async-signal-safe calls only.
+// Runs between fork and exec: only async-signal-safe calls.
 [[noreturn]] void become_worker(pid_t parent, int socket, int errors, int null, char* const* arguments) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(0);  // it died before the line above
-  // Out of the range that dup2 overwrites.
+  if (::getppid() != parent) ::_exit(0);  // the parent died before the line above
+  // Moves the descriptors out of the range that dup2 overwrites.
   socket = ::fcntl(socket, F_DUPFD, 10);
   errors = ::fcntl(errors, F_DUPFD, 10);
   null = ::fcntl(null, F_DUPFD, 10);
@@ -90,7 +90,7 @@ Result<WorkerProcess> WorkerProcess::start(const std::vector<std::string>& comma
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
     return system_error("cannot make a socket");
   worker.socket_ = sockets[0];
-  // What it prints to stderr, for the message if it ends at once.
+  // Captures stderr for the error message if the worker ends at once.
   worker.stderr_ = ::memfd_create("worker-stderr", MFD_CLOEXEC);
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const pid_t parent = ::getpid();
@@ -151,7 +151,7 @@ std::string WorkerProcess::printed() const {
   return text;
 }
 
-// It would answer no more, but not end either.
+// A stopped worker neither answers nor ends.
 bool WorkerProcess::is_stopped() const {
   siginfo_t info{};
   return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
@@ -197,12 +197,13 @@ bool WorkerProcess::memory_used_up() const {
 MeasureResult WorkerProcess::died(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
-    // This end of it sends SIGKILL only after timeouts, and does not ask for the reason then.
+    // This process sends SIGKILL only after timeouts, and then does not get here.
     ended_from_outside_ = !is_own_fault(signal);
     if (signal == SIGKILL)
       return failure(Outcome::kMemoryLimit,
                      "killed by the operating system, which probably ran out of memory");
-    // Where the worker could not say which one: signals were blocked, or the call of another architecture.
+    // The worker could not name the call: signals were blocked, or the call was of another
+    // architecture.
     if (signal == SIGSYS) return failure(Outcome::kCrash, describe_forbidden_call(""));
     return failure(Outcome::kCrash, signal_name(signal));
   }
@@ -228,7 +229,7 @@ MeasureResult WorkerProcess::exchange(MessageType type, const std::vector<char>&
     if (message.ok() && message->type == answer) {
       auto result = decode_result(message->payload);
       if (result.ok()) {
-        // Wrong outputs come from writes to anywhere; who knows what else was hit.
+        // Wrong outputs may come from stray writes, which may have damaged other memory too.
         reusable_ = result->outcome == Outcome::kOk || result->outcome == Outcome::kBuildError;
         return std::move(result).value();
       }

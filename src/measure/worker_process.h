@@ -1,4 +1,4 @@
-// The parent's handle of a worker process.
+// The parent's handle to a worker process.
 #pragma once
 
 #include <sys/types.h>
@@ -13,33 +13,35 @@
 
 namespace tensorsmith::measure {
 
-// Started by start(), ended by the destructor. When the thread that called start() ends, or its process is
-// killed, the system kills the worker too: no worker outlives its measurer.
+// Started by start(), ended by the destructor. The system also kills the worker when the thread
+// that called start() ends or its process is killed, so no worker outlives its measurer.
 class WorkerProcess {
  public:
-  // Errors: kIo if the system refuses a process. A program that cannot be executed or that is no worker shows
-  // in wait_ready().
+  // kIo if the system refuses to start a process. wait_ready() reports a program that cannot be
+  // executed or is not a worker.
   static Result<WorkerProcess> start(const std::vector<std::string>& command);
   WorkerProcess(WorkerProcess&& other) noexcept;
   WorkerProcess& operator=(WorkerProcess&& other) noexcept;
   ~WorkerProcess();
 
-  // Once, before anything else. The error says how the worker ended and what it printed.
+  // Must be called once, before anything else. The error says how the worker ended and what it
+  // printed.
   Status wait_ready(double timeout_s);
-  // Hands a task over; memory_fd stays the caller's.
+  // Sends a task; the caller keeps memory_fd.
   record::MeasureResult set_task(const std::vector<char>& encoded_task, int memory_fd, double timeout_s);
-  // Every way to fail is an outcome. The worker is to be thrown away if !reusable() afterwards.
+  // Every failure is an outcome. Unless reusable() is true afterwards, the worker must be
+  // discarded.
   record::MeasureResult run(const std::vector<char>& encoded_request, double timeout_s);
   bool reusable() const { return reusable_; }
-  // Whether somebody else killed or stopped it during the last set_task() or run(): a user, or the system
-  // when memory ran out. The result then says little about the candidate.
+  // Whether another program killed or stopped the worker during the last set_task() or run(): a
+  // user, or the system for lack of memory. The result then says little about the candidate.
   bool ended_from_outside() const { return ended_from_outside_; }
 
  private:
   WorkerProcess() = default;
   record::MeasureResult exchange(MessageType type, const std::vector<char>& payload, int fd,
                                  MessageType answer, double timeout_s);
-  // Waits for the end of the process, which is killed after patience_s; waitpid's status.
+  // Waits for the end of the process, and kills it after patience_s; returns waitpid's status.
   int reap(double patience_s);
   bool memory_used_up() const;
   bool is_stopped() const;

@@ -10,7 +10,7 @@ namespace tensorsmith::tools {
 
 namespace {
 
-constexpr double kMicroseconds = 1e6;  // the format's unit
+constexpr double kMicroseconds = 1e6;  // unit of the format
 constexpr int kRunsRow = 1, kKernelsRow = 2;
 
 nlohmann::json event(const std::string& name, const char* category, int row, double start, double seconds) {

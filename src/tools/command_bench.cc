@@ -43,7 +43,7 @@ struct BenchOptions {
   const CLI::Option* device_option = nullptr;
 };
 
-// What is timed.
+// The model that is timed.
 struct Subject {
   std::unique_ptr<runtime::Model> model;
   bool tuned = false;
@@ -51,14 +51,14 @@ struct Subject {
 
 const char* schedules_of(const Subject& subject) { return subject.tuned ? "tuned" : "untuned"; }
 
-// Runs a model loaded with profiling and shows where the time goes.
+// Runs a model loaded for profiling and prints the time of each kernel.
 Status print_profile(runtime::Model& model, uint64_t seed, bool json) {
   engine::ModelBuffers buffers(model, seed);
   const std::vector<const void*> inputs = buffers.inputs();
   const std::vector<void*> outputs = buffers.outputs();
   constexpr int kRuns = 7;
   for (int run = 0; run < kRuns + 1; ++run) {
-    if (run == 1) model.reset_profile();  // the first run warms up
+    if (run == 1) model.reset_profile();  // the first run is a warm-up
     TS_RETURN_IF_ERROR(model.run(inputs, outputs));
   }
   const std::vector<runtime::CallTime> times = model.profile();
@@ -106,11 +106,11 @@ Status print_profile(runtime::Model& model, uint64_t seed, bool json) {
   return {};
 }
 
-// What a compiled model is was decided when it was compiled; an option that says otherwise would be ignored.
+// Rejects compile options for a compiled model, where they would have no effect.
 Status check_compiled_options(const BenchOptions& options) {
   for (const CLI::Option* option : options.for_compiling) {
     if (option->count() == 0) continue;
-    // A GPU of this machine says where a compiled model runs.
+    // A GPU of this machine also selects where a compiled model runs.
     if (option->get_name() == "--device") {
       TS_ASSIGN_OR_RETURN(const auto place, engine::parse_gpu_place(options.device.device));
       if (place) continue;
@@ -142,14 +142,14 @@ Status bench(const BenchOptions& options) {
                                      options.force));
   }
   Subject subject;
-  // Where an ONNX model is compiled to, for this call only.
+  // Directory for compiling an ONNX model, for this call only.
   std::optional<ScratchDirectory> scratch;
   std::error_code ignored;
   const bool compiled = fs::is_directory(options.model.path, ignored);
   DeviceOptions place = options.device;
   if (compiled) {
     TS_RETURN_IF_ERROR(check_compiled_options(options));
-    // A file of settings says what to compile for.
+    // The device of a configuration file is one to compile for, not to run on.
     if (options.device_option->count() == 0) place.device = DeviceOptions().device;
   }
   TS_ASSIGN_OR_RETURN(const target::Device device, place.resolve());
@@ -178,7 +178,8 @@ Status bench(const BenchOptions& options) {
     compile_options.directory = scratch->file("model");
     compile_options.model_name = fs::path(options.model.path).filename().string();
     compile_options.tuned = subject.tuned;
-    const bool here = device.kind == target::DeviceKind::kCpu;  // else these are a GPU's multiprocessors
+    // Otherwise the threads are a GPU's multiprocessors.
+    const bool here = device.kind == target::DeviceKind::kCpu;
     compile_options.jobs = std::max(1, here ? device.cores : processors().usable);
     TS_RETURN_IF_ERROR(engine::compile_model(loaded, device, schedules, compile_options));
     TS_ASSIGN_OR_RETURN(subject.model, runtime::Model::load(compile_options.directory, load_options));

@@ -28,7 +28,7 @@ struct CalibrateCommand {
   bool own_loops = false, shift = false, force = false, json = false;
 };
 
-// What decides the widths, for whoever wants to make them again.
+// Returns a command line with all options that determine the widths, for reproduction.
 std::string command_line(const CalibrateCommand& c) {
   std::string out = "tensorsmith calibrate --store " + std::filesystem::path(c.store).filename().string();
   for (const std::string& device : c.devices) out += " --devices " + device;
@@ -39,7 +39,7 @@ std::string command_line(const CalibrateCommand& c) {
   return out;
 }
 
-// What a training of the same recipe on the same store found when it left devices out.
+// Takes over the held-out-device errors of another training with the same recipe on the same store.
 Status take_over(const CalibrateCommand& command, learn::ModelFile& file) {
   TS_ASSIGN_OR_RETURN(const learn::ModelFile from, learn::read_model_file(command.from));
   if (from.card.kind != file.card.kind || from.card.store_hash != file.card.store_hash ||

@@ -31,7 +31,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// Of the trials, where results are printed.
+// Parts of the trials after which results are printed.
 const std::vector<double> kParts = {0.125, 0.25, 0.5, 1};
 
 struct CompareCommand {
@@ -50,7 +50,8 @@ std::string name_of(const engine::SearchMethod& method) {
          (method.model == "none" ? "" : ", " + method.model) + (method.seeded ? ", warm" : "");
 }
 
-// A strategy with every model, or once if it asks none; with every language model where it asks one, and without.
+// Adds a strategy with every cost model, or once if it uses none; if it can use a language model,
+// with each one and without.
 Status add_methods(const CompareCommand& command, const search::StrategyKind& kind,
                    const std::vector<std::string>& models, std::vector<engine::SearchMethod>& methods) {
   const std::string strategy(kind.name);
@@ -77,7 +78,8 @@ Status add_methods(const CompareCommand& command, const search::StrategyKind& ki
   return {};
 }
 
-// Every strategy. With sources, each of them again from there.
+// Returns a method for every strategy. If sources are given, each method is added a second time,
+// seeded from them.
 Result<std::vector<engine::SearchMethod>> methods_of(const CompareCommand& command) {
   std::vector<engine::SearchMethod> methods;
   const auto strategies = command.strategies.empty()
@@ -97,7 +99,7 @@ Result<std::vector<engine::SearchMethod>> methods_of(const CompareCommand& comma
   return methods;
 }
 
-// The first trial after which a curve is at least as high; 0: none.
+// Returns the number of trials after which a curve first reaches `share`; 0: never.
 size_t trials_to(const std::vector<double>& curve, double share) {
   for (size_t n = 0; n < curve.size(); ++n)
     if (curve[n] >= share) return n + 1;
@@ -182,7 +184,7 @@ void print_people(const std::vector<engine::SearchRun>& runs, const CompareComma
       command.store.empty() ? "that any search found" : "in the store", options.seeds);
 }
 
-// The leaders timed again, against the first method's fastest.
+// Prints the winners timed again, relative to the fastest of the first method.
 void print_again(const std::vector<engine::SearchRun>& runs, const engine::CompareOptions& options) {
   std::vector<std::string> header = {"strategy, cost model"};
   for (const int64_t n : options.again) header.push_back(fmt::format("{} trials", n));
@@ -204,7 +206,7 @@ void print_again(const std::vector<engine::SearchRun>& runs, const engine::Compa
       options.seeds);
 }
 
-// Against trials, or the seconds that they took.
+// Plots the curves against trials or against the seconds that the trials took.
 Status draw(const std::string& path, const CompareCommand& command,
             const std::vector<engine::SearchRun>& runs, bool against_seconds) {
   if (path.empty()) return {};

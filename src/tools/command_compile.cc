@@ -20,7 +20,8 @@ struct CompileCommandOptions {
   DeviceOptions device;
   engine::ScheduleOptions schedules;
   std::string directory;
-  const CLI::Option* directory_option = nullptr;  // not on the command line: beside the model
+  // If not on the command line, the output goes beside the model.
+  const CLI::Option* directory_option = nullptr;
   DatabaseOption database;
   bool untuned = false;
   std::string backend;

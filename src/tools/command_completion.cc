@@ -1,4 +1,5 @@
-// `completion` and `man`: what a package installs for shells and for man, made of the commands themselves.
+// `completion` and `man`: generate shell completions and manual pages for packages from the
+// commands.
 #include <filesystem>
 
 #include "record/jsonl.h"

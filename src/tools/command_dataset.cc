@@ -37,11 +37,11 @@ struct ImportCommand {
   bool json = false, force = false;
 };
 
-// Records of Ansor that are given for a database: the remedy is an option.
+// Rejects Ansor's records given as a database; the error names the right option.
 Status check_database(const std::string& path) {
   auto reader = record::LineReader::open(path, size_t{1} << 24);
   if (record::is_database_file(path) || !reader.ok())
-    return {};  // what is not there is reported where it is opened
+    return {};  // a missing file is reported when it is opened
   record::LineReader::Line line;
   const auto read = (*reader)->next(line);
   record::AnsorRecord parsed;
@@ -111,7 +111,7 @@ void append_number(float value, std::string& out) {
   out.append(text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr);
 }
 
-// reverse: the last row first.
+// reverse: writes the last row first.
 void append_matrix(const feature::FeatureMatrix& matrix, bool reverse, std::string& out) {
   out += '[';
   for (int r = 0; r < matrix.rows; ++r) {
@@ -140,7 +140,7 @@ Status features(const FeaturesCommand& command) {
   std::string line;
   const auto write = [&](learn::ImportedProgram& program) {
     line = "{\"features\":";
-    // TVM keeps its rows in a hash map, which nearly always gives the last inserted first.
+    // TVM keeps its rows in a hash map, which nearly always yields the last inserted row first.
     append_matrix(program.leaves.per_store(), true, line);
     line += '}';
     ++programs;

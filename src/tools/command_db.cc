@@ -20,10 +20,10 @@ struct DbOptions {
   std::string database;
   std::string file;
   int64_t fastest = 0;
-  std::vector<std::string> models;   // only of their tasks
-  std::vector<std::string> without;  // none of their tasks
+  std::vector<std::string> models;   // models whose tasks' records are included; empty: all
+  std::vector<std::string> without;  // models whose tasks' records are excluded
   std::string format = "tensorsmith";
-  std::string workloads;  // file, for TVM's format
+  std::string workloads;  // output file, for TVM's format
   bool force = false;
   bool json = false;
 };
@@ -69,10 +69,10 @@ Result<std::set<std::string>> task_keys(const std::vector<std::string>& paths) {
 
 struct TvmCounts {
   int64_t records = 0, tasks = 0;
-  int64_t other_tasks = 0, other_records = 0;  // that have no form in TVM's format
+  int64_t other_tasks = 0, other_records = 0;  // that cannot be expressed in TVM's format
 };
 
-// Both files are there at the end, or neither is.
+// Writes both files or neither.
 Result<TvmCounts> export_tvm(record::Database& db, const DbOptions& options,
                              const record::Database::ExportOptions& what) {
   TS_ASSIGN_OR_RETURN(const auto lines, record::AtomicFileWriter::open(options.file));
@@ -173,7 +173,7 @@ Status export_lines(const DbOptions& options) {
 Status import_jsonl(const DbOptions& options) {
   TS_RETURN_IF_ERROR(
       check_outputs({{"DATABASE", options.database, OutputKind::kDatabase}}, {{"FILE", options.file}}));
-  TS_RETURN_IF_ERROR(record::check_jsonl_file(options.file));  // before a database is made for it
+  TS_RETURN_IF_ERROR(record::check_jsonl_file(options.file));  // before a database is created
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open(options.database));
   TS_ASSIGN_OR_RETURN(const auto report, db->import_jsonl(options.file));
   for (const auto& problem : report.problems) warn(options.file + ": " + problem);

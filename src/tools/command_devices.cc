@@ -16,7 +16,7 @@ struct ListOptions {
   bool json = false;
 };
 
-// What commands take the device.
+// Returns the commands that accept the device.
 std::string uses(const target::Device& device) {
   if (engine::is_local(device)) return "tune, compile, run, predict";
   if (engine::gpu_place(device)) return "tune, compile, run";

@@ -36,7 +36,7 @@ struct EvalCommand {
   bool table = false, json = false, force = false;
 };
 
-// Pairs of measured and predicted seconds, a JSON line each.
+// Writes pairs of measured and predicted seconds, one JSON line each.
 class PredictionWriter {
  public:
   static Result<std::unique_ptr<PredictionWriter>> open(const std::string& path) {
@@ -64,12 +64,12 @@ class PredictionWriter {
   std::unique_ptr<record::AtomicFileWriter> writer_;
 };
 
-// Programs of Ansor's records, as they are read.
+// Evaluates programs of Ansor's records while they are read.
 Status evaluate_files(const EvalCommand& command, const target::Device& device, bool traces,
                       engine::EvaluationRun& run, int64_t& corrupt) {
   TS_ASSIGN_OR_RETURN(const auto workloads, record::AnsorWorkloads::load(command.workloads));
   learn::ProgramReader reader(workloads, command.threads.count());
-  // Pointers to values of a map of nodes stay.
+  // std::unordered_map is node-based, so pointers to its values stay valid.
   std::unordered_map<const record::AnsorWorkloads::Task*, learn::StoredWorkload> tasks;
   engine::MeasuredProgram program;
   const auto add = [&](learn::ImportedProgram& imported) {
@@ -124,7 +124,7 @@ void print_people(const learn::Evaluation& e, bool ranks_only) {
   }
 }
 
-// The records of the part, of the devices that were named.
+// Returns the records of the part, restricted to the named devices.
 Result<std::vector<int64_t>> chosen_records(const EvalCommand& command, const engine::ModelData& data,
                                             const learn::Split& split) {
   TS_ASSIGN_OR_RETURN(const learn::Part part, engine::parse_part(command.part));
@@ -134,7 +134,7 @@ Result<std::vector<int64_t>> chosen_records(const EvalCommand& command, const en
   return learn::records_of_devices(data.store(), records, names);
 }
 
-// Seconds that another program has written, a line for each record.
+// Reads seconds that another program has predicted, one line per record.
 Result<std::vector<double>> read_seconds(const std::string& path, size_t count) {
   TS_ASSIGN_OR_RETURN(const auto reader, record::LineReader::open(path, size_t{1} << 10));
   std::vector<double> out;
@@ -159,7 +159,7 @@ Result<std::vector<double>> read_seconds(const std::string& path, size_t count) 
   return out;
 }
 
-// What others predict, by the same scores.
+// Scores the predictions of another program.
 Status eval_predicted(const EvalCommand& command) {
   TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
   TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.splits.front()));
@@ -168,7 +168,7 @@ Status eval_predicted(const EvalCommand& command) {
   learn::Evaluation e;
   for (size_t i = 0; i < records.size(); ++i) {
     const learn::Store::Entry entry = data.store().entry(records[i]);
-    // As for models: programs that could not be made have no features and no prediction.
+    // As for models: programs whose features could not be extracted are not predicted.
     if (entry.leaves == 0) continue;
     learn::Prediction prediction;
     prediction.seconds = seconds[i];

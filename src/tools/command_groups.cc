@@ -12,7 +12,8 @@ struct Group {
   std::vector<const char*> commands;
 };
 
-// Every command of the program: what most users need is in the first group, and the help shows that one first.
+// Groups all commands of the program; the first group has what most users need and comes first in
+// the help.
 const std::vector<Group>& groups() {
   static const std::vector<Group> all = {
       {"Commands", {"tune", "bench", "run", "compile", "predict", "report", "tasks", "zoo", "devices", "db"}},

@@ -1,4 +1,4 @@
-// `help`: what --help says of a command, for people who ask that way.
+// `help`: prints the same text as --help.
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace {
 
 int print_help(const CLI::App& program, const std::vector<std::string>& words) {
   const CLI::App* command = &program;
-  std::string before = program.get_name();  // as the usage line has it
+  std::string before = program.get_name();  // as in the usage line
   for (const std::string& word : words) {
     const auto found = command->get_subcommands([&](const CLI::App* c) { return c->get_name() == word; });
     if (found.empty()) {

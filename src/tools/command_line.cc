@@ -35,7 +35,7 @@ std::string command_line(const std::string& words) {
     std::string word = words.substr(begin, end - begin);
     if (begin == 0) word = std::filesystem::path(word).filename().string();
     if (!out.empty()) out += ' ';
-    // An address of a database, also behind "--db=", without its password.
+    // Removes the password of a database address, also in "--db=ADDRESS".
     const size_t address = word.find("postgres");
     if (address != std::string::npos && record::is_database_address(word.substr(address)))
       word = word.substr(0, address) + record::shown_database(word.substr(address));

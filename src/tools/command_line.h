@@ -1,17 +1,18 @@
-// The command that runs, as a shell takes it.
+// The running command line, as text for a shell.
 #pragma once
 
 #include <string>
 
 namespace tensorsmith::tools {
 
-// "tensorsmith tune 'my model.onnx' -o tuned"; empty if the system does not tell. The program goes by its file's name,
-// addresses of databases have no password.
+// Returns for example "tensorsmith tune 'my model.onnx' -o tuned"; empty if the system does not
+// provide it. The program is named by its file name, and passwords are removed from database
+// addresses.
 std::string command_line();
-// The same of words that each end with a zero.
+// As above, for words that each end with a zero byte.
 std::string command_line(const std::string& words);
 
-// The word as a shell reads it back: in quotes where it has to be.
+// Quotes the word if a shell needs that to read it back.
 std::string shell_word(const std::string& word);
 
 }  // namespace tensorsmith::tools

@@ -1,4 +1,4 @@
-// `lm`: a language model that writes schedules: its corpus, its training, what it writes.
+// `lm`: language models that write schedules: corpus, training, generation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -130,8 +130,8 @@ Status corpus(const CorpusCommand& command) {
 struct LmTrainCommand {
   std::string corpus, base, checkpoint, output;
   learn::lm::LanguageTraining training;
-  learn::lm::PromptOptions prompting;  // of a model that is trained from nothing
-  double worst = 1;                    // of the measured sentences, how much slower than the best
+  learn::lm::PromptOptions prompting;  // only for a model trained from scratch
+  double worst = 1;                    // largest relative slowdown of the measured sentences that are used
   uint64_t seed = 0;
   WorkingThreads threads;
   ProcessesOptions processes;
@@ -275,7 +275,7 @@ Status generate(const GenerateCommand& command) {
                         space::DesignSpace::build(task.workload, device, {.threads = device.cores}));
     const auto contexts = engine::sketch_contexts(task, space, device, known);
     Rng rng(Hasher().add(command.seed).add(task.key).digest64());
-    // The sketch of the untuned schedule.
+    // Uses the sketch of the untuned schedule.
     const int sketch = space.default_candidate().sketch;
     const auto& context = contexts[static_cast<size_t>(sketch)];
     if (context == nullptr || context->grammar.decisions().empty()) continue;

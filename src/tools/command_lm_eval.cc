@@ -1,5 +1,5 @@
-// `lm eval`: the best of n schedules that a language model writes, against a long search and against other ways to
-// propose n schedules.
+// `lm eval`: compares the best of n schedules written by a language model with a long search and
+// with other ways to propose n schedules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 using engine::SearchMethod;
 
-// The methods' place of the search that all others are compared with.
+// Index of the method that all others are compared with.
 constexpr size_t kReference = 0;
 
 struct LmEvalCommand {
@@ -49,13 +49,14 @@ std::string method_name(const SearchMethod& method) {
   return name;
 }
 
-// The reference first; then each language model alone, ranked, and with similar tasks; then what else proposes.
+// Returns the methods: first the reference; then each language model alone, with a cost model's
+// ranking, and with similar tasks; then the other proposing methods.
 engine::CompareOptions options_of(const LmEvalCommand& command) {
   engine::CompareOptions options;
   options.seeds = command.seeds;
   options.again = command.counts;
   options.trials =
-      1 + *std::max_element(command.counts.begin(), command.counts.end());  // and the untuned program
+      1 + *std::max_element(command.counts.begin(), command.counts.end());  // plus the untuned program
   options.methods.push_back({.strategy = std::string(search::kDefaultStrategy),
                              .model = command.reference_model,
                              .trials = command.reference_trials});
@@ -94,7 +95,7 @@ Result<EvalResult> measure_methods(const LmEvalCommand& command, const engine::C
   engine::MeasuredComparison comparison;
   TS_ASSIGN_OR_RETURN(comparison.tasks,
                       engine::heaviest_tasks(sources, device, static_cast<size_t>(command.heaviest)));
-  // What is known of the very tasks is no answer to how well they are written for.
+  // Records of the evaluated tasks themselves would give the answers away.
   std::set<std::string> own;
   for (const auto& shared : comparison.tasks) own.insert(shared.task.key);
   known.forget(own);
@@ -110,8 +111,9 @@ Result<EvalResult> measure_methods(const LmEvalCommand& command, const engine::C
   return result;
 }
 
-// Seconds until the reference was as fast as the best of a method's first n programs, over those that the method took,
-// writing included: the geometric mean over tasks and seeds. Both by their first times.
+// Returns the seconds until the reference was as fast as the best of a method's first n programs,
+// over the seconds of the method, including writing: the geometric mean over tasks and seeds. Uses
+// the first measurements of both.
 double times_less(const std::vector<engine::SearchRun>& runs, size_t method, int64_t n) {
   double sum = 0, count = 0;
   for (const auto& run : runs) {
@@ -121,7 +123,7 @@ double times_less(const std::vector<engine::SearchRun>& runs, size_t method, int
       if (other.method != kReference || other.task != run.task || other.seed != run.seed) continue;
       const auto at = std::find_if(other.best.begin(), other.best.end(),
                                    [&](double seconds) { return seconds <= run.best[end]; });
-      // Never reached: at least as long as it took.
+      // If the reference never was as fast, its whole time is a lower bound.
       const double spent = at == other.best.end() ? other.spent.back()
                                                   : other.spent[static_cast<size_t>(at - other.best.begin())];
       sum += std::log(spent / run.spent[end]);

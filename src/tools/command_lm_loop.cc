@@ -1,4 +1,5 @@
-// `lm loop`: a language model writes schedules, they are measured, and it learns from them, round after round.
+// `lm loop`: a language model writes schedules, they are measured, and it is trained on them, round
+// after round.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +37,7 @@ struct LoopCommand {
   bool quiet = false, json = false, force = false;
 };
 
-// What is seen of a loop while it works. Rounds and trainings report from two threads.
+// Displays the progress of a loop. Rounds and trainings report from two threads.
 class LoopDisplay {
  public:
   LoopDisplay(const Clock& clock, bool quiet)

@@ -1,4 +1,4 @@
-// `lm` on records of Ansor: new records, and recorded programs ranked by their likelihood.
+// `lm` on records of Ansor: writes new records, and ranks recorded programs by their likelihood.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// The workloads of the files that the model was not trained on, or all.
+// The workloads of the files that the model was not trained on, or all of them.
 struct Asked {
   record::AnsorWorkloads workloads;
   engine::RecordedTasks tasks;
@@ -37,7 +37,7 @@ Result<Asked> ask(const RecordOptions& records, const learn::lm::LanguageModel& 
   return Asked{std::move(workloads), std::move(tasks)};
 }
 
-// beam: of the search for the likeliest answers; 0: there is none.
+// beam: width of the beam search; 0: no beam search.
 Result<std::unique_ptr<engine::LanguageDecoder>> make_decoder(const learn::lm::LanguageModel& model,
                                                               int beam) {
   engine::DecoderOptions options;
@@ -72,7 +72,7 @@ struct Ranks {
   }
 };
 
-// A device's rows: who ranks, and the means over its tasks.
+// Adds a device's rows: each ranking with its means over the tasks.
 void add_rows(const std::string& device, const Ranks& ranks, const std::string& cost_model, Table& table,
               OrderedJson& json) {
   OrderedJson& entry = json[device];

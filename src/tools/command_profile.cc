@@ -27,7 +27,7 @@ struct ProfileCommand {
   bool again = false, json = false, quiet = false;
 };
 
-// Hardware counters where there are any; else the simulation, and a line that says why.
+// Returns hardware counters if they are available; else the simulation, with a note that says why.
 std::string chosen_profiler(const ProfileCommand& command) {
   if (command.profiler == "simulation") return measure::kSimulation;
   if (command.profiler == "perf") return measure::kPerfEvents;
@@ -40,7 +40,7 @@ std::string chosen_profiler(const ProfileCommand& command) {
   return measure::kSimulation;
 }
 
-// GPUs have Nsight Compute's counters alone.
+// GPUs support only Nsight Compute's counters.
 Result<std::string> profiler_of(const ProfileCommand& command, const target::Device& device) {
   const bool nsight = command.profiler == "ncu";
   if (device.kind != target::DeviceKind::kGpu && !nsight) return chosen_profiler(command);
@@ -65,7 +65,7 @@ Result<std::set<std::string>> tasks_of(const std::string& model) {
   return keys;
 }
 
-// Of all tasks of the database those whose names begin with one of the words.
+// Returns the keys of the database's tasks whose names begin with one of the words.
 Result<std::set<std::string>> named_tasks(record::Database& database, const std::vector<std::string>& names) {
   TS_ASSIGN_OR_RETURN(const auto tasks, database.tasks());
   std::set<std::string> keys;

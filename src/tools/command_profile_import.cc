@@ -1,4 +1,4 @@
-// `profile import`: counters of Nsight Compute, made on another machine.
+// `profile import`: imports counters that Nsight Compute collected on another machine.
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>

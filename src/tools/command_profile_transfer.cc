@@ -1,4 +1,5 @@
-// `profile transfer`: what profiles are worth for ranking programs of a workload that a model has not seen.
+// `profile transfer`: evaluates how much profiles help to rank programs of a workload that a model
+// has not seen.
 #include <fmt/format.h>
 
 #include <map>

@@ -22,9 +22,9 @@ namespace fs = std::filesystem;
 
 struct ReportCommand {
   std::vector<std::string> inputs;  // databases and directories
-  std::vector<std::string> beside;  // the same, or one report page
+  std::vector<std::string> beside;  // databases and directories, or one report page
   std::string output, peers, cost_model, title, version;
-  std::string gpu;  // where a compiled model runs
+  std::string gpu;  // GPU that compiled models run on
   int threads = 0;
   uint64_t seed = 0;
   bool no_run = false, json = false, force = false;
@@ -61,7 +61,7 @@ std::string title_of(const std::vector<std::string>& inputs) {
   return "Tensorsmith: " + names;
 }
 
-// What a database and directories of compiled models tell.
+// Adds the contents of databases and of directories of compiled models.
 Status add_inputs(const std::vector<std::string>& inputs, const ReportCommand& command,
                   engine::Report& report) {
   engine::ReportModelOptions model_options;
@@ -98,7 +98,7 @@ Status add_inputs(const std::vector<std::string>& inputs, const ReportCommand& c
   return {};
 }
 
-// The data of the run that is shown beside the other.
+// Returns the data of the run that is shown beside the main one.
 Result<nlohmann::json> beside(const ReportCommand& command) {
   if (command.beside.size() == 1 && is_report_page(command.beside[0]))
     return read_report_page(command.beside[0]);

@@ -26,13 +26,13 @@ namespace fs = std::filesystem;
 struct RunOptions {
   std::string directory;
   int threads = 0;
-  std::string device;               // empty: what the model was compiled for, the first of it
+  std::string device;               // empty: the first device of the kind that the model was compiled for
   std::vector<std::string> inputs;  // NAME=FILE
   std::string output;               // directory for output_I.npy
-  std::string format = "npy";       // of these files
+  std::string format = "npy";       // format of the output files
   std::string check;                // test data directory
   std::string reference;            // ONNX model
-  ModelOptions import;              // of --reference
+  ModelOptions import;              // import options of --reference
   engine::Tolerance tolerance;
   uint64_t seed = 0;
   bool json = false, force = false;
@@ -84,7 +84,7 @@ struct Outputs {
   std::vector<lower::Tensor> got, expected;
 };
 
-// By output.
+// Compares each output.
 std::vector<engine::Comparison> compare(const runtime::Model& model, const Outputs& outputs,
                                         const engine::Tolerance& tolerance) {
   std::vector<engine::Comparison> comparisons;
@@ -100,7 +100,7 @@ bool agree(const std::vector<engine::Comparison>& comparisons) {
   return std::all_of(comparisons.begin(), comparisons.end(), [](const auto& c) { return c.ok; });
 }
 
-// Prints one line an output; true when all agree.
+// Prints one line per output; returns true if all agree.
 bool report_comparison(const runtime::Model& model, const std::vector<engine::Comparison>& comparisons,
                        const std::string& against, bool json) {
   const bool all = agree(comparisons);
@@ -127,7 +127,7 @@ bool report_comparison(const runtime::Model& model, const std::vector<engine::Co
   return all;
 }
 
-// The test data sets under a path: itself, or its test_data_set_* folders.
+// Returns the test data sets under a path: the path itself, or its test_data_set_* directories.
 std::vector<fs::path> data_sets(const fs::path& path) {
   std::vector<fs::path> out;
   std::error_code ignored;
@@ -189,7 +189,8 @@ Status check_reference(runtime::Model& model, const RunOptions& options) {
   print_notes(graph.notes);
   TS_ASSIGN_OR_RETURN(Outputs outputs, run_both(model, graph, options, engine::Spread::kWide));
   std::vector<engine::Comparison> comparisons = compare(model, outputs, options.tolerance);
-  // A result of NaN says little: such a network gets tamer inputs too.
+  // A comparison of NaN shows little, so a network with such results also runs on inputs of a
+  // smaller range.
   if (agree(comparisons) && !engine::mostly_finite(outputs.expected)) {
     TS_ASSIGN_OR_RETURN(outputs, run_both(model, graph, options, engine::Spread::kNarrow));
     comparisons = compare(model, outputs, options.tolerance);
@@ -211,7 +212,8 @@ Status write_output(const RunOptions& options, size_t i, const std::string& name
   return options.format == "npy" ? write_npy(file, tensor) : graph::write_tensor_proto(file, name, tensor);
 }
 
-// Makes the folder for the outputs. Nothing is run for results that cannot be written.
+// Creates the directory for the outputs before the model runs, so that no run is wasted on results
+// that cannot be written.
 Status prepare_outputs(const RunOptions& options, size_t count) {
   std::vector<InputPath> inputs = {{"DIRECTORY", options.directory}};
   for (const std::string& input : options.inputs)
@@ -228,7 +230,7 @@ Status prepare_outputs(const RunOptions& options, size_t count) {
   return check_outputs(outputs, inputs, options.force);
 }
 
-// A line an output: where it was written, or its first elements.
+// Prints one line per output: where it was written, or its first elements.
 void print_outputs(const runtime::Model& model, const std::vector<lower::Tensor>& outputs,
                    const RunOptions& options) {
   constexpr int64_t kShown = 8;
@@ -251,7 +253,7 @@ void print_outputs(const runtime::Model& model, const std::vector<lower::Tensor>
   }
 }
 
-// The same with all elements, or with the files that hold them.
+// Prints the outputs as JSON, with all elements or the names of the files that contain them.
 void print_outputs_json(const runtime::Model& model, const std::vector<lower::Tensor>& outputs,
                         const RunOptions& options) {
   nlohmann::json list = nlohmann::json::array();
@@ -264,7 +266,7 @@ void print_outputs_json(const runtime::Model& model, const std::vector<lower::Te
       for (int64_t e = 0; e < tensor.num_elements(); ++e) {
         const ir::Scalar v = tensor.at(e);
         if (ir::is_float(v.dtype)) {
-          values.push_back(v.f);  // null where it is not finite
+          values.push_back(v.f);  // null if not finite
         } else if (v.dtype == ir::DType::kU64) {
           values.push_back(static_cast<uint64_t>(v.i));
         } else {
@@ -338,9 +340,9 @@ void add_run_command(CLI::App& app, int& exit_code) {
       "this ONNX model");
   check->excludes(reference)->excludes(input)->excludes(output);
   reference->excludes(input)->excludes(output);
-  // As the model was compiled with.
+  // Import options must be the same as when the model was compiled.
   for (CLI::Option* option : options->import.add_import_options(*command)) option->needs(reference);
-  // Of products whose factors have 10 bits of fraction.
+  // Tolerances for products whose factors have 10 fraction bits.
   constexpr double kTf32Relative = 1e-2, kTf32Absolute = 1e-3;
   constexpr double kMaxTolerance = 1e6;
   auto* relative = add_real(*command, "--rtol", options->tolerance.rtol, 0, kMaxTolerance,

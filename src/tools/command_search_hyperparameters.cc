@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// 100,000 trials of a kilobyte.
+// Room for 100,000 trials of a kilobyte.
 constexpr int64_t kMaxTrialLogBytes = int64_t{128} << 20;
 
 struct SearchCommand {
@@ -39,13 +39,13 @@ struct SearchCommand {
   bool quiet = false, json = false;
 };
 
-// Scores of which more is better.
+// Whether a larger value of the metric is better.
 bool is_gain(const std::string& metric) {
   return metric == "top1" || metric == "top5" || metric == "pairwise";
 }
 
-// One line that says which search this is, then a line a trial. Lines are added and flushed; what a killed
-// search left unfinished at the end is dropped.
+// The log has one line that identifies the search, then one line per trial. Lines are appended and
+// flushed; the unfinished last line of a killed search is dropped.
 class TrialLog {
  public:
   static Result<TrialLog> open(const std::string& path, const Json& header, bool gain) {
@@ -60,12 +60,12 @@ class TrialLog {
     std::istringstream in(text.ok() ? std::move(text).value() : std::string());
     std::string kept;
     for (std::string line; in && std::getline(in, line);) {
-      if (in.eof()) {  // without its newline: unfinished, if it is one of ours
+      if (in.eof()) {  // without its newline: an unfinished line, if it is one of ours
         if (kept.empty() && !first.starts_with(line)) return other;
         break;
       }
       const Json json = parse_json<Json>(line);
-      // What is no JSON compares as neither equal nor unequal to anything.
+      // Invalid JSON compares as neither equal nor unequal to anything.
       if (kept.empty() && !(json == parse_json<Json>(first))) return other;
       if (!kept.empty()) {
         if (!json.is_object() || !json.contains("parameters") || !json.contains("value"))
@@ -113,8 +113,8 @@ std::string as_options(const Json& parameters) {
   return out;
 }
 
-// Names and values that no trial could have are an error before the log is begun: it would be the log of another
-// search than the right command's.
+// Rejects names and values that no trial can have before the log is begun, because such a log would
+// not match the corrected command.
 Status check_space(const SearchCommand& command, const Json& fixed,
                    const std::vector<learn::Dimension>& space) {
   for (const learn::Dimension& dimension : space) {

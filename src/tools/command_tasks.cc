@@ -15,7 +15,7 @@ namespace {
 
 struct TasksOptions {
   ModelOptions model;
-  std::vector<std::string> more;  // models
+  std::vector<std::string> more;  // further models
   bool json = false;
   bool text = false;
 };
@@ -24,7 +24,7 @@ std::string class_of(const graph::Task& task) {
   return search::kernel_class_text(search::kernel_class(task.workload));
 }
 
-// Of each operation, inputs too: the extents of its axes.
+// Returns the extents of each operation's axes, inputs included.
 nlohmann::json shapes_json(const ir::Workload& workload) {
   nlohmann::json shapes = nlohmann::json::array();
   for (const auto& op : workload.operations) {
@@ -50,7 +50,7 @@ void print_workload(const graph::Task& task, int calls) {
   print_lines(ir::print(task.workload) + "\n");
 }
 
-// The tasks of several models, each once.
+// Prints the tasks of several models, deduplicated.
 Status shared_tasks(const TasksOptions& options) {
   if (!options.model.shapes.empty()) {
     return Error{ErrorCode::kInvalidArgument, "--shape " + options.model.shapes[0],

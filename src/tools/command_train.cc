@@ -46,7 +46,8 @@ struct TrainCommand {
   bool adapt = false, quiet = false, json = false, force = false;
 };
 
-// What decides the model, for its card: not where it is put, nor on how many threads it is made.
+// Returns a command line with all options that determine the model, for its card; leaves out the
+// output path and the number of threads.
 std::string command_line(const TrainCommand& c) {
   std::string out = "tensorsmith train";
   if (c.databases.empty()) out += " --store " + c.store + " --split " + c.split;
@@ -66,10 +67,11 @@ std::string command_line(const TrainCommand& c) {
   return out;
 }
 
-// Of the shares of a user's tasks that train nothing.
+// Shares of a user's tasks that are held out from training.
 constexpr double kValidationShare = 0.1, kTestShare = 0.15;
 
-// A store of the databases and a split by task, beside the model, so that others can be compared on them.
+// Makes a store of the databases and a split by task, beside the model, so that other models can be
+// compared on them.
 Status make_data(const TrainCommand& command) {
   learn::ImportOptions options;
   options.threads = command.threads.count();
@@ -93,7 +95,7 @@ Status make_data(const TrainCommand& command) {
   return {};
 }
 
-// Of the test part, whose tasks the model trained here has not seen.
+// Scores on the test part, whose tasks the model has not seen.
 Result<learn::Scores> test_scores(const engine::ModelData& data, const learn::Split& split,
                                   const learn::CostModel& model, int threads) {
   const SystemClock clock;
@@ -103,7 +105,7 @@ Result<learn::Scores> test_scores(const engine::ModelData& data, const learn::Sp
   return run.evaluation().total();
 }
 
-// The model beside the one that is shipped, so that people see what their records are worth.
+// Compares the model with the shipped one, to show what the user's records are worth.
 Result<Json> compare_on_test(const engine::ModelData& data, const learn::Split& split,
                              const learn::CostModel& model, const TrainCommand& command) {
   std::vector<std::pair<std::string, std::unique_ptr<learn::CostModel>>> others;
@@ -139,7 +141,7 @@ Result<Json> compare_on_test(const engine::ModelData& data, const learn::Split& 
   return out;
 }
 
-// The file at the path, as far as it can be told from another one: a new file has another number.
+// Returns the inode number of the file, which distinguishes a new file from the old one.
 std::optional<uint64_t> file_number(const std::string& path) {
   struct stat info{};
   if (::stat(path.c_str(), &info) != 0) return std::nullopt;
@@ -237,7 +239,7 @@ Status train(TrainCommand& command) {
   if (processes.rank > 0) return {};
   if (curves) TS_RETURN_IF_ERROR(curves->finish());
   TS_RETURN_IF_ERROR((*model)->save(command.output));
-  // Kinds of models without checkpoints look at no file that has the name.
+  // Kinds of models without checkpoints do not use this file, so it must not be removed for them.
   std::error_code ignored;
   if (owns_checkpoint) std::filesystem::remove(checkpoint, ignored);
 

@@ -40,7 +40,7 @@ void add_transfer_command(CLI::App& app, int& exit_code) {
       options->seeds.same_task = options->seeds.other_tasks = static_cast<size_t>(*candidates);
       options->source_ranking =
           *choose == "gain" ? engine::SourceRanking::kGain : engine::SourceRanking::kHeuristic;
-      // No limit: what there is to measure is soon measured.
+      // Without a limit: all candidates are measured, which does not take long.
       if (options->seconds == 0) options->trials = kMaxCount;
       return run_tuning(*options, "transfer");
     });

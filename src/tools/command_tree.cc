@@ -9,7 +9,7 @@
 namespace tensorsmith::tools {
 namespace {
 
-// CLI11 writes the values of CLI::IsMember behind the type: "TEXT:{llvm,c}".
+// CLI11 appends the values of CLI::IsMember to the type: "TEXT:{llvm,c}".
 std::vector<std::string> choices_of(const std::string& type) {
   std::vector<std::string> out;
   const size_t begin = type.find('{'), end = type.find('}', begin);
@@ -59,7 +59,8 @@ CommandOption read(const CLI::Option& option) {
   return out;
 }
 
-// Brings members of a group together, in the order in which groups are first met; advanced ones stand last.
+// Makes the members of each group adjacent, in the order in which the groups first occur; advanced
+// ones are last.
 template <class T>
 void sort_by_group(std::vector<T>& members) {
   std::vector<std::string> groups;
@@ -85,7 +86,7 @@ Command read(const CLI::App& app, std::vector<std::string> words) {
     (option->get_positional() ? out.positionals : out.options).push_back(read(*option));
   }
   sort_by_group(out.options);
-  // --help is defined before all others and stands behind those of its group.
+  // CLI11 defines --help first; it is moved to the end of its group.
   if (!out.options.empty()) {
     const std::string first = out.options.front().group;
     const auto end = std::find_if(out.options.begin(), out.options.end(),

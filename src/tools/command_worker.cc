@@ -1,4 +1,5 @@
-// `worker`: measures on this machine what `tune --fleet` and others ask for through a record database.
+// `worker`: measures on this machine the jobs that `tune --fleet` and others post in a record
+// database.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

@@ -5,8 +5,8 @@
 
 namespace tensorsmith::tools {
 
-// Exit codes: 0 done, 1 the request failed (one line on stderr says why), 2 wrong usage, 3 a bug in
-// Tensorsmith, 130 interrupted.
+// Exit codes: 0 success, 1 the request failed (one line on stderr says why), 2 wrong usage, 3 a bug
+// in Tensorsmith, 130 interrupted.
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitBug = 3;
@@ -20,13 +20,13 @@ void add_run_command(CLI::App& app, int& exit_code);
 void add_bench_command(CLI::App& app, int& exit_code);
 void add_db_command(CLI::App& app, int& exit_code);
 void add_dataset_command(CLI::App& app, int& exit_code);
-void add_dataset_collect_command(CLI::App& dataset, int& exit_code);  // of the dataset command
-void add_dataset_label_command(CLI::App& dataset, int& exit_code);    // of the dataset command
-void add_dataset_next_command(CLI::App& dataset, int& exit_code);     // of the dataset command
-void add_dataset_schema_command(CLI::App& dataset, int& exit_code);   // too
+void add_dataset_collect_command(CLI::App& dataset, int& exit_code);  // sub-command of `dataset`
+void add_dataset_label_command(CLI::App& dataset, int& exit_code);    // sub-command of `dataset`
+void add_dataset_next_command(CLI::App& dataset, int& exit_code);     // sub-command of `dataset`
+void add_dataset_schema_command(CLI::App& dataset, int& exit_code);   // sub-command of `dataset`
 void add_profile_command(CLI::App& app, int& exit_code);
-void add_profile_import_command(CLI::App& profile, int& exit_code);    // of the profile command
-void add_profile_transfer_command(CLI::App& profile, int& exit_code);  // too
+void add_profile_import_command(CLI::App& profile, int& exit_code);    // sub-command of `profile`
+void add_profile_transfer_command(CLI::App& profile, int& exit_code);  // sub-command of `profile`
 void add_explain_command(CLI::App& app, int& exit_code);
 void add_report_command(CLI::App& app, int& exit_code);
 void add_train_command(CLI::App& app, int& exit_code);
@@ -40,9 +40,9 @@ void add_lm_command(CLI::App& app, int& exit_code);
 void add_worker_command(CLI::App& app, int& exit_code);
 void add_zoo_command(CLI::App& app, int& exit_code);
 void add_help_command(CLI::App& app, int& exit_code);
-// Gives each command the heading that it stands under in the help; after all commands were added.
+// Sets the heading of each command in the help. Must be called after all commands were added.
 void group_commands(CLI::App& app);
-// Ends the help of each command with examples of its own; after all commands were added.
+// Appends examples to the help of each command. Must be called after all commands were added.
 void add_examples(CLI::App& app);
 
 }  // namespace tensorsmith::tools

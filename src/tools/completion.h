@@ -1,4 +1,4 @@
-// Scripts by which shells complete the commands, their options and the values of these.
+// Generates shell scripts that complete commands, options and their values.
 #pragma once
 
 #include <string>

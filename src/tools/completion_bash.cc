@@ -3,8 +3,8 @@
 namespace tensorsmith::tools {
 namespace {
 
-// Walks the words to the command that the cursor is in; then completes a value, an option, a command or a file.
-// Readline has split --option=value in three words.
+// Walks the words up to the command under the cursor, then completes a value, an option, a command
+// or a file. Readline splits --option=value into three words.
 constexpr const char* kBashWalk = R"(
 _%_files() {
   compopt -o filenames 2>/dev/null
@@ -57,7 +57,7 @@ std::string with_program_name(std::string text, const std::string& name) {
 }
 
 std::string words_of(const Command& command) {
-  std::string commands, options, valued, positional;  // the last: / for a file, or words
+  std::string commands, options, valued, positional;  // the last, `positional`: "/" for a file, or words
   for (const Command& below : command.commands) commands += " " + below.words.back();
   for (const CommandOption& option : command.options) {
     for (const std::string& name : option.names) {

@@ -3,7 +3,7 @@
 namespace tensorsmith::tools {
 namespace {
 
-// The command that the cursor is in. A value of an option is no command.
+// Finds the command under the cursor. The value of an option is not taken for a command.
 constexpr const char* kFishWalk = R"(
 function __%_command
     set -l command %

@@ -3,7 +3,8 @@
 namespace tensorsmith::tools {
 namespace {
 
-// In single quotes, and in a description of _arguments where colons and brackets have a meaning.
+// Escapes text for single quotes and for a description of _arguments, where colons and brackets are
+// special.
 std::string zsh_escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -29,7 +30,7 @@ std::string action(const CommandOption& option) {
 
 std::string function_of(const Command& command) { return "_" + command.name('_'); }
 
-// One spec of _arguments for each name; an option that may stand once excludes its other names.
+// Makes one spec of _arguments per name; an option that is not repeatable excludes its other names.
 std::string spec(const CommandOption& option) {
   std::string all;
   for (const std::string& name : option.names) all += (all.empty() ? "" : " ") + name;
@@ -50,7 +51,7 @@ std::string definition(const Command& command) {
   std::string out;
   if (!command.commands.empty()) {
     out += function + "_commands() {\n  local -a commands\n  local found=1\n";
-    // One list a group, under its heading.
+    // One list per group, under its heading.
     for (size_t i = 0; i < command.commands.size(); ++i) {
       const Command& below = command.commands[i];
       if (i == 0 || command.commands[i - 1].group != below.group) out += "  commands=(\n";

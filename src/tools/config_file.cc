@@ -25,7 +25,8 @@ struct Key {
   const char* name;
   const char* option;
   bool is_number;
-  bool of_device;  // says something about the device, and not about another one that the command line names
+  // Part of the device's settings, which is ignored if the command line names another device.
+  bool of_device;
 };
 constexpr std::array<Key, 3> kKeys = {{{"device", "--device", false, true},
                                        {"threads", "--threads", true, true},
@@ -37,7 +38,7 @@ const Key* find_key(const std::string& name) {
   return found == kKeys.end() ? nullptr : &*found;
 }
 
-// The setting's value as the command line would have it; none if it is of another type than the key's.
+// Returns the setting's value as on the command line; nullopt if its type is not the key's.
 std::optional<std::string> text_of(const Key& key, const toml::node& node) {
   if (key.is_number) {
     const auto* value = node.as_integer();
@@ -47,7 +48,7 @@ std::optional<std::string> text_of(const Key& key, const toml::node& node) {
   return value == nullptr ? std::nullopt : std::optional(value->get());
 }
 
-// The file to read, given with --config or not; empty: there is none.
+// Returns the file to read; empty: none. `given`: the value of --config, or empty.
 std::string config_path(const std::string& given) {
   if (!given.empty()) return given;
   std::error_code ignored;

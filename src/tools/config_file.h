@@ -1,4 +1,5 @@
-// tensorsmith.toml: the device, its threads and the database that commands take where their command line names none.
+// tensorsmith.toml: default device, threads and database for commands whose command line does not
+// set them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,19 +16,23 @@ struct ConfigEntry {
   int line = 0;
 };
 
-// Reads the settings of a TOML file. kInvalidArgument, the place is the line: no TOML, a key that is not known, a text
-// for a number and the other way round.
+// Parses the settings of a TOML file. kInvalidArgument with the line as the place: not TOML, an
+// unknown key, or a value of the wrong type.
 Result<std::vector<ConfigEntry>> parse_config(const std::string& text, const std::string& path);
 
-// From now on only options that are marked with configurable() are set by a file. Before commands are added.
+// From now on a file can set only options that are marked with configurable(). Must be called
+// before commands are added.
 void prepare_config(CLI::App& app);
-// Adds --config to each command that has such options. After commands were added.
+// Adds --config to each command with configurable options. Must be called after commands were
+// added.
 void add_config_options(CLI::App& app);
-// Gives the options of the command that was chosen the file's values, as defaults: an option that the command line has
-// keeps its value, and counts of options stay those of the command line. The file's device and threads belong together:
-// where the command line names a device, neither is taken. Says in a note what was taken.
-// The file is that of --config; else tensorsmith.toml in the current folder, else in the user's folder of settings
-// ($XDG_CONFIG_HOME/tensorsmith, ~/.config/tensorsmith), else there is none.
+// Sets the file's values as defaults of the chosen command's options: options on the command line
+// keep their values, and option counts stay those of the command line. The file's device and
+// threads belong together: if the command line names a device, both are ignored. Prints a note
+// about the values taken.
+// The file is that of --config; else tensorsmith.toml in the current directory, else in the user's
+// configuration directory ($XDG_CONFIG_HOME/tensorsmith, ~/.config/tensorsmith), else there is
+// none.
 Status apply_config(CLI::App& app);
 
 }  // namespace tensorsmith::tools

@@ -14,14 +14,14 @@
 namespace tensorsmith::tools {
 namespace {
 
-int first_failure = 0;  // errno of the first write that standard output did not take
+int first_failure = 0;  // errno of the first failed write to standard output
 
 struct Character {
   uint32_t code = 0;
-  size_t bytes = 0;  // 0: what begins here is not UTF-8
+  size_t bytes = 0;  // 0: no valid UTF-8 begins here
 };
 
-// The shortest form only, no surrogates, at most U+10FFFF (RFC 3629).
+// Accepts only shortest encodings, no surrogates, and at most U+10FFFF (RFC 3629).
 Character decode(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);
@@ -38,7 +38,7 @@ Character decode(std::string_view text) {
   return {code, bytes};
 }
 
-// Characters that do something to a terminal, or to how a line reads, instead of being shown.
+// Characters that control a terminal or change how a line reads instead of being visible.
 bool is_control(uint32_t c) {
   return c < 0x20 || (c >= 0x7F && c <= 0x9F) || (c >= 0x200B && c <= 0x200F) ||
          (c >= 0x2028 && c <= 0x202E) || (c >= 0x2060 && c <= 0x2069) || c == 0xFEFF ||
@@ -80,7 +80,7 @@ std::string printable(std::string_view text) { return printable(text, false); }
 std::string printable_lines(std::string_view text) { return printable(text, true); }
 
 std::string detail::escape_c1(std::string text) {
-  // Text that is valid UTF-8, in which C1 controls are C2 80 to C2 9F and stand in strings only.
+  // The text is valid UTF-8, in which C1 controls are C2 80 to C2 9F and occur only in strings.
   size_t found = text.find_first_of("\xC2\x7F");
   if (found == std::string::npos) return text;
   std::string out;
@@ -101,7 +101,7 @@ void write_out(std::string_view bytes) {
 }
 
 void write_error(std::string_view bytes) {
-  // Not to be reported anywhere: a full disk behind `2>log` must not end hours of work.
+  // Errors are ignored: a full disk behind `2>log` must not end hours of work.
   [[maybe_unused]] const size_t written = std::fwrite(bytes.data(), 1, bytes.size(), stderr);
   std::fflush(stderr);
 }
@@ -115,7 +115,7 @@ void print_notes(const std::vector<std::string>& notes) {
 void print_lines(std::string_view text) { write_out(printable_lines(text)); }
 
 void open_missing_streams() {
-  // open() takes the lowest number that is free. For reading only, so that writes fail.
+  // open() takes the lowest free number. Opened for reading only, so that writes fail.
   int descriptor = 0;
   while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/dev/null", O_RDONLY);
   if (descriptor > STDERR_FILENO) close(descriptor);

@@ -1,6 +1,6 @@
-// The only way to the standard streams. What comes from files (names of nodes, models, devices) cannot send
-// escape codes to a terminal; JSON is always JSON; text that standard output loses makes the program fail,
-// and what standard error loses makes no difference.
+// All output to the standard streams. Text from files (names of nodes, models, devices) cannot send
+// escape codes to a terminal, and JSON is always valid. If standard output loses text, the program
+// fails; losses of standard error are ignored.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,17 +13,18 @@
 
 namespace tensorsmith::tools {
 
-// One line that a terminal shows as it is: control characters, also those of Unicode (C1, line separators,
-// changes of direction), and bytes that are not UTF-8 are written out: "\x1b", "\n", "\xff", "\u202e".
+// Escapes a line so that a terminal shows it literally: control characters, including those of
+// Unicode (C1, line separators, direction changes), and bytes that are not UTF-8 become "\x1b",
+// "\n", "\xff", "\u202e".
 std::string printable(std::string_view text);
-// The same of each line of a text.
+// As printable(), for each line of a text.
 std::string printable_lines(std::string_view text);
 
-// Valid UTF-8 whatever the strings in it: bytes that are not become U+FFFD. indent: spaces, -1 = one line.
+// Serializes to valid UTF-8: invalid bytes in strings become U+FFFD. indent: spaces, -1 = one line.
 template <class Json>
 std::string json_text(const Json& json, int indent = -1);
 
-// Raw bytes, for the lines of a display that redraws itself and for text that was made printable.
+// Writes raw bytes, for redrawn progress lines and for text that is printable already.
 void write_out(std::string_view bytes);
 void write_error(std::string_view bytes);
 
@@ -36,11 +37,11 @@ decltype(auto) shown(const T& value) {
     return static_cast<const T&>(value);
   }
 }
-// Writes DEL and C1 controls, which nlohmann's writer leaves as they are, as \u escapes.
+// Writes DEL and C1 controls, which nlohmann's serializer leaves unchanged, as \u escapes.
 std::string escape_c1(std::string text);
 }  // namespace detail
 
-// As fmt::format; arguments that are text are made printable, the format itself may hold newlines.
+// As fmt::format, but string arguments are made printable; the format itself may contain newlines.
 template <class... T>
 std::string format_printable(fmt::format_string<T...> format, T&&... args) {
   return fmt::vformat(format, fmt::make_format_args(detail::shown(args)...));
@@ -57,20 +58,20 @@ void print_error(fmt::format_string<T...> format, T&&... args) {
 void warn(std::string_view message);
 // "tensorsmith: note: ..." on standard error, each on a line of its own.
 void print_notes(const std::vector<std::string>& notes);
-// Text of several lines, such as tables.
+// Prints text of several lines, such as tables.
 void print_lines(std::string_view text);
 template <class Json>
 void print_json(const Json& json, int indent = -1) {
   write_out(json_text(json, indent) + "\n");
 }
 
-// Gives the descriptors 0 to 2 a place where they are closed: else the next file that is opened gets one of
-// these numbers, and messages are written into it. Reads find nothing, writes fail.
+// Opens the descriptors 0 to 2 if they are closed. Otherwise the next opened file would get one of
+// these numbers, and messages would be written into it. Reads find nothing, writes fail.
 void open_missing_streams();
 
-// After everything: writes what is still held back. Where standard output did not take all of it, 0 becomes
-// kExitFailed, with one line on standard error that says why; a reader that went away (`| head`) is no error
-// of anybody, and gives the exit code that SIGPIPE would have given.
+// Flushes standard output at the end of the program. If some output was lost, exit code 0 becomes
+// kExitFailed, with one line on standard error that says why. A closed pipe (`| head`) is not an
+// error; it gives the exit code that SIGPIPE would have given.
 int finish_output(int exit_code);
 
 // --- definitions of templates

@@ -22,7 +22,7 @@ struct Range {
   }
 };
 
-// 1, 2 or 5 times a power of ten, for about five marks.
+// Returns a tick step of 1, 2 or 5 times a power of ten that gives about five ticks.
 double step_for(double span) {
   const double rough = span / 5, power = std::pow(10, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0})
@@ -75,7 +75,7 @@ std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes) 
   size_t number = 0;
   for (const Curve& curve : curves) {
     const char* colour = kSvgColours[number % kSvgColours.size()];
-    // Goes on along the path; a path begins with a move, whichever value is the first to have a place.
+    // Extends the path; it begins with a move to its first finite value.
     const auto go_to = [&](std::string& path, size_t i, const std::vector<double>& values) {
       if (std::isfinite(values[i]))
         path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x_of(curve.x[i]), y_of(values[i]));

@@ -1,4 +1,5 @@
-// Curves over a logarithmic axis as an SVG picture: how fast the best program is after so many trials.
+// Plots curves over a logarithmic axis as an SVG picture: the speed of the best program after a
+// number of trials.
 #pragma once
 
 #include <string>
@@ -8,16 +9,17 @@ namespace tensorsmith::tools {
 
 struct Curve {
   std::string name;
-  std::vector<double> x;          // ascending, > 0
+  std::vector<double> x;          // ascending, positive
   std::vector<double> y;          // one for each x
   std::vector<double> low, high;  // a band around y; empty: none
 };
 
 struct CurveAxes {
-  std::string title, x, y;  // texts
+  std::string title, x, y;  // labels
 };
 
-// A whole SVG document. The vertical axis spans the values; values that are not finite are left out.
+// Returns a complete SVG document. The vertical axis spans the values; non-finite values are left
+// out.
 std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes);
 
 }  // namespace tensorsmith::tools

@@ -88,7 +88,7 @@ Result<std::vector<target::Device>> resolve_devices(const std::vector<std::strin
   return devices;
 }
 
-// kNotFound for a key that none of the tasks has.
+// kNotFound for a key that is not a task's.
 Status keep_named(const std::vector<std::string>& keys, std::vector<search::TuneTask>& tasks) {
   for (const std::string& key : keys) {
     if (std::none_of(tasks.begin(), tasks.end(), [&](const auto& task) { return task.key == key; }))

@@ -1,4 +1,5 @@
-// `dataset label`: programs of other devices with the times that a model expects on one, to train another model on.
+// `dataset label`: labels programs of other devices with the times that a model predicts for one
+// device, to train another model on them.
 #include <memory>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// `dataset next`: which tasks to measure next on a device.
+// `dataset next`: chooses the tasks to measure next on a device.
 #include <fmt/format.h>
 
 #include <memory>
@@ -26,7 +26,7 @@ struct NextCommand {
   bool json = false;
 };
 
-// Keys of the tasks of which the database has times on the device.
+// Returns the keys of the tasks for which the database has times on the device.
 Result<std::set<std::string>> measured_tasks(const std::string& path, const target::Device& device) {
   std::set<std::string> out;
   TS_ASSIGN_OR_RETURN(const auto database, record::Database::open_read_only(path));
@@ -58,7 +58,7 @@ Result<engine::NextTasks> choose(const NextCommand& command, const learn::CostMo
                             count);
 }
 
-// What measures the tasks and teaches them to the model.
+// Prints the commands that measure the tasks and train the model on them.
 void print_commands(const NextCommand& command, const target::Device& device, const engine::NextTasks& next) {
   if (!command.store.empty()) {
     print_out(

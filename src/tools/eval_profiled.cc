@@ -14,7 +14,8 @@
 namespace tensorsmith::tools {
 namespace {
 
-// The counters that the model was trained on; those of a simulation for models that read none.
+// Returns the profiler whose counters the model was trained on; the simulation for models that read
+// none.
 std::string profiler_of(const learn::ModelCard& card) {
   const auto parameters = parse_json<nlohmann::json>(card.parameters);
   const auto at = parameters.find("profiler");

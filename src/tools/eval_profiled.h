@@ -1,4 +1,4 @@
-// `eval --from-db`: how well a model ranks profiled programs.
+// `eval --from-db`: evaluates how well a model ranks profiled programs.
 #pragma once
 
 #include <string>

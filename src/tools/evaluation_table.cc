@@ -17,14 +17,14 @@ namespace {
 struct NamedFile {
   std::string name, path;
 };
-// "NAME=FILE" or "FILE"; a path with '=' in it is told by its slash.
+// Parses "NAME=FILE" or "FILE"; a '/' before the '=' shows that the whole text is a path.
 NamedFile named_file(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || text.find('/') < equals) return {"", text};
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-// Scores on a device, of each model of a name.
+// Scores by device, for each model with the row's name.
 using Cell = std::map<std::string, std::vector<learn::Scores>>;
 
 struct Row {
@@ -71,8 +71,8 @@ std::string text_of(const Cell& cell, bool ranks_only, const std::string& device
   return out + fmt::format("{:.3f} / {:.3f}", top1 / n, top5 / n);
 }
 
-// Test records of the model's devices, if it has seen some device of the split's training part; all of them
-// for a model of other devices.
+// Returns the test records of the model's devices if some of them are in the split's training part;
+// otherwise all test records.
 std::vector<int64_t> test_records(const engine::ModelData& data, const learn::Split& split,
                                   const learn::ModelCard& card) {
   std::set<uint32_t> trained;
@@ -91,7 +91,7 @@ std::vector<int64_t> test_records(const engine::ModelData& data, const learn::Sp
 
 Result<std::string> evaluation_table(const engine::ModelData& data, const std::vector<std::string>& models,
                                      const std::vector<std::string>& splits, int threads) {
-  std::vector<std::string> columns;  // splits of one name share a column
+  std::vector<std::string> columns;  // splits with the same name share a column
   std::vector<learn::Split> loaded;
   std::vector<size_t> column_of;  // by split
   for (const std::string& text : splits) {

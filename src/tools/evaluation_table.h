@@ -1,4 +1,4 @@
-// Models x splits as a table in Markdown.
+// Evaluates models on splits, as a table in Markdown.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace tensorsmith::tools {
 
-// models, splits: "[NAME=]FILE"; the name of a model without one is its kind, of a split the file's; splits
-// of one name (seeds) are one column. Each model is evaluated on the test part of the split that it was
-// trained by, and there on the devices that it was trained on if the split trains some of them; a model whose
-// split is not among the splits is an error (kMismatch). A cell is the mean over devices of the MAPE (of the
-// median error), then top-1 / top-5; of several models of one name (seeds) for one device the mean, and of
-// the MAPE the standard deviation over them.
+// models, splits: "[NAME=]FILE". The default name of a model is its kind, that of a split its file
+// name. Splits with the same name (seeds) share a column. Each model is evaluated on the test part
+// of the split that it was trained with, restricted to its training devices if the split trains
+// some of them. kMismatch for a model whose split is not among the splits. A cell has the mean over
+// devices of the MAPE (of the median error), then top-1 / top-5. For several models of one name
+// (seeds) and one device it has the mean, and the standard deviation of the MAPE.
 Result<std::string> evaluation_table(const engine::ModelData& data, const std::vector<std::string>& models,
                                      const std::vector<std::string>& splits, int threads);
 

@@ -30,7 +30,7 @@ constexpr std::array<uint32_t, 256> make_table() {
   return table;
 }
 
-// As TFRecord masks it, so that a sum of data that hold sums is no weaker.
+// TFRecord masks the checksum, so that checksums of data that contain checksums are not weaker.
 uint32_t masked_crc(std::string_view bytes) {
   static constexpr std::array<uint32_t, 256> kTable = make_table();
   uint32_t crc = ~uint32_t{0};
@@ -59,7 +59,7 @@ std::string bytes_field(int field, std::string_view value) {
   return key(field, kBytes) + varint(value.size()) + std::string(value);
 }
 
-// Fields of Event, Summary and Summary.Value.
+// Field numbers of Event, Summary and Summary.Value.
 constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5;
 constexpr int kValue = 1, kTag = 1, kSimpleValue = 2;
 

@@ -1,4 +1,4 @@
-// TensorBoard's event files: records of TensorFlow's TFRecord format, each a protobuf message Event
+// TensorBoard's event files: TFRecord files whose records are protobuf messages of type Event
 // (tensorflow/core/util/event.proto, tensorflow/core/lib/io/record_writer.h).
 #pragma once
 
@@ -12,18 +12,20 @@
 
 namespace tensorsmith::tools {
 
-// Makes the folder if it is not there. kInvalidArgument: there is something else of the name, or it cannot be made.
+// Creates the directory if it is missing. kInvalidArgument: the path is not a directory, or it
+// cannot be created.
 Status make_event_folder(const std::string& folder);
 
 class EventFile {
  public:
-  // A new file in the folder, which is made if it is not there. clock: of the events; outlives it. kIo; as of
-  // make_event_folder().
+  // Creates a new file in the directory, which is created if it is missing. `clock` gives the times
+  // of events and must outlive the file. Errors: kIo, and those of make_event_folder().
   static Result<std::unique_ptr<EventFile>> create(const std::string& folder, const Clock& clock);
 
-  // A point of the curve `tag`. What cannot be written is told by finish(): a curve is no reason to end a run.
+  // Adds a point of the curve `tag`. finish() reports write errors, because a curve is no reason to
+  // abort a run.
   void scalar(const std::string& tag, int64_t step, double value);
-  // The first error of all that was written.
+  // Returns the first write error.
   Status finish();
 
  private:
@@ -35,8 +37,8 @@ class EventFile {
   Status status_;
 };
 
-// Curves of a search: the model's latency, untuned and best so far, failures, and each task's fastest program, in
-// milliseconds by measurement. next: told the same.
+// Writes curves of a search in milliseconds by number of measurements: the model's latency, untuned
+// and best so far, the failures, and each task's fastest program. Forwards all events to `next`.
 class TuneCurves final : public engine::TuneEvents {
  public:
   TuneCurves(EventFile& file, engine::TuneEvents& next) : file_(file), next_(next) {}

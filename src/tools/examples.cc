@@ -6,7 +6,7 @@
 namespace tensorsmith::tools {
 namespace {
 
-// By the words after "tensorsmith".
+// Examples by the words after "tensorsmith".
 const std::map<std::string, std::string>& examples() {
   static const std::map<std::string, std::string> all = {
       {"",

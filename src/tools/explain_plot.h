@@ -1,4 +1,5 @@
-// What a task's fastest and a typical program keep busy, and which counters explain the time, as an SVG picture.
+// Plots how busy a task's fastest and a typical program keep each part of the machine, and which
+// counters explain the time, as an SVG picture.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace tensorsmith::tools {
 
-// A whole SVG document.
+// Returns a complete SVG document.
 std::string explain_plot(const engine::Explanation& explanation);
 
 }  // namespace tensorsmith::tools

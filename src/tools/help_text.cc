@@ -12,10 +12,11 @@ namespace tensorsmith::tools {
 namespace {
 
 constexpr size_t kFewestColumns = 40, kUsualColumns = 80;
-// Where descriptions begin; in a narrow terminal, at a third of it.
+// Column where descriptions begin; in a narrow terminal at most a third of its width.
 constexpr size_t kDescriptionColumn = 28;
 
-// Adds the words of a text. column: where the line stands; lines that follow begin at `indent`.
+// Appends the words of a text with line breaks. `column` is the current column; continued lines
+// begin at `indent`.
 void add_words(std::string_view text, size_t columns, size_t indent, size_t column, std::string& out) {
   bool first = true;
   while (!text.empty()) {
@@ -38,7 +39,7 @@ void add_words(std::string_view text, size_t columns, size_t indent, size_t colu
   }
 }
 
-// "  name   description", the description in a column of its own.
+// Appends "  name   description" with the description in its own column.
 void add_entry(const std::string& name, const std::string& description, size_t columns, std::string& out) {
   const size_t indent = std::min(kDescriptionColumn, columns / 3);
   out += "  " + name;
@@ -63,7 +64,7 @@ void add_option(const CommandOption& option, size_t columns, std::string& out) {
   std::string description = option.help;
   const std::string more = properties(option, [](std::string_view word) { return std::string(word); });
   if (!more.empty()) {
-    // "(0 = no limit)" and "(default 0)" become one.
+    // Merges "(0 = no limit)" and "(default 0)".
     const bool goes_on = description.ends_with(')');
     if (goes_on) description.pop_back();
     description += (goes_on ? "; " : description.empty() ? "(" : " (") + more + ")";
@@ -101,7 +102,7 @@ std::string help_text(const Command& command, size_t columns) {
       add_entry(below.words.back(), below.summary, columns, out);
     }
   };
-  // Who asks the program for help looks for a command.
+  // The program's own help lists the commands first.
   const bool program = command.words.size() == 1;
   if (program) add_commands();
   std::string group;

@@ -1,4 +1,4 @@
-// What --help prints.
+// The text that --help prints.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace tensorsmith::tools {
 
-// The command's summary, usage, arguments, options and commands by group, and examples, in lines of so many columns.
-// Examples stay as they are, so that they can be pasted.
+// Formats the command's summary, usage, arguments, options and commands by group, and examples for
+// this number of columns. Examples are not wrapped, so that they can be pasted.
 std::string help_text(const Command& command, size_t columns);
 
-// Columns for text on standard output: COLUMNS of the environment, else the terminal's, else 80.
+// Width for text on standard output: the environment's COLUMNS, else the terminal's width, else 80.
 size_t output_columns();
 
 }  // namespace tensorsmith::tools

@@ -1,4 +1,4 @@
-// What a store was made of, and what of the databases it does not hold.
+// Summarizes the imported records of a store, and the left-out ones.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,10 +8,11 @@
 
 namespace tensorsmith::tools {
 
-// "162 are left out, whose timing was stopped after one reading ..."; a reason after the other, empty where nothing is.
+// Lists the reasons for left-out records, "162 are left out, whose timing was stopped after one
+// reading ..."; empty if none was left out.
 std::string left_out_text(const learn::ImportReport& report);
 
-// Each of the report's numbers.
+// All numbers of the report.
 nlohmann::json import_json(const learn::ImportReport& report);
 
 }  // namespace tensorsmith::tools

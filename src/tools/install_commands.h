@@ -1,4 +1,4 @@
-// `completion` and `man`, whose output a package installs.
+// The commands `completion` and `man`, whose output packages install.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@
 namespace tensorsmith::tools {
 
 void add_completion_command(CLI::App& app, int& exit_code);
-// version and date stand in the page: "0.1.0", "2026-11-26".
+// The page states version and date: "0.1.0", "2026-11-26".
 void add_man_command(CLI::App& app, const std::string& version, const std::string& date, int& exit_code);
 
 }  // namespace tensorsmith::tools

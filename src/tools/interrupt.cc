@@ -18,7 +18,7 @@ void note(int signal) {
 
 const std::atomic<bool>& catch_interrupts() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    // nohup, and shells for programs in the background, have them ignored: that stays so.
+    // nohup, and shells that start background programs, ignore the signal; it stays ignored.
     if (std::signal(signal, note) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
   return interrupted;

@@ -5,7 +5,8 @@
 
 namespace tensorsmith::tools {
 
-// From the first call on a signal sets the flag; a second one, of any of them, ends the program.
+// After the first call, a signal sets the flag; a second signal of any of these kinds ends the
+// program.
 const std::atomic<bool>& catch_interrupts();
 
 }  // namespace tensorsmith::tools

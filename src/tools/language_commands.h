@@ -1,4 +1,4 @@
-// The subcommands of `lm` that have files of their own, and what they share.
+// The subcommands of `lm` that are implemented in files of their own, and their shared options.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,26 +16,26 @@ void add_language_eval(CLI::App& lm, int& exit_code);
 void add_language_loop(CLI::App& lm, int& exit_code);
 void add_language_rank(CLI::App& lm, int& exit_code);
 
-// --records and --workloads: files of Ansor's records.
+// The options --records and --workloads: files of Ansor's records.
 struct RecordOptions {
   std::vector<std::string> files;
   std::string workloads;
 
-  // Returns the option of the files.
+  // Returns the option --records.
   CLI::Option* add_to(CLI::App& command);
   bool given() const { return !files.empty(); }
   std::vector<InputPath> inputs() const;
   Result<record::AnsorWorkloads> load_workloads() const;
-  // wanted: by the key of a task's structure. A warning says how many records cannot be used.
+  // `wanted` selects tasks by structural key. Warns about the number of unusable records.
   Result<engine::RecordedTasks> read(const record::AnsorWorkloads& known,
                                      const std::function<bool(const std::string&)>& wanted) const;
 };
 
-// `lm generate --records`: new records of the workloads of others.
+// `lm generate --records`: writes new records for the workloads of existing ones.
 struct RecordGeneration {
   RecordOptions records;
   std::string output;
-  bool seen = false;  // also of workloads that the model was trained on
+  bool seen = false;  // includes workloads that the model was trained on
   bool force = false;
 };
 Status generate_records(const RecordGeneration& command, const learn::lm::LanguageModel& model,

@@ -9,7 +9,7 @@ namespace tensorsmith::tools {
 namespace {
 
 constexpr size_t kColumns = 200;
-// A page asks every other second.
+// Pages poll every two seconds.
 constexpr double kFarewellSeconds = 10, kFarewellStep = 0.1;
 
 }  // namespace
@@ -97,7 +97,7 @@ nlohmann::json LiveReport::data(const std::string& data_url) {
   }
   const int64_t trials = progress ? progress->trials : 0;
   if (run != nullptr && trials != reported_trials_) {
-    // A reader of its own: what the run writes waits for no page.
+    // Opens a separate connection, so that the run's writes do not wait for the page.
     auto made = [&]() -> Result<engine::Report> {
       TS_ASSIGN_OR_RETURN(auto database, record::Database::open_read_only(run->database));
       return engine::report_of_run(run->models, {}, progress ? &*progress : nullptr, run->device,

@@ -1,4 +1,4 @@
-// The report of a run while it goes on.
+// The report of a run, updated while it goes on.
 #pragma once
 
 #include <atomic>
@@ -17,27 +17,28 @@
 
 namespace tensorsmith::tools {
 
-// Passes on what a run tells, and shows it to browsers.
+// Forwards the events of a run and serves its report to browsers.
 class LiveReport final : public engine::TuneEvents {
  public:
-  // Of what the report tells; all outlives it.
+  // Contents of the report; all references must outlive the LiveReport.
   struct Run {
     const std::vector<engine::ModelToTune>& models;
     const target::Device& device;
     record::MeasureSettings settings;
-    std::string database;  // its path: read beside the run that writes it
+    std::string database;  // path; it is read while the run writes to it
     ReportSettings shown;
-    std::string result;  // ReportLive's
+    std::string result;  // see ReportLive::result
   };
-  // Until follow() the page says only that the run begins. next: told all that this is told. Errors: those of
-  // ReportServer.
+  // Until follow() is called, the page says only that the run begins. All events are forwarded to
+  // `next`. Errors: those of ReportServer.
   static Result<std::unique_ptr<LiveReport>> serve(int port, const Clock& clock, const RunLimits& limits,
                                                    engine::TuneEvents& next);
   ~LiveReport() override;
 
   void follow(Run run);
-  // The run has ended, with a report if it has one. Returns when the pages that follow it have been sent this, after some
-  // seconds at most, or when `cancel` becomes true.
+  // Shows that the run has ended, with its final report if there is one. Returns when the pages
+  // that follow the run have received this, after a few seconds at most, or when `cancel` becomes
+  // true.
   void end(const std::string& state, std::optional<engine::Report> report, const std::atomic<bool>& cancel);
   std::string url() const { return server_->url(); }
 
@@ -52,17 +53,18 @@ class LiveReport final : public engine::TuneEvents {
 
   const Clock& clock_;
   engine::TuneEvents& next_;
-  std::mutex mutex_;  // of what follows until report_
+  std::mutex mutex_;  // guards the members up to final_
   TuneLine line_;
   std::optional<search::TuneProgress> progress_;
   std::optional<Run> run_;
-  std::optional<std::string> ended_;  // what became of the run
+  std::optional<std::string> ended_;  // outcome of the run
   std::optional<engine::Report> final_;
-  // Of the server's calls, which are one at a time.
+  // Used only in the server's callbacks, which run one at a time.
   engine::Report report_;
   int64_t reported_trials_ = -1;
   engine::ReportLoops loops_;
-  std::unique_ptr<ReportServer> server_;  // the last member: its threads end first
+  // Declared last, so that its threads end before the other members are destroyed.
+  std::unique_ptr<ReportServer> server_;
 };
 
 }  // namespace tensorsmith::tools

@@ -1,4 +1,4 @@
-// Log lines of the rooms, on stderr through spdlog.
+// Writes log lines of the libraries to stderr through spdlog.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// tensorsmith: tunes, compiles and runs neural networks. Everything a person sees is printed from here and
-// its commands.
+// tensorsmith: tunes, compiles and runs neural networks. All user-visible output is printed from
+// here and from the commands.
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstring>
@@ -26,7 +26,8 @@ namespace {
 
 int run(int argc, char** argv) {
   using namespace tensorsmith;
-  // Workers are this program started again; they speak a private protocol and take no options.
+  // Workers are child processes of the same program; they speak a private protocol and take no
+  // options.
   if (measure::is_worker(argc, argv)) return measure::worker_main(argc, argv);
   if (engine::is_launcher(argc, argv)) return engine::launcher_main(argc, argv);
   CLI::App app{
@@ -73,7 +74,7 @@ int run(int argc, char** argv) {
   tools::add_config_options(app);
   tools::group_commands(app);
   tools::add_examples(app);
-  // After the command line was read, before the command runs.
+  // Called after the command line was parsed and before the command runs.
   app.parse_complete_callback([&] {
     if (const auto status = tools::apply_config(app); !status.ok())
       throw CLI::RuntimeError(tools::report_error(status.error()));
@@ -92,8 +93,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::RuntimeError& error) {
     return error.get_exit_code();  // reported already
   } catch (const CLI::ParseError& error) {
-    // A word that nothing knows explains best what else is wrong, as that something is missing. `tensorsmith nonsense --help` is
-    // no help with anything.
+    // An unknown word also explains other errors, such as a missing argument, so it is reported
+    // first. It also takes precedence over --help, as in `tensorsmith nonsense --help`.
     const std::string unknown = tools::unknown_word(app);
     if (unknown.empty()) return explain(error);
     tools::print_error("tensorsmith: error: {}\n", unknown);
@@ -107,8 +108,10 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using tensorsmith::tools::print_error;
   tensorsmith::tools::open_missing_streams();
-  std::signal(SIGPIPE, SIG_IGN);  // a lost worker or a closed pager is an error value, not a death
-  std::signal(SIGCHLD, SIG_DFL);  // a supervisor's SIG_IGN is inherited, and hides how children ended
+  // A lost worker or a closed pager must give an error value instead of ending the program.
+  std::signal(SIGPIPE, SIG_IGN);
+  // SIG_IGN may be inherited from a supervisor and hides the exit status of children.
+  std::signal(SIGCHLD, SIG_DFL);
   int exit_code = tensorsmith::tools::kExitBug;
   try {
     exit_code = run(argc, argv);
@@ -121,7 +124,7 @@ int main(int argc, char** argv) {
     print_error("tensorsmith: error: {}: {}\n", error.path1().string(), error.code().message());
     exit_code = tensorsmith::tools::kExitFailed;
   } catch (const std::system_error& error) {
-    // The thread that a library wanted, most likely.
+    // Most likely a library could not start a thread.
     print_error("tensorsmith: error: the operating system refused a request: {}{}\n", error.what(),
                 error.code() == std::errc::resource_unavailable_try_again
                     ? " (see the limits on processes and memory, ulimit -a)"

@@ -6,7 +6,7 @@
 namespace tensorsmith::tools {
 namespace {
 
-// As roff's text: every character stands for itself, in whatever place of a line.
+// Escapes text for roff so that every character is literal at any position of a line.
 std::string man_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -106,7 +106,7 @@ std::string man_page(const Command& program, const Command& command, const Progr
   if (!command.commands.empty()) {
     out += ".SH COMMANDS\n";
     std::string group = command.commands.front().group;
-    // A heading of its own says nothing where it is the only one.
+    // A single group needs no heading.
     const bool headings = group != command.commands.back().group;
     for (const Command& below : command.commands) {
       if (headings && (&below == &command.commands.front() || below.group != group))

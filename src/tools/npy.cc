@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMaxHeader = 1 << 16;
-constexpr size_t kMaxRank = 32;  // as NumPy itself up to version 1
+constexpr size_t kMaxRank = 32;  // the limit of NumPy 1
 
 struct Header {
   std::string descr;
@@ -25,8 +25,8 @@ struct Header {
   std::vector<int64_t> shape;
 };
 
-// Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. Every step returns false at a character that
-// does not belong there.
+// Parses {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. Every step returns false at
+// an unexpected character.
 class HeaderParser {
  public:
   explicit HeaderParser(std::string_view text) : text_(text) {}
@@ -101,7 +101,7 @@ class HeaderParser {
 };
 
 using ir::DType;
-// All types but bf16, which NumPy does not have.
+// All types except bf16, which NumPy lacks.
 constexpr std::array<std::pair<std::string_view, DType>, 12> kKnown = {{{"b1", DType::kBool},
                                                                         {"i1", DType::kI8},
                                                                         {"u1", DType::kU8},
@@ -118,7 +118,8 @@ constexpr std::array<std::pair<std::string_view, DType>, 12> kKnown = {{{"b1", D
 std::optional<DType> dtype_of(std::string_view descr) {
   if (descr.size() != 3 || (descr[0] != '<' && descr[0] != '|' && descr[0] != '=')) return std::nullopt;
   for (const auto& [name, dtype] : kKnown)
-    if (descr.substr(1) == name && (descr[0] != '|' || bytes_of(dtype) == 1)) return dtype;  // '|': no order
+    // '|': no byte order.
+    if (descr.substr(1) == name && (descr[0] != '|' || bytes_of(dtype) == 1)) return dtype;
   return std::nullopt;
 }
 
@@ -129,12 +130,13 @@ std::string descr_of(DType dtype) {
   return (bytes_of(dtype) == 1 ? "|" : "<") + std::string(known->first);
 }
 
-// The elements begin at a multiple of this (numpy.lib.format).
+// Alignment of the first element (numpy.lib.format).
 constexpr size_t kAlignment = 64;
-// Spaces beyond those that the alignment needs, by which a file of ours is known. NumPy adds at most 20, so that an array can grow.
+// Extra padding spaces that identify our files. NumPy adds at most 20 spaces, so that an array can
+// grow.
 constexpr size_t kMark = 2 * kAlignment;
 
-// Everything before the elements.
+// Returns everything before the elements.
 std::string npy_header(DType dtype, const std::vector<int64_t>& shape) {
   const std::string extents = fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   std::string header =
@@ -150,7 +152,7 @@ std::string npy_header(DType dtype, const std::vector<int64_t>& shape) {
   return out + header;
 }
 
-// From column-major to row-major.
+// Reorders from column-major to row-major.
 void reorder(const char* from, const std::vector<int64_t>& shape, size_t bytes, std::byte* to) {
   std::vector<int64_t> index(shape.size(), 0), stride(shape.size(), 1);
   for (size_t d = 1; d < shape.size(); ++d) stride[d] = stride[d - 1] * shape[d - 1];

@@ -9,7 +9,7 @@
 namespace tensorsmith::tools {
 namespace {
 
-// All of the text, and nothing else, is a number of this type.
+// Parses a number of this type; the whole text must be used.
 template <class T>
 bool parse_number(const std::string& text, T& value) {
   const char* end = text.data() + text.size();
@@ -17,8 +17,8 @@ bool parse_number(const std::string& text, T& value) {
   return error == std::errc() && stop == end;
 }
 
-// CLI11's own conversions take a number out of range for the nearest one, "-1" for 2^64 - 1 and "010" for 8.
-// It gets the number again as we read it.
+// CLI11's own conversions turn a number out of range into the nearest one, "-1" into 2^64 - 1 and
+// "010" into 8. So we parse first and pass CLI11 our value in canonical form.
 template <class T>
 CLI::Validator number_between(T low, T high, const char* kind, const std::string& range) {
   return {[=](std::string& text) {

@@ -3,10 +3,10 @@
 
 namespace tensorsmith::tools {
 
-// The basic options of a command stand first, under CLI11's own heading, "Options".
+// The basic options of a command come first, under CLI11's own heading, "Options".
 inline constexpr const char* kModelGroup = "Reading the model";
 inline constexpr const char* kSearchGroup = "Search";
 inline constexpr const char* kOutputGroup = "Output and progress";
-inline constexpr const char* kAdvancedGroup = "Advanced options";  // the last one
+inline constexpr const char* kAdvancedGroup = "Advanced options";  // always the last heading
 
 }  // namespace tensorsmith::tools

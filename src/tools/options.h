@@ -1,4 +1,4 @@
-// Options that several commands share, and how they are reported.
+// Options that several commands share, and error reporting.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,9 +18,9 @@
 
 namespace tensorsmith::tools {
 
-// "NAME=1x3x48x320" -> NAME, {1, 3, 48, 320}.
+// Parses "NAME=1x3x48x320" to NAME, {1, 3, 48, 320}.
 Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const std::string& text);
-// "NAME=8" -> NAME, 8.
+// Parses "NAME=8" to NAME, 8.
 Result<std::pair<std::string, int64_t>> parse_dim_option(const std::string& text);
 
 struct ModelOptions {
@@ -30,40 +30,43 @@ struct ModelOptions {
   std::vector<std::string> absent;
   bool bounded = false;
   bool tf32 = false;
-  bool has_options = false;  // the command has those of an import, which errors may name
+  bool has_options = false;  // the command has import options, which errors may then mention
   void add_to(CLI::App& command);
   std::vector<CLI::Option*> add_import_options(CLI::App& command);  // all but the path
-  // kInvalidArgument for a shape or a dimension that is none or is given twice.
+  // kInvalidArgument for a malformed or repeated shape or dimension.
   Result<engine::ModelSource> source() const;
-  // engine::load_model() of it, for the device if there is one; the graph's notes are printed.
+  // Loads the model by engine::load_model(), for `device` if it is not null, and prints the graph's
+  // notes.
   Result<engine::LoadedModel> load(const target::Device* device = nullptr) const;
 };
 
-// Of --networks: "zoo" is every network of it; a name without '/' and '.' is one of the zoo.
+// Expands --networks: "zoo" is every network of the zoo; a name without '/' and '.' is one of them.
 std::vector<ModelOptions> models_of_networks(const std::vector<std::string>& networks);
 
-// A warning where this process cannot run so many threads at once: they take turns, and everything is slower than with
-// fewer. 0 = by default, of which there are never too many.
+// Warns if this process cannot run `threads` threads at once: they would take turns, and everything
+// would be slower than with fewer threads. 0 stands for the default, which is never too many.
 void warn_of_threads(int threads);
 
 struct DeviceOptions {
   std::string device = "local";
   int threads = 0;  // 0 = all cores
   void add_to(CLI::App& command);
-  // The device with the thread count applied; warn_of_threads() of it where it is this machine.
+  // Returns the device with the thread count applied; calls warn_of_threads() if it is this
+  // machine.
   Result<target::Device> resolve() const;
-  // A note where this machine gives less than it shows, unless no more than that was asked for; at most one.
-  // device: that of resolve().
+  // Returns at most one note, if this process may use fewer CPUs than the machine has, unless no
+  // more threads than that were requested. `device` must come from resolve().
   std::vector<std::string> notes(const target::Device& device) const;
   // Threads that kernels run on.
   static int kernel_threads(const target::Device& device) { return device.cores; }
 };
 
-// --threads of commands that work on data and run no kernels.
+// --threads of commands that process data and run no kernels.
 class WorkingThreads {
  public:
   void add_to(CLI::App& command, const std::string& help);
-  // As given, else as many as this process may use well. The first call warns of too many.
+  // Returns the given number, else the number of threads that this process can use well. The first
+  // call warns about too many threads.
   int count() const;
 
  private:
@@ -71,11 +74,11 @@ class WorkingThreads {
   mutable bool warned_ = false;
 };
 
-// --ranks, --rank and --master: a training by several processes.
+// --ranks, --rank and --master: training with several processes.
 class ProcessesOptions {
  public:
   void add_to(CLI::App& command);
-  // kInvalidArgument where they do not fit together.
+  // kInvalidArgument if the options contradict each other.
   Result<learn::Processes> get() const;
 
  private:
@@ -83,39 +86,40 @@ class ProcessesOptions {
   int rank_ = 0, ranks_ = 1;
 };
 
-// "[DEVICE=]FILE", records of Ansor; without a device it is the file's name up to its first dot.
+// Parses "[DEVICE=]FILE", a file of Ansor's records; the default device is the file's name up to
+// its first dot.
 learn::ImportFile import_file(const std::string& text);
 
-// --cost-model and --frozen.
+// Adds --cost-model and --frozen.
 void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model);
 
-// Of --fleet.
+// Help text of --fleet.
 inline constexpr const char* kFleetHelp =
     "Let workers on other machines of this kind do the measuring (see `tensorsmith worker`); they take their "
     "work "
     "from the database of --db";
 
-// --no-winograd.
+// Adds --no-winograd.
 void add_schedule_options(CLI::App& command, engine::ScheduleOptions& schedules);
 
-// Where schedules and measurements are read from.
+// The database that schedules and measurements are read from.
 struct DatabaseOption {
   std::string path = "tensorsmith.db";
   void add_to(CLI::App& command, const std::string& description);
-  // False where nobody named a database and the default one is not there. One that was named is opened, so
-  // that a wrong name is an error.
+  // False if the command line names no database and the default one does not exist. A named
+  // database must be opened, so that a wrong name is an error.
   bool is_there() const;
 
  private:
   CLI::Option* option_ = nullptr;
 };
 
-// --force, for commands whose output may take the place of a file.
+// Adds --force, for commands whose output may replace a file.
 void add_force(CLI::App& command, bool& force);
 
 // Prints "tensorsmith: error: ..." on stderr and returns kExitFailed.
 int report_error(const Error& error);
-// Runs a command body; a failed Status is reported, success is exit code 0.
+// Runs a command's body and returns the exit code; an error is reported.
 template <typename Body>
 int run_command(Body&& body) {
   const Status status = body();

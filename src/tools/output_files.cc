@@ -29,8 +29,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// Without links and "..", as far as that exists. Never throws: a place that cannot be looked at is compared
-// by its name.
+// Resolves links and ".." as far as the path exists. Never throws: a path that cannot be examined
+// is compared by name.
 fs::path resolved(const std::string& path) {
   std::error_code error;
   fs::path out = fs::absolute(path, error);
@@ -58,16 +58,16 @@ bool is_folder(const std::string& path) {
   return fs::is_directory(path, error);
 }
 
-// Of a path that ends in slashes, which a file's does not: "store/" is the store all the same.
+// Removes trailing slashes: "store/" still names the file "store".
 std::string without_slashes(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
 }
 
-// What SQLite keeps beside a database.
+// Suffixes of the files that SQLite keeps beside a database.
 constexpr std::array<const char*, 3> kCompanions = {"-journal", "-wal", "-shm"};
 
-// The first or last bytes, as many as there are of them; empty where there is no such file.
+// Returns the first or last bytes, as many as there are; empty if the file does not exist.
 std::string part_of(const std::string& path, size_t bytes, bool end) {
   const auto file = open_input(path);
   if (!file.ok()) return {};
@@ -80,7 +80,7 @@ std::string part_of(const std::string& path, size_t bytes, bool end) {
 std::string begin_of(const std::string& path, size_t bytes) { return part_of(path, bytes, false); }
 std::string end_of(const std::string& path, size_t bytes) { return part_of(path, bytes, true); }
 
-// An object; null where there is none.
+// Returns the first line as a JSON object; null if there is none.
 Json first_line(const std::string& path) {
   auto reader = record::LineReader::open(path, record::Database::kMaxJsonLine);
   if (!reader.ok()) return nullptr;
@@ -100,7 +100,8 @@ bool is_type(const Json& json, std::initializer_list<const char*> types) {
   return std::any_of(types.begin(), types.end(), [&](const char* type) { return json["type"] == type; });
 }
 
-// Also of another version of the format. Nothing else is ours enough to be replaced, damaged files included.
+// True also for another version of the format. Damaged files and all others are not recognized as
+// ours and so not replaced.
 template <auto Read>
 bool is_file_of(const std::string& path) {
   const auto file = Read(path);
@@ -109,7 +110,7 @@ bool is_file_of(const std::string& path) {
 
 struct KindTraits {
   const char* name;
-  bool (*is_ours)(const std::string& path);  // null: not known here
+  bool (*is_ours)(const std::string& path);  // null: not recognized here
 };
 
 KindTraits traits(OutputKind kind) {
@@ -166,7 +167,7 @@ KindTraits traits(OutputKind kind) {
                 return begin_of(path, kBegin.size()) == kBegin;
               }};
     case OutputKind::kOnnxModel:
-      // The first two fields of a ModelProto: the IR's version in one byte, then the producer.
+      // The first two fields of a ModelProto: the one-byte IR version, then the producer.
       return {"network of `zoo export`", [](const std::string& path) {
                 const std::string begin = begin_of(path, 15);
                 return begin.size() == 15 && begin[0] == '\x08' && begin.substr(2) == "\x12\x0btensorsmith";
@@ -231,7 +232,7 @@ Status check_file(const OutputPath& output, bool force) {
 }  // namespace
 
 Status check_apart(const OutputPath& output, const std::vector<InputPath>& inputs) {
-  if (record::is_database_address(output.path)) return {};  // no file
+  if (record::is_database_address(output.path)) return {};  // not a file
   const std::string path = without_slashes(output.path);
   for (const InputPath& input : inputs) {
     if (input.path.empty() || record::is_database_address(input.path)) continue;

@@ -1,5 +1,6 @@
-// What a command must not destroy: its own inputs, and what somebody else put at the place of an output.
-// Every option that names an output goes through check_outputs() before the work begins.
+// Protects files that a command must not destroy: its own inputs, and files of other origin at the
+// path of an output. Every option that names an output is checked by check_outputs() before the
+// work begins.
 #pragma once
 
 #include <string>
@@ -9,11 +10,11 @@
 
 namespace tensorsmith::tools {
 
-// What is written, by which an earlier output of the same kind is known.
+// Kind of an output, by which an earlier output of the same kind is recognized.
 enum class OutputKind {
   kModelDirectory,  // a compiled model
-  kStore,           // of measured programs
-  kDatabase,        // of records: opened and added to, never replaced
+  kStore,           // store of measured programs
+  kDatabase,        // database of records: opened and extended, never replaced
   kRecordLines,     // `db export`
   kStoreLines,      // `dataset export`
   kFeatureLines,    // `dataset features`
@@ -23,8 +24,8 @@ enum class OutputKind {
   kLatencyModel,
   kCorpus,         // `lm corpus`
   kLanguageModel,  // `lm pretrain`
-  kCheckpoint,     // of a training: read before it is replaced, by who knows it
-  kTrialLog,       // the same of a search for hyper-parameters
+  kCheckpoint,     // checkpoint of a training: its reader checks it before it is replaced
+  kTrialLog,       // trial log of a hyper-parameter search, checked in the same way
   kPredictions,    // `eval --predictions`
   kPlot,           // `eval --plot`, `compare --plot`, ...
   kTrace,          // `bench --trace`
@@ -33,7 +34,7 @@ enum class OutputKind {
   kReport,         // `report`, `tune --report`
 };
 
-// option: "--store", or an argument's name as in the help.
+// option: "--store", or the name of a positional argument in the help.
 struct InputPath {
   std::string option;
   std::string path;
@@ -44,30 +45,32 @@ struct OutputPath {
   OutputKind kind;
 };
 
-// Refuses (kInvalidArgument unless said otherwise; the place is the output's path)
-// - an output that is one of the inputs or another output, by whatever name (links, hard links, "./"), or a
-//   file that belongs to one (a database's journal); an output inside of a folder that is an input; an input
-//   inside of a folder that is replaced;
-// - an existing file that is no earlier output of the same kind, unless it is empty or `force` is set; a
-//   model's directory where runtime::check_replaceable() says so, whatever `force` is;
-// - what cannot be written: a folder or device where a file is to be, a folder that is missing (kNotFound) or
-//   that may not be written (kIo).
-// Inputs may be missing and paths of inputs empty.
+// Rejects the following (kInvalidArgument unless stated otherwise; the place is the output's path):
+// - an output that is one of the inputs or another output under any name (links, hard links, "./"),
+//   or a file that belongs to one (a database's journal); an output inside a directory that is an
+//   input; an input inside a directory that is replaced;
+// - an existing file that is not an earlier output of the same kind, unless it is empty or `force`
+//   is set; a model directory that runtime::check_replaceable() rejects, whatever `force` is;
+// - a path that cannot be written: a directory or device in place of a file, a directory that is
+//   missing (kNotFound) or not writable (kIo).
+// Inputs may be missing, and their paths may be empty.
 Status check_outputs(const std::vector<OutputPath>& outputs, const std::vector<InputPath>& inputs,
                      bool force = false);
 
-// The first of these alone: an output that is one of the inputs or stands in the way of one.
+// Performs only the first of these checks for one output.
 Status check_apart(const OutputPath& output, const std::vector<InputPath>& inputs);
 
-// The folder for what is made of a model when nobody names one: beside its file, "a/model.onnx" -> "a/model_tuned" for
-// the suffix "_tuned"; for a network of the zoo in the current folder, "zoo:resnet18:batch=4" ->
-// "resnet18-batch=4_tuned".
+// Returns the default output directory for a model: beside its file, "a/model.onnx" ->
+// "a/model_tuned" for the suffix "_tuned"; for a network of the zoo in the current directory,
+// "zoo:resnet18:batch=4" -> "resnet18-batch=4_tuned".
 std::string folder_beside(const std::string& model, const std::string& suffix);
 
-// The file that a device is read from ("board.json:threads=2"), empty for one that is known by its name.
+// Returns the file that a device is read from ("board.json:threads=2"); empty for a device known by
+// name.
 std::string device_file(const std::string& device);
 
-// For results without a single record: an existing output that is not empty stays, unless `force` is set.
+// For results without any record: rejects an existing output that is not empty, unless `force` is
+// set.
 Status check_not_emptied(const OutputPath& output, bool force);
 
 }  // namespace tensorsmith::tools

@@ -1,4 +1,4 @@
-// What commands on profiled programs share: reading them, and showing how well they are ranked.
+// Helpers of the commands on profiled programs: reading them and showing ranking scores.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,16 +10,17 @@
 
 namespace tensorsmith::tools {
 
-// Says which records were left out. tasks: only those whose name begins with one of the words; none: all.
+// Reads the profiles and prints which records were left out. `tasks`: only tasks whose name begins
+// with one of these words; empty: all.
 Result<learn::ProfiledPrograms> read_profiles(const std::vector<std::string>& databases,
                                               const std::string& profiler,
                                               const std::vector<std::string>& tasks);
 
-// --draws and --set-size.
+// Adds --draws and --set-size.
 std::vector<CLI::Option*> add_set_options(CLI::App& command, learn::RankSetOptions& options);
 
 nlohmann::json rank_json(const learn::RankScores& scores);
-// Of a table, and their headings.
+// Cells of a table row, and the headings.
 std::vector<std::string> rank_cells(const learn::RankScores& scores);
 std::vector<std::string> rank_headings(int64_t set_size);
 

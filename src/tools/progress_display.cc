@@ -38,7 +38,7 @@ ProgressDisplay::ProgressDisplay(const Clock& clock, const RunLimits& limits, Di
       output_(std::move(output)),
       line_(clock.monotonic_seconds(), limits),
       last_draw_(kNever) {
-  // Not on plain output: errors of a model that cannot be read are one line.
+  // Not on plain output, where an error in reading the model is to be the only line.
   tick();
 }
 
@@ -48,7 +48,7 @@ void ProgressDisplay::draw(double now) {
   if (finished_) return;
   last_draw_ = now;
   if (output_.kind == Kind::kTerminal) {
-    // The last column stays empty: some terminals go to the next line there.
+    // The last column stays empty, because some terminals wrap after it.
     output_.write(kErase + line_.text(now, output_.columns() - 1));
     drawn_ = true;
   } else if (output_.kind == Kind::kLines) {
@@ -62,7 +62,7 @@ void ProgressDisplay::begins(engine::TunePhase phase, const engine::PhasePlan& p
   line_.begins(phase, plan, now);
   if (redraws()) draw(now);
   if (output_.kind == Kind::kLines && !finished_) output_.write(line_.phase_text(now) + "\n");
-  last_draw_ = kNever;  // the next progress is drawn at once
+  last_draw_ = kNever;  // the next progress event is drawn at once
 }
 
 void ProgressDisplay::progress(const search::TuneProgress& p) {

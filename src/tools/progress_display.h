@@ -1,4 +1,5 @@
-// Progress of a tuning run on stderr: one line that redraws itself on a terminal, plain lines elsewhere.
+// Shows the progress of a tuning run on stderr: one redrawn line on a terminal, plain lines
+// elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +13,20 @@
 
 namespace tensorsmith::tools {
 
-// Where a display writes to.
+// Destination of a display.
 struct DisplayOutput {
   enum class Kind : uint8_t { kNone, kLines, kTerminal };
   Kind kind = Kind::kNone;
   std::function<void(std::string_view)> write = {};
-  std::function<size_t()> columns = {};  // of the terminal
+  std::function<size_t()> columns = {};  // width of the terminal
 };
-// kNone if quiet.
+// Display on standard error; kNone if `quiet`.
 DisplayOutput standard_error_display(bool quiet);
 
-// Its functions may be called from several threads. The clock outlives it.
+// Thread-safe. The clock must outlive the display.
 class ProgressDisplay final : public engine::TuneEvents {
  public:
-  // The command starts now, with reading the model.
+  // The construction marks the start of the command, which reads the model first.
   ProgressDisplay(const Clock& clock, const RunLimits& limits, DisplayOutput output);
   ~ProgressDisplay() override;
   ProgressDisplay(const ProgressDisplay&) = delete;
@@ -35,12 +36,12 @@ class ProgressDisplay final : public engine::TuneEvents {
   void begins(engine::TunePhase phase, const engine::PhasePlan& plan) override;
   void progress(const search::TuneProgress& p) override;
   void compared(const engine::Speedup& speedup) override;
-  // Time has passed: redraws.
+  // Redraws the line as time passes.
   void tick();
-  // Calls print(), which writes whole lines to the same terminal, so that they do not run into the redrawn one.
-  // print() must not call the display.
+  // Calls print(), which may write whole lines to the same terminal without mixing with the redrawn
+  // line. print() must not call the display.
   void print_apart(const std::function<void()>& print);
-  // Ends the redrawn line, so that other output starts on its own. Nothing is drawn afterwards.
+  // Ends the redrawn line, so that other output starts on a new line. Nothing is drawn afterwards.
   void finish();
 
  private:
@@ -48,7 +49,7 @@ class ProgressDisplay final : public engine::TuneEvents {
 
   const Clock& clock_;
   const DisplayOutput output_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards the members below
   TuneLine line_;
   bool drawn_ = false, finished_ = false;
   double last_draw_;

@@ -1,4 +1,4 @@
-// Tables and numbers for people.
+// Tables and numbers for display.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace tensorsmith::tools {
 
-// Columns aligned, numbers to the right; the first row is the header. Cells are made printable.
+// A table with aligned columns, numbers right-aligned; the first row is the header. Cells are made
+// printable.
 class Table {
  public:
   explicit Table(std::vector<std::string> header);

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of the page's data; a page of another version cannot be read again.
+// Version of the page's data; pages of other versions cannot be read.
 constexpr int kDataVersion = 2;
 constexpr int64_t kMaxPageBytes = int64_t{256} << 20;
 constexpr std::string_view kDataBegins = "<script type=\"application/json\" id=\"data\">";
@@ -56,7 +56,7 @@ Json setup_json(const engine::ReportSetup& setup) {
           {"roofs", roofs_json(setup.roofs)}};
 }
 
-// Places of names, each once.
+// Assigns indices to distinct names.
 class Names {
  public:
   size_t place(std::string_view name) {
@@ -71,7 +71,7 @@ class Names {
   Json list_ = Json::array();
 };
 
-// Records by column: a page of 10,000 is to stay small.
+// Lists records by column, which keeps a page with 10,000 records small.
 Json records_json(const engine::ReportTask& task, Names& outcomes, Names& reasons) {
   Json at = Json::array(), seconds = Json::array(), outcome = Json::array(), reason = Json::array(),
        implausible = Json::array(), run = Json::array();
@@ -88,7 +88,7 @@ Json records_json(const engine::ReportTask& task, Names& outcomes, Names& reason
           {"reason", reason}, {"implausible", implausible}, {"run", run}};
 }
 
-// Values by column: [value, programs, fastest, median].
+// Lists values by column: [value, programs, fastest, median].
 Json importance_json(const std::optional<engine::ReportImportance>& importance) {
   if (!importance) return {};
   Json decisions = Json::array();
@@ -165,7 +165,8 @@ Json model_json(const engine::ReportModel& model) {
           {"roofs", roofs_json(model.roofs)}};
 }
 
-// JSON in a <script>: an end tag or a comment in a string would end it or change how it is read.
+// Escapes JSON for a <script> element, where an end tag or a comment inside a string would end the
+// script or change how it is parsed.
 std::string in_script(const std::string& json) {
   std::string out;
   out.reserve(json.size());
@@ -235,7 +236,7 @@ nlohmann::json report_json(const engine::Report& report, const ReportLive& live)
 bool is_report_page(const std::string& path) {
   const auto file = open_input(path);
   if (!file.ok()) return false;
-  // The mark stands in the head, before anything that the data say.
+  // The mark is in the head, before any text of the data.
   const auto bytes = input_bytes(*file, path);
   if (!bytes.ok()) return false;
   std::string head(static_cast<size_t>(std::min<int64_t>(*bytes, 1024)), '\0');
@@ -259,7 +260,7 @@ Result<nlohmann::json> read_report_page(const std::string& path) {
     if (!data.contains(list) || !data[list].is_array())
       return Error{ErrorCode::kCorrupt, path,
                    std::string("is a report page without the list '") + list + "'"};
-  data.erase("beside");  // a page shows two runs
+  data.erase("beside");  // a page shows at most two runs
   data.erase("live");
   return data;
 }

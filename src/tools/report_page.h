@@ -1,5 +1,5 @@
-// The report page: one HTML file with its data, its own scripts and styles and a plotting library, which asks nothing of
-// any network.
+// The report page: one self-contained HTML file with its data, scripts, styles and a plotting
+// library. It makes no network requests.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,31 +11,32 @@
 
 namespace tensorsmith::tools {
 
-// The comment by which a page of ours is known.
+// The comment that identifies a report page.
 inline constexpr const char* kReportMark = "<!-- tensorsmith report -->";
 
-// Shown by a page that changes while a run goes on.
+// State of a page that is updated during a run.
 struct ReportLive {
   bool running = true;
-  std::string state;   // for people: "measuring  12 s / 1:00 ..."; at the end what became of the run
-  std::string url;     // where the page asks for newer data, on its own host
-  std::string result;  // for people: where the result is written to
+  std::string state;   // display text: "measuring  12 s / 1:00 ..."; at the end the outcome of the run
+  std::string url;     // where the page polls for newer data, on its own host
+  std::string result;  // display text: where the result is written to
   std::string phase;   // "measuring schedules"
   double elapsed_seconds = 0;
-  std::optional<double> left_seconds = {};  // nothing: not known
+  std::optional<double> left_seconds = {};  // nullopt: not known
 };
 
-// What the page reads; docs/report.md lists the members. Numbers that are not known are null.
+// Returns the data of the page; docs/report.md lists the members. Unknown numbers are null.
 nlohmann::json report_json(const engine::Report& report);
-// With a member "live", as of a page that is served while a run goes on.
+// As above, with a member "live", for a page that is served during a run.
 nlohmann::json report_json(const engine::Report& report, const ReportLive& live);
 
-// Whether the file is a page of ours; false where it cannot be read.
+// Whether the file is a report page; false if it cannot be read.
 bool is_report_page(const std::string& path);
-// The data of such a page. kCorrupt where they are damaged; kUnsupported where another version made them.
+// Returns the data of such a page. kCorrupt if they are damaged; kUnsupported if another version
+// wrote them.
 Result<nlohmann::json> read_report_page(const std::string& path);
 
-// The page of report_json(). Whatever text the data hold, none of it becomes markup or script.
+// Returns the page for the data of report_json(). No text in the data can become markup or script.
 std::string report_page(const nlohmann::json& data);
 
 }  // namespace tensorsmith::tools

@@ -1,4 +1,4 @@
-// What `report` and `tune --report` have in common.
+// Code shared by `report` and `tune --report`.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,20 +10,20 @@
 
 namespace tensorsmith::tools {
 
-// "command", "seed", ... in the order in which they are shown.
+// Pairs of name and value ("command", "seed", ...) in display order.
 using ReportSettings = std::vector<std::pair<std::string, std::string>>;
 
-// What every report says of how it was made. version: as `tensorsmith --version` prints it.
+// Settings that every report states. `version` is as printed by `tensorsmith --version`.
 ReportSettings common_settings(const std::string& version);
 
-// Asks a cost model: the file that is given, or where that is empty the one that is shipped, for records of CPUs; "none":
-// nobody. Only the file that is given may fail.
+// Adds a cost model's predictions: those of the given file or, if `given` is empty, of the shipped
+// model, for records of CPUs; "none": no predictions. Only a given file can cause an error.
 Status add_predictions(const std::string& given, engine::Report& report);
 
-// Which decisions of the search mattered, on all processors.
+// Adds which search decisions mattered, computed on all processors.
 void add_importance(engine::Report& report);
 
-// Writes the page of report_json(), at once or not at all.
+// Writes the page for the data of report_json() atomically.
 Status write_report(const nlohmann::json& data, const std::string& path);
 
 }  // namespace tensorsmith::tools

@@ -20,7 +20,7 @@ namespace tensorsmith::tools {
 namespace {
 
 constexpr const char* kAddress = "127.0.0.1";
-constexpr int kThreads = 2;  // a page asks one thing at a time
+constexpr int kThreads = 2;  // a page sends one request at a time
 constexpr size_t kMostReaders = 64;
 constexpr const char* kVersionHeader = "Report-Version";
 constexpr const char* kReaderHeader = "Report-Reader";
@@ -35,7 +35,7 @@ Result<std::string> random_token() {
   return token;
 }
 
-// Takes as long wherever they differ.
+// Takes the same time wherever the texts differ.
 bool equal_in_constant_time(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned different = 0;
@@ -53,7 +53,7 @@ class HttpReportServer final : public ReportServer {
   }
 
   Status listen(int port) {
-    // Without SO_REUSEPORT, the library's default, with which two programs would share the port.
+    // Avoids SO_REUSEPORT, the library's default, with which two programs could share the port.
     server_.set_socket_options([](int socket) {
       const int on = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -70,7 +70,7 @@ class HttpReportServer final : public ReportServer {
     server_.Get("/data.json", [this](const httplib::Request& request, httplib::Response& response) {
       answer(request, response, "application/json", &ServedReport::data);
     });
-    // Called when an answer was written.
+    // Called after a response was written.
     server_.set_logger([this](const httplib::Request&, const httplib::Response& response) {
       if (response.status == 200 && response.has_header(kReaderHeader))
         was_sent(std::stoi(response.get_header_value(kReaderHeader)),
@@ -85,7 +85,7 @@ class HttpReportServer final : public ReportServer {
       server_.listen_after_bind();
       ended_ = true;
     });
-    // Before it runs, stop() would do nothing, and the thread would never end.
+    // stop() has no effect before the server runs, and then the thread would never end.
     while (!server_.is_running() && !ended_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return {};
   }
@@ -145,7 +145,7 @@ class HttpReportServer final : public ReportServer {
     response.set_header(kVersionHeader, std::to_string(version_));
   }
 
-  // The number of the page that asks: a new one, unless it was given one before.
+  // Returns the number of the requesting page: the one it was given before, else a new one.
   int reader_of(const std::string& named) {
     const std::lock_guard lock(readers_mutex_);
     const auto longest_ago = [](const auto& a, const auto& b) { return a.second.asked < b.second.asked; };
@@ -163,7 +163,7 @@ class HttpReportServer final : public ReportServer {
     const std::lock_guard lock(readers_mutex_);
     const auto at = readers_.find(reader);
     if (at == readers_.end()) return;
-    at->second.asked = Moment::clock::now();  // it asks again from now on
+    at->second.asked = Moment::clock::now();  // the page polls again from now on
     at->second.sent = std::max(at->second.sent, version);
     sent_.notify_all();
   }
@@ -171,19 +171,19 @@ class HttpReportServer final : public ReportServer {
   const std::string token_;
   int port_ = -1;
   httplib::Server server_;
-  std::mutex mutex_;  // of report_ and its calls
+  std::mutex mutex_;  // guards report_ and serializes its calls
   ServedReport report_;
-  int version_ = 0;  // how often serve() was called
+  int version_ = 0;  // number of serve() calls
   using Moment = std::chrono::steady_clock::time_point;
   struct Reader {
     Moment asked;
-    int sent = 0;  // the newest version that was written to it
+    int sent = 0;  // the newest version that was sent to the page
   };
-  std::mutex readers_mutex_;  // of what follows until ended_
+  std::mutex readers_mutex_;  // guards the members up to ended_
   std::condition_variable sent_;
   std::map<int, Reader> readers_;  // by number
   int last_reader_ = 0;
-  std::atomic<bool> ended_ = false;  // the listener
+  std::atomic<bool> ended_ = false;  // the listening thread has ended
   std::thread listener_;
 };
 

@@ -1,4 +1,4 @@
-// Serves a report to browsers of this machine.
+// Serves a report to browsers on this machine.
 #pragma once
 
 #include <functional>
@@ -9,30 +9,33 @@
 
 namespace tensorsmith::tools {
 
-// What is served. Called on the server's threads, one call at a time. data_url: where the page that asks finds newer data,
-// relative to it, with the token.
+// The served content. The callbacks run on the server's threads, one call at a time. data_url:
+// where the requesting page finds newer data, a relative URL with the token.
 struct ServedReport {
   std::function<std::string(const std::string& data_url)> page;  // HTML
   std::function<std::string(const std::string& data_url)> data;  // JSON
 };
 
-// Listens on 127.0.0.1 alone until it is destroyed. Whoever asks needs the token of the link; one whose Host is not the
-// link's gets nothing, so that a page of a stranger cannot reach it under a name that leads here (DNS rebinding).
+// Listens on 127.0.0.1 only, until destroyed. Requests need the token of the link. Requests whose
+// Host differs from the link's are rejected, so that a foreign page cannot reach the server under a
+// name that resolves to this machine (DNS rebinding).
 class ReportServer {
  public:
-  // port: 0 = any that is free. kIo: it cannot be had.
+  // port: 0 = any free port. kIo: the port is not available.
   static Result<std::unique_ptr<ReportServer>> start(int port);
   virtual ~ReportServer() = default;
   ReportServer(const ReportServer&) = delete;
   ReportServer& operator=(const ReportServer&) = delete;
 
-  // Before this, requests are answered with 503. May be called again: what comes from then on is newer.
+  // Sets the served report. Before the first call, requests are answered with 503. A further call
+  // publishes a newer version.
   virtual void serve(ServedReport report) = 0;
-  // Waits until each page that follows the report was sent what the last serve() gave, which is at once where none follows;
-  // for so many seconds at most. A page follows if it asked in the last kFollowingSeconds. false: not yet.
+  // Waits for at most `seconds` until every page that follows the report has received the version
+  // of the last serve() call; returns at once if no page follows. A page follows if it sent a
+  // request in the last kFollowingSeconds. Returns false on timeout.
   static constexpr double kFollowingSeconds = 10;
   virtual bool wait_until_sent(double seconds) = 0;
-  virtual std::string url() const = 0;  // of the page, with the token: for people
+  virtual std::string url() const = 0;  // of the page, with the token, for display
 
  protected:
   ReportServer() = default;

@@ -12,7 +12,7 @@ namespace tensorsmith::tools {
 
 namespace {
 
-// A line of 100,000 trials is some megabytes.
+// A line for 100,000 trials takes some megabytes.
 constexpr int64_t kMaxLogBytes = int64_t{1} << 30;
 
 std::vector<double> numbers(const nlohmann::ordered_json& values) {

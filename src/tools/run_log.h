@@ -1,4 +1,4 @@
-// Searches that were measured, kept in a file: a JSON line each, so that a killed comparison goes on where it was.
+// Log of measured searches, one JSON line each, so that a killed comparison can resume.
 #pragma once
 
 #include <map>
@@ -10,14 +10,15 @@
 
 namespace tensorsmith::tools {
 
-// null: infinity.
+// Converts numbers to JSON; infinity becomes null.
 nlohmann::ordered_json numbers_to_json(const std::vector<double>& values);
 
-// A line is flushed when its search is done; one that a killed run left unfinished is dropped. A search is found again by
-// all that decides it; of several lines of one search the last counts.
+// A line is flushed when its search is done; an unfinished last line of a killed run is dropped. A
+// search is identified by all its parameters; of several lines for one search the last one counts.
 class RunLog {
  public:
-  // path: empty: nothing is kept. options and from outlive it. Errors: kIo, kMismatch for another kind of file.
+  // An empty path keeps nothing. `options` and `from` must outlive the log. Errors: kIo, kMismatch
+  // for another kind of file.
   static Result<RunLog> open(const std::string& path, const engine::CompareOptions& options,
                              const std::vector<std::string>& from);
 

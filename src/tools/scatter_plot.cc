@@ -12,11 +12,11 @@
 namespace tensorsmith::tools {
 namespace {
 
-constexpr int kPerDecade = 40;  // squares
+constexpr int kPerDecade = 40;  // number of squares
 constexpr double kScatterSide = 560, kScatterLeft = 80, kScatterTop = 50, kScatterLegend = 170,
                  kLegendText = 32;
 
-// 10^decade seconds: "1 us", "100 ms".
+// Returns the label of 10^decade seconds: "1 us", "100 ms".
 std::string decade_label(int decade) {
   constexpr std::array kUnits = {"ns", "us", "ms", "s"};
   constexpr int kFirst = -9;
@@ -50,7 +50,7 @@ std::string ScatterPlot::svg(const std::string& title) const {
   for (const auto& [group, programs] : groups)
     legend_width = std::max(legend_width, kLegendText + svg_text_width(svg_text(group).size() +
                                                                        std::to_string(programs).size() + 3));
-  // Whole decades.
+  // The axes span whole decades.
   const int first = static_cast<int>(std::floor(static_cast<double>(low) / kPerDecade));
   const int last = static_cast<int>(std::floor(static_cast<double>(high) / kPerDecade)) + 1;
   const double unit = kScatterSide / ((last - first) * kPerDecade);

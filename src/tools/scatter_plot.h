@@ -1,4 +1,4 @@
-// Predicted against measured seconds as an SVG picture.
+// Plots predicted against measured seconds as an SVG picture.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,14 @@
 
 namespace tensorsmith::tools {
 
-// Logarithmic axes, a square for each place that has programs, denser where there are more; one colour a
-// group. Memory goes with the occupied places, not with the programs.
+// A plot with logarithmic axes that counts programs in square bins: denser bins are darker, and
+// each group has a colour. Memory grows with the occupied bins, not with the programs.
 class ScatterPlot {
  public:
-  // Seconds that are not finite or not positive are left out.
+  // Ignores seconds that are not finite or not positive.
   void add(const std::string& group, double measured, double predicted);
-  // A whole SVG document. The diagonal is where predictions are right; dashed: twice and half.
+  // Returns a complete SVG document. Correct predictions lie on the diagonal; the dashed lines mark
+  // factors of two.
   std::string svg(const std::string& title) const;
 
  private:

@@ -11,10 +11,10 @@ namespace tensorsmith::tools {
 namespace {
 
 constexpr int64_t kChannels = 3, kPixels = 224, kTokens = 128;
-// With more open inputs than these, a line with the shape of each is too long to read.
+// With more open inputs, a line with the shape of each would be too long to read.
 constexpr size_t kShapesAtMost = 3;
 
-// A length that such a dimension often has.
+// Returns a typical length for such a dimension.
 int64_t guess(std::string name, size_t place, size_t rank) {
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   const auto has = [&](std::initializer_list<const char*> parts) {
@@ -31,7 +31,7 @@ int64_t guess(std::string name, size_t place, size_t rank) {
   return place == 1 ? kChannels : kPixels;
 }
 
-// One guess for each name.
+// Makes one guess per dimension name.
 class Guesses {
  public:
   int64_t of(const graph::DeclaredDimension& dim, size_t place, size_t rank) {
@@ -47,7 +47,7 @@ class Guesses {
   }
   void add_unnamed() { all_named_ = false; }
   bool all_named() const { return all_named_; }
-  // " --dim batch=1 --dim height=224", in the order of their first use.
+  // Returns " --dim batch=1 --dim height=224", in order of first use.
   std::string options() const {
     std::string out;
     for (const std::string& name : names_)
@@ -81,7 +81,7 @@ std::string shape_advice(std::span<const graph::OpenInput> inputs, const std::st
     const std::string name = input.is_sequence ? input.name + "[0]" : input.name;
     shapes += " --shape " + shell_word(name + "=" + shape_text(input, guesses));
     if (!input.is_sequence) continue;
-    guesses.add_unnamed();  // how long it is has no name
+    guesses.add_unnamed();  // the length of a sequence has no name
     empty += "--absent " + shell_word(input.name) + " if '" + input.name + "' is empty, ";
   }
   const std::string dims = guesses.options();

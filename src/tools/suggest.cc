@@ -24,7 +24,7 @@ WordList option_words(const CLI::App& app) {
   return out;
 }
 
-// The words by which a user calls it: "tensorsmith db"; without the program's: "db ".
+// Returns the words that invoke the command: "tensorsmith db"; without the program "db ".
 std::string called_by(const CLI::App& app, bool with_program) {
   const CLI::App* parent = app.get_parent();
   if (parent == nullptr) return with_program ? app.get_name() : "";
@@ -32,7 +32,8 @@ std::string called_by(const CLI::App& app, bool with_program) {
   return with_program ? before + " " + app.get_name() : before + app.get_name() + " ";
 }
 
-// "-v" for "--version": the only option that begins with the letter.
+// Returns the only option that begins with the letter, "-v" -> "--version"; empty if there is none
+// or several.
 std::string option_of_letter(char letter, const WordList& options) {
   std::string found;
   for (const std::string& name : options) {

@@ -1,4 +1,4 @@
-// What is said of a word that the command line does not know: its name, and the known word nearest to it.
+// Error messages for unknown words on the command line, with the nearest known word.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,12 +6,13 @@
 
 namespace tensorsmith::tools {
 
-// One line, without a newline, about a word that stands where `app` looks for its commands, options or arguments:
-// "unknown command 'db inof'; did you mean `db info`?", "unknown option '--trails'; did you mean `--trials`?". Where nothing
-// is near, it says which --help has a list.
+// Returns one line, without a newline, about a word that `app` does not know as a command, option
+// or argument: "unknown command 'db inof'; did you mean `db info`?", "unknown option '--trails';
+// did you mean `--trials`?". If no known word is near, it names the --help that lists them.
 std::string unknown_word(const CLI::App& app, const std::string& word);
 
-// The same about the first word of the line that nothing knows; empty if there is none. After app.parse() failed.
+// As above, for the first unknown word of the command line; empty if there is none. Must be called
+// after app.parse() failed.
 std::string unknown_word(const CLI::App& app);
 
 }  // namespace tensorsmith::tools

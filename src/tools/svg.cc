@@ -5,7 +5,7 @@
 namespace tensorsmith::tools {
 namespace {
 
-// U+FFFE and U+FFFF, which XML allows nowhere, not even as references (XML 1.0, section 2.2).
+// U+FFFE and U+FFFF, which XML does not allow even as references (XML 1.0, section 2.2).
 constexpr std::string_view kNoCharacter = "\xEF\xBF";
 bool is_no_character(std::string_view text) {
   return text.size() >= 3 && text.starts_with(kNoCharacter) && (text[2] == '\xBE' || text[2] == '\xBF');

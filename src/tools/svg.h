@@ -1,4 +1,4 @@
-// What our pictures share.
+// Helpers shared by all SVG pictures.
 #pragma once
 
 #include <array>
@@ -8,18 +8,18 @@
 
 namespace tensorsmith::tools {
 
-// Okabe and Ito's palette, which people with any colour vision tell apart.
+// Okabe and Ito's palette, which is distinguishable with any colour vision.
 inline constexpr std::array kSvgColours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                            "#E69F00", "#56B4E9", "#000000"};
 
-// The comment by which a plot of ours is known. XML allows no "--" in it.
+// The comment that identifies our plots. XML does not allow "--" inside it.
 inline constexpr const char* kPlotMark = "<!-- plot by tensorsmith -->";
 
-// About as wide as the text can get at 13 pixels, so that a legend has room for it.
+// Upper bound of the width of a text at 13 pixels, for the layout of legends.
 constexpr double svg_text_width(size_t characters) { return 8.0 * static_cast<double>(characters); }
 
-// The text as content of an element, valid in XML whatever its bytes: what cannot be shown is written out, as
-// printable() does.
+// Escapes a text as element content that is valid XML whatever its bytes; unprintable characters
+// are escaped as by printable().
 std::string svg_text(std::string_view text);
 
 }  // namespace tensorsmith::tools

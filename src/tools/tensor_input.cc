@@ -14,7 +14,7 @@
 namespace tensorsmith::tools {
 namespace {
 
-constexpr int64_t kMaxFile = std::numeric_limits<int>::max();  // as of TensorProto files
+constexpr int64_t kMaxFile = std::numeric_limits<int>::max();  // the limit of TensorProto files
 constexpr uint64_t kMaxNpyHeader = 1 << 16;
 
 struct CloseArchive {
@@ -53,7 +53,8 @@ Result<lower::Tensor> read_npz(const std::string& path, const runtime::TensorInf
   if (zip_stat_index(archive.get(), static_cast<zip_uint64_t>(index), 0, &stat) != 0 ||
       (stat.valid & ZIP_STAT_SIZE) == 0)
     return damaged;
-  // A few bytes may unpack to gigabytes: more than the input and a header is not looked at.
+  // A few bytes can unpack to gigabytes, so an array larger than the input plus a header is
+  // rejected before it is unpacked.
   const uint64_t most = static_cast<uint64_t>(input.bytes()) + kMaxNpyHeader;
   if (stat.size > most) {
     return Error{ErrorCode::kInvalidArgument, path,
@@ -66,7 +67,7 @@ Result<lower::Tensor> read_npz(const std::string& path, const runtime::TensorInf
   std::string array(stat.size, '\0');
   if (zip_fread(file.get(), array.data(), array.size()) != static_cast<zip_int64_t>(array.size()))
     return damaged;
-  // The checksum is compared where the end is reached.
+  // libzip compares the checksum when the end is reached.
   char more = 0;
   if (zip_fread(file.get(), &more, 1) != 0) return damaged;
   return parse_npy(array, path);

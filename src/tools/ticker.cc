@@ -10,7 +10,7 @@ Ticker::Ticker(double seconds, std::function<void()> tick) : seconds_(seconds), 
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error&) {
-    // A limit of processes, as for the threads of base/thread_pool.h.
+    // The process limit was reached; handled as for the threads of base/thread_pool.h.
   }
 }
 

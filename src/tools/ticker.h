@@ -1,4 +1,4 @@
-// Calls a function again and again on a thread of its own.
+// Calls a function periodically on a thread of its own.
 #pragma once
 
 #include <condition_variable>
@@ -10,10 +10,10 @@ namespace tensorsmith::tools {
 
 class Ticker {
  public:
-  // tick: called every `seconds` until the ticker is destroyed; must not throw. Where the system refuses to start a
-  // thread, it is never called.
+  // Calls `tick` every `seconds` until the ticker is destroyed; `tick` must not throw. If the
+  // system cannot start a thread, it is never called.
   Ticker(double seconds, std::function<void()> tick);
-  ~Ticker();  // waits for a call that is under way
+  ~Ticker();  // waits for a running call
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 

@@ -1,4 +1,4 @@
-// `train --features profile`: models that learn from profiled programs.
+// `train --features profile`: trains models on profiled programs.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 namespace tensorsmith::tools {
 
 struct ProfileTraining {
-  std::string kind;  // "two-step", which is that of "", or "profile"
+  std::string kind;  // "two-step" (also for ""), or "profile"
   std::vector<std::string> databases, parameters, tasks, without;
-  std::string profiler;  // whose counters
+  std::string profiler;  // profiler whose counters are used
   std::string output, command;
   uint64_t seed = 0;
   bool force = false, json = false;

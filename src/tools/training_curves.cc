@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A device's name may be anything; TensorBoard takes the folder's name for the run's.
+// Makes a device's name valid as a directory name; TensorBoard shows it as the run's name.
 std::string folder_name(std::string member) {
   std::replace_if(
       member.begin(), member.end(),

@@ -1,4 +1,5 @@
-// `train --tensorboard`: the losses of a training as TensorBoard shows them, a run for each part that is trained by itself.
+// `train --tensorboard`: writes the losses of a training for TensorBoard, one run for each
+// separately trained part.
 #pragma once
 
 #include <map>
@@ -13,13 +14,15 @@ namespace tensorsmith::tools {
 
 class TrainingCurves {
  public:
-  // The folder is made if it is not there. clock: outlives it. Errors: as of EventFile::create.
+  // Creates the directory if it is missing. `clock` must outlive the object. Errors: those of
+  // EventFile::create.
   static Result<TrainingCurves> create(const std::string& folder, const Clock& clock);
 
-  // One point of each curve of the part's run: an event file in the folder, or in FOLDER/MEMBER where the model's members are
-  // trained one after the other. What cannot be written is told by finish().
+  // Adds one point to each curve of the part's run: an event file in the directory, or in
+  // FOLDER/MEMBER if the model's members are trained one after another. finish() reports write
+  // errors.
   void add(const learn::TrainingProgress& progress);
-  // The first error of all that was written.
+  // Returns the first write error.
   Status finish();
 
  private:

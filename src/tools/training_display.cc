@@ -26,7 +26,7 @@ void TrainingDisplay::update(const learn::TrainingProgress& p) {
   }
   if (p.step < p.steps && now - last_ < (terminal_ ? 0.2 : 5.0)) return;
   last_ = now;
-  // The steps since the first one that was seen, which a resumed training did not begin with.
+  // Counts from the first step seen, since a resumed training does not begin at step 0.
   const double steps = p.step - first_step_, elapsed = now - start_;
   const double rate =
       p.samples_per_second > 0 ? p.samples_per_second : steps * static_cast<double>(programs_) / elapsed;

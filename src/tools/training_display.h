@@ -1,4 +1,4 @@
-// How a training goes, on stderr.
+// Shows the progress of a training on stderr.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace tensorsmith::tools {
 
-// Lines on stderr, not more often than people read.
+// Prints lines on stderr at a readable rate.
 class TrainingDisplay {
  public:
-  // programs: of one step of the training, for its rate.
+  // programs: number of programs in one training step, for the displayed rate.
   TrainingDisplay(const Clock& clock, int64_t programs);
   ~TrainingDisplay();
   TrainingDisplay(const TrainingDisplay&) = delete;

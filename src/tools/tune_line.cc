@@ -34,7 +34,7 @@ PhaseWords words_of(const std::optional<TunePhase>& phase) {
   return {};
 }
 
-// Adds parts while there is room; none after one that had no room.
+// Appends parts while they fit; after one that does not fit, nothing more is added.
 class Line {
  public:
   explicit Line(size_t columns) : columns_(columns) {}
@@ -83,7 +83,7 @@ std::optional<double> TuneLine::trial_seconds_left(double now) const {
 std::optional<double> TuneLine::seconds_left(double now) const {
   double left = std::numeric_limits<double>::infinity();
   if (phase_ == TunePhase::kCompare || phase_ == TunePhase::kWrite) {
-    // The search may have ended before its time.
+    // The search may have ended early.
     if (plan_.seconds > 0) left = plan_.seconds + plan_.later_seconds - (now - phase_start_);
   } else {
     if (limits_.seconds > 0) left = start_ + limits_.seconds - now;
@@ -98,7 +98,7 @@ std::optional<double> TuneLine::seconds_left(double now) const {
 
 std::string TuneLine::text(double now, size_t columns) const {
   Line line(columns);
-  // Figures keep their places when the phase changes.
+  // A fixed width keeps the figures in place when the phase changes.
   line.add(fmt::format("{:<9}", words_of(phase_).name));
   const std::string elapsed = format_duration(now - start_);
   line.add(limits_.seconds > 0 ? fmt::format("  {} / {}", elapsed, format_duration(limits_.seconds))

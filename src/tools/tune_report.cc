@@ -13,8 +13,8 @@
 namespace tensorsmith::tools {
 namespace {
 
-// Seconds of all calls of a task in one run of the model: measured during such a run, or else alone. A task that keeps its
-// untuned schedule has one time.
+// Seconds of all calls of a task in one run of the model: measured in such a run, else measured
+// alone. For a task that keeps its untuned schedule both times are equal.
 struct TaskSeconds {
   double untuned = 0, tuned = 0;
 };
@@ -29,7 +29,7 @@ TaskSeconds seconds_of(const engine::TunedModel& tuned, size_t task) {
                                          : std::numeric_limits<double>::infinity()};
 }
 
-// The kernels of the compiled model, over the tasks of which both are known.
+// Seconds of the compiled model's kernels, over the tasks for which both are known.
 struct AloneAndInModel {
   double alone = 0, in_model = 0;
 };
@@ -87,7 +87,7 @@ void print_table(const engine::TunedModel& tuned) {
   }
 }
 
-// The speed-up of the whole model, or what there is instead.
+// Prints the speed-up of the whole model or, without one, the estimate.
 void print_gain(const engine::TunedModel& tuned) {
   if (tuned.in_model) {
     const engine::Speedup& whole = tuned.in_model->whole;

@@ -39,12 +39,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Programs of other tasks that are weighed where nothing is measured.
+// Number of programs of other tasks that are considered if nothing is measured.
 constexpr size_t kUnmeasuredSources = 3;
 
-constexpr double kTickSeconds = 0.5;  // between redraws while nothing else happens
+constexpr double kTickSeconds = 0.5;  // seconds between redraws without other events
 
-// Log lines that do not run into the line of the display.
+// Prints log lines without mixing with the progress line.
 class LogApart final : public LogSink {
  public:
   LogApart(ProgressDisplay& display, LogLevel threshold)
@@ -59,7 +59,7 @@ class LogApart final : public LogSink {
   StderrLogSink sink_;
 };
 
-// The models with the places of their folders, once nothing stands in their way.
+// Returns the models with their output directories, after checking that these can be written.
 Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& options) {
   std::vector<InputPath> inputs{{"--cost-model", options.cost_model.model},
                                 {"--lm", options.language_model},
@@ -84,7 +84,7 @@ Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& opti
   return models;
 }
 
-// What the run takes where the command line says nothing.
+// Returns notes about the defaults that the run uses.
 std::vector<std::string> default_notes(const TuneRunOptions& options,
                                        const std::vector<engine::ModelToTune>& models) {
   std::vector<std::string> parts;
@@ -100,7 +100,7 @@ std::vector<std::string> default_notes(const TuneRunOptions& options,
   return {fmt::format("{}", fmt::join(parts, "; "))};
 }
 
-// In the order of the models; their notes are printed.
+// Loads the models in order and prints their notes.
 Result<std::deque<engine::LoadedModel>> load_models(
     const TuneRunOptions& options, const target::Device& device,
     const std::function<void(const graph::Graph&)>& print_notes) {
@@ -129,7 +129,7 @@ const char* reason_text(engine::UnmeasuredChoice::Reason reason) {
   return "";
 }
 
-// Before the report of each of several models.
+// Prints the heading of each report if there are several models.
 void print_model(size_t place, const std::string& model) {
   if (place > 0) print_out("\n");
   print_out("{}:\n", model);
@@ -159,7 +159,7 @@ nlohmann::json choices_json(const engine::LoadedModel& model, const std::string&
   return {{"directory", directory}, {"tasks", tasks}};
 }
 
-// What reproduces the run, for its report.
+// Returns the settings that reproduce the run, for its report.
 ReportSettings run_settings(const TuneRunOptions& options) {
   ReportSettings settings = common_settings(options.version);
   const auto add = [&](const char* name, std::string value) {
@@ -183,7 +183,7 @@ ReportSettings run_settings(const TuneRunOptions& options) {
   return settings;
 }
 
-// Where a run's results are, for readers of its page.
+// Returns where the run's results are, for the report page.
 std::string results_text(const TuneRunOptions& options, const std::vector<engine::ModelToTune>& models) {
   std::string folders;
   for (const engine::ModelToTune& model : models) folders += (folders.empty() ? "" : ", ") + model.directory;
@@ -195,7 +195,8 @@ std::string results_text(const TuneRunOptions& options, const std::vector<engine
   return folder + folders + ". To keep this page: " + command + " -o report.html";
 }
 
-// The cost model that the report asks: the run's, if it is a file; empty: the one that is shipped.
+// Returns the cost model for the report's predictions: the run's if it is a file; empty: the
+// shipped one.
 std::string predictor_of(const TuneRunOptions& options) {
   std::error_code ignored;
   return options.cost_model_given && fs::is_regular_file(options.cost_model.model, ignored)
@@ -290,7 +291,7 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   if (display.redraws()) ticker.emplace(kTickSeconds, [&display] { display.tick(); });
   const double start = clock.monotonic_seconds();
   std::deque<engine::LoadedModel> loaded;
-  std::unique_ptr<LiveReport> live;  // reads what is above
+  std::unique_ptr<LiveReport> live;  // refers to the objects above
   if (options.serve >= 0) {
     TS_ASSIGN_OR_RETURN(live,
                         LiveReport::serve(options.serve, clock, {shown_trials, options.seconds}, display));
@@ -339,7 +340,8 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   if (live)
     live->follow(
         {models, device, settings, options.database, run_settings(options), results_text(options, models)});
-  // From here on a signal ends the search after the current measurement, and the best so far is compiled.
+  // From here on a signal ends the search after the current measurement, and the best schedules so
+  // far are compiled.
   const std::atomic<bool>& cancel_requested = catch_interrupts();
   auto result =
       engine::tune_models(models, device, tune_options, *database, clock, log, events, cancel_requested);

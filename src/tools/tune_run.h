@@ -1,4 +1,4 @@
-// What `tune` and `transfer` have in common: a run of the search with its display and its report.
+// Code shared by `tune` and `transfer`: a search with its display and its report.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,17 @@ namespace tensorsmith::tools {
 
 struct TuneRunOptions {
   std::vector<std::string> models;  // files, or networks of the zoo
-  ModelOptions import;              // of all of them; its path counts nothing
+  ModelOptions import;              // for all models; its path is unused
   DeviceOptions device;
   engine::ScheduleOptions schedules;
-  std::string directory;  // of the compiled model; of several, the folder that holds one of each
-  const CLI::Option* directory_option = nullptr;  // not on the command line: beside each model
+  // For the compiled model; with several models, the directory that contains one for each.
+  std::string directory;
+  // If not on the command line, the output goes beside each model.
+  const CLI::Option* directory_option = nullptr;
   std::string database = "tensorsmith.db";
   int64_t trials = 0;
   double seconds = 0;
-  bool seconds_by_default = false;  // the command line has no limit of any kind
+  bool seconds_by_default = false;  // the command line sets no limit of any kind
   double until_gain = 0;
   double epsilon = search::TuneOptions().epsilon;
   std::string strategy = search::TuneOptions().strategy;
@@ -31,34 +33,36 @@ struct TuneRunOptions {
   bool fleet = false;
   learn::SearchModelOptions cost_model;
   bool cost_model_given = false;
-  // Databases, exports of records, and models whose tasks' records are taken; none: the records that are shipped.
+  // Databases, exports of records, and models whose tasks' records are used; empty: the shipped
+  // records.
   std::vector<std::string> from;
-  // A language model's file, "none", or empty: the strategy lm takes the one that is shipped.
+  // A language model's file, "none", or empty: the strategy `lm` uses the shipped one.
   std::string language_model;
   bool warm_start = true;
   engine::SeedOptions seeds;
   engine::SourceRanking source_ranking = engine::SourceRanking::kGain;
   bool pool_sources = false;
-  std::string tensorboard;  // folder for event files; empty: none
-  std::string report;       // the page that is written at the end; empty: none
-  int serve = -1;           // the port where it is shown meanwhile, 0 = any that is free; -1: nowhere
+  std::string tensorboard;  // directory for event files; empty: none
+  std::string report;       // path of the page written at the end; empty: none
+  int serve = -1;           // port that shows the report during the run, 0 = any free one; -1: none
   std::string version;      // of the program, for the page
   bool force = false;
   bool json = false;
   bool quiet = false;
 };
 
-// Names of the models' folders, by model: their files' names, of a file model.onnx its folder's, made different.
+// Returns a distinct directory name for each model: its file name, or for a file model.onnx the
+// name of its directory.
 std::vector<std::string> folder_names(const std::vector<std::string>& models);
 
-// The options that both commands have.
+// Adds the options that both commands share.
 void add_tune_run_options(CLI::App& command, TuneRunOptions& options);
 
-// tune --no-measure: compiles with what records, a cost model and the estimate know, for any device. Where
-// options.cost_model_given is not set, the cost model that is shipped judges.
+// tune --no-measure: compiles for any device with schedules chosen by records, a cost model and the
+// estimate. Uses the shipped cost model unless options.cost_model_given is set.
 Status run_unmeasured(const TuneRunOptions& options);
 
-// command: its name, for errors.
+// command: name of the command, for error messages.
 Status run_tuning(const TuneRunOptions& options, const std::string& command);
 
 }  // namespace tensorsmith::tools

@@ -1,4 +1,4 @@
-// Caches of one core, simulated: sets of lines with the least recently used one replaced.
+// Simulates the caches of one core: set-associative with LRU replacement.
 #pragma once
 
 #include <array>
@@ -15,15 +15,15 @@ struct CacheShape {
   int ways = 1;
 };
 
-// One level. A line is a number: its address over the size of a line.
+// One level. A line is identified by its address divided by the line size.
 class Cache {
  public:
   Cache(const CacheShape& shape, int line_bytes);
-  // What an access found and what it pushed out.
+  // Result of an access.
   struct Outcome {
     bool hit = false;
-    bool writes_back = false;  // a line that was written to had to go
-    uint64_t victim = 0;       // its number, where writes_back
+    bool writes_back = false;  // a modified line was evicted
+    uint64_t victim = 0;       // number of the evicted line if writes_back
   };
   Outcome access(uint64_t line, bool write);
   int64_t sets() const { return static_cast<int64_t>(sets_); }
@@ -37,11 +37,12 @@ class Cache {
   std::vector<Entry> entries_;  // by set, the most recently used first
 };
 
-// What a device's file says of its caches, the rest assumed: L1 has a way for each 4 KiB (the page, by which it is
-// indexed), L2 has l2_ways or 8, L3 16. A device without L3 has two levels.
+// Returns the caches in a device's file; missing values are assumed: L1 has one way per 4 KiB (the
+// page size, since L1 is indexed by page offsets), L2 has l2_ways or 8 ways, L3 16. A device
+// without L3 has two levels.
 struct CacheHierarchy {
   int line_bytes = 64;
-  std::array<CacheShape, 3> levels;  // bytes 0: not there
+  std::array<CacheShape, 3> levels;  // bytes = 0: level does not exist
 };
 CacheHierarchy caches_of(const target::Device& device);
 

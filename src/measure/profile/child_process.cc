@@ -27,7 +27,7 @@ std::string encode(const Counters& counters) {
   return out + "end\n";
 }
 
-// None where the end is missing.
+// Returns an error if the text is incomplete.
 Result<Counters> decode(const std::string& text) {
   Counters out;
   size_t at = 0;
@@ -45,7 +45,7 @@ Result<Counters> decode(const std::string& text) {
 }
 
 [[noreturn]] void answer(int pipe, const std::function<Counters()>& function) {
-  // A crash is expected here; a core file is no use to anyone.
+  // Crashes are expected here, so no core file is written.
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
   for (const int signal : {SIGSEGV, SIGILL, SIGBUS, SIGFPE, SIGABRT}) std::signal(signal, SIG_DFL);
@@ -65,7 +65,7 @@ Result<Counters> decode(const std::string& text) {
   ::_exit(0);
 }
 
-// What the pipe brings until its other end is closed; false: not within the time.
+// Reads the pipe until its other end is closed; false on timeout.
 bool read_all(int pipe, double most_seconds, std::string& text) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(most_seconds);
   char buffer[4096];

@@ -1,4 +1,4 @@
-// A function in a process of its own, whose counters come back.
+// Runs a function that returns counters in a child process.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace tensorsmith::measure {
 
-// kTimeout after most_seconds; kIllegal where the process ended otherwise, with the signal.
+// kTimeout after most_seconds; kIllegal with the signal if the process ended abnormally.
 Result<std::map<std::string, double>> in_child_process(
     double most_seconds, const std::function<std::map<std::string, double>()>& function);
 

@@ -11,7 +11,7 @@ constexpr uint64_t kPage = 4096;
 
 void run_here(void*, int64_t n, TensorsmithParallelBody body, void* closure) { body(closure, 0, n, 0); }
 
-// Numbers that no arithmetic makes slow or infinite; integers stay valid indices.
+// Fills with values that stay finite and normal in all arithmetic; integers stay 0, a valid index.
 void fill(const ir::Buffer& buffer, std::byte* data) {
   if (buffer->dtype != ir::DType::kF32) return;
   std::fill_n(reinterpret_cast<float*>(data), buffer->num_elements(), 0.25F);
@@ -21,7 +21,7 @@ void fill(const ir::Buffer& buffer, std::byte* data) {
 
 void KernelMemory::add(std::string name, int64_t bytes) {
   places_.push_back({std::move(name), bytes_, bytes});
-  // A page apart, as what is allocated separately is; and not all at the same sets of a cache.
+  // At least a page apart, like separate allocations, and not all in the same sets of a cache.
   bytes_ += (static_cast<uint64_t>(bytes) + kPage - 1) / kPage * kPage + 2 * kPage;
 }
 

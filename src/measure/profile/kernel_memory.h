@@ -1,5 +1,5 @@
-// The memory of a kernel that is simulated: all its buffers in one block, each at a place that depends on nothing but
-// the program, so that caches see the same addresses in every process.
+// Memory for a simulated kernel: all its buffers in one block, at offsets that depend only on the
+// program, so that the simulated caches see the same addresses in every process.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +25,17 @@ class KernelMemory {
 
   // Runs the kernel on this thread alone.
   void run(TensorsmithKernel function);
-  // An address of the block as an offset in it; none for the stack and constants in the code.
+  // Converts an address to an offset in the block; nullopt for the stack and for constants in the
+  // code.
   std::optional<uint64_t> offset_of(uint64_t address) const;
 
   struct Place {
-    std::string name;  // of the buffer, "workspace"
+    std::string name;  // name of the buffer, or "workspace"
     uint64_t begin = 0;
     int64_t bytes = 0;
   };
   const std::vector<Place>& places() const { return places_; }
-  size_t place_at(uint64_t offset) const;  // the last one that begins there or before
+  size_t place_at(uint64_t offset) const;  // the last place that begins at or before the offset
 
  private:
   KernelMemory() = default;

@@ -4,7 +4,8 @@ namespace tensorsmith::measure {
 
 namespace {
 constexpr uint64_t kModelPageBytes = 4096;
-// 64 pages of 4 KiB, four ways: no device file says it; cores of the last ten years have 64 to 96.
+// 64 pages of 4 KiB, four ways: device files do not state it; cores of the last ten years have 64
+// to 96 entries.
 constexpr CacheShape kTlb{64 * static_cast<int64_t>(kModelPageBytes), 4};
 }  // namespace
 
@@ -44,7 +45,7 @@ void MemoryModel::access(size_t site, uint64_t address, int32_t bytes, bool writ
 
 void MemoryModel::touch_line(size_t* site, uint64_t line, bool write) {
   for (size_t level = 0; level < levels_.size(); ++level) {
-    // Only the nearest cache is written; the others hear of it when the line leaves.
+    // Only the first level is written; the others are updated when the line is evicted.
     const Cache::Outcome outcome = levels_[level].access(line, write && level == 0);
     if (outcome.writes_back) {
       ++written_back_[level];

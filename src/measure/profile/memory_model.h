@@ -1,4 +1,4 @@
-// What the accesses of a kernel find in the caches, by the instruction that makes them.
+// Counts the cache behaviour of a kernel's accesses per instruction.
 #pragma once
 
 #include <array>
@@ -9,27 +9,28 @@
 
 namespace tensorsmith::measure {
 
-// Of one instruction that touches memory (or one lane of a gather).
+// Counts of one instruction that accesses memory (or of one lane of a gather).
 struct AccessCounts {
   double accesses = 0;
-  std::array<double, 3> misses{};    // by level
-  std::array<double, 3> in_order{};  // of these, on the line after the one that this instruction missed last
-  double pages = 0;                  // misses of the first level of the TLB
-  double split = 0;                  // that touch two lines
+  std::array<double, 3> misses{};  // by level
+  // Misses among these on the line after the one that this instruction missed last.
+  std::array<double, 3> in_order{};
+  double pages = 0;  // misses of the first-level TLB
+  double split = 0;  // accesses that touch two lines
 };
 
 class MemoryModel {
  public:
   MemoryModel(const CacheHierarchy& caches, size_t sites);
-  // address: in a space of its own, where buffers always lie at the same place.
+  // address: an offset in a simulated address space with fixed positions of the buffers.
   void access(size_t site, uint64_t address, int32_t bytes, bool write);
-  // Fills caches and counts nothing: what software fetches ahead.
+  // Models a software prefetch: fills the caches without counting.
   void prefetch(uint64_t address) { touch_line(nullptr, address / line_bytes_, false); }
-  // Forgets what was counted; the caches keep what they have.
+  // Resets the counts but keeps the contents of the caches.
   void restart();
 
   const std::vector<AccessCounts>& by_site() const { return counts_; }
-  // Lines that each level wrote to the next one.
+  // Number of lines that each level wrote to the next one.
   const std::array<double, 3>& written_back() const { return written_back_; }
 
  private:
@@ -37,7 +38,7 @@ class MemoryModel {
     std::array<uint64_t, 3> line{};
   };
   void touch_line(size_t* site, uint64_t line, bool write);
-  // A line that level - 1 wrote back.
+  // Handles a line that level - 1 wrote back.
   void write_back(size_t level, uint64_t line);
   void translate(size_t site, uint64_t address);
 

@@ -36,9 +36,9 @@ constexpr std::array kEvents = {
     Event{"LLC-load-misses", PERF_TYPE_HW_CACHE, read_misses(PERF_COUNT_HW_CACHE_LL)},
     Event{"dTLB-load-misses", PERF_TYPE_HW_CACHE, read_misses(PERF_COUNT_HW_CACHE_DTLB)},
 };
-constexpr int kRuns = 3;  // of each event, the least counts: interrupts only add
+constexpr int kRuns = 3;  // of each event; the least count is used, because interrupts only add to it
 
-// A counter of this thread in user space, not yet counting; -1 with errno.
+// Opens a disabled user-space counter of this thread; -1 with errno on failure.
 int open_event(const Event& event) {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
@@ -93,7 +93,8 @@ Result<std::map<std::string, double>> count_events(const ir::Workload& workload,
   return in_child_process(most_seconds, [&] {
     std::map<std::string, double> counters;
     memory->run(loaded->function());
-    // One at a time: a processor has few counters, and shares of time would have to be scaled.
+    // Counts one event at a time: a processor has few counters, and multiplexed counts would have
+    // to be scaled.
     for (const Event& event : kEvents) {
       const int opened = open_event(event);
       if (opened < 0) continue;

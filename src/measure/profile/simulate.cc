@@ -15,10 +15,10 @@ namespace {
 using Counters = std::map<std::string, double>;
 constexpr size_t kBufferWords = size_t{1} << 18;
 constexpr std::array<const char*, 3> kLevelNames = {"l1", "l2", "l3"};
-// Blocks that make up this share of all instructions are the hot ones.
+// The hot blocks are those that make up this share of all instructions.
 constexpr double kHotShare = 0.95;
 
-// Reads the reports of a running kernel.
+// Reads the trace reports of a running kernel.
 class Reader : public codegen::TraceBuffer {
  public:
   Reader() : words_(kBufferWords) {
@@ -27,7 +27,7 @@ class Reader : public codegen::TraceBuffer {
     drain = [](codegen::TraceBuffer* buffer) { static_cast<Reader*>(buffer)->read(); };
   }
 
-  // Before the kernel runs. most: accesses that the model gets in each run.
+  // Must be called before the kernel runs. most: accesses that the model simulates in each run.
   void begin(const codegen::TracedKernel& traced, const KernelMemory& memory, MemoryModel& model,
              int64_t most) {
     traced_ = &traced;
@@ -40,7 +40,7 @@ class Reader : public codegen::TraceBuffer {
     place_of_site_.assign(first_site_.back(), kNoPlace);
     restart();
   }
-  // Of the runs since, counts what comes from now on.
+  // Resets the counts, so that only what follows is counted.
   void restart() {
     runs_.assign(traced_->segments.size(), 0);
     followed_.assign(traced_->segments.size(), 0);
@@ -51,7 +51,7 @@ class Reader : public codegen::TraceBuffer {
 
   static constexpr size_t kNoPlace = ~size_t{0};
   const std::vector<double>& runs() const { return runs_; }          // by segment
-  const std::vector<double>& followed() const { return followed_; }  // of these, what the model saw
+  const std::vector<double>& followed() const { return followed_; }  // of these, the simulated ones
   const std::vector<size_t>& first_site() const { return first_site_; }
   const std::vector<size_t>& place_of_site() const { return place_of_site_; }
 
@@ -92,7 +92,7 @@ class Reader : public codegen::TraceBuffer {
 
 void count_instructions(const codegen::TracedKernel& traced, const Reader& reader, Counters& out) {
   codegen::MachineMix all;
-  std::vector<std::pair<double, double>> hot;  // executed, in the code
+  std::vector<std::pair<double, double>> hot;  // instructions executed, instructions in the code
   for (size_t s = 0; s < traced.segments.size(); ++s) {
     const codegen::TracedSegment& segment = traced.segments[s];
     if (!segment.begins_block) continue;
@@ -180,7 +180,7 @@ Result<Counters> simulate(const ir::Workload& workload, const sched::Trace& trac
   return in_child_process(options.most_seconds, [&] {
     MemoryModel model(caches_of(device), sites);
     reader.begin(traced, *memory, model, options.most_accesses);
-    // The first run leaves the caches as a kernel finds them that runs again and again.
+    // The first run leaves the caches in the state that a repeatedly called kernel finds.
     memory->run(loaded->function());
     reader.finish_run();
     reader.restart();

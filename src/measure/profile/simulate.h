@@ -1,5 +1,6 @@
-// A simulated profile: the kernel's code with reports of its blocks and accesses (codegen/traced.h) runs here, and a
-// model of the device's caches follows what it touches. Counts only: nothing in it is a time, or made of one.
+// Simulated profiles: runs the kernel's code, instrumented to report its basic blocks and accesses
+// (codegen/traced.h), and feeds the accesses to a model of the device's caches. The profile has
+// only counts; no counter is a time or derived from one.
 #pragma once
 
 #include <map>
@@ -13,20 +14,23 @@
 
 namespace tensorsmith::measure {
 
-// Of the simulation, as records name it; another meaning of a counter needs another number.
+// Name and version of the simulation in records; the number changes when the meaning of a counter
+// changes.
 inline constexpr const char* kSimulation = "simulation-1";
 
 struct SimulationOptions {
-  // Accesses that go through the caches, in each of the two runs; of the rest an instruction's misses are taken to be
-  // as frequent as before.
+  // Accesses simulated in each of the two runs. For the remaining ones, an instruction is assumed
+  // to miss as often as before.
   int64_t most_accesses = int64_t{1} << 25;
-  double most_seconds = 60;  // then the program is given up (kTimeout)
+  double most_seconds = 60;  // then the program is given up with kTimeout
 };
 
-// Counters by name: instructions by kind ("fma"), accesses, and misses of each cache ("l1.misses"), one call of the
-// kernel with the caches as the call before left them; and of each buffer ("buffer.NAME.l2.misses"). All chunks of
-// parallel loops run on one core, one after the other. The device must be one whose code runs here. The kernel runs in
-// a process of its own: one that crashes is an error and no more. Not for processes that have other threads at work.
+// Returns counters by name: instructions by kind ("fma"), accesses, and misses of each cache
+// ("l1.misses") and of each buffer ("buffer.NAME.l2.misses"). They are for one call of the kernel
+// that starts with the caches as the preceding call left them. All chunks of parallel loops run on
+// one core, one after another. This machine must be able to run the device's code. The kernel runs
+// in a child process, so that a crash is only an error. Must not be called while other threads of
+// this process are active.
 Result<std::map<std::string, double>> simulate(const ir::Workload& workload, const sched::Trace& trace,
                                                const target::Device& device, const codegen::Backend& backend,
                                                const SimulationOptions& options);

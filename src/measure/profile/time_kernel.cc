@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kLeastReadings = 5, kMostReadings = 40;
 constexpr double kEnoughSeconds = 0.08;
-// A reading takes so long, that the clock's own time does not count.
+// A reading takes at least this long, so that the clock's own time is negligible.
 constexpr double kReadingSeconds = 5e-4;
 
 double thread_time() {

@@ -1,4 +1,4 @@
-// Seconds of a program that is profiled, measured again: records of searches give up slow programs after one reading,
+// Times a profiled program again: searches stop the timing of slow programs after one reading,
 // which other programs on the machine may have disturbed.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace tensorsmith::measure {
 
 inline constexpr const char* kTiming = "timing-1";
 
-// The counter "seconds": the fastest of several runs with warm caches on one thread, of its processor time. No model
-// reads it as a feature. Errors as of simulate().
+// Returns the counter "seconds": the least processor time of several runs with warm caches on one
+// thread. No model uses it as a feature. Errors as for simulate().
 Result<std::map<std::string, double>> time_kernel(const ir::Workload& workload, const sched::Trace& trace,
                                                   const target::Device& device,
                                                   const codegen::Backend& backend, double most_seconds);
