@@ -1,4 +1,4 @@
-// From a schedule's trace to code, the one way for what is measured and what is shipped.
+// Builds code from a schedule's trace. Measured kernels and shipped kernels both take this path.
 #pragma once
 
 #include "codegen/backend.h"
@@ -15,8 +15,9 @@ struct BuiltKernel {
 
 enum class BuildStep { kReplay, kLower, kCompile };
 
-// replay -> lower -> compile; the program has the symbol's name. Errors are those of the step that failed. `step`, if
-// given, is the last one begun, whatever ends it.
+// Replays the trace, lowers the schedule and compiles the program, which gets the symbol's name.
+// Returns the error of the step that failed. If `step` is given, it receives the last step begun,
+// whether the build succeeds or not.
 Result<BuiltKernel> build(const ir::Workload& workload, const sched::Trace& trace,
                           const target::Device& device, const Backend& backend, const CodegenOptions& options,
                           BuildStep* step = nullptr);

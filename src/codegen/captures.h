@@ -1,4 +1,5 @@
-// What the body of a parallel loop uses: a function of its own needs it from outside.
+// Captures of a parallel loop's body: the variables and buffers that a separate function for the
+// body needs from outside.
 #pragma once
 
 #include <vector>
@@ -7,8 +8,8 @@
 
 namespace tensorsmith::codegen {
 
-// Variables and buffers of a loop's body, its own and those of loops and allocations inside included, in the order of
-// first use, so that a closure's layout follows from the program.
+// Variables and buffers that a loop's body uses, including those of loops and allocations inside
+// the body. They are in order of first use, so that the program determines the layout of a closure.
 struct Captures {
   std::vector<ir::Var> vars;
   std::vector<ir::Buffer> buffers;

@@ -1,5 +1,6 @@
-// The launch contract: where generated code finds what its caller gives it, and what it says that it needs. All of it
-// comes from the structs of runtime/kernel_abi.h, so that no backend writes down an offset.
+// The calling convention of kernels: where generated code finds the caller's arguments, and how a
+// kernel states its demands. All offsets come from the structs of runtime/kernel_abi.h, so that no
+// backend hard-codes one.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace tensorsmith::codegen {
 
-// Bytes from the beginning of TensorsmithKernelContext.
+// Offsets in bytes from the beginning of TensorsmithKernelContext.
 struct ContextOffsets {
   static constexpr int64_t kParallelFor = offsetof(TensorsmithKernelContext, parallel_for);
   static constexpr int64_t kPool = offsetof(TensorsmithKernelContext, pool);
@@ -21,21 +22,22 @@ struct ContextOffsets {
       offsetof(TensorsmithKernelContext, thread_workspace_stride);
 };
 
-// Between entries of the kernel's list of buffers, and between the members of a closure.
+// Distance between entries of the kernel's list of buffers, and between the members of a closure.
 inline constexpr int64_t kPointerBytes = sizeof(void*);
 static_assert(kPointerBytes == sizeof(int64_t), "closures hold pointers and 64-bit indices in equal slots");
 
-// Of buffers and workspaces.
+// Alignment of buffers and workspaces.
 inline constexpr int64_t kBufferAlignment = TENSORSMITH_BUFFER_ALIGNMENT;
 constexpr int64_t aligned_to_buffer(int64_t bytes) {
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
-// Stack that one function's buffers may take; more goes to a workspace.
+// Stack bytes that one buffer may take, and that all buffers of one function may take; other
+// buffers go to a workspace.
 inline constexpr int64_t kMaxStackBuffer = 32 << 10;
 inline constexpr int64_t kMaxStack = 256 << 10;
 
-// The fields of SYMBOL_info for a kernel of the program.
+// Returns the fields of SYMBOL_info for a kernel of the program.
 std::vector<int64_t> demands_of(const ir::Program& program, int64_t shared_bytes, int64_t thread_bytes);
 
 }  // namespace tensorsmith::codegen

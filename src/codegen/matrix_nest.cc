@@ -18,7 +18,8 @@ bool uses(const std::vector<Expr>& indices, const For& loop) {
                      [&](const Expr& e) { return ir::uses_var(e, loop.var); });
 }
 
-// What a step of the loop moves the element by; nothing if that is no constant.
+// Returns the elements that the access moves by in one step of the loop, or nothing if that is not
+// a constant.
 std::optional<int64_t> stride(const ir::Buffer& buffer, const std::vector<Expr>& indices, const For& loop) {
   const std::vector<int64_t> strides = buffer->effective_strides();
   int64_t result = 0;
@@ -32,7 +33,7 @@ std::optional<int64_t> stride(const ir::Buffer& buffer, const std::vector<Expr>&
   return result;
 }
 
-// C[..] = C[..] + dot(x, y)
+// Matches C[..] = C[..] + dot(x, y).
 bool match_update(const ir::Store& store, const sched::MatrixUnits& units, MatrixNest& nest) {
   const auto* sum = ir::as<ir::Binary>(store.value);
   if (sum == nullptr || sum->op != ir::BinaryOp::kAdd) return false;
@@ -72,7 +73,7 @@ std::optional<MatrixNest> match_matrix_nest(const For& loop, const sched::Matrix
   MatrixNest nest;
   if (store == nullptr || !match_update(*store, units, nest)) return std::nullopt;
   if (loops.back()->kind != ForKind::kVectorized) return std::nullopt;
-  // Columns are what the innermost loop goes along.
+  // The innermost loop runs along columns, so its variable must appear in the indices of b.
   if (uses(nest.a->indices, *loops.back())) {
     std::swap(nest.a, nest.b);
     nest.b_is_first = true;

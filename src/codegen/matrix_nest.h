@@ -1,4 +1,4 @@
-// Loop nests that are products of tiles, as matrix units compute them (AMX).
+// Loop nests that multiply tiles in the form that matrix units compute (AMX).
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,19 @@ namespace tensorsmith::codegen {
 //         vectorized j in N          (columns: in B's and C's)
 //           C[i, j] = C[i, j] + dot(A[i, k], B[k, j])
 //
-// A is contiguous along k, B and C along j; rows of each lie apart by a constant. K and the tiles of A, B and C fit
-// (sched/matrix_units.h).
+// A is contiguous along k, B and C along j; the rows of each have a constant stride. K and the
+// tiles of A, B and C are within the limits of the units (sched/matrix_units.h).
 struct MatrixNest {
   const ir::Store* store = nullptr;
   const ir::Load *a = nullptr, *b = nullptr;
   ir::Intrinsic dot = ir::Intrinsic::kDot4;
-  bool b_is_first = false;                           // argument of the intrinsic
-  std::vector<const ir::For*> sums, rows, columns;   // the last of rows and columns are cut into tiles
-  int64_t a_stride = 0, b_stride = 0, c_stride = 0;  // elements from row to row
+  bool b_is_first = false;                           // B is the first argument of the intrinsic
+  std::vector<const ir::For*> sums, rows, columns;   // the last loops of rows and columns are cut
+                                                     // into tiles
+  int64_t a_stride = 0, b_stride = 0, c_stride = 0;  // elements between rows
 };
 
-// The nest that begins with this loop.
+// Matches the nest whose outermost loop is `loop`.
 std::optional<MatrixNest> match_matrix_nest(const ir::For& loop, const sched::MatrixUnits& units);
 
 }  // namespace tensorsmith::codegen

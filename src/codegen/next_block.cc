@@ -5,7 +5,8 @@
 namespace tensorsmith::codegen {
 namespace {
 
-// The elements of a piece of memory that loops read in any order; nothing if there are gaps, or elements are read again.
+// Returns the size in elements of the region that the loops read, in any order; nothing if the
+// region has gaps or if elements are read again.
 std::optional<int64_t> without_gaps(std::vector<ReadLoop> loops, int64_t span) {
   std::sort(loops.begin(), loops.end(),
             [](const ReadLoop& a, const ReadLoop& b) { return a.coefficient < b.coefficient; });
@@ -16,12 +17,14 @@ std::optional<int64_t> without_gaps(std::vector<ReadLoop> loops, int64_t span) {
   return span;
 }
 
-// again: the blocks are those that loops around them read again, else the shortest without gaps.
+// If `again` is true, looks for a block that surrounding loops read again; otherwise for the
+// shortest block without gaps.
 std::optional<NextBlock> find_block(std::span<const ReadLoop> loops, const StepReads& step, bool again) {
   int64_t steps = 1, uses = 1;
-  std::vector<ReadLoop> within;  // a block
+  std::vector<ReadLoop> within;  // loops inside a block
   if (step.count > 1) within.push_back({step.count, step.stride});
-  std::vector<int64_t> weights;  // steps of the innermost loop in an iteration, the innermost loop first
+  std::vector<int64_t> weights;  // steps of the innermost loop per iteration of each loop, the
+                                 // innermost loop first
   size_t around = loops.size();
   for (; around > 0; --around) {
     const ReadLoop& loop = loops[around - 1];
@@ -51,7 +54,7 @@ std::optional<NextBlock> find_block(std::span<const ReadLoop> loops, const StepR
 
 std::optional<NextBlock> next_block(std::span<const ReadLoop> loops, const StepReads& step) {
   if (auto next = find_block(loops, step, true)) return next;
-  // One piece a step is a stream.
+  // A read of one piece per step is a stream, which needs no prefetch.
   return step.count > 1 ? find_block(loops, step, false) : std::nullopt;
 }
 

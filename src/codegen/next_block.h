@@ -1,5 +1,6 @@
-// Buffers that are read block by block: where the next block is to be fetched while this one is used
-// (docs/decisions/003-prefetches-and-pages.md). Arithmetic only: backends emit what it says.
+// Prefetch for buffers that are read block by block: determines where the next block is fetched
+// while the current one is used (docs/decisions/034-weights-are-fetched-ahead.md). This file only
+// computes; the backends emit the prefetches.
 #pragma once
 
 #include <cstdint>
@@ -9,36 +10,43 @@
 
 namespace tensorsmith::codegen {
 
-// A loop around a read.
+// One of the loops around a read.
 struct ReadLoop {
   int64_t extent = 1;
-  int64_t coefficient = 0;  // elements from one iteration to the next
+  int64_t coefficient = 0;  // elements between the reads of successive iterations
 };
 
-// What a step of the innermost loop reads: `count` pieces of `span` elements, `stride` elements from begin to begin.
+// The reads of one step of the innermost loop: `count` pieces of `span` elements whose beginnings
+// are `stride` elements apart.
 struct StepReads {
   int64_t span = 1;
   int64_t count = 1, stride = 0;
 };
 
 struct NextBlock {
-  int depth = 0;         // of the loop that goes from block to block
-  int64_t elements = 0;  // fetched in each step of the innermost loop
-  int64_t block = 0;     // elements of a block
+  int depth = 0;         // index of the loop that goes from block to block
+  int64_t elements = 0;  // elements fetched in each step of the innermost loop
+  int64_t block = 0;     // distance between blocks in elements
   std::vector<int64_t>
       offsets;  // elements that each iteration of the loops inside `depth` goes on, outermost first
 };
 
-// loops: around the read, the outermost first. Nothing unless the blocks follow each other in memory and the innermost loops read each
-// without gaps. Loops around these read it again, or a step reads several pieces: what is read once and in the order of memory is a
-// stream, which processors fetch by themselves. A block may be longer than what is read of it, by an eighth at most: its end is read by
-// a loop of its own, or nothing but padding.
-// In an iteration of the loops, elements [begin of the read's block + block + sum of offset * iteration, + elements)
-// are to be fetched: all of the next block has been, once, when the last step of this one ends.
+// Finds blocks to prefetch for a read inside `loops` (the outermost first). Returns nothing unless
+// the blocks follow each other in memory and the loops inside read each block without gaps. A block
+// must also be read more than once, or in several pieces per step: data that is read once and in
+// memory order is a stream, which the processor prefetches by itself. The distance between blocks
+// may exceed the elements read of a block by an eighth at most: another loop reads the rest, or it
+// is padding.
+//
+// Each iteration of the loops has to fetch the elements
+// [begin of the read's block + block + sum of offset * iteration, + elements).
+// When the last step of a block ends, the whole next block has been fetched exactly once.
 std::optional<NextBlock> next_block(std::span<const ReadLoop> loops, const StepReads& step);
 
-// For reads of which the innermost loop steps over `stride` elements or more, too far for a processor to fetch ahead: how many elements
-// lie between a read and that of the next tile, the loop around it with the next smaller step. Nothing if there is none.
+// For a read that the innermost loop advances by `stride` elements or more, which is too far for
+// the hardware prefetcher: returns the distance in elements to the read of the next tile. That is
+// the coefficient of the closest loop outside that advances the read by less. Returns nothing if
+// there is no such loop.
 std::optional<int64_t> next_tile(std::span<const ReadLoop> loops, int64_t stride);
 
 }  // namespace tensorsmith::codegen

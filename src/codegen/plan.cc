@@ -56,7 +56,8 @@ bool same_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
          });
 }
 
-// The coefficient of v in e if e is linear in v; other variables may appear anywhere.
+// Returns the coefficient of v in e if e is linear in v; the other variables may appear in any
+// form.
 std::optional<int64_t> coefficient(const Expr& e, const ir::Var& v) {
   if (!ir::uses_var(e, v)) return 0;
   if (ir::as<ir::VarRef>(e) != nullptr) return 1;
@@ -118,7 +119,8 @@ int64_t Plan::scan(const Stmt& s) {
   return steps;
 }
 
-// Every access must be indexed by loops inside the allocation with constant extents, few altogether.
+// Finds the register loops of an allocation. All its accesses must be indexed by loops inside the
+// allocation that have constant extents and few iterations altogether.
 void Plan::find_register_loops(const Stmt& s) {
   const auto& allocate = *ir::as<ir::Allocate>(s);
   if (allocate.buffer->allocation_elements() > 8192) return;
@@ -126,7 +128,7 @@ void Plan::find_register_loops(const Stmt& s) {
   std::vector<const ir::StmtNode*> found;
   int64_t copies = 0;
   bool ok = true;
-  std::optional<size_t> across;  // the dimension that vectors lie in
+  std::optional<size_t> across;  // the dimension that vectors run along
   const auto access = [&](const ir::BufferNode* buffer, const std::vector<Expr>& indices) {
     if (buffer != allocate.buffer.get() || !ok) return;
     int64_t product = 1;
@@ -144,7 +146,8 @@ void Plan::find_register_loops(const Stmt& s) {
         return;
       }
       if (loop.kind == ForKind::kVectorized) {
-        // Written by columns and read by rows, registers would be taken apart lane by lane.
+        // If vectors were written along one dimension and read along another, registers would have
+        // to be taken apart lane by lane.
         for (size_t d = 0; d < indices.size(); ++d) {
           if (!ir::uses_var(indices[d], loop.var)) continue;
           ok = ok && across.value_or(d) == d;
@@ -202,7 +205,7 @@ void Plan::find_register_loops(const Stmt& s) {
   in_registers_.insert(s.get());
 }
 
-// All lanes of an access are neighbours, or one element.
+// Returns whether the lanes of each access are adjacent elements or the same element.
 bool Plan::is_contiguous(const For& loop) {
   bool ok = true;
   for_each_access(loop.body, [&](const Access& a, bool) {
@@ -214,9 +217,9 @@ bool Plan::is_contiguous(const For& loop) {
   return ok;
 }
 
-// Sufficient: what is stored is loaded only with the same indices, each store goes to a place of its lane (to
-// no other lane's if it is loaded too), and loops inside do not depend on the lane. Buffers allocated inside
-// have one copy a lane.
+// A sufficient condition: a buffer that is stored to is loaded only with the same indices, the
+// indices of each store depend on the lane (and differ between lanes if the buffer is loaded too),
+// and the loops inside do not depend on the lane. Buffers allocated inside have one copy per lane.
 bool Plan::lanes_are_independent(const For& loop) {
   std::unordered_set<const ir::BufferNode*> own;
   bool ok = true;

@@ -1,4 +1,4 @@
-// Decisions about loops that need a look at the whole program, made before emission.
+// Decisions about loops that depend on the whole program and are made before emission.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,33 @@ namespace tensorsmith::codegen {
 
 class Plan {
  public:
-  // Serial loops over a local buffer are unrolled for registers' sake while its elements (vectors or scalars)
-  // are at most vector_registers; more of them would be spilled, by code that is as long.
+  // A serial loop over a local buffer is unrolled to keep the buffer in registers if the buffer has
+  // at most vector_registers elements (vectors or scalars). A larger one would be spilled, with
+  // just as much code.
   Plan(const ir::Program& program, int64_t vector_registers);
 
-  // Stores that the statement executes when everything with a constant extent is unrolled. A vectorized loop
-  // counts once for each 16 lanes if its accesses are contiguous, else once a lane. kManySteps at most.
+  // Number of stores that the statement executes when all loops with constant extents are unrolled,
+  // at most kManySteps. A vectorized loop counts once per 16 lanes if its accesses are contiguous,
+  // else once per lane.
   int64_t steps(const ir::Stmt& s) const { return steps_.at(s.get()); }
-  // The loop indexes a small local buffer that lives in registers once all indices are constant.
+  // Returns whether the loop indexes a small local buffer that lives in registers once all indices
+  // are constant.
   bool indexes_registers(const ir::Stmt& loop) const { return register_loops_.contains(loop.get()); }
-  // All accesses to the allocated buffer have such indices.
+  // Returns whether all accesses to the allocated buffer have constant indices once these loops are
+  // unrolled.
   bool in_registers(const ir::Stmt& allocate) const { return in_registers_.contains(allocate.get()); }
-  // All lanes can be executed at once with the result of serial execution.
+  // Returns whether executing all lanes at once gives the result of serial execution.
   bool vectorizable(const ir::Stmt& loop) const { return vectorizable_.contains(loop.get()); }
   bool contains_parallel(const ir::Stmt& s) const { return with_parallel_.contains(s.get()); }
 
   static constexpr int64_t kManySteps = int64_t{1} << 40;
   // A statement with more steps is never unrolled further.
   static constexpr int64_t kMaxUnrolledSteps = 4096;
-  // A program that has emitted more is not unrolled any more: code generation takes more than linear time.
+  // Once a program has emitted more steps than this, no more loops are unrolled: the time of code
+  // generation grows faster than linearly.
   static constexpr int64_t kMaxProgramSteps = 8192;
-  // A loop with more steps stays one, where as many are asked for (auto_unroll_max_step; 0: nothing is): loops of
-  // few stores are unrolled without being asked to.
+  // Most steps of a loop that is unrolled if the schedule asks for `asked` steps
+  // (auto_unroll_max_step; 0: not asked for). Loops of few stores are always unrolled.
   static constexpr int64_t unroll_limit(int64_t asked) {
     return asked < 8 ? 8 : asked < kMaxUnrolledSteps ? asked : kMaxUnrolledSteps;
   }

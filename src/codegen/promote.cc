@@ -24,10 +24,12 @@ using ir::ForKind;
 using ir::Stmt;
 using ir::Var;
 
-// Code is emitted for each accumulator: with more of them than this, memory is no worse.
+// Code is emitted for each accumulator; with more accumulators than this, promotion gains nothing
+// over memory.
 constexpr int64_t kMaxSlots = 64;
 
-// The loops inside the one under consideration, and the conditions, around a statement.
+// The loops and conditions around a statement, as far as they are inside the loop under
+// consideration.
 struct Context {
   std::vector<const For*> loops;
   std::vector<Expr> conditions;
@@ -35,9 +37,9 @@ struct Context {
 
 struct PromotedAccess {
   const std::vector<Expr>* indices = nullptr;
-  std::vector<const For*> loops;  // those that the indices use, vectorized ones last
-  std::vector<Expr> guards;       // conditions on these loops and outer variables only
-  bool other_guards = false;      // conditions that mix them with the inner loops
+  std::vector<const For*> loops;  // inner loops that the indices use, vectorized ones last
+  std::vector<Expr> guards;       // conditions that use only these loops and outer variables
+  bool other_guards = false;      // some conditions mix these loops with other inner loops
   bool is_store = false;
 };
 
@@ -62,7 +64,7 @@ void append_conjuncts(const Expr& e, std::vector<Expr>& out) {
   out.push_back(e);
 }
 
-// Calls fn for every access to the buffer inside a statement.
+// Calls fn for every access to the buffer within a statement.
 class Walker {
  public:
   using Callback = std::function<void(const std::vector<Expr>&, const Context&, bool is_store)>;
@@ -108,7 +110,8 @@ class Walker {
   Context context_;
 };
 
-// Distinct values of the loops give distinct elements: coefficients like those of a mixed-radix number.
+// Returns whether distinct values of the loops give distinct elements: the coefficients must be
+// those of a mixed-radix number.
 bool is_injective(const PromotedAccess& access, const Buffer& buffer) {
   const std::vector<int64_t> strides = buffer->effective_strides();
   std::vector<int64_t> coefficients(access.loops.size(), 0);
@@ -145,7 +148,7 @@ class Promoter {
   struct Promotion {
     Buffer from;
     Buffer to;
-    PromotedAccess access;  // a representative
+    PromotedAccess access;  // one of the accesses, which stands for all
   };
 
   Stmt rewrite_for(const Stmt& s, const For& loop) {
@@ -158,7 +161,7 @@ class Promoter {
     }
     Stmt current = s;
     for (const Promotion& p : promotions) current = redirect(current, p);
-    // Other buffers may be accumulated further inside.
+    // Inner loops may accumulate other buffers.
     const For& now = std::get<For>(current->kind);
     outer_[now.var.get()] = {0, ir::as_int(now.extent).value_or(ir::Interval::kPosInf) - 1};
     current = rewrite_parts(current);
@@ -207,8 +210,9 @@ class Promoter {
     return found;
   }
 
-  // Small buffers of the program become registers as a whole, if no loop that stays one chooses their elements, and their
-  // vectors have 2^n lanes: of those of 12 lanes, of which scalars were read besides, LLVM made none.
+  // Returns whether the whole buffer will live in registers without promotion: it is small, no loop
+  // that is not unrolled selects its elements, and its vectors have a power of two of lanes. LLVM
+  // did not promote a buffer with vectors of 12 lanes that was also read by scalars.
   bool becomes_registers(const Buffer& buffer) {
     const int64_t bytes = buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
     if (is_output(buffer) || bytes > kMaxSlots * vector_bytes_) return false;
@@ -243,7 +247,8 @@ class Promoter {
     return ir::make_buffer(buffer->name + ".acc", buffer->dtype, std::move(shape), ir::MemoryScope::kLocal);
   }
 
-  // The one way in which the loop's body accesses the buffer, if there is one and it is a reduction.
+  // Returns the access that all accesses to the buffer in the loop's body agree on, if they do and
+  // form a reduction.
   std::optional<PromotedAccess> common_access(const For& loop, const Buffer& buffer) const {
     std::optional<PromotedAccess> first;
     std::vector<Var> canonical;
@@ -289,7 +294,7 @@ class Promoter {
       guards_differ = guards_differ || !same(renamed_guards, canonical_guards);
     }).walk(loop.body);
     if (!first || !ok || !loaded) return std::nullopt;
-    // Without one guard for all accesses, the copies must be in range without any.
+    // The accesses have different guards, so the copies have none and must be in range without any.
     if (guards_differ) {
       if (!in_range(*first, buffer)) return std::nullopt;
       first->guards.clear();
@@ -303,7 +308,7 @@ class Promoter {
                       [](const Expr& x, const Expr& y) { return ir::structural_equal(x, y); });
   }
 
-  // By the loops' extents alone.
+  // Returns whether the loops' extents alone keep the access in range.
   bool in_range(const PromotedAccess& access, const Buffer& buffer) const {
     ir::VarBounds bounds = outer_;
     for (const For* l : access.loops) bounds[l->var.get()] = {0, ir::as_int(l->extent).value() - 1};
@@ -331,7 +336,8 @@ class Promoter {
     }
     for (const For* l : access.loops)
       if (!ir::as_int(l->extent) || *ir::as_int(l->extent) < 1) return fail();
-    // A serial loop over places around a reduction of its own is better served by promotion in there.
+    // If a serial loop over elements contains a reduction loop of its own, promotion at the inner
+    // loop is better.
     bool over_places = false;
     for (const For* l : context.loops) {
       if (l->kind != ForKind::kSerial) continue;
@@ -354,7 +360,7 @@ class Promoter {
     return access;
   }
 
-  // to[loops] = from[indices], or back.
+  // Makes to[loops] = from[indices] if `in`, else the copy back.
   static Stmt copy(const Promotion& p, bool in) {
     ir::VarMap map;
     std::vector<Expr> place;
@@ -378,7 +384,7 @@ class Promoter {
     return s;
   }
 
-  // All accesses go to the copy.
+  // Redirects all accesses to the copy.
   Stmt redirect(const Stmt& s, const Promotion& p) {
     std::vector<const For*> loops;
     const std::function<Expr(const Expr&)> redirect_load = [&](const Expr& e) -> Expr {
@@ -419,8 +425,9 @@ class Promoter {
   const int64_t registers_;
   const int64_t vector_bytes_;
   const sched::MatrixUnits matrix_;
-  ir::VarBounds outer_;                                           // ranges of the loops around
-  std::unordered_map<const ir::BufferNode*, bool> fixed_places_;  // small buffers
+  ir::VarBounds outer_;                                           // ranges of the surrounding loops
+  std::unordered_map<const ir::BufferNode*, bool> fixed_places_;  // small buffers, and whether they
+                                                                  // become registers as a whole
 };
 
 }  // namespace

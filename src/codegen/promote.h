@@ -1,4 +1,4 @@
-// Accumulators in registers for schedules that accumulate in memory.
+// Promotes accumulators to registers in schedules that accumulate in memory.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tensorsmith::codegen {
 
-// A serial or unrolled loop that updates elements of a buffer at places that do not depend on it works on a
-// local copy of those elements instead:
+// A serial or unrolled loop that updates elements of a buffer whose indices do not depend on the
+// loop works on a local copy of those elements instead:
 //
 //   for k in 512
 //     unrolled i in 4
@@ -28,9 +28,9 @@ namespace tensorsmith::codegen {
 //       vectorized j in 16
 //         C[y*4+i, j] = C.acc[i, j]
 //
-// if the copy fits the vector registers. LLVM's own promotion does less: not masked stores, not scattered
-// ones. The outermost loop for which it works is taken. What matrix units take (codegen/matrix_nest.h)
-// stays as it is. The program's meaning does not change.
+// This is done if the copy fits into the vector registers, and for the outermost loop where it is
+// possible. LLVM's own promotion handles neither masked nor scattered stores. Nests that matrix
+// units compute (codegen/matrix_nest.h) are left unchanged. The program's meaning does not change.
 ir::Program promote_accumulators(const ir::Program& program, int vector_registers, int vector_bytes,
                                  const sched::MatrixUnits& matrix = {});
 

@@ -1,5 +1,6 @@
-// A kernel that says what it does while it runs: which blocks it executes and which addresses it touches, and how many
-// machine instructions of which kinds each block is. Simulated profiles (measure/profile) are made of it.
+// A kernel that reports its execution while it runs: the blocks that it executes and the addresses
+// that it accesses. For each block, the number of machine instructions of each kind is known.
+// Simulated profiles (measure/profile) are computed from these reports.
 #pragma once
 
 #include <array>
@@ -11,27 +12,28 @@
 
 namespace tensorsmith::codegen {
 
-// What is counted of the instructions of a block. An instruction is of one kind; its memory operand counts beside it.
+// Counts of a block's instructions. Each instruction is of one kind; its memory operand is counted
+// in addition.
 enum class MachineCount : uint8_t {
   kInstructions,
-  kFma,              // fused multiply-adds and dot products of vectors
-  kArithmetic,       // other arithmetic and logic of vectors
+  kFma,              // fused multiply-adds and dot products on vectors
+  kArithmetic,       // other arithmetic and logic on vectors
   kScalarFloat,      // floating-point arithmetic of one element
-  kDivisions,        // and square roots
-  kShuffles,         // between lanes, or between vector and other registers
-  kMoves,            // of vectors: loads, stores, register to register
-  kMasks,            // of mask registers
-  kInteger,          // integers and addresses
-  kBranches,         // calls and returns too
-  kPrefetches,       // by software
-  kLoads,            // operands in memory that are read, without kReloads and kBroadcasts
-  kBroadcasts,       // of one element in memory to all lanes
+  kDivisions,        // divisions and square roots
+  kShuffles,         // moves between lanes, or between vector and other registers
+  kMoves,            // vector loads, stores and register moves
+  kMasks,            // instructions on mask registers
+  kInteger,          // integer and address arithmetic
+  kBranches,         // branches, calls and returns
+  kPrefetches,       // software prefetches
+  kLoads,            // memory operands that are read, without kReloads and kBroadcasts
+  kBroadcasts,       // loads that broadcast one element to all lanes
   kGathers,          // gathers and scatters
-  kStores,           // operands in memory that are written, without kSpills
-  kSpills,           // registers stored on the stack, as there are too few
-  kReloads,          // of these
-  kArithmeticBytes,  // widths of the registers of kFma and kArithmetic
-  kChain,  // floating-point operations of which each waits for the one before it, on the longest path
+  kStores,           // memory operands that are written, without kSpills
+  kSpills,           // registers that are stored to the stack for lack of registers
+  kReloads,          // loads of spilled registers
+  kArithmeticBytes,  // total width of the registers of kFma and kArithmetic
+  kChain,            // length of the longest chain of dependent floating-point operations
 };
 inline constexpr std::array<std::string_view, 19> kMachineCountNames = {
     "instructions", "fma",     "arithmetic", "scalar_float",     "divisions", "shuffles",   "moves",
@@ -50,9 +52,9 @@ class MachineMix {
   std::array<double, kMachineCountNames.size()> counts_{};
 };
 
-// Where a traced kernel writes. A report is the number of a segment, then the address of each of its accesses. Before
-// one that begins beyond `limit` the kernel calls drain, which reads what is there and sets `next` back; a report has at
-// most kMostReport numbers.
+// The buffer that a traced kernel writes reports to. A report is the number of a segment, followed
+// by the address of each of its accesses. Before a report that begins beyond `limit`, the kernel
+// calls drain, which reads the reports and resets `next`. A report has at most kMostReport numbers.
 struct TraceBuffer {
   uint64_t* next = nullptr;
   uint64_t* limit = nullptr;
@@ -65,18 +67,19 @@ struct TracedAccess {
   Kind kind = Kind::kLoad;
   int32_t bytes = 0;
 };
-// Instructions that run one after the other, to the end of a block or to a call.
+// A straight sequence of instructions that ends at the end of a block or at a call.
 struct TracedSegment {
-  size_t block = 0;  // in TracedKernel::blocks
+  size_t block = 0;  // index into TracedKernel::blocks
   bool begins_block = false;
   std::vector<TracedAccess> accesses;
 };
 
 struct TracedKernel {
-  // Works in this process only, while the buffer that it was made for is where it was, and on one thread.
+  // Works only in this process, on one thread, and only while the buffer that it was made for stays
+  // at its address.
   CompiledKernel kernel;
   std::vector<TracedSegment> segments;
-  std::vector<MachineMix> blocks;  // of the kernel as it is without reports
+  std::vector<MachineMix> blocks;  // counts of the kernel without the reporting code
 };
 
 }  // namespace tensorsmith::codegen

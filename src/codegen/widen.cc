@@ -16,7 +16,7 @@ using ir::Stmt;
 
 bool is_short(ir::DType dtype) { return dtype == ir::DType::kF16 || dtype == ir::DType::kBF16; }
 
-// What is moved, as f32.
+// Returns the moved value e as f32.
 Expr widened(const Expr& e) {
   if (const auto* imm = ir::as<ir::FloatImm>(e)) return ir::float_imm(ir::DType::kF32, imm->value);
   const auto* select = ir::as<ir::Select>(e);

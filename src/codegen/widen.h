@@ -1,12 +1,13 @@
-// Copies of short floats that are f32 from the start.
+// Stores copies of 16-bit floats as f32.
 #pragma once
 
 #include "ir/stmt.h"
 
 namespace tensorsmith::codegen {
 
-// An intermediate buffer of f16 or bf16 into which elements are only moved, and whose readers all convert them, holds
-// f32: elements are converted where they are moved, and not once for each product.
+// An intermediate buffer of f16 or bf16 is changed to f32 if its elements are only moved and all
+// its readers convert them. Each element is then converted once when it is moved, and not once per
+// product.
 //
 //   alloc P: f16[18]                                       alloc P: f32[18]
 //     for i in 18                                            for i in 18

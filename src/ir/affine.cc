@@ -5,7 +5,7 @@ namespace tensorsmith::ir {
 namespace {
 
 struct NoAtom : AffineAtom<AffineSum<int32_t>> {};
-// Sums alone: nothing is asked about atoms.
+// Plain sums: nothing is known about their atoms.
 class PlainSums : public AffineValues<PlainSums, NoAtom> {};
 
 }  // namespace

@@ -1,10 +1,11 @@
-// Affine sums of index values, and the rules of floordiv, floormod, min and max on them: one algebra for
-// simplification, bound inference, lowering, features and code generation. An atom is what a user takes for
-// one value: a loop variable, an expression, a quotient that no rule divides.
+// Affine sums of index values, and the rules for floordiv, floormod, min and max on them: one
+// algebra for simplification, bound inference, lowering, features and code generation. An atom is
+// an indivisible term of a sum: a loop variable, an expression, or a quotient that no rule
+// simplifies.
 //
-// A user derives from AffineRules (any sums), AffineValues (atoms in a table) or AffineArena (terms in a table
-// too: nothing is allocated or counted, for what runs once a candidate) and states its policy in a
-// few members. Every rule is exact for all integers.
+// A user derives from AffineRules (any representation of sums), AffineValues (atoms in a table) or AffineArena
+// (terms in a table, too, which saves allocations in code that runs once per candidate) and defines its policy
+// in a few members. Every rule is exact for all integers.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,7 @@ namespace tensorsmith::ir {
 using tensorsmith::floor_div;
 using tensorsmith::floor_mod;
 
-// Index values of this magnitude and beyond are not computed with: a range that reaches it is unknown.
+// Index values of this magnitude and beyond are not computed: a range that reaches it is unknown.
 inline constexpr int64_t kIndexLimit = int64_t{1} << 60;
 
 template <class AtomType>
@@ -34,8 +35,8 @@ struct AffineTerm {
   friend bool operator==(const AffineTerm&, const AffineTerm&) = default;
 };
 
-// constant + sum(coefficient * atom); no atom twice, no coefficient 0. Terms are in the order of their atoms
-// unless the user says otherwise.
+// constant + sum(coefficient * atom). No atom occurs twice, and no coefficient is 0. Terms are
+// ordered by their atoms unless the user defines another order.
 template <class AtomType, class TermList = std::vector<AffineTerm<AtomType>>>
 struct AffineSum {
   using Term = AffineTerm<AtomType>;
@@ -48,7 +49,7 @@ struct AffineSum {
   friend bool operator==(const AffineSum&, const AffineSum&) = default;
 };
 
-// The same; the terms are a part of an arena's: [begin, begin + count).
+// An affine sum whose terms are the part [begin, begin + count) of an arena's terms.
 struct AffineSlice {
   using Term = AffineTerm<int32_t>;
   int64_t constant = 0;
@@ -58,17 +59,17 @@ struct AffineSlice {
 
 __extension__ using Int128 = __int128;
 
-// a + b * factor, modulo 2^64.
+// Returns a + b * factor, modulo 2^64.
 inline int64_t wrapping_multiply_add(int64_t a, int64_t b, int64_t factor) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) +
                               static_cast<uint64_t>(b) * static_cast<uint64_t>(factor));
 }
-// The nearest value within +-kIndexLimit.
+// Returns a + b * factor, clamped to +-kIndexLimit.
 inline int64_t saturating_multiply_add(int64_t a, int64_t b, int64_t factor) {
   const Int128 value = a + static_cast<Int128>(b) * factor;
   return static_cast<int64_t>(std::clamp<Int128>(value, -kIndexLimit, kIndexLimit));
 }
-// 0 beyond +-kIndexLimit, and *overflowed is set.
+// Returns a + b * factor; if that is beyond +-kIndexLimit, returns 0 and sets *overflowed.
 inline int64_t checked_multiply_add(int64_t a, int64_t b, int64_t factor, bool* overflowed) {
   const Int128 value = a + static_cast<Int128>(b) * factor;
   if (value <= kIndexLimit && value >= -kIndexLimit) return static_cast<int64_t>(value);
@@ -76,7 +77,7 @@ inline int64_t checked_multiply_add(int64_t a, int64_t b, int64_t factor, bool* 
   return 0;
 }
 
-// Of coefficient * atom added to a sum; an end that leaves +-kIndexLimit is unknown.
+// The range of a sum of terms coefficient * atom; a bound beyond +-kIndexLimit is unknown.
 class RangeSum {
  public:
   explicit RangeSum(int64_t constant) : low_(constant), high_(constant) {}
@@ -99,12 +100,12 @@ class RangeSum {
   bool low_known_ = true, high_known_ = true;
 };
 
-// The range of floordiv(a, divisor), divisor > 0.
+// Returns the range of floordiv(a, divisor), divisor > 0.
 inline Interval floor_div(const Interval& a, int64_t divisor) {
   return {a.min == Interval::kNegInf ? a.min : floor_div(a.min, divisor),
           a.max == Interval::kPosInf ? a.max : floor_div(a.max, divisor)};
 }
-// floor(value / divisor) if it is the same for all values, divisor > 0.
+// Returns floor(value / divisor) if it is the same for all values; divisor > 0.
 inline std::optional<int64_t> single_quotient(const Interval& values, int64_t divisor) {
   if (!values.bounded()) return std::nullopt;
   const int64_t low = floor_div(values.min, divisor);
@@ -122,40 +123,41 @@ enum class AffineKind : uint8_t {
   kOpaque,  // a value that nothing is known about
 };
 
-// What the rules ask about an atom: kFloorDiv, kFloorMod and the divisor, or any other kind.
+// Division properties of an atom that the rules query: kFloorDiv or kFloorMod with the divisor, or
+// any other kind.
 struct AffineDivision {
   AffineKind kind = AffineKind::kOpaque;
   int64_t divisor = 1;
 };
 
-// The rules, for any store of sums. Self has
-//   start(constant), push(form, atom, coefficient): makes sums, term by term in canonical order;
+// The rules, for any representation of sums. Self defines
+//   start(constant), push(form, atom, coefficient): build a sum, term by term in canonical order;
 //   count(form), term(form, i);
 //   before(x, y): the order of atoms;
-//   multiply_add(a, b, factor): a + b * factor, with the user's way of overflow;
+//   multiply_add(a, b, factor): a + b * factor, with the user's overflow behaviour;
 //   bounds(atom): its range;
-// for division also
-//   division(atom), dividend(atom): whether it is a quotient or remainder, and of which sum;
-//   divided(kind, sum, divisor, range): the sum of one atom that no rule applies to;
-// and may replace any rule by one of its own name, as the others call it through Self.
+// and, if division is used,
+//   division(atom), dividend(atom): whether the atom is a quotient or remainder, and of which sum;
+//   divided(kind, sum, divisor, range): a sum of the single atom for a division that no rule simplifies.
+// Self may redefine any rule, since the rules call each other through Self.
 template <class Self, class Form>
 class AffineRules {
  public:
-  // The policy. Which factors that the divisor shares with terms are split off: with false, only those of
-  // all terms.
+  // Policy. If true, common factors of the divisor and some of the terms are split off; if false,
+  // only factors of all terms.
   static constexpr bool kSplitsSomeTerms = true;
-  // Whether remainders are divided: (x % 12) // 4 = (x // 4) % 3, (x % 12) % 4 = x % 4.
+  // Whether remainders are divided further: (x % 12) // 4 = (x // 4) % 3, (x % 12) % 4 = x % 4.
   static constexpr bool kDividesRemainders = true;
-  // Whether (x // a + k) // b = (x + k * a) // (a * b) for other k than 0.
+  // Whether (x // a + k) // b = (x + k * a) // (a * b) is applied for k other than 0, too.
   static constexpr bool kDividesShifted = true;
-  // Whether what is divided is recombined before.
+  // Whether dividends are recombined before they are divided.
   static constexpr bool kRecombinesRests = false;
-  // Whether x - (x // c) * c is recombined too, to x % c.
+  // Whether x - (x // c) * c is recombined to x % c, too.
   static constexpr bool kFindsRemainders = false;
 
-  // a + factor * b
+  // Returns a + factor * b.
   Form add(const Form& a, const Form& b, int64_t factor = 1) { return self().merge(a, b, factor); }
-  // a + factor * value
+  // Returns a + factor * value.
   Form plus(Form a, int64_t value, int64_t factor = 1) {
     a.constant = self().multiply_add(a.constant, value, factor);
     return a;
@@ -167,7 +169,7 @@ class AffineRules {
     return out;
   }
 
-  // Enclosure of the values, atom by atom.
+  // Returns an enclosure of the sum's values, computed term by term.
   Interval range(const Form& a) const {
     RangeSum sum(a.constant);
     for (size_t i = 0; i < self().count(a); ++i) {
@@ -177,8 +179,8 @@ class AffineRules {
     return sum.result();
   }
 
-  // a = divisor * multiple + rest: the multiple has the terms that the divisor divides, the rest all others
-  // and a constant in [0, divisor).
+  // In a = divisor * multiple + rest, the multiple has the terms that the divisor divides; the rest
+  // has all others and a constant in [0, divisor).
   Form multiple_of(const Form& a, int64_t divisor) {
     Form out = self().start(floor_div(a.constant, divisor));
     for (size_t i = 0; i < self().count(a); ++i) {
@@ -195,13 +197,13 @@ class AffineRules {
     }
     return out;
   }
-  // The greatest divisor of g that divides all coefficients.
+  // Returns the greatest divisor of g that divides all coefficients.
   int64_t common_factor(const Form& a, int64_t g) const {
     for (size_t i = 0; i < self().count(a); ++i) g = std::gcd(g, self().term(a, i).coefficient);
     return g;
   }
 
-  // floor(a / divisor), divisor > 0:
+  // Returns floor(a / divisor), divisor > 0:
   //   (16*o + i) // 16 => o + i // 16 => o      if 0 <= i < 16
   //   (4*i + j) // 16 => i // 4                 if 0 <= j < 4
   //   (x // a + k) // b => (x + k * a) // (a * b)
@@ -214,7 +216,7 @@ class AffineRules {
     if (self().count(quotient) == 0) return self().plus(std::move(rest), quotient.constant);
     return self().add(quotient, rest);
   }
-  // a - divisor * floor(a / divisor), divisor > 0:
+  // Returns a - divisor * floor(a / divisor), divisor > 0:
   //   (16*o + i) % 16 => i % 16 => i       if 0 <= i < 16
   //   (4*i + j) % 16 => 4 * (i % 4) + j    if 0 <= j < 4
   //   (x % (a * b)) % a => x % a
@@ -238,11 +240,12 @@ class AffineRules {
   }
   Interval range_of_difference(const Form& a, const Form& b) { return self().range(self().add(a, b, -1)); }
 
-  // The same sum, next to any other terms and times any factor:
+  // Recombines quotients and remainders. The terms may have any common factor, and other terms may
+  // be present:
   //   (x // c) * c + x % c => x
   //   ((x // a) % b) * a + x % a => x % (a * b)
   Form recombined(Form a) {
-    // Each success removes a quotient or joins two remainders; the limit only guards against surprises.
+    // Each success removes a quotient or joins two remainders; the limit is only a safeguard.
     for (int round = 0; round < 16 && self().count(a) >= 2 && !overflowed(a); ++round) {
       std::optional<Form> joined = self().recombine_once(a);
       if (!joined) break;
@@ -288,7 +291,7 @@ class AffineRules {
     return a;
   }
 
-  // Of what rest_of() leaves, as are the remainders below.
+  // Divides the result of rest_of(), as do the remainder functions below.
   Form floordiv_rest(Form rest, int64_t divisor) {
     if constexpr (Self::kRecombinesRests) {
       const int64_t whole = recombine_rest(rest, divisor);
@@ -342,7 +345,7 @@ class AffineRules {
     return self().divided(AffineKind::kFloorMod, rest, divisor, values);
   }
   Form divide_again(const Form& dividend, int64_t divisor) { return self().floordiv(dividend, divisor); }
-  // Of rest_of(a, divisor).
+  // Returns the range of rest_of(a, divisor).
   Interval range_of_rest(const Form& a, int64_t divisor) { return self().range(self().rest_of(a, divisor)); }
 
   std::optional<Form> recombine_once(const Form& sum) {
@@ -383,7 +386,7 @@ class AffineRules {
     return std::nullopt;
   }
 
-  // Without terms i and j.
+  // Returns the sum without terms i and j.
   Form without(const Form& a, size_t i, size_t j) {
     Form out = self().start(a.constant);
     for (size_t k = 0; k < self().count(a); ++k) {
@@ -407,7 +410,8 @@ class AffineRules {
     if (c != 0) self().push(out, t.atom, c);
   }
 
-  // rest mod divisor, recombined; the quotient of what its constant left.
+  // Recombines the rest and reduces its constant modulo the divisor; returns the quotient of the
+  // constant.
   int64_t recombine_rest(Form& rest, int64_t divisor) {
     rest = self().recombined(std::move(rest));
     const int64_t whole = floor_div(rest.constant, divisor);
@@ -415,7 +419,8 @@ class AffineRules {
     return whole;
   }
 
-  // The largest factor below `limit` that the divisor shares with terms; at most 1 if there is none.
+  // Returns the largest factor below `limit` that the divisor has in common with a term; at most 1
+  // if there is none.
   int64_t factor_below(const Form& a, int64_t divisor, int64_t limit) const {
     if (!Self::kSplitsSomeTerms) {
       const int64_t g = common_factor(a, divisor);
@@ -429,8 +434,8 @@ class AffineRules {
     return largest;
   }
 
-  // a = g * multiple + small with 0 <= small < g for all values, small without the terms that g divides;
-  // false if there is no such pair.
+  // Finds a = g * multiple + small with 0 <= small < g for all values, where small has no terms
+  // that g divides; returns false if there is no such pair.
   bool separate(const Form& a, int64_t g, Form* multiple, Form* small) {
     const auto k = single_quotient(self().range_of_rest(a, g), g);
     if (!k) return false;
@@ -440,7 +445,7 @@ class AffineRules {
     return true;
   }
 
-  // Whether scale * part, but for its constant, is in the sum.
+  // Returns whether the sum contains all terms of scale * part, ignoring its constant.
   bool contains(const Form& sum, const Form& part, int64_t scale) const {
     if (overflowed(part)) return false;
     for (size_t i = 0; i < self().count(part); ++i) {
@@ -458,7 +463,7 @@ class AffineRules {
   }
 };
 
-// What an atom of a table stands for. Users add what else they know of it.
+// Definition of an atom in a table. Users add further properties.
 template <class Form>
 struct AffineAtom {
   AffineKind kind = AffineKind::kVariable;
@@ -477,7 +482,7 @@ class InternedAffine : public AffineRules<Self, Form> {
   static bool same(int32_t x, int32_t y) { return x == y; }
   const Interval& bounds(int32_t a) const { return at(a).range; }
   AffineDivision division(int32_t a) const { return {at(a).kind, at(a).c}; }
-  // By value: making atoms moves the table.
+  // Returns a copy, because making atoms may move the table.
   Form dividend(int32_t a) const { return at(a).a; }
   Form divided(AffineKind kind, const Form& rest, int64_t divisor, const Interval& values) {
     const bool quotient = kind == AffineKind::kFloorDiv;
@@ -504,7 +509,7 @@ class InternedAffine : public AffineRules<Self, Form> {
     atoms_.push_back(std::move(atom));
     return single(atoms_.size() - 1);
   }
-  // The sum of the one atom that these operands make; where it is new, with this range.
+  // Returns the sum of the single atom with these operands. A new atom gets this range.
   Form intern(AffineKind kind, const Form& a, const Form& b, int64_t c, const Interval& range) {
     for (size_t k = atoms_.size(); k-- > 0;) {
       const Atom& atom = atoms_[k];
@@ -520,9 +525,9 @@ class InternedAffine : public AffineRules<Self, Form> {
     self().describe(atom);
     return of_atom(std::move(atom));
   }
-  // What a user knows besides of a new atom.
+  // Lets a user record further properties of a new atom.
   static void describe(Atom&) {}
-  // An atom made again; range: what its operands say now.
+  // Called when an existing atom is made again; the range is the one that its operands have now.
   Form known(size_t atom, const Interval&) { return single(atom); }
 
   std::vector<Atom> atoms_;
@@ -532,7 +537,7 @@ class InternedAffine : public AffineRules<Self, Form> {
   const Self& self() const { return static_cast<const Self&>(*this); }
 };
 
-// Sums as values; arithmetic is modulo 2^64.
+// Sums as values; their arithmetic is modulo 2^64.
 template <class Self, class Atom>
 class AffineValues : public InternedAffine<Self, AffineSum<int32_t>, Atom> {
  public:
@@ -550,7 +555,8 @@ AffineSum<int32_t> operator+(const AffineSum<int32_t>& a, const AffineSum<int32_
 AffineSum<int32_t> operator-(const AffineSum<int32_t>& a, const AffineSum<int32_t>& b);
 AffineSum<int32_t> operator*(const AffineSum<int32_t>& a, int64_t factor);
 
-// The terms of all sums in one table. Sums hold until clear(), or rollback() to a mark before them.
+// Stores the terms of all sums in one table. A sum is valid until clear(), or until rollback() to a
+// mark that was taken before it.
 template <class Self, class Atom>
 class AffineArena : public InternedAffine<Self, AffineSlice, Atom> {
  public:
@@ -577,13 +583,13 @@ class AffineArena : public InternedAffine<Self, AffineSlice, Atom> {
   }
 
   AffineSlice start(int64_t constant) const { return {constant, static_cast<uint32_t>(terms_.size()), 0}; }
-  // Onto the sum started last.
+  // Appends a term to the sum that was started last.
   void push(AffineSlice& a, int32_t atom, int64_t coefficient) {
     terms_.push_back({atom, coefficient});
     ++a.count;
   }
   static size_t count(const AffineSlice& a) { return a.count; }
-  // By value: push() may move the terms.
+  // Returns a copy, because push() may move the terms.
   Term term(const AffineSlice& a, size_t i) const { return terms_[a.begin + i]; }
 
  protected:

@@ -10,7 +10,8 @@ namespace tensorsmith::ir {
 
 namespace {
 
-// Rebuilds a node whose children are mapped by fn; the node itself if all children come back unchanged.
+// Rebuilds a node with its children mapped by fn; returns the same node if all children stay the
+// same.
 template <class Fn>
 Expr map_children(const Expr& e, const Fn& fn) {
   const auto map_list = [&](const std::vector<Expr>& list, std::vector<Expr>& out) {

@@ -12,7 +12,7 @@ namespace tensorsmith::ir {
 
 namespace {
 
-// Selects, minima and maxima of a sum are taken apart this many times for one query.
+// Most selects, minima and maxima of a sum that are split in one query.
 constexpr int kSplitBudget = 8;
 
 }  // namespace
@@ -35,7 +35,7 @@ Interval Simplifier::range(const Var& var) const {
     if (ranges_[i].first == var.get()) return ranges_[i].second;
   }
   const auto it = vars_.find(var.get());
-  // An empty range means that the code is never reached; any enclosure is right then.
+  // An empty range means that the code is unreachable; any enclosure is correct then.
   if (it == vars_.end() || it->second.min > it->second.max) return range_of(var.dtype());
   return it->second;
 }
@@ -50,7 +50,8 @@ Interval Simplifier::interval_plain(const LinearSum& sum) {
   return out;
 }
 
-// A term min(a, b) is either a or b, which may cancel against other terms: the bounds of both choices hold.
+// A term min(a, b) is either a or b, and each may cancel against other terms. The union of the
+// bounds of both cases is an enclosure.
 Interval Simplifier::interval_split(const LinearSum& sum, int& budget) {
   const Interval whole = interval_plain(sum);
   if (sum.bad || sum.terms.size() < 2 || budget == 0) return whole;
@@ -83,8 +84,8 @@ Interval Simplifier::interval_split(const LinearSum& sum, int& budget) {
   return whole;
 }
 
-// q + x // c is (c*q + x - x % c) / c with x % c in [0, c): the sum in the numerator may cancel terms, or be
-// one that a fact is about.
+// q + x // c is (c*q + x - x % c) / c with x % c in [0, c). In the numerator, terms may cancel, or
+// the sum may be one that a fact is known about.
 Interval Simplifier::interval_lifted(const LinearSum& sum, int depth) {
   Interval out;
   for (size_t i = 0; i < sum.terms.size(); ++i) {
@@ -103,7 +104,7 @@ Interval Simplifier::interval_lifted(const LinearSum& sum, int depth) {
     Interval r = interval(lifted, depth - 1);
     r = add(r, multiply(Interval{0, divisor - 1}, multiply(Interval::point(scale), -1)));
     const Interval down = floor_div(r, divisor);
-    // The lower end rounds up.
+    // The lower bound is rounded up.
     const Interval up = r.min == Interval::kNegInf ? r : multiply(floor_div(multiply(r, -1), divisor), -1);
     out = intersect(out, {r.min == Interval::kNegInf ? r.min : up.min, down.max});
     break;
@@ -119,8 +120,8 @@ Interval Simplifier::interval(const LinearSum& sum, int lifts) {
   if (sum.bad || sum.terms.empty() || without_facts_ || facts_.empty()) return out;
   without_facts_ = true;
   for (const LinearSum& fact : facts_) {
-    // sum = scale * fact + rest, the scale chosen so that some term cancels; facts that share no term tell
-    // nothing.
+    // sum = scale * fact + rest, where the scale is chosen so that some term cancels. Facts without
+    // a common term are of no use.
     int64_t last_scale = 0;
     for (const LinearSum::Term& term : fact.terms) {
       const int64_t own = sum.coefficient_of(term.atom);
@@ -157,7 +158,8 @@ Interval Simplifier::atom_bounds(const Expr& atom) {
   return out;
 }
 
-// Of one node whose operands are simplified already; the sums inside are read as they stand.
+// Bounds of a single node whose operands are simplified already; sums in it are not simplified
+// again.
 Interval Simplifier::compute_bounds(const Expr& e) {
   const Interval all = range_of(e.dtype());
   return visit(overloaded{
@@ -241,7 +243,7 @@ Interval Simplifier::binary_bounds(const Expr& e, const Binary& n) {
       break;
     case BinaryOp::kFloorMod:
       if (b.min > 0) {
-        // Within one period the remainder moves with the numerator.
+        // Within one period, the remainder increases with the numerator.
         if (b.min == b.max && a.bounded() && floor_div(a.min, b.min) == floor_div(a.max, b.min)) {
           out = {floor_mod(a.min, b.min), floor_mod(a.max, b.min)};
         } else {
@@ -393,7 +395,8 @@ Interval Simplifier::bounds(const Expr& e) {
   if (simple.dtype() != DType::kI64) return compute_bounds(simple);
   const Interval out = interval(linearize(simple));
   if (simple.same_as(e)) return out;
-  // Simplification takes sums apart that a fact may be about; as written they may be bounded better.
+  // Simplification may split sums that a fact is about; the unsimplified form may have better
+  // bounds.
   return intersect(out, interval(linearize(e)));
 }
 

@@ -24,8 +24,8 @@ struct Interval {
 };
 using VarBounds = std::unordered_map<const VarNode*, Interval>;
 
-// A sound enclosure of the values of an integer or bool expression, variables in the given ranges (absent =
-// unknown).
+// Returns a sound enclosure of the values of an integer or bool expression, for variables in the
+// given ranges (a missing variable's range is unknown).
 Interval bounds_of(const Expr& e, const VarBounds& vars);
 
 }  // namespace tensorsmith::ir

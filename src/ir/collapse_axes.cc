@@ -10,9 +10,10 @@
 namespace tensorsmith::ir {
 namespace {
 
-// Works on seams: the places between two neighbouring spatial axes (which are the dimensions of the outputs)
-// or two neighbouring reduction axes of one operation. Seams that a read ties together close all or none; a
-// seam that some use needs stays open.
+// Works on seams: the boundaries between two neighbouring spatial axes (which are the dimensions of
+// the outputs) or two neighbouring reduction axes of an operation. To merge axes is to close the
+// seam between them. Seams that are tied by a read are closed together or not at all. A seam
+// remains open if some use needs the axes separately.
 class AxisCollapser {
  public:
   explicit AxisCollapser(const Workload& workload) : workload_(workload) {
@@ -43,7 +44,7 @@ class AxisCollapser {
   struct AxisInfo {
     size_t left = kNoSeam, right = kNoSeam;
     int64_t extent = 1;
-    Var merged;  // of the first of merged axes: the one in their place
+    Var merged;  // for the first of merged axes: the variable that replaces them
   };
 
   // Returns the seams between the axes.
@@ -79,7 +80,7 @@ class AxisCollapser {
   }
   bool closed(size_t seam) { return seam != kNoSeam && !open_[root(seam)]; }
 
-  // The axis that the load's index d is, if it walks the whole dimension.
+  // Returns the axis that is index d of the load, if it covers the whole dimension.
   const AxisInfo* axis_at(const Load& load, size_t d) const {
     const VarRef* ref = as<VarRef>(load.indices[d]);
     if (ref == nullptr) return nullptr;
@@ -88,7 +89,8 @@ class AxisCollapser {
   }
 
   void constrain(const Expr& body) {
-    // Uses of each variable, less those that are a whole index: what remains needs the variable by itself.
+    // Uses of each variable except those as a whole index; the remaining uses need the variable
+    // itself.
     std::unordered_map<const VarNode*, int64_t> other_uses;
     for_each_expr(body, [&](const Expr& e) {
       if (const VarRef* ref = as<VarRef>(e)) ++other_uses[ref->var.get()];
@@ -150,7 +152,7 @@ class AxisCollapser {
       const std::vector<size_t>& seams = dim_seams_.at(load->buffer.get());
       std::vector<Expr> indices;
       for (size_t d = 0; d < load->indices.size(); ++d) {
-        if (d > 0 && closed(seams[d - 1])) continue;  // went into the dimension before
+        if (d > 0 && closed(seams[d - 1])) continue;  // merged into the dimension before
         const bool merges = d < seams.size() && closed(seams[d]);
         indices.push_back(merges ? Expr(axes_.at(as<VarRef>(load->indices[d])->var.get()).merged)
                                  : load->indices[d]);
@@ -189,7 +191,7 @@ class AxisCollapser {
   const Workload& workload_;
   std::unordered_map<const VarNode*, AxisInfo> axes_;
   std::unordered_map<const BufferNode*, std::vector<size_t>> dim_seams_;
-  // Seams tied together, as a union-find; open_ counts at the root.
+  // Tied seams, as a union-find; open_ is valid at the root.
   std::vector<size_t> parent_;
   std::vector<bool> open_;
   std::unordered_map<const BufferNode*, Buffer> renamed_;

@@ -22,7 +22,7 @@ int64_t saturating_add(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &out) ? INT64_MAX : out;
 }
 
-// Identities that need no analysis; undefined if none applies.
+// Folds identities that need no analysis; returns an undefined expression if none applies.
 Expr fold_binary(BinaryOp op, const Expr& a, const Expr& b) {
   const IntImm* x = as<IntImm>(a);
   const IntImm* y = as<IntImm>(b);

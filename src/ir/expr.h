@@ -1,29 +1,31 @@
 // Scalar expressions: immutable values, compared by structure, shared freely between programs and threads.
 //
-// Meaning (the one place that defines it; the interpreter, the simplifier and every backend follow it):
-//  - Integers wrap around (two's complement) at their dtype's width. Index arithmetic is kI64: simplifiers take
-//    for granted that its sums and products do not leave 64 bits. Data that may is computed as kU64.
+// Meaning (this is the only definition; the interpreter, the simplifier and every backend follow
+// it):
+//  - Integers wrap around (two's complement) at their dtype's width. Index arithmetic is kI64: simplifiers
+//    assume that its sums and products do not overflow 64 bits. Data that may overflow is computed as kU64.
 //  - kDiv: floats IEEE; integers truncate towards zero. kFloorDiv / kFloorMod round towards minus infinity,
-//    the remainder has the divisor's sign. An integer division or remainder by zero gives 0; min / -1 wraps.
-//  - kMin and kMax are IEEE 754-2019's minimum and maximum: a NaN operand wins. Of zeros of different sign
+//    and the remainder has the divisor's sign. An integer division or remainder by zero gives 0; min / -1 wraps.
+//  - kMin and kMax are IEEE 754-2019's minimum and maximum: they propagate NaN. Of zeros of different sign
 //    either may be the result. kArgMin and kArgMax of a reduction (ir/workload.h) choose the first NaN.
 //  - Comparisons give kBool; with NaN every comparison but kNe is false.
 //  - kNeg, + - * /, kMin and kMax take numbers; // % and bit operations integers; && || ! bool; comparisons
 //    anything.
 //  - kShl / kShr with a count outside [0, bits) give 0; kShr of a signed value is arithmetic.
-//  - Select evaluates only the chosen side: a read out of range on the other side is not an error. A read out
-//    of range that is evaluated is a bug of the program (the interpreter reports it, the verifier tries to
-//    prove its absence).
+//  - Select evaluates only the chosen side: an out-of-range read on the other side is not an error. An
+//    out-of-range read that is evaluated is a bug of the program (the interpreter reports it, the verifier
+//    tries to prove its absence).
 //  - A product that is added or subtracted within one expression may be computed with one rounding (fma). A
 //    cast of a float product to its own dtype forbids that: operators that were inlined into one expression
-//    round as they do alone, so that x * y - x * y is 0.
+//    then round as they do on their own, so that x * y - x * y is 0.
 //  - Cast float -> int truncates towards zero, saturates at the target's range, NaN gives 0; int -> narrower
 //    int wraps; anything -> bool is x != 0; bool -> number is 0 or 1. f16 and bf16 are storage types:
-//    arithmetic on them is done in f32 and rounded to nearest even on each operation; what is below 2^-126 may
-//    be rounded to a zero of bf16.
-//  - Intrinsics round the real result to the dtype (f64: as good as libm); kAbs, kSign and kPow take integers
-//    too, those of is_dot() i32 only, kPair bf16 only, kRoundTf32 f32 only, all others floats only. kPow of
-//    integers is the exact power, wrapped; a negative exponent truncates it (0 to a negative power gives 0).
+//    arithmetic on them is done in f32 and rounded to nearest even after each operation; bf16 results below
+//    2^-126 may be flushed to zero.
+//  - Intrinsics round the real result to the dtype (f64: as accurately as libm). kAbs, kSign and kPow take
+//    integers, too; those of is_dot() take i32 only, kPair bf16 only, kRoundTf32 f32 only, all others floats
+//    only. kPow of integers is the exact power, wrapped; a negative exponent truncates it (0 to a negative
+//    power gives 0).
 #pragma once
 
 #include <cstdint>
@@ -51,9 +53,9 @@ class Expr {
   const ExprNode& operator*() const { return *node_; }
   const ExprNode* operator->() const { return node_.get(); }
   const ExprNode* get() const { return node_.get(); }
-  // Identity, not structure; for structure see ir/structural.h.
+  // Compares identity, not structure; for structure see ir/structural.h.
   bool same_as(const Expr& other) const { return node_ == other.node_; }
-  // Whether something else owns the node too. Only then can a walk come to it twice.
+  // Returns whether the node has another owner. Only then can a traversal reach it twice.
   bool is_shared() const { return node_.use_count() > 1; }
   DType dtype() const;
 
@@ -61,7 +63,7 @@ class Expr {
   std::shared_ptr<const ExprNode> node_;
 };
 
-// A loop or axis variable; identity is the node's address, the name is for people.
+// A loop or axis variable. Its identity is the node's address; the name is only for people.
 struct VarNode {
   std::string name;
   DType dtype = DType::kI64;
@@ -89,7 +91,7 @@ enum class MemoryScope : uint8_t {
 };
 std::string_view to_string(MemoryScope scope);
 
-// Storage of a tensor: row-major with the given strides. Identity is the node's address.
+// Storage of a tensor: row-major with the given strides. Its identity is the node's address.
 struct BufferNode {
   std::string name;
   DType dtype = DType::kF32;
@@ -131,8 +133,8 @@ enum class BinaryOp : uint8_t {
   kShr,  // integers
 };
 enum class Intrinsic : uint8_t {
-  kAbs,   // integers too; the lowest signed value stays itself
-  kSign,  // x > 0 ? 1 : x < 0 ? -1 : x, integers too
+  kAbs,   // also integers; the lowest signed value stays unchanged
+  kSign,  // x > 0 ? 1 : x < 0 ? -1 : x, also for integers
   kSqrt,
   kExp,
   kLog,
@@ -157,24 +159,27 @@ enum class Intrinsic : uint8_t {
   kIsInf,
   kPow,
   kFmod /* C's fmod */,  // two arguments
-  // Two packed elements, i32 of four bytes: the sum of u8(a_i) * i8(b_i) over the bytes, as vpdpbusd adds it.
+  // Operands are packed, an i32 of four bytes each: the sum of u8(a_i) * i8(b_i) over the bytes, as
+  // vpdpbusd computes it.
   kDot4,
-  // Two packed elements, i32 of two bf16, the first in the lower half: f32, the sum of their two products. A
-  // sum s + kDot2(a, b) may be rounded as vpdpbf16ps does it, once after each product is added, and may take
-  // subnormal elements, products and sums for zeros.
+  // Operands are packed, an i32 of two bf16 each, the first in the lower half; the result is the
+  // f32 sum of the two products. A sum s + kDot2(a, b) may be rounded as by vpdpbf16ps, once after
+  // each product is added, and may flush subnormal elements, products and sums to zero.
   kDot2,
   kPair,  // two bf16 elements: the i32 of their bits, the first in the lower half
-  // Two packed elements, i32 of two i16, the first in the lower half: the sum of their two products, as pmaddwd makes it.
+  // Operands are packed, an i32 of two i16 each, the first in the lower half: the sum of the two
+  // products, as pmaddwd computes it.
   kDot2I16,
-  // kDot4 of which the sums of the first two and of the last two products fit in i16, where pmaddubsw is exact. Others
-  // are undefined.
+  // kDot4 for operands whose sums of the first two and of the last two products fit in i16, so that
+  // pmaddubsw is exact. Undefined for other operands.
   kDot4Narrow,
-  // To 10 bits of fraction, half away from zero, as cvt.rna.tf32.f32 does (PTX ISA); what is too large becomes infinite. The
-  // product of two such is exact in f32 but for its exponent, and tensor cores multiply them.
+  // Rounds to 10 bits of fraction, half away from zero, as cvt.rna.tf32.f32 does (PTX ISA); values
+  // that are too large become infinite. The product of two results is exact in f32, apart from its
+  // exponent range, and tensor cores multiply them.
   kRoundTf32,
 };
 inline constexpr Intrinsic kLastIntrinsic = Intrinsic::kRoundTf32;
-// Of two packed elements: kDot4, kDot4Narrow, kDot2 and kDot2I16.
+// Returns whether the operands are packed elements: kDot4, kDot4Narrow, kDot2 and kDot2I16.
 bool is_dot(Intrinsic intrinsic);
 int arity(Intrinsic intrinsic);
 std::string_view to_string(UnaryOp op);
@@ -212,7 +217,7 @@ struct Call {
 struct Load {
   Buffer buffer;
   std::vector<Expr> indices;
-};  // one index a dimension, integers
+};  // one index per dimension, integers
 
 struct ExprNode {
   using Kind = std::variant<IntImm, FloatImm, VarRef, Unary, Binary, Select, Cast, Call, Load>;
@@ -220,7 +225,7 @@ struct ExprNode {
   Kind kind;
 };
 
-// Visits with one lambda a kind and no default: overloaded{[](const IntImm&) {...}, ...}.
+// Visits with one lambda per kind and no default: overloaded{[](const IntImm&) {...}, ...}.
 template <class... Ts>
 struct overloaded : Ts... {
   using Ts::operator()...;
@@ -231,14 +236,14 @@ template <class Visitor>
 decltype(auto) visit(Visitor&& visitor, const Expr& e) {
   return std::visit(std::forward<Visitor>(visitor), e->kind);
 }
-// The node as kind T, or null.
+// Returns the node as kind T, or null.
 template <class T>
 const T* as(const Expr& e) {
   return e.defined() ? std::get_if<T>(&e->kind) : nullptr;
 }
 
-// Builders. They check dtypes (a violation is an InternalError) and fold constants of the cheapest kind only
-// (x + 0, x * 1, constant op constant on integers); everything else is ir/simplify.h.
+// Builders. They check dtypes (a violation is an InternalError) and fold only the simplest
+// constants (x + 0, x * 1, constant op constant on integers); ir/simplify.h does everything else.
 Expr int_imm(DType dtype, int64_t value);
 Expr float_imm(DType dtype, double value);
 Expr bool_imm(bool value);
@@ -270,7 +275,7 @@ inline Expr operator||(Expr a, Expr b) { return binary(BinaryOp::kOr, std::move(
 inline Expr operator-(Expr a) { return unary(UnaryOp::kNeg, std::move(a)); }
 inline Expr operator!(Expr a) { return unary(UnaryOp::kNot, std::move(a)); }
 
-// The value if e is an IntImm.
+// Returns the value if e is an IntImm.
 std::optional<int64_t> as_int(const Expr& e);
 bool is_int_value(const Expr& e, int64_t value);
 

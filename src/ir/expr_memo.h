@@ -1,6 +1,6 @@
-// Results of one walk over an expression, by node. Expressions are graphs: y = x * sigmoid(x), forty times
-// over, is 160 nodes and a tree of 2^40. A walk that remembers what it did for a node costs what the graph
-// costs.
+// Memoizes the results of a traversal of an expression, by node. Expressions are graphs: y = x *
+// sigmoid(x), applied forty times, has 160 nodes, but is a tree of 2^40. A traversal that remembers
+// the result of each node takes time linear in the graph.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,24 @@
 
 namespace tensorsmith::ir {
 
-// Whether a walk should remember e: it may come again, and is more than a leaf.
+// Returns whether a traversal should remember e: e may be reached again and is not a leaf.
 inline bool worth_remembering(const Expr& e) {
   return e.is_shared() && as<VarRef>(e) == nullptr && as<IntImm>(e) == nullptr && as<FloatImm>(e) == nullptr;
 }
 
-// What is remembered after mark() is forgotten by rollback(mark), for results that hold only in some scope
-// (under a condition, in a basic block). Keeps the nodes alive, so that none is mistaken for another at the
-// same address.
+// rollback(mark) forgets everything remembered since mark(), for results that are valid only in
+// some scope (under a condition, in a basic block). The memo keeps the nodes alive, so that no new
+// node gets the address of an old one.
 template <class T>
 class ExprMemo {
  public:
-  // The result for e, or null.
+  // Returns the result for e, or null.
   const T* find(const Expr& e) const {
     if (results_.empty() || !e.is_shared()) return nullptr;
     const auto it = results_.find(e.get());
     return it == results_.end() ? nullptr : &it->second;
   }
-  // Does nothing if e will not come again or has a result.
+  // Does nothing if e cannot be reached again or has a result.
   void remember(const Expr& e, T result) {
     if (worth_remembering(e) && results_.emplace(e.get(), std::move(result)).second) order_.push_back(e);
   }

@@ -1,4 +1,4 @@
-// Which dtypes an operator takes: one set of rules for the builders and the parser.
+// The dtypes that each operator accepts: one set of rules for the builders and the parser.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace tensorsmith::ir {
 
-// What is wrong, or nullopt.
+// Return the error, or nullopt.
 std::optional<std::string> type_error(UnaryOp op, DType a);
 std::optional<std::string> type_error(BinaryOp op, DType a, DType b);
-// The arity is checked by the caller; b is the second argument's dtype, or a again.
+// The caller checks the arity; b is the second argument's dtype, or a for a single argument.
 std::optional<std::string> type_error(Intrinsic intrinsic, DType a, DType b);
 std::optional<std::string> select_type_error(DType condition, DType a, DType b);
 

@@ -50,7 +50,7 @@ class Lexer {
   std::array<Token, 2> ahead_;
 };
 
-// The name that a name token stands for; false if an escape is wrong.
+// Decodes the name that a name token denotes; returns false if an escape is invalid.
 bool decode_name(const Token& token, std::string& out);
 
 }  // namespace tensorsmith::ir

@@ -89,7 +89,7 @@ void sort_terms(LinearSum& sum) {
   const auto before = [](int64_t a, int64_t b) {
     return (a > 0) != (b > 0) ? a > 0 : (a > 0 ? a > b : a < b);
   };
-  // Insertion: sums are short, and mostly in order.
+  // Insertion sort: sums are short and mostly sorted.
   for (size_t i = 1; i < sum.terms.size(); ++i) {
     for (size_t k = i; k > 0 && before(sum.terms[k].coefficient, sum.terms[k - 1].coefficient); --k)
       std::swap(sum.terms[k], sum.terms[k - 1]);
@@ -153,7 +153,7 @@ Interval multiply(Interval a, Interval b) {
   if (a.min == a.max) return multiply(b, a.min);
   if (b.min == b.max) return multiply(a, b.min);
   if (!a.bounded() || !b.bounded()) {
-    // Only the sign survives.
+    // Only the sign is known.
     return a.min >= 0 && b.min >= 0 ? Interval{0, Interval::kPosInf} : Interval{};
   }
   Int128 low = static_cast<Int128>(a.min) * b.min;

@@ -1,4 +1,4 @@
-// What walks that rewrite statements have in common.
+// Common part of traversals that rewrite statements.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,9 @@
 
 namespace tensorsmith::ir {
 
-// The statement with fn of each part in the part's place: bodies of loops and allocations, branches, the members of a
-// sequence. The same node if fn gives all parts back. fn sees no null.
+// Replaces each part of the statement by fn(part): bodies of loops and allocations, branches, the
+// members of a sequence. Returns the same node if fn returns all parts unchanged. fn is never
+// called with null.
 Stmt map_parts(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn);
 
 }  // namespace tensorsmith::ir

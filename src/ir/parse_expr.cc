@@ -87,7 +87,7 @@ std::vector<int64_t> Parser::count_list(std::string_view close) {
 }
 
 MemoryScope Parser::optional_scope() {
-  // A scope is not followed by what follows a name in a definition or a store.
+  // A name followed by one of these tokens is a definition or a store, and not a scope.
   const Token& after = lexer_.peek(1);
   if (after.is(":") || after.is(",") || after.is("[")) return MemoryScope::kGlobal;
   for (MemoryScope scope : {MemoryScope::kGlobal, MemoryScope::kShared, MemoryScope::kLocal}) {
@@ -110,7 +110,7 @@ Parser::TensorType Parser::tensor_type() {
     out.strides = count_list(")");
     if (!failed() && out.strides.size() != out.shape.size())
       fail(at, "the tensor needs one stride a dimension");
-    // Strides of a scalar are none at all.
+    // A scalar has no strides.
   }
   if (!failed()) out.scope = optional_scope();
   return out;
@@ -210,7 +210,7 @@ Parser::Parsed Parser::prefix() {
   const Token::Kind kind = lexer_.peek().kind;
   if (*op == UnaryOp::kNeg && (kind == Token::Kind::kInt || kind == Token::Kind::kFloat))
     return number(true, at);
-  // Operators of more strength than any infix one.
+  // Parses only operators that bind more tightly than any infix operator.
   Parsed a = infix(1000);
   if (failed()) return {};
   if (auto error = type_error(*op, a.e.dtype())) {
@@ -224,7 +224,7 @@ Parser::Parsed Parser::number(bool negative, const Token& at) {
   const Token token = lexer_.next();
   const char* begin = token.text.data();
   const char* end = begin + token.text.size();
-  // The suffix starts at the first letter that is no exponent.
+  // The suffix begins at the first letter that does not belong to an exponent.
   size_t length = 0;
   const auto is_digit = [&](size_t i) {
     return i < token.text.size() && token.text[i] >= '0' && token.text[i] <= '9';
@@ -270,7 +270,7 @@ Parser::Parsed Parser::number(bool negative, const Token& at) {
   if (dtype == DType::kF64) {
     r = std::from_chars(begin, digits_end, value);
   } else {
-    // Straight to f32: going through f64 could round twice.
+    // Converted directly to f32: a detour through f64 could round twice.
     float f = 0;
     r = std::from_chars(begin, digits_end, f);
     value = f;
@@ -362,7 +362,7 @@ std::vector<Parser::Parsed> Parser::argument_list(const Token& at, size_t count)
 }
 
 Parser::Parsed Parser::cast_to(DType dtype, const Token& at) {
-  // f32(inf), f32(-inf), f32(nan) are literals.
+  // f32(inf), f32(-inf) and f32(nan) are literals.
   const bool negative = lexer_.peek(1).is("-");
   expect("(");
   const Token& word = lexer_.peek(negative ? 1 : 0);

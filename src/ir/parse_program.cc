@@ -31,7 +31,7 @@ class ProgramParser : Parser {
   }
 
  private:
-  // name: type
+  // Parses `name: type`.
   Buffer declaration() {
     const Token at = lexer_.peek();
     std::string name = expect_name("the name of a tensor");
@@ -43,7 +43,7 @@ class ProgramParser : Parser {
     return define_buffer(at, buffer) ? buffer : nullptr;
   }
 
-  // Statements up to and with the closing brace.
+  // Parses statements up to and including the closing brace.
   Stmt statements() {
     std::vector<Stmt> out;
     while (!failed() && !accept("}")) out.push_back(statement());
@@ -84,7 +84,7 @@ class ProgramParser : Parser {
 
   Stmt statement() {
     const Token word = lexer_.peek();
-    // A word followed by "[" is a tensor, whatever it says.
+    // A word followed by "[" is a tensor, even if it is a keyword.
     if (word.kind == Token::Kind::kName && !lexer_.peek(1).is("[")) {
       if (word.text == "if") return if_statement();
       if (word.text == "alloc") return alloc_statement();

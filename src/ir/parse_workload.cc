@@ -33,7 +33,7 @@ class WorkloadParser : Parser {
       fail(lexer_.peek(), "expected the end of the text, found " + describe(lexer_.peek()));
     if (failed()) return take_error();
     if (Status s = verify(workload_); !s.ok()) {
-      // Say where: the position of the operation that the verifier names.
+      // Reports the position of the operation that the verifier names.
       Token at = start;
       for (size_t i = 0; i < workload_.operations.size(); ++i) {
         if (s.error().place == "operation '" + workload_.operations[i]->name + "'") at = positions_[i];
@@ -169,7 +169,7 @@ class WorkloadParser : Parser {
   }
 
   Workload workload_;
-  std::vector<Token> positions_;  // of each operation
+  std::vector<Token> positions_;  // position of each operation
 };
 
 }  // namespace

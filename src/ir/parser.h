@@ -1,4 +1,5 @@
-// Recursive descent over the text form: expressions and what workloads and programs have in common.
+// Recursive-descent parser of the text form: expressions, and the syntax that workloads and
+// programs share.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,8 @@
 
 namespace tensorsmith::ir {
 
-// After an error every parsing function returns an empty value at once; the first error is kept.
+// After an error, every parsing function immediately returns an empty value; the first error is
+// kept.
 class Parser {
  public:
   explicit Parser(std::string_view text) : lexer_(text) {}
@@ -21,8 +23,8 @@ class Parser {
   Parser& operator=(const Parser&) = delete;
 
  protected:
-  // Text nests at most this deep, and so do the expressions and statements made of it (a chain of n operators
-  // of equal strength is n deep).
+  // Limits on the nesting of text, and on the depth of the resulting expressions and statements (a
+  // chain of n operators of equal precedence has depth n).
   static constexpr int kMaxNesting = 200;
   static constexpr int kMaxDepth = 1000;
 
@@ -52,7 +54,7 @@ class Parser {
   MemoryScope optional_scope();
 
   Expr expression();
-  // "[i, j]" for that buffer; *depth becomes at least that of the indices.
+  // Parses "[i, j]" for that buffer; raises *depth to at least that of the indices.
   std::vector<Expr> index_list(const Buffer& buffer, const Token& at, int* depth = nullptr);
   Buffer find_buffer(const Token& at, const std::string& name);
   bool define_variable(const Token& at, const std::string& name, const Var& var);

@@ -13,7 +13,7 @@ namespace tensorsmith::ir {
 
 namespace {
 
-// Binding strength of operators, as the parser's (parse_expr.cc) table; atoms are 100.
+// Precedence of operators, as in the parser's table (parse_expr.cc); atoms have 100.
 constexpr int kUnaryStrength = 90;
 constexpr int kAtomStrength = 100;
 
@@ -96,7 +96,7 @@ class Printer {
   }
 
  private:
-  // Names in scope; a name that is taken gets a number.
+  // Names in scope; a number is appended to a name that is already in use.
   class Names {
    public:
     const std::string& enter(const void* node, const std::string& wanted) {
@@ -135,7 +135,7 @@ class Printer {
     indent();
     out_ += n.kind == ForKind::kThread ? to_string(n.thread)
                                        : (n.kind == ForKind::kSerial ? "for" : to_string(n.kind));
-    // The extent does not see the variable.
+    // The variable is not in scope in the extent.
     std::string extent;
     std::swap(extent, out_);
     expr(n.extent);
@@ -190,8 +190,8 @@ class Printer {
   }
 
   void operation(const Operation& op) {
-    // One body:  name: f32[i: 4, j: 5] = sum{k: 6} body
-    // Two:       name, name.index: (f32, i64)[i: 4] = argmax{k: 6} (body, body)
+    // One body:    name: f32[i: 4, j: 5] = sum{k: 6} body
+    // Two bodies:  name, name.index: (f32, i64)[i: 4] = argmax{k: 6} (body, body)
     const bool two = op.bodies.size() > 1;
     indent();
     for (size_t i = 0; i < op.outputs.size(); ++i) {
@@ -252,7 +252,8 @@ class Printer {
       out_ += std::isnan(value) ? "(nan)" : (value > 0 ? "(inf)" : "(-inf)");
       return;
     }
-    // The shortest digits that identify the value: among doubles for f64, among floats for all others.
+    // The shortest digits that identify the value: among doubles for f64, among floats for all
+    // other types.
     char digits[64];
     const auto end = dtype == DType::kF64
                          ? std::to_chars(digits, digits + sizeof digits, value)
@@ -311,7 +312,7 @@ class Printer {
       return;
     }
     const int own = strength_of(n.op);
-    // Chains are grouped to the left; comparisons are not chained.
+    // Chains group to the left; comparisons cannot be chained.
     const int left = is_comparison(n.op) ? own + 1 : own;
     if (own < strength) out_ += '(';
     expr(n.a, left);

@@ -109,7 +109,7 @@ bool compare(BinaryOp op, T a, T b) {
 }
 
 Scalar eval_int_binary(BinaryOp op, DType t, int64_t a, int64_t b) {
-  // Values of every dtype but u64 are represented exactly by the int64.
+  // Values of every dtype except u64 are represented exactly by the int64.
   const bool wide_unsigned = t == DType::kU64;
   const auto ua = static_cast<uint64_t>(a);
   const auto ub = static_cast<uint64_t>(b);
@@ -198,7 +198,7 @@ int64_t saturate_to_int(DType t, double v) {
   return static_cast<int64_t>(v);
 }
 
-// 13 of 23 bits of the fraction are left out.
+// Drops 13 of the 23 fraction bits.
 float round_tf32(float x) {
   if (!std::isfinite(x)) return x;
   constexpr uint32_t kLeftOut = (1U << 13) - 1;
@@ -248,7 +248,7 @@ double eval_math(Intrinsic intrinsic, double x, double y) {
     case Intrinsic::kCeil:
       return std::ceil(x);
     case Intrinsic::kRound: {
-      // Half to even, independent of the floating-point environment.
+      // Rounds half to even, independently of the floating-point environment.
       const double down = std::floor(x);
       const double rest = x - down;
       if (rest < 0.5) return std::copysign(down, x);
@@ -341,7 +341,7 @@ Scalar eval_cast(DType dtype, Scalar a) {
   if (dtype == DType::kBool) return make_bool(a.i != 0);
   if (!is_float(dtype)) return make_int(dtype, static_cast<uint64_t>(a.i));
   if (dtype == DType::kF64) return {dtype, 0, int_as_double(a.dtype, a.i)};
-  // Straight to f32: going through f64 would round twice.
+  // Converted directly to f32: a detour through f64 would round twice.
   const float f =
       a.dtype == DType::kU64 ? static_cast<float>(static_cast<uint64_t>(a.i)) : static_cast<float>(a.i);
   return scalar_float(dtype, f);
@@ -349,7 +349,7 @@ Scalar eval_cast(DType dtype, Scalar a) {
 
 namespace {
 
-// Wraps at 64 bits, which are the lower bits of the exact power.
+// Wraps at 64 bits, which gives the lower bits of the exact power.
 uint64_t integer_power(uint64_t base, uint64_t exponent) {
   uint64_t result = 1;
   for (; exponent != 0; exponent >>= 1, base *= base) {

@@ -1,5 +1,4 @@
-// The arithmetic of ir/expr.h on single values: one implementation for constant folding and for the
-// interpreter.
+// The arithmetic of ir/expr.h on single values, used by constant folding and by the interpreter.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +7,15 @@
 
 namespace tensorsmith::ir {
 
-// A value of any dtype: integers and bool in i (kU64 as bit pattern), floats in f (already rounded to the
-// dtype).
+// A value of any dtype: `i` holds integers and bool (kU64 as bit pattern), `f` holds floats
+// (already rounded to the dtype).
 struct Scalar {
   DType dtype = DType::kI64;
   int64_t i = 0;
   double f = 0;
 };
 
-// IEEE 754-2019's minimum and maximum: a NaN wins.
+// IEEE 754-2019's minimum and maximum, which propagate NaN.
 template <typename T>
 T minimum(T a, T b) {
   return a < b || a != a ? a : b;
@@ -25,8 +24,8 @@ template <typename T>
 T maximum(T a, T b) {
   return a > b || a != a ? a : b;
 }
-// Whether a candidate replaces the best value of an arg-max or arg-min so far, apart from ties: a NaN beats
-// all other values.
+// Returns whether a candidate replaces the best value so far of an arg-max or arg-min, apart from
+// ties: a NaN beats all other values.
 template <typename T>
 bool beats(bool is_max, T candidate, T best) {
   return (is_max ? candidate > best : candidate < best) || (candidate != candidate && best == best);
@@ -39,7 +38,7 @@ Scalar eval_binary(BinaryOp op, Scalar a, Scalar b);
 Scalar eval_cast(DType dtype, Scalar a);
 Scalar eval_call(Intrinsic intrinsic, Scalar a, Scalar b = {});
 
-// IEEE half and bfloat16 <-> float, round to nearest even.
+// IEEE half and bfloat16 <-> float, rounding to nearest even.
 float f16_to_f32(uint16_t bits);
 uint16_t f32_to_f16(float value);
 float bf16_to_f32(uint16_t bits);

@@ -1,6 +1,6 @@
-// The machine behind ir/simplify.h and ir/bounds.h: simplification and bounds under facts that come and go
-// with scopes (loop ranges, conditions of enclosing branches). For use inside the room; others call
-// simplify() and bounds_of().
+// The implementation of ir/simplify.h and ir/bounds.h: simplification and bounds under facts that
+// hold in scopes (loop ranges, conditions of enclosing branches). Internal to this directory; other
+// code calls simplify() and bounds_of().
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace tensorsmith::ir {
 
 class Simplifier {
  public:
-  // Keeps a reference to vars.
+  // Keeps a reference to `vars`.
   explicit Simplifier(const VarBounds& vars) : vars_(vars) {}
 
   // Scopes: facts added after mark() are forgotten by rollback(mark).
@@ -28,10 +28,11 @@ class Simplifier {
   Mark mark() const { return {ranges_.size(), facts_.size(), truths_.size()}; }
   void rollback(const Mark& mark);
   void bind(const Var& var, Interval range);
-  // Takes the condition (already simplified) to be true or false from here on. Conditions that contradict
-  // what is known may be ignored: the code under them is never reached.
+  // Assumes that the (already simplified) condition is true or false from here on. A condition that
+  // contradicts known facts may be ignored: the code under it is unreachable.
   void assume(const Expr& condition, bool truth);
-  // The same for the execution of body: leaves out what depends on buffers that body writes.
+  // Assumes the condition during the execution of body; ignores conjuncts that depend on buffers
+  // that body writes.
   void assume_during(const Stmt& body, const Expr& condition, bool truth);
 
   Expr simplify(const Expr& e);
@@ -52,7 +53,7 @@ class Simplifier {
   LinearSum min_max(BinaryOp op, const LinearSum& a, const LinearSum& b);
   void recombine(LinearSum& sum);
 
-  // simplify_expr.cc: everything else
+  // simplify_expr.cc: everything except kI64
   Expr simplify_under_facts(const Expr& e);
   Expr simplify_node(const Expr& e);
   Expr simplify_unary(const Expr& e, const Unary& n);
@@ -72,9 +73,10 @@ class Simplifier {
 
   // bounds.cc
   Interval range(const Var& var) const;
-  Interval interval(const LinearSum& sum, int lifts = 2);  // with facts; looks into so many divisions
+  Interval interval(const LinearSum& sum, int lifts = 2);  // uses facts, and lifts sums into at most this
+                                                           // many divisions
   Interval interval_lifted(const LinearSum& sum, int depth);
-  Interval interval_plain(const LinearSum& sum);  // without
+  Interval interval_plain(const LinearSum& sum);  // uses no facts
   Interval interval_split(const LinearSum& sum, int& budget);
   Interval atom_bounds(const Expr& atom);
   Interval compute_bounds(const Expr& e);
@@ -85,16 +87,16 @@ class Simplifier {
   std::vector<std::pair<const VarNode*, Interval>> ranges_;
   std::vector<LinearSum> facts_;               // each is < 0
   std::vector<std::pair<Expr, bool>> truths_;  // conditions known to be true or false
-  // Bounds of compound atoms under the present facts; the key is kept alive by the value. A fact is used at
-  // most once on the way to a bound, because facts may be about the very atom that is asked for: [1] holds
-  // the bounds found without facts.
+  // Bounds of compound atoms under the present facts; the value keeps the key alive. On the way to
+  // a bound, a fact is used at most once, because facts may be about the requested atom itself:
+  // memo_[1] holds the bounds that were found without facts.
   using BoundsMemo = std::unordered_map<const ExprNode*, std::pair<Expr, Interval>>;
   BoundsMemo memo_[2];
   bool without_facts_ = false;
 
   ExprMemo<Expr> simple_;  // results of simplify() under the present facts
 
-  // After any change of what is known.
+  // Called after any change of the known facts.
   void forget_results() {
     simple_.clear();
     memo_[0].clear();

@@ -1,4 +1,5 @@
-// Simplification of conditions, casts, selects, and of values of any dtype.
+// Simplification of conditions, casts and selects, and of values of any dtype except index
+// arithmetic.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -51,7 +52,8 @@ bool is_float_value(const Expr& e, double value) {
   return imm != nullptr && imm->value == value && std::signbit(imm->value) == std::signbit(value);
 }
 
-// d op 0 with the positive terms on the left, the negative ones and the constant on the right.
+// Returns `d op 0` with the positive terms on the left, and the negative ones and the constant on
+// the right.
 Expr two_sided(BinaryOp op, LinearSum d) {
   sort_terms(d);
   LinearSum left;
@@ -133,8 +135,8 @@ Expr Simplifier::simplify_unary(const Expr& e, const Unary& n) {
   return a.same_as(n.a) ? e : unary(n.op, std::move(a));
 }
 
-// Numbers that are not kI64. Integers wrap, so only what holds modulo 2^bits is done; floats keep every
-// rounding.
+// Handles numbers other than kI64. Integers wrap, so only rewrites that hold modulo 2^bits are
+// made; floats keep every rounding.
 Expr Simplifier::simplify_binary(const Expr& e, const Binary& n) {
   Expr a = simplify(n.a);
   Expr b = simplify(n.b);
@@ -176,8 +178,9 @@ Expr Simplifier::simplify_binary(const Expr& e, const Binary& n) {
   return a.same_as(n.a) && b.same_as(n.b) ? e : binary(n.op, std::move(a), std::move(b));
 }
 
-// d < 0 in canonical form: common factors divided out, terms that cannot decide dropped, positive terms on
-// the left, negative ones and the constant on the right.
+// Returns d < 0 in canonical form: common factors are divided out, terms that cannot affect the
+// result are dropped, positive terms are on the left, and negative ones and the constant on the
+// right.
 Expr Simplifier::less_than_zero(LinearSum d) {
   while (true) {
     const Interval range = interval(d);
@@ -206,7 +209,7 @@ Expr Simplifier::less_than_zero(LinearSum d) {
         }
       }
     }
-    // g * s + r < 0 <=> s + floor(r / g) < 0, if that is the same for all values of r.
+    // g * s + r < 0 <=> s + floor(r / g) < 0, if floor(r / g) is the same for all values of r.
     bool changed = false;
     for (size_t i = 0; i <= d.terms.size() && !changed; ++i) {
       int64_t g = 0;
@@ -256,7 +259,7 @@ Expr Simplifier::equals_zero(LinearSum d, bool equal) {
   return two_sided(equal ? BinaryOp::kEq : BinaryOp::kNe, std::move(d));
 }
 
-// Whether an element that is read may bring the sum near the ends of 64 bits.
+// Returns whether a loaded element may bring the sum near the limits of 64 bits.
 bool Simplifier::is_unbounded_data(const LinearSum& sum) {
   constexpr int64_t kFar = int64_t{1} << 62;
   const bool reads = std::any_of(sum.terms.begin(), sum.terms.end(), [](const LinearSum::Term& term) {
@@ -277,13 +280,14 @@ Expr Simplifier::compare_index(BinaryOp op, const Expr& a, const Expr& b) {
   recombine(d);
   if (d.bad) return binary(op, to_expr(la), to_expr(lb));
   const Expr decided = compare_with_zero(op, std::move(d));
-  // Data may be any number of 64 bits: what is left of a comparison when its sides are moved could overflow.
+  // Loaded data may be any 64-bit number, so moving terms between the sides of the comparison could
+  // overflow.
   if (as<IntImm>(decided) == nullptr && (is_unbounded_data(la) || is_unbounded_data(lb)))
     return binary(op, to_expr(la), to_expr(lb));
   return decided;
 }
 
-// d < 0 for the ordered ones.
+// Compares d with 0; for the ordered comparisons, d < 0.
 Expr Simplifier::compare_with_zero(BinaryOp op, LinearSum d) {
   switch (op) {
     case BinaryOp::kLt:
@@ -344,14 +348,14 @@ Expr Simplifier::simplify_comparison(const Expr& e, const Binary& n) {
   return a.same_as(n.a) && b.same_as(n.b) ? e : binary(n.op, std::move(a), std::move(b));
 }
 
-// The opposite of a simplified condition.
+// Returns the negation of a simplified condition.
 Expr Simplifier::negate(const Expr& condition) {
   if (const IntImm* imm = as<IntImm>(condition)) return bool_imm(imm->value == 0);
   if (const Unary* n = as<Unary>(condition); n != nullptr && n->op == UnaryOp::kNot) return n->a;
   if (const Binary* n = as<Binary>(condition)) {
     if (n->op == BinaryOp::kAnd) return binary(BinaryOp::kOr, negate(n->a), negate(n->b));
     if (n->op == BinaryOp::kOr) return binary(BinaryOp::kAnd, negate(n->a), negate(n->b));
-    // With NaN both x < y and x >= y are false.
+    // If an operand is NaN, both x < y and x >= y are false.
     if (is_comparison(n->op) && (!is_float(n->a.dtype()) || n->op == BinaryOp::kEq || n->op == BinaryOp::kNe))
       return simplify(binary(inverse_of(n->op), n->a, n->b));
   }
@@ -362,7 +366,7 @@ Expr Simplifier::simplify_logical(const Expr& e, const Binary& n) {
   const bool is_and = n.op == BinaryOp::kAnd;
   Expr a = simplify(n.a);
   if (const IntImm* imm = as<IntImm>(a)) return (imm->value != 0) == is_and ? simplify(n.b) : a;
-  // b matters only where a does not decide.
+  // The value of b matters only if a does not decide the result.
   const Mark before = mark();
   assume(a, is_and);
   Expr b = simplify(n.b);
@@ -394,7 +398,7 @@ Expr Simplifier::simplify_cast(const Expr& e, const Cast& n) {
   Expr a = simplify(n.a);
   if (a.dtype() == to && !is_float_product(a)) return a;
   if (const auto value = constant_of(a)) return imm_of(eval_cast(to, *value));
-  // A value that fits the dtype in the middle comes back unchanged.
+  // A value that fits the intermediate dtype is unchanged by the conversions.
   if (const Cast* inner = as<Cast>(a); inner != nullptr && inner->a.dtype() == to && !is_float(to)) {
     const DType middle = a.dtype();
     if (to == DType::kBool && middle != DType::kBool) return inner->a;

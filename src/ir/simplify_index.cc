@@ -1,4 +1,4 @@
-// Simplification of kI64 expressions, which count as index arithmetic: nothing overflows in them.
+// Simplification of kI64 expressions, which are index arithmetic and assumed not to overflow.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -17,8 +17,8 @@ LinearSum constant_sum(int64_t value) {
   return out;
 }
 
-// The sum of a simplified expression that is usually an atom; the builders may have folded it into something
-// else.
+// Returns the sum of a simplified expression that is usually an atom; the builders may have folded
+// it into something else.
 LinearSum atom_sum(const Expr& e) {
   LinearSum out = linearize(e);
   if (out.bad) {
@@ -28,13 +28,13 @@ LinearSum atom_sum(const Expr& e) {
   return out;
 }
 
-// The expression of a sum, its terms in canonical order.
+// Returns the sum as an expression, with its terms in canonical order.
 Expr ordered_expr(LinearSum sum) {
   sort_terms(sum);
   return to_expr(sum);
 }
 
-// The node op(x, constant > 0), or null.
+// Returns the node op(x, constant > 0), or null.
 const Binary* by_constant(const Expr& e, BinaryOp op) {
   const Binary* n = as<Binary>(e);
   if (n == nullptr || n->op != op) return nullptr;
@@ -45,7 +45,8 @@ int64_t divisor_of(const Binary* n) { return as<IntImm>(n->b)->value; }
 
 }  // namespace
 
-// Sums over expressions, in the order of appearance; what leaves int64 is bad.
+// Sums over expressions, with terms in the order of appearance; a sum that overflows int64 is
+// marked bad.
 class Simplifier::Rules : public AffineRules<Rules, LinearSum> {
  public:
   explicit Rules(Simplifier& simplifier) : simplifier_(simplifier) {}
@@ -72,7 +73,7 @@ class Simplifier::Rules : public AffineRules<Rules, LinearSum> {
     return a;
   }
   Interval range(const LinearSum& a) { return simplifier_.interval(a); }
-  // Without facts.
+  // Does not use facts.
   Interval range_of_rest(const LinearSum& a, int64_t divisor) {
     Interval range = Interval::point(floor_mod(a.constant, divisor));
     for (const LinearSum::Term& term : a.terms) {
@@ -110,7 +111,8 @@ LinearSum Simplifier::div_general(const LinearSum& a, const LinearSum& b, bool t
   if (b.is_constant()) {
     if (b.constant == 0) return constant_sum(0);
     if (b.constant != INT64_MIN) {
-      // Both roundings are symmetric in the signs of both operands together; truncation in each of them.
+      // Negating both operands changes neither kind of division; truncating division is odd in each
+      // operand.
       LinearSum n;
       n.add(a, b.constant < 0 ? -1 : 1);
       const int64_t divisor = b.constant < 0 ? -b.constant : b.constant;
@@ -149,14 +151,14 @@ LinearSum Simplifier::mod_general(const LinearSum& a, const LinearSum& b) {
 
 LinearSum Simplifier::min_max(BinaryOp op, const LinearSum& a, const LinearSum& b) {
   const bool is_min = op == BinaryOp::kMin;
-  // 1: x always wins against y; -1: y against x; 0: unknown.
+  // 1: x is always the result against y; -1: y is; 0: unknown.
   const auto winner = [&](const LinearSum& x, const LinearSum& y) {
     const Interval d = interval(difference(x, y));
     if (is_min ? d.max <= 0 : d.min >= 0) return 1;
     return (is_min ? d.min >= 0 : d.max <= 0) ? -1 : 0;
   };
   if (const int w = winner(a, b); w != 0) return w > 0 ? a : b;
-  // op(op(p, q), y) loses p or q where y beats it.
+  // In op(op(p, q), y), an operand p or q that never beats y is dropped.
   for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)}) {
     if (x->terms.size() != 1 || x->constant != 0 || x->terms[0].coefficient != 1) continue;
     const Binary* n = as<Binary>(x->terms[0].atom);
@@ -243,7 +245,7 @@ LinearSum Simplifier::linear_binary(const Expr& e, const Binary& n) {
       throw_internal_error(__FILE__, __LINE__, "a condition among index expressions");
   }
   if (!out.bad) return out;
-  // A coefficient left int64: keep the operator as it is.
+  // A coefficient overflowed int64: the operator is kept as it is.
   const Expr kept_a = to_expr(a);
   const Expr kept_b = to_expr(b);
   if (kept_a.same_as(n.a) && kept_b.same_as(n.b)) return atom_sum(e);
@@ -264,7 +266,7 @@ LinearSum Simplifier::linear_atom(const Expr& e) {
     return out.bad ? atom_sum(e) : out;
   }
   const Expr simple = simplify_node(e);
-  // What was a select or a cast may have become any other simplified expression.
+  // A select or a cast may have become any other simplified expression.
   return atom_sum(simple);
 }
 
@@ -279,7 +281,7 @@ void Simplifier::collect(const Expr& e, int64_t scale, LinearSum& out) {
   out.add(linear_atom(e), scale);
 }
 
-// Never bad.
+// The result is never bad.
 LinearSum Simplifier::linear(const Expr& e) {
   LinearSum out;
   collect(e, 1, out);

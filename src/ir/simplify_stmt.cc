@@ -33,9 +33,9 @@ class StmtSimplifier {
     const Interval count = simplifier_.bounds(extent);
     if (count.max <= 0) return nullptr;
     const Simplifier::Mark before = simplifier_.mark();
-    // A range of one value replaces the variable by it.
+    // A variable with a range of one value is replaced by that value.
     simplifier_.bind(n.var, {0, count.max == Interval::kPosInf ? count.max : count.max - 1});
-    // Inside the loop, variable < extent.
+    // Inside the loop, variable < extent holds.
     if (as<IntImm>(extent) == nullptr)
       simplifier_.assume_during(n.body, binary(BinaryOp::kLt, n.var, extent), true);
     Stmt body = run(n.body);

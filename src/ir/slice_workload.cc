@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kNone = SIZE_MAX;
 
-// The outermost dimension if it has whole slices, else kNone.
+// Returns the outermost dimension if it can be divided into slices, else kNone.
 size_t outermost(const std::vector<int64_t>& shape, int64_t slices) {
   const auto at = std::find_if(shape.begin(), shape.end(), [](int64_t extent) { return extent != 1; });
   if (at == shape.end() || *at == 0 || *at % slices != 0) return kNone;
@@ -27,7 +27,8 @@ std::vector<int64_t> part_of(std::vector<int64_t> shape, int64_t slices, int64_t
 
 enum class Reading { kUndecided, kSliced, kWhole };
 
-// How an expression changes when its operation's outermost axis goes one slice on and all sliced tensors with it.
+// Analyzes how an expression changes when its operation's outermost axis and all sliced tensors
+// advance by one slice.
 class Analysis {
  public:
   Analysis(const Operation& op, int64_t slices, std::unordered_map<const BufferNode*, Reading>& readings)
@@ -45,7 +46,8 @@ class Analysis {
     step_ = shape[dim] / slices;
   }
 
-  // What is added to an integer; 0: a value of any type stays what it is. Nothing: not known.
+  // Returns the amount that is added to an integer; 0 means that a value of any type does not
+  // change. Returns nothing if that is unknown.
   std::optional<int64_t> shift(const Expr& e) {
     if (const auto* known = memo_.find(e)) return *known;
     const auto result = visit([&](const auto& node) { return shift_of(node, e); }, e);
@@ -108,7 +110,7 @@ class Analysis {
     if (reading == Reading::kUndecided) reading = still ? Reading::kWhole : Reading::kSliced;
     if (reading == Reading::kWhole) return still ? Shift(0) : Shift();
     if (dim == kNone) return {};
-    // Within its own slice, and one slice on with the axis.
+    // The read stays within its own slice, and moves by one slice with the axis.
     const int64_t extent = load.buffer->shape[dim] / slices_;
     for (size_t d = 0; d < shifts.size(); ++d)
       if (shifts[d] != (d == dim ? extent : 0)) return {};
@@ -123,7 +125,7 @@ class Analysis {
 
   const int64_t slices_;
   std::unordered_map<const BufferNode*, Reading>& readings_;
-  VarBounds bounds_;  // of the first slice
+  VarBounds bounds_;  // bounds of the first slice
   const VarNode* axis_ = nullptr;
   int64_t step_ = 0;
   ExprMemo<Shift> memo_;
@@ -139,7 +141,7 @@ std::optional<WorkloadSlice> slice_workload(const Workload& workload, int64_t sl
       if (!op->is_constant && outermost(op->output()->shape, slices) == kNone) return {};
       continue;
     }
-    // What is made of constants alone may be needed whole.
+    // An operation on constants alone may be needed as a whole.
     bool sliced = std::any_of(op->outputs.begin(), op->outputs.end(), [&](const Buffer& buffer) {
       return std::find(workload.outputs.begin(), workload.outputs.end(), buffer) != workload.outputs.end();
     });

@@ -1,4 +1,5 @@
-// Loop programs: what lowering produces, the interpreter runs and the backends compile. Immutable values.
+// Loop programs, which lowering produces, the interpreter runs and the backends compile. They are
+// immutable values.
 #pragma once
 
 #include <memory>
@@ -25,15 +26,15 @@ enum class ThreadAxis : uint8_t { kNone, kBlockX, kBlockY, kBlockZ, kThreadX, kT
 std::string_view to_string(ForKind kind);
 std::string_view to_string(ThreadAxis axis);
 
-// for var in [0, extent): body. The extent is kI64; it may depend on enclosing variables for kSerial loops
-// only.
+// for var in [0, extent): body. The extent is kI64; it may depend on enclosing variables only in
+// kSerial loops.
 struct For {
   Var var;
   Expr extent;
   ForKind kind = ForKind::kSerial;
   ThreadAxis thread = ThreadAxis::kNone;
-  // Unroll loops inside when the product of their extents is at most this; 0 = as the backend likes (Ansor's
-  // pragma auto_unroll_max_step).
+  // Loops inside are unrolled if the product of their extents is at most this; 0 = the backend
+  // decides (Ansor's pragma auto_unroll_max_step).
   int64_t auto_unroll_max_step = 0;
   Stmt body;
 };

@@ -23,7 +23,7 @@ class Comparison {
     if (!a.defined() || !b.defined() || a.dtype() != b.dtype() || a->kind.index() != b->kind.index())
       return false;
     if (!worth_remembering(a) || !worth_remembering(b)) return equal_nodes(a, b);
-    // The first difference ends the comparison, so whatever was looked at before is equal.
+    // The first difference ends the comparison, so every pair that was compared before is equal.
     return !compared_.emplace(a.get(), b.get()).second || equal_nodes(a, b);
   }
 
@@ -73,8 +73,8 @@ bool structural_equal(const Expr& a, const Expr& b) { return Comparison().equal(
 
 namespace {
 
-// Writes everything but names as a sequence of words that determines the structure: variables and buffers are
-// numbered in the order of their definition (or first use, if free).
+// Encodes everything but names as a sequence of words that determines the structure. Variables and
+// buffers are numbered in the order of their definition (or first use, if free).
 class Encoder {
  public:
   std::vector<uint64_t> take() { return std::move(words_); }
@@ -97,7 +97,7 @@ class Encoder {
  private:
   void size(size_t n) { words_.push_back(n); }
   void number(int64_t n) { words_.push_back(static_cast<uint64_t>(n)); }
-  // Enumerators by their text, so that their order in the headers does not matter.
+  // Enumerators are encoded by their names, so that their order in the headers does not matter.
   void word(std::string_view text) {
     uint64_t h = 0xcbf29ce484222325ULL;
     for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
@@ -148,7 +148,7 @@ class Encoder {
 
   void stmt(const Stmt& s) {
     if (s == nullptr) {
-      // A program without effect.
+      // A null statement is a program without effect.
       word("seq");
       return size(0);
     }
@@ -245,7 +245,7 @@ class Encoder {
           e);
   }
 
-  // Free variables and buffers count from 0, defined ones from here.
+  // Free variables and buffers are numbered from 0, defined ones from here.
   static constexpr uint64_t kDefined = uint64_t{1} << 32;
   std::vector<uint64_t> words_;
   std::unordered_map<const void*, uint64_t> ids_;

@@ -14,7 +14,7 @@ bool structural_equal(const Expr& a, const Expr& b);  // free variables and buff
 bool structural_equal(const Program& a, const Program& b);
 bool structural_equal(const Workload& a, const Workload& b);
 
-// 32 hex digits; the key of a task in the record database.
+// Returns 32 hex digits, the key of a task in the record database.
 std::string structural_key(const Workload& workload);
 std::string structural_key(const Program& program);
 

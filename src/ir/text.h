@@ -15,7 +15,8 @@ std::string print(const Stmt& s);
 std::string print(const Program& program);
 std::string print(const Workload& workload);
 
-// Errors carry "line:column" in place. Never crashes, whatever the text (fuzzed); nesting is limited.
+// Errors have "line:column" as their place. Never crashes, whatever the text is (fuzzed); nesting
+// is limited.
 Result<Workload> parse_workload(std::string_view text);
 Result<Program> parse_program(std::string_view text);
 

@@ -1,4 +1,4 @@
-// What the printer and the parser of the text form share.
+// Functions that the printer and the parser of the text form share.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace tensorsmith::ir {
 
-// Binding strength of an infix operator: higher binds tighter, equal ones group to the left.
+// Precedence of an infix operator: higher binds tighter, equal ones group to the left.
 int strength_of(BinaryOp op);
-// Letters, digits, '_' and '.', not starting with a digit, and no literal word.
+// Returns whether the name consists of letters, digits, '_' and '.', does not start with a digit,
+// and is not a literal's word.
 bool is_plain_name(std::string_view name);
-// The name itself if plain, else in quotes with escapes.
+// Returns the name itself if it is plain, else in quotes with escapes.
 std::string quote_name(const std::string& name);
 
 }  // namespace tensorsmith::ir

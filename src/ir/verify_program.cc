@@ -15,7 +15,7 @@ namespace tensorsmith::ir {
 
 namespace {
 
-// As for the tensors of workloads.
+// The same limit as for the tensors of workloads.
 constexpr int64_t kMaxBufferBytes = int64_t{1} << 46;
 
 class ProgramVerifier {
@@ -56,7 +56,7 @@ class ProgramVerifier {
     }
     if (!buffer.strides.empty() && buffer.strides.size() != buffer.shape.size())
       return fail("'" + buffer.name + "' needs one stride a dimension");
-    // The product of the extents bounds the compact strides too, where an extent is 0.
+    // The product of the extents bounds the compact strides, too, if an extent is 0.
     int64_t bytes = bytes_of(buffer.dtype);
     bool large = buffer.allocation_elements() > kMaxBufferBytes / bytes;
     for (int64_t extent : buffer.shape)
@@ -151,7 +151,8 @@ class ProgramVerifier {
     if (!error_.has_value()) path_.pop_back();
   }
 
-  // Runs fn where the condition has the given value; body is the statement that fn is about, if it is one.
+  // Runs fn under the assumption that the condition has the given value; `body` is the statement
+  // that fn checks, if it is one.
   template <class Fn>
   void under(const Expr& condition, bool value, const Fn& fn, const Stmt& body = nullptr) {
     if (error_.has_value()) return;
@@ -232,8 +233,8 @@ class ProgramVerifier {
   std::unordered_map<const BufferNode*, Role> buffers_;
   std::unordered_set<const VarNode*> variables_;
   bool vectorized_ = false;
-  int unreached_ = 0;       // enclosing scopes that never run
-  ExprMemo<bool> checked_;  // what is known to be right in the present scope
+  int unreached_ = 0;       // number of enclosing scopes that never run
+  ExprMemo<bool> checked_;  // expressions that are correct in the present scope
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Checks what every loop program must obey: variables used inside their loop and not bound again in it,
-// buffers declared and of sane size, index counts and dtypes, constant extents where the loop kind asks for
-// them, no write to an input, parallel and thread loops not inside vectorized ones. Place: the path of loops
-// to the statement.
+// Checks the rules for loop programs: variables are used inside their loop and not bound again in
+// it, buffers are declared and of reasonable size, index counts and dtypes match, extents are
+// constant if the loop kind requires it, inputs are not written, and parallel and thread loops are
+// not inside vectorized ones. The error's place is the path of loops to the statement.
 #pragma once
 
 #include "ir/stmt.h"
@@ -10,9 +10,9 @@ namespace tensorsmith::ir {
 
 Status verify(const Program& program);
 
-// As verify, and proves each access in range: by the loops' extents and the conditions of enclosing branches
-// and selects (each bound of an index by one linear condition at a time). An unproven access is an error of
-// code kIllegal.
+// Checks as verify does, and proves that each access is in range, using the loops' extents and the
+// conditions of enclosing branches and selects (each bound of an index by one linear condition at a
+// time). An access that cannot be proven is an error of code kIllegal.
 Status verify_in_bounds(const Program& program);
 
 }  // namespace tensorsmith::ir

@@ -133,7 +133,7 @@ std::optional<size_t> Workload::producer_of(const BufferNode* buffer) const {
 
 namespace {
 
-// Bytes of a tensor stay below this, so that index and size arithmetic never overflows.
+// Tensors have fewer bytes than this, so that index and size arithmetic never overflows.
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 46;
 constexpr int64_t kMaxWrittenSize = 1'000'000;  // nodes
 
@@ -233,7 +233,7 @@ class WorkloadVerifier {
       const Expr& body = op_->bodies[i];
       if (!body.defined()) return fail("a body is undefined");
       if (body.dtype() != op_->outputs[i]->dtype) return fail("a body's dtype is not its output's");
-      // Keys and records hold it as text, features count what the text computes.
+      // Keys and records contain the body as text, and features count the operations in the text.
       if (written_size(body) > kMaxWrittenSize) return fail("a body is too large to be written out");
       TS_RETURN_IF_ERROR(check_body(body));
     }
@@ -267,8 +267,8 @@ class WorkloadVerifier {
   std::unordered_set<const VarNode*> own_;
 };
 
-// Operations of one evaluation. Conditions count only what they compute in floating point: integer operations
-// there are index arithmetic.
+// Counts the operations of one evaluation. In conditions, only floating-point operations count:
+// integer operations there are index arithmetic.
 class OperationCounter {
  public:
   double count(const Expr& e, bool in_condition) {

@@ -1,10 +1,11 @@
-// Tensor-expression workloads: what is to be computed, free of any order. A workload is a directed acyclic
-// graph of operations; each compute operation defines every element of its output by an expression over axes:
+// Tensor-expression workloads: the computation without any execution order. A workload is a
+// directed acyclic graph of operations; each compute operation defines every element of its output
+// by an expression over axes:
 //
 //   C[i, j] = sum_{k} A[i, k] * B[k, j]           spatial i, j; reduce k; combiner kSum
 //   P[n, c, h, w] = select(h >= 1 && h < 57 && ..., X[n, c, h - 1, w - 1], 0)
 //
-// Loads in a body may use any index expression, also other loads (Gather).
+// Loads in a body may use any index expression, including other loads (Gather).
 #pragma once
 
 #include <memory>
@@ -27,16 +28,17 @@ enum class Combiner : uint8_t {
   kProd,
   kMax,
   kMin,
-  // Two bodies (value, index) and two outputs (best value, its index); among equal values the smallest index
-  // wins.
+  // Two bodies (value, index) and two outputs (best value, its index). Of equal values, the one
+  // with the smallest index is chosen.
   kArgMax,
   kArgMin,
 };
 std::string_view to_string(Combiner combiner);
 
-// The combiner's neutral element: 0, 1, -inf/lowest, +inf/highest. For kArgMax/kArgMin that of the value.
+// Returns the combiner's neutral element: 0, 1, -inf/lowest, +inf/highest. For kArgMax/kArgMin,
+// that of the value.
 Expr identity_of(Combiner combiner, DType dtype);
-// combine(accumulated, next) for the single-valued combiners.
+// Returns combine(accumulated, next) for the single-valued combiners.
 Expr combine(Combiner combiner, Expr accumulated, Expr next);
 
 enum class OperationKind : uint8_t { kPlaceholder, kCompute };
@@ -45,10 +47,10 @@ struct Operation {
   OperationKind kind = OperationKind::kCompute;
   std::string name;          // unique in the workload
   bool is_constant = false;  // placeholder whose contents are known when the model is compiled (weights)
-  // Constant of bytes that use 7 bits: i8 from -64 to 64, u8 up to 128 (what quantizers call reduce_range). Sums of two
-  // products with bytes of the other sign fit in i16.
+  // Constant of bytes that use only 7 bits: i8 from -64 to 64, u8 up to 128 (quantizers call this
+  // reduce_range). Sums of two products with bytes of the other signedness fit in i16.
   bool reduced_range = false;
-  std::vector<Axis> spatial;  // one a dimension of the outputs, extents = shape
+  std::vector<Axis> spatial;  // one per dimension of the outputs, extents = shape
   std::vector<Axis> reduce;
   Combiner combiner = Combiner::kNone;
   std::vector<Expr> bodies;     // compute: one, or two for kArgMax/kArgMin; dtype = the output's
@@ -60,14 +62,14 @@ struct Operation {
 };
 using OperationRef = std::shared_ptr<const Operation>;
 
-// The largest and the smallest value of a constant of reduced range; its dtype: i8 or u8.
+// Largest and smallest value of a constant of reduced range; `dtype` is i8 or u8.
 inline constexpr int64_t reduced_range_max(DType dtype) { return dtype == DType::kU8 ? 128 : 64; }
 inline constexpr int64_t reduced_range_min(DType dtype) { return dtype == DType::kU8 ? 0 : -64; }
 
 OperationRef placeholder(std::string name, DType dtype, std::vector<int64_t> shape, bool is_constant = false,
                          bool reduced_range = false);
-// A compute operation; makes the output buffer(s) named like the operation ("name", and "name.index" for the
-// second).
+// Makes a compute operation, with output buffers that are named like the operation ("name", and
+// "name.index" for the second).
 OperationRef compute(std::string name, std::vector<Axis> spatial, std::vector<Axis> reduce, Combiner combiner,
                      std::vector<Expr> bodies);
 
@@ -77,16 +79,17 @@ struct Workload {
   std::vector<Buffer> outputs;  // each is an output of an operation
 
   std::vector<Buffer> inputs() const;  // placeholder buffers in operation order
-  // Index of the operation that defines the buffer, or nullopt.
+  // Returns the index of the operation that defines the buffer, or nullopt.
   std::optional<size_t> producer_of(const BufferNode* buffer) const;
 };
 
-// Checks everything a workload must obey: unique names, defined buffers, topological order, dtypes, axes used
-// only by their operation, index counts. The place names the operation.
+// Checks the rules for workloads: unique names, defined buffers, topological order, dtypes, axes
+// used only by their own operation, index counts. The error's place names the operation.
 Status verify(const Workload& workload);
 
-// Floating-point and integer operations of the whole workload (a multiply-add counts 2; index arithmetic,
-// selects, comparisons and casts count 0; each intrinsic counts 1), as used for FLOP/s.
+// Returns the floating-point and integer operations of the whole workload, as used for FLOP/s: a
+// multiply-add counts 2, each intrinsic 1; index arithmetic, selects, comparisons and casts count
+// 0.
 double flop_count(const Workload& workload);
 
 }  // namespace tensorsmith::ir

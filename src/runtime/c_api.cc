@@ -26,7 +26,7 @@ static_assert(static_cast<int>(DType::kBool) == TS_BOOL && static_cast<int>(DTyp
                   static_cast<int>(DType::kF32) == TS_F32 && static_cast<int>(DType::kF64) == TS_F64,
               "ts_dtype mirrors DType");
 
-// The C interface's error state, one a thread by contract.
+// The error state of the C interface; its contract is one per thread.
 thread_local std::string last_error;
 
 ts_status fail(ts_status status, const char* message) {
@@ -63,7 +63,7 @@ ts_status to_status(ErrorCode code) {
 ts_status fail(const Error& error) { return fail(to_status(error.code), error.message().c_str()); }
 ts_status status_of(const Status& status) { return status.ok() ? TS_OK : fail(status.error()); }
 
-// No exception may pass into C.
+// Exceptions must not propagate into C.
 template <class Fn>
 ts_status guarded(const Fn& fn) {
   try {
@@ -77,7 +77,7 @@ ts_status guarded(const Fn& fn) {
   }
 }
 
-// set_options: of LoadOptions, what the caller asked for.
+// `set_options` fills in the LoadOptions that the caller asked for.
 template <class Fn>
 ts_status load(const char* directory, ts_model** model, const Fn& set_options) {
   if (!model) return fail(TS_INVALID_ARGUMENT, "the place for the model is a null pointer");

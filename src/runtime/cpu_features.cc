@@ -13,7 +13,7 @@ struct Registers {
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
-// Slow in a virtual machine, whose host answers it.
+// Slow in a virtual machine, since the host emulates the instruction.
 Registers cpuid(uint32_t leaf, uint32_t subleaf) {
   Registers r;
   // Fails, leaving zeros, if the CPU does not know the leaf.
@@ -21,7 +21,7 @@ Registers cpuid(uint32_t leaf, uint32_t subleaf) {
   return r;
 }
 
-// The register state that the operating system saves; 0 if it does not say.
+// Returns the register state that the operating system saves; 0 if that is not known.
 uint64_t enabled_state(bool osxsave) {
   if (!osxsave) return 0;
   uint32_t low = 0, high = 0;
@@ -49,7 +49,7 @@ bool cpu_has_feature(std::string_view feature) {
   static const uint64_t state = enabled_state((leaf1.ecx >> 27) & 1);
   constexpr uint64_t kNone = 0, kYmm = 0x6, kZmm = 0xe6,
                      kTiles = 0x60000;  // bits of XCR0 that the feature's registers need
-  // Bits from Intel's manual, volume 2A, CPUID, and AMD's, volume 3, appendix E.
+  // Bits from Intel's manual, volume 2A, CPUID, and AMD's manual, volume 3, appendix E.
   const struct {
     std::string_view name;
     uint32_t word;

@@ -40,7 +40,8 @@ Result<Mapping> Mapping::anonymous(int64_t bytes) {
   if (address == MAP_FAILED)
     return Error{ErrorCode::kResourceExhausted, "",
                  "cannot get " + std::to_string(bytes) + " bytes of memory"};
-  // Fewer address translations for activations of megabytes; a system that refuses gives ordinary pages.
+  // Huge pages save address translations for activations of megabytes; a system that refuses
+  // provides ordinary pages.
   ::madvise(address, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   mapping.address_ = address;
   mapping.bytes_ = bytes;
@@ -75,7 +76,7 @@ Result<FileWriter> FileWriter::create(const std::string& path) {
 Status FileWriter::write(const void* data, size_t bytes) {
   const char* from = static_cast<const char*>(data);
   while (bytes > 0) {
-    // Linux writes at most 2 GiB at once.
+    // Linux writes at most 2 GiB per call.
     const ssize_t done = ::write(fd_.get(), from, std::min<size_t>(bytes, size_t{1} << 30));
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) return file_error(path_, "cannot write", errno);
@@ -86,7 +87,7 @@ Status FileWriter::write(const void* data, size_t bytes) {
 }
 
 Status FileWriter::close() {
-  // EINVAL: a file system that cannot be flushed.
+  // EINVAL means that the file system cannot be flushed.
   if (::fsync(fd_.get()) != 0 && errno != EINVAL) return file_error(path_, "cannot write", errno);
   if (::close(fd_.release()) != 0) return file_error(path_, "cannot write", errno);
   return {};

@@ -1,4 +1,4 @@
-// Files as this room needs them: mappings, writes that reach the disk. Errors name the path.
+// File access for the runtime: mappings, and writes that reach the disk. Errors name the path.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,11 @@
 
 namespace tensorsmith::runtime {
 
-// kNotFound or kIo from errno: "cannot open: No such file or directory", place = path.
+// Makes a kNotFound or kIo error from errno, for example "cannot open: No such file or directory",
+// with the path as the place.
 Error file_error(const std::string& path, const std::string& action, int error_number);
 
-// Pages of memory: anonymous and zero, or a read-only view of a file. Never moves.
+// A memory mapping: anonymous and zero, or a read-only view of a file. Its address never changes.
 class Mapping {
  public:
   Mapping() = default;
@@ -35,7 +36,7 @@ class Mapping {
   int64_t bytes_ = 0;
 };
 
-// A new file, written in order and flushed to the disk by close().
+// Writes a new file sequentially; close() flushes it to the disk.
 class FileWriter {
  public:
   static Result<FileWriter> create(const std::string& path);
@@ -47,7 +48,7 @@ class FileWriter {
   FileDescriptor fd_;
 };
 
-// Flushes the names in a directory.
+// Flushes a directory's entries to the disk.
 Status sync_directory(const std::string& path);
 
 }  // namespace tensorsmith::runtime

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 #define TENSORSMITH_KERNEL_ABI_VERSION 2
-/* Of every buffer and workspace, in bytes. */
+/* Alignment of every buffer and workspace, in bytes. */
 #define TENSORSMITH_BUFFER_ALIGNMENT 64
 
 /* Body of a parallel loop: iterations [begin, end) on worker `thread` (0 .. num_threads - 1). */
@@ -33,15 +33,15 @@ typedef struct TensorsmithKernelContext {
    themselves but context->parallel_for (math functions are inlined), so an object needs no libraries. */
 typedef void (*TensorsmithKernel)(const TensorsmithKernelContext* context, void* const* buffers);
 
-/* What a kernel demands of its caller stands beside it in the object, as `const int64_t SYMBOL_info[]`: these
-   fields, then for each buffer how many of its bytes the kernel may touch. */
+/* A kernel states its demands on the caller beside it in the object, as `const int64_t SYMBOL_info[]`:
+   these fields, followed by the number of bytes that the kernel may access in each buffer. */
 enum {
   TENSORSMITH_INFO_ABI_VERSION = 0, /* TENSORSMITH_KERNEL_ABI_VERSION */
   TENSORSMITH_INFO_INPUTS = 1,      /* buffers that the kernel reads; they come first */
   TENSORSMITH_INFO_OUTPUTS = 2,     /* buffers that it writes */
   TENSORSMITH_INFO_SHARED_BYTES = 3,
   TENSORSMITH_INFO_THREAD_BYTES = 4,
-  TENSORSMITH_INFO_BUFFER_BYTES = 5 /* of the first buffer */
+  TENSORSMITH_INFO_BUFFER_BYTES = 5 /* bytes of the first buffer */
 };
 #define TENSORSMITH_INFO_SUFFIX "_info"
 

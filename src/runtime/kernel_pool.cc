@@ -39,7 +39,7 @@ void cpu_relax() {
 #endif
 }
 
-// Waits actively until done() or until the time is over; true if done.
+// Spins until done() or until the time is over; returns whether done.
 template <class Done>
 bool spin_until(std::chrono::nanoseconds limit, const Done& done) {
   if (limit.count() <= 0) return done();
@@ -53,11 +53,12 @@ bool spin_until(std::chrono::nanoseconds limit, const Done& done) {
   }
 }
 
-// Longer than the gap between two kernels of a model and than the imbalance of most loops, far shorter than a
-// scheduler's time slice.
+// Longer than the gap between two kernels of a model and than the imbalance of most loops, but much
+// shorter than a scheduler's time slice.
 constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(50);
 
-// Which pool's loop this thread is running, to recognize nested calls and their thread index.
+// The pool whose loop this thread is running, to recognize nested calls, and the thread's index in
+// it.
 thread_local const void* running_pool = nullptr;
 thread_local int32_t running_thread = 0;
 
@@ -66,10 +67,10 @@ thread_local int32_t running_thread = 0;
 int available_processors() { return static_cast<int>(allowed_processors().size()); }
 
 struct KernelPool::State {
-  // The pieces of a thread's range that nobody has started: job number << 32 | how many, first pieces first.
-  // Whoever takes one by lowering the number knows that this job is still running (the caller waits for all
-  // pieces), so that its fields are valid; a thread that comes late finds another job or none left and
-  // touches nothing.
+  // The unclaimed pieces of a thread's range: job number << 32 | count; the first pieces are
+  // claimed first. A thread that claims a piece by decrementing the count knows that the job is
+  // still running (the caller waits for all pieces), so that its fields are valid. A late thread
+  // finds another job or no piece left and accesses nothing.
   struct alignas(128) Slot {
     std::atomic<uint64_t> left{0};
   };
@@ -90,9 +91,10 @@ struct KernelPool::State {
   std::vector<Slot> slots;
   std::vector<std::thread> workers;
   std::chrono::nanoseconds spin{0};
-  const Processors machine;    // that the pool was made on
-  int cleared_processor = -1;  // that the workers keep off; the busy caller's
-  // Where they are sent then. Made once: a run of a model allocates nothing.
+  const Processors machine;    // that the pool was created on
+  int cleared_processor = -1;  // processor of the busy caller, which the workers avoid
+  // Processors that the workers are moved to instead. Allocated once, since a run of a model must
+  // not allocate.
   std::vector<int> others;
   ProcessorMask mask;
 
@@ -103,7 +105,7 @@ struct KernelPool::State {
 
   LoopRange range_of(int32_t slot) const { return loop_part(n, ranges, slot); }
 
-  // Marks the thread as running this pool's loop while it does.
+  // Marks the thread as running this pool's loop for the duration of the call.
   void run_range(TensorsmithParallelBody fn, void* argument, int64_t begin, int64_t end, int32_t thread) {
     const void* outer_pool = running_pool;
     const int32_t outer_thread = running_thread;
@@ -114,7 +116,7 @@ struct KernelPool::State {
     running_thread = outer_thread;
   }
 
-  // Runs the pieces of a slot that are left.
+  // Runs the unclaimed pieces of a slot.
   void run_slot(int32_t slot, uint32_t job, int32_t thread) {
     std::atomic<uint64_t>& word = slots[static_cast<size_t>(slot)].left;
     uint64_t value = word.load(std::memory_order_relaxed);
@@ -126,23 +128,23 @@ struct KernelPool::State {
       const LoopRange range = range_of(slot);
       const LoopRange piece = loop_piece(range, loop_pieces(range) - left);
       run_range(body, closure, piece.begin, piece.end, thread);
-      // seq_cst pairs with the caller's store to caller_sleeps: either it sees pending == 0 or we see it
-      // sleep.
+      // seq_cst pairs with the caller's store to caller_sleeps: either the caller sees pending == 0
+      // or this thread sees that it sleeps.
       if (pending.fetch_sub(1) == 1 && caller_sleeps.load()) futex_wake_all(pending);
       value = word.load(std::memory_order_relaxed);
     }
   }
 
-  // The thread's own range, then what is left of the others'.
+  // Runs the thread's own range, then the remaining pieces of other threads' ranges.
   void run_job(uint32_t job, int32_t thread) {
     const auto threads = static_cast<int32_t>(slots.size());
     for (int32_t i = 0; i < threads; ++i) run_slot((thread + i) % threads, job, thread);
   }
 
-  // The system likes to wake a thread where its waker runs, or moves the caller to where a worker sleeps. A
-  // worker there could not start before the caller is interrupted, some milliseconds later, and would never
-  // be moved: the caller, who alone is sure to run, sends all workers to the other processors, off
-  // its core where that leaves one for each.
+  // The system tends to wake a thread on its waker's processor, or to move the caller to where a
+  // worker sleeps. A worker there cannot start before the caller is preempted, some milliseconds
+  // later, and would not be migrated. So the caller, the only thread that is certain to run, moves
+  // all workers to the other processors, and off its core if that leaves a core for each.
   void clear_callers_processor() {
     const int processor = sched_getcpu();
     if (processor == cleared_processor || spin.count() == 0) return;
@@ -161,7 +163,8 @@ struct KernelPool::State {
       const auto changed = [&] { return (now = epoch.load(std::memory_order_acquire)) != seen; };
       if (!spin_until(spin, changed)) {
         sleepers.fetch_add(1);
-        // seq_cst pairs with publish(): either it sees the sleeper or the futex sees the new epoch.
+        // seq_cst pairs with publish(): either publish() sees the sleeper or the futex sees the new
+        // epoch.
         while ((now = epoch.load()) == seen) futex_wait(epoch, seen);
         sleepers.fetch_sub(1);
       }
@@ -188,7 +191,7 @@ KernelPool::KernelPool(int num_threads, const Processors& machine) {
     for (int t = 1; t < num_threads; ++t)
       state_->workers.emplace_back([state = state_.get(), t] { state->run_worker(t); });
   } catch (const std::system_error&) {
-    // Out of threads: chunks are made for those we have.
+    // If no more threads can be started, the pool uses those that it has.
   }
 }
 

@@ -1,5 +1,5 @@
-// The threads that run the parallel loops of kernels: started once, cheap to wake, never in the way of others
-// for long.
+// The threads that run the parallel loops of kernels. They are started once, are cheap to wake, and
+// do not occupy processors for long while idle.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,26 @@
 
 namespace tensorsmith::runtime {
 
-// A fixed team of num_threads threads, the caller of parallel_for being one of them (with one thread none is
-// started). An idle worker spins for a short while, since the next kernel of a model follows within
-// microseconds, then sleeps in the kernel. If fewer threads can be busy at once than the team has (too few
-// processors, or a quota of time, which spinning would use up), nobody spins.
+// A fixed team of num_threads threads, which includes the caller of parallel_for (with one thread,
+// none is started). An idle worker spins for a short while, since the next kernel of a model
+// follows within microseconds, and then sleeps. If fewer threads can run at once than the team has
+// (too few processors, or a CPU time quota, which spinning would use up), no worker spins.
 //
-// parallel_for splits [0, n) into min(n, num_threads) contiguous ranges, sizes differing by at most one, and
-// each of them into a few pieces. Thread t starts with the pieces of range t, so that equal loops find their
-// data in the same caches, and goes on with what is left of the others': a worker that the system does not
-// schedule delays the loop by no more than the piece it runs. Workers are kept off the caller's processor, and
-// off its core if there is one for each thread, on the others of those that the pool was made on.
+// parallel_for splits [0, n) into min(n, num_threads) contiguous ranges, whose sizes differ by at
+// most one, and each of them into a few pieces. Thread t starts with the pieces of range t, so that
+// equal loops find their data in the same caches. It then takes the remaining pieces of other
+// ranges: a worker that is not scheduled delays the loop by no more than the piece that it runs.
+// The workers run on the processors that the pool was created on. They avoid the processor of the
+// caller, and its whole core if there is another core for each of them.
 //
-// A call from inside a body, or while another thread's call runs, is executed inline by the calling thread.
-// Bodies must not throw.
+// A call from inside a body, or while another thread's call runs, is executed inline by the calling
+// thread. Bodies must not throw.
 class KernelPool {
  public:
-  // num_threads >= 1. If the system refuses to start a thread, the team is as large as it got.
+  // num_threads >= 1. If the system refuses to start a thread, the team has only the threads
+  // started so far.
   explicit KernelPool(int num_threads);
-  // The same, without reading files to find out about the machine: where they are out of reach.
+  // Uses the given machine and reads no files, for environments where these are not accessible.
   KernelPool(int num_threads, const Processors& machine);
   ~KernelPool();
   KernelPool(const KernelPool&) = delete;
@@ -35,11 +37,12 @@ class KernelPool {
 
   int num_threads() const;
 
-  // Returns when body has run on every iteration; what the bodies wrote is visible to the caller. Body gets
-  // the index of the thread that runs it: two concurrent bodies of one call never see the same.
+  // Returns when body has run on every iteration; the bodies' writes are visible to the caller. The
+  // body receives the index of the thread that runs it: bodies of one call that run concurrently
+  // never get the same index.
   void parallel_for(int64_t n, TensorsmithParallelBody body, void* closure);
 
-  // TensorsmithKernelContext::parallel_for; pool is a KernelPool.
+  // Value of TensorsmithKernelContext::parallel_for; `pool` is a KernelPool.
   static void parallel_for_abi(void* pool, int64_t n, TensorsmithParallelBody body, void* closure);
 
  private:
@@ -47,7 +50,8 @@ class KernelPool {
   std::unique_ptr<State> state_;
 };
 
-// Processors that the calling thread may run on, at least 1: hardware threads, whatever cgroups give of them.
+// Returns the number of processors (hardware threads) that the calling thread may run on, at least
+// 1, without regard to cgroup quotas.
 int available_processors();
 
 }  // namespace tensorsmith::runtime

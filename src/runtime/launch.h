@@ -1,5 +1,5 @@
-// What one kernel call of a GPU is, as plain data: the launches that compute a program, in order. Code generation makes
-// it, whoever runs kernels on a device (runtime/device) executes it, compiled models store it.
+// A kernel call on a GPU as plain data: the launches that compute a program, in order. Code
+// generation creates it, runtime/device executes it, and compiled models store it.
 #pragma once
 
 #include <array>
@@ -10,34 +10,34 @@
 
 namespace tensorsmith::runtime {
 
-// A buffer as the tensor memory accelerator of NVIDIA's GPUs sees it (from Hopper on): an array of which one instruction
-// copies a box into shared memory. Elements of a box that are outside of the array arrive as zeros. Innermost dimensions
-// first, at most five.
+// A buffer as the tensor memory accelerator of NVIDIA's GPUs (from Hopper on) sees it: an array
+// from which one instruction copies a box into shared memory. Elements of a box outside the array
+// are filled with zeros. The innermost dimension comes first; there are at most five.
 struct TensorMap {
   int64_t element_bytes = 2;     // 1 or 2
   std::vector<int64_t> extents;  // elements
-  std::vector<int64_t> strides;  // bytes, of all dimensions but the innermost; multiples of 16
-  std::vector<int64_t> box;      // elements, 256 at most; the innermost's are swizzle_bytes
-  int64_t swizzle_bytes = 128;   // 32, 64 or 128: how 16-byte chunks are exchanged between lines of the box
+  std::vector<int64_t> strides;  // bytes, for all dimensions but the innermost; multiples of 16
+  std::vector<int64_t> box;      // elements, at most 256; the innermost takes swizzle_bytes
+  int64_t swizzle_bytes = 128;   // 32, 64 or 128: period of the swizzle of 16-byte chunks
   friend bool operator==(const TensorMap&, const TensorMap&) = default;
 };
-// What is wrong with it, or nothing.
+// Returns which rule the map breaks, or an empty string.
 std::string broken_rule(const TensorMap& map);
 
-// A pointer that a launch gets, or a map of what is there.
+// A pointer that a launch receives, or a map of the memory there.
 struct LaunchArgument {
   int64_t buffer = -1;  // position among the call's buffers (inputs, then outputs); -1: the workspace
-  int64_t workspace_offset = 0;  // of the workspace: bytes from its beginning, a multiple of kBufferAlignment
+  int64_t workspace_offset = 0;  // offset in the workspace in bytes, a multiple of kBufferAlignment
   std::optional<TensorMap> map = {};
   friend bool operator==(const LaunchArgument&, const LaunchArgument&) = default;
 };
 
-// One launch. All threads of a launch see what the launches before it wrote.
+// One launch. All its threads see the writes of preceding launches.
 struct Launch {
-  std::string symbol;                        // of the kernel in its module
+  std::string symbol;                        // symbol of the kernel in its module
   std::array<int64_t, 3> grid = {1, 1, 1};   // blocks (OpenCL: work-groups), x first
   std::array<int64_t, 3> block = {1, 1, 1};  // threads of a block (OpenCL: work-items of a group)
-  int64_t shared_bytes = 0;  // of shared memory that the launch must ask for beside what the kernel declares
+  int64_t shared_bytes = 0;                  // dynamic shared memory, in addition to what the kernel declares
   std::vector<LaunchArgument> arguments;
   friend bool operator==(const Launch&, const Launch&) = default;
 };

@@ -15,7 +15,8 @@ Error corrupt_manifest(std::string place, std::string reason) {
   return Error{ErrorCode::kCorrupt, std::move(place), std::move(reason)};
 }
 
-// Reads the members of one JSON object; remembers the first problem, after which values are defaults.
+// Reads the members of one JSON object. The first problem is remembered, and members read after it
+// get default values.
 class ObjectReader {
  public:
   ObjectReader(const Json& json, std::string place, Status& status)
@@ -50,7 +51,7 @@ class ObjectReader {
     });
     return values;
   }
-  // fn(element, its place), as long as no problem was found.
+  // Calls fn(element, place) for each element, as long as no problem was found.
   template <class Fn>
   void each(const char* key, const Fn& fn) {
     const Json* member = find(key);
@@ -105,7 +106,7 @@ std::string_view to_string(BufferKind kind) {
   return "?";
 }
 
-// What a manifest cannot hold (NaN, infinities) does not come from valid descriptions.
+// Valid descriptions contain no NaN or infinities, which JSON cannot represent.
 double finite(double value) { return std::isfinite(value) ? value : 0; }
 
 Json print_tensors(const std::vector<TensorInfo>& tensors) {
@@ -273,7 +274,7 @@ std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-// Of everything but the hash itself.
+// Hash of everything except the hash itself.
 std::string hash_of(Json json) {
   json.erase("hash");
   return content_key(dump(json, -1));
@@ -285,7 +286,7 @@ std::string seal(Json json) {
   return dump(json, 1) + "\n";
 }
 
-// As content_key() gives it.
+// Returns whether the text has the form of content_key()'s results.
 bool is_hash(const std::string& text) {
   return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
@@ -339,7 +340,8 @@ std::string print_manifest(const ModelDescription& d) {
     }
   }
   json["calls"] = std::move(calls);
-  // Hashed as it will be read: names that are not UTF-8 get replacement characters.
+  // The text is hashed as it will be read: in names that are not UTF-8, bytes become replacement
+  // characters.
   return seal(parse_json<Json>(dump(json, -1)));
 }
 

@@ -53,9 +53,10 @@ class SharedLibrary {
   void* handle_ = nullptr;
 };
 
-// A name of the file that no library was loaded under: the loader takes a name that it knows for the library
-// that it has, and would not see that a model's files were replaced while the old ones are loaded. "./" and
-// ".//" in the path are the digits of a number that counts.
+// Returns a name of the file that no library was loaded under. The dynamic loader returns an
+// already loaded library for a name that it knows, and would miss that a model's files were
+// replaced while the old ones are loaded. "./" and ".//" in the path encode the digits of a
+// counter.
 std::string name_for_loader(const fs::path& file) {
   static std::atomic<uint64_t> count{0};
   // A path without a slash would be looked up in the library search path.
@@ -67,7 +68,7 @@ std::string name_for_loader(const fs::path& file) {
 
 Result<SharedLibrary> load_kernels(const fs::path& file, const std::string& hash) {
   {
-    // A damaged library may crash the dynamic loader: compare before loading.
+    // A damaged library may crash the dynamic loader, so its hash is checked before it is loaded.
     TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(file.string(), kMaxKernelBytes));
     if (content_key(bytes) != hash)
       return Error{ErrorCode::kCorrupt, file.string(), "does not match the manifest"};
@@ -92,7 +93,7 @@ GpuApi gpu_api(const ModelDescription& description) {
   return description.arch == "nvptx" ? GpuApi::kCuda : GpuApi::kOpenCl;
 }
 
-// The device that was asked for is one that the model was compiled for.
+// Checks that the model was compiled for the requested device.
 Status check_place(const ModelDescription& description, const LoadOptions& options) {
   if (!options.gpu) return {};
   const std::string asked =
@@ -135,16 +136,16 @@ struct Model::Impl {
   std::vector<Kernel> kernels;   // by call
   std::vector<void*> arguments;  // of all calls
   std::vector<Patch> patches;
-  std::vector<void*> staging_inputs;  // aligned copies, used when the caller's pointers are not aligned
+  std::vector<void*> staging_inputs;  // aligned copies, used if the caller's pointers are not aligned
   std::vector<void*> staging_outputs;
-  std::vector<void*> bound_inputs;  // what the kernels get in this run
+  std::vector<void*> bound_inputs;  // pointers that the kernels receive in this run
   std::vector<void*> bound_outputs;
   std::vector<CallTime> times;
-  std::unique_ptr<GpuModel> gpu;  // of a model for a GPU: all that runs
+  std::unique_ptr<GpuModel> gpu;  // for a model for a GPU, which it runs as a whole
   double device_seconds = 0;
   mutable std::mutex mutex;
 
-  Status place();  // all that kernels are given
+  Status place();  // sets up all memory that kernels receive
   Status place_memory();
   void place_arguments();
   void run_calls();
@@ -182,7 +183,7 @@ Status Model::Impl::run_on_gpu(std::span<const void* const> inputs, std::span<vo
   std::vector<double> seconds;
   TS_RETURN_IF_ERROR(gpu->run_timed(inputs, outputs, seconds));
   for (size_t i = 0; i < seconds.size(); ++i) {
-    // A call alone is what the device's clock sees of any.
+    // The device's clock measures every call on its own.
     times[i].min_seconds_alone =
         times[i].runs == 0 ? seconds[i] : std::min(times[i].min_seconds_alone, seconds[i]);
     count(times[i], seconds[i]);
@@ -191,18 +192,19 @@ Status Model::Impl::run_on_gpu(std::span<const void* const> inputs, std::span<vo
   return {};
 }
 
-// One mapping: arena | shared workspace | thread workspaces | staging of inputs and outputs. Staging pages
-// cost nothing until an unaligned pointer makes use of them.
+// One mapping: arena | shared workspace | thread workspaces | staging of inputs and outputs.
+// Staging pages cost nothing until an unaligned pointer makes use of them.
 Status Model::Impl::place_memory() {
   int64_t shared = 0, per_thread = 0;
   for (const auto& call : description.calls) {
     shared = std::max(shared, aligned(call.shared_workspace_bytes));
     per_thread = std::max(per_thread, aligned(call.thread_workspace_bytes));
   }
-  // Pages apart: no two threads' workspaces share a cache line or its prefetched neighbour.
+  // Thread workspaces are whole pages, so that no two share a cache line or its prefetched
+  // neighbour.
   per_thread = per_thread > 0 ? (per_thread + 4095) / 4096 * 4096 : 0;
   const int64_t arena = aligned(description.arena_bytes);
-  // At most 2^46 bytes each and 4096 threads: no overflow before it is looked at.
+  // At most 2^46 bytes each and 4096 threads: the sum cannot overflow before it is checked.
   constexpr int64_t kMaxMemory = int64_t{1} << 46;
   const Error too_large{ErrorCode::kResourceExhausted, "",
                         "the model needs more memory than can be addressed"};

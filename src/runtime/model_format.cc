@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 13> kDTypeNames = {"bool", "i8",  "u8",  
                                                           "i64",  "u64", "f16", "bf16", "f32", "f64"};
 constexpr std::array<int, 13> kDTypeBytes = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
 
-// Larger than any memory, small enough that sums and alignment of several never overflow.
+// Larger than any memory, but small enough that aligned sums of several sizes do not overflow.
 constexpr int64_t kMaxBytes = int64_t{1} << 46;
 constexpr int kMaxStoredThreads = 1 << 16;
 
@@ -33,7 +33,7 @@ Status check_size(const std::string& place, int64_t bytes) {
   return {};
 }
 
-// The C interface hands text out as C strings.
+// The C interface returns text as C strings.
 Status check_text(const std::string& place, const std::string& text) {
   if (text.size() > 4096) return corrupt(place, "text longer than 4096 characters");
   if (text.find('\0') != std::string::npos) return corrupt(place, "zero character in text");
@@ -100,7 +100,7 @@ Status check_buffer(const std::string& place, const BufferRef& buffer, const Mod
   return {};
 }
 
-// What a kernel writes must be nothing else that it is given: it was compiled for buffers apart.
+// A kernel's outputs must not overlap its other buffers: it was compiled for disjoint buffers.
 Status check_overlap(const std::string& place, const CallInfo& call) {
   struct Piece {
     BufferKind kind;
@@ -121,7 +121,7 @@ Status check_overlap(const std::string& place, const CallInfo& call) {
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return std::tie(a.kind, a.begin) < std::tie(b.kind, b.begin);
   });
-  // Of the pieces before: how far any of them, and any written one, reaches.
+  // Ends of all preceding pieces, and of those that are written.
   int64_t end = 0, written_end = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece& piece = pieces[i];

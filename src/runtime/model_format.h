@@ -1,14 +1,16 @@
-// What a compiled model is, as plain data, and its text form. A compiled model is a directory:
+// The data of a compiled model and its text form. A compiled model is a directory:
 //
 //   manifest.json  everything below (ModelDescription)
 //   weights.bin    constants, each at a 64-byte aligned offset, in the layouts the kernels expect; mapped,
 //                  not read
-//   kernels.so     the kernels (runtime/kernel_abi.h), needing no other library
-//   kernels.gpu    in its place, of a model for a GPU: modules of kernels (runtime/device/gpu.h), one after the other
+//   kernels.so     the kernels (runtime/kernel_abi.h), which need no other library
+//   kernels.gpu    in place of kernels.so, for a GPU: modules of kernels (runtime/device/gpu.h), one after
+//                  the other
 //
-// A manifest may be damaged: it holds a hash of itself, of weights.bin and of kernels.so, parse_manifest()
-// checks all that can be known without the other files, and Model::load() what the kernels themselves say
-// that they need. kernels.so is a program: who can write it can do what this process can.
+// A manifest may be damaged. It contains hashes of itself, of weights.bin and of kernels.so.
+// parse_manifest() checks everything that can be checked without the other files, and Model::load()
+// checks the kernels' own demands. kernels.so is a program: whoever can write it can do everything
+// that this process can.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +27,9 @@
 
 namespace tensorsmith::runtime {
 
-// Bumped when a manifest written by one version cannot be run by the other.
+// Incremented when a manifest written by one version cannot be run by the other.
 inline constexpr int kModelFormatVersion = 4;
-// What is read of a compiled model's files at most.
+// Size limits for reading a compiled model's files.
 inline constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 inline constexpr int64_t kMaxKernelBytes = int64_t{4} << 30;
 // Alignment of every buffer a kernel gets.
@@ -43,15 +45,16 @@ struct TensorInfo {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;  // elements, row-major; a scalar has an empty shape
-  // Of an output that is quantized: right results may be so far apart, since the order of a sum decides which way a
-  // value in the middle is rounded. 0 for others. Nothing at run time depends on it.
+  // For a quantized output, the distance that correct results may have, since the order of a sum
+  // decides which way a value halfway between two steps is rounded. 0 for other outputs. Not used
+  // at run time.
   double quantization_step = 0;
 
   // Product of the shape times the element size; parse_manifest() and validate() guarantee that it fits.
   int64_t bytes() const;
 };
 
-// Whether an architecture is a GPU's.
+// Returns whether the architecture is a GPU's.
 bool is_gpu_arch(std::string_view arch);
 
 // A region of weights.bin.
@@ -63,23 +66,23 @@ struct WeightInfo {
 
 enum class BufferKind : uint8_t { kInput, kOutput, kArena, kWeight };
 
-// One argument of a kernel.
+// An argument of a kernel.
 struct BufferRef {
   BufferKind kind = BufferKind::kArena;
   int64_t index =
-      0;  // of the input, output or weight; kArena: offset in bytes, a multiple of kBufferAlignment
-  int64_t bytes = 0;  // how much of it the kernel may touch
-  int64_t begin = 0;  // kInput, kOutput: the first byte of that, a multiple of kBufferAlignment
+      0;  // number of the input, output or weight; kArena: offset in bytes, a multiple of kBufferAlignment
+  int64_t bytes = 0;  // number of bytes that the kernel may access
+  int64_t begin = 0;  // kInput, kOutput: offset of the first of these bytes, a multiple of kBufferAlignment
 };
 
 // One kernel call; calls run in order.
 struct CallInfo {
   std::string symbol;                  // in kernels.so
   std::vector<BufferRef> buffers;      // inputs, then outputs
-  int64_t outputs = 0;                 // how many of the buffers are written
+  int64_t outputs = 0;                 // number of buffers that are written
   int64_t shared_workspace_bytes = 0;  // per call
   int64_t thread_workspace_bytes = 0;  // per thread
-  // GPUs: what the call launches, of which module: a range of kernels.gpu, in bytes.
+  // GPUs: the launches of the call, and its module, a range of bytes of kernels.gpu.
   std::vector<Launch> launches;
   int64_t module_begin = 0, module_bytes = 0;
   // For reports.
@@ -92,7 +95,7 @@ struct CallInfo {
 // Seconds of a run before and after tuning, for reports.
 struct TuningTimes {
   double untuned_seconds = 0, tuned_seconds = 0;
-  double spread = 0;  // of the runs that were timed
+  double spread = 0;  // spread of the timed runs
 };
 
 struct ModelDescription {
@@ -106,7 +109,8 @@ struct ModelDescription {
   std::vector<TensorInfo> outputs;
   int64_t arena_bytes = 0;  // values that live between calls; placed by the compiler's memory plan
   std::vector<CallInfo> calls;
-  // What the run that tuned the model found (engine/speedup.h says what they mean); nothing for other models.
+  // Measured by the run that tuned the model (see engine/speedup.h for their meaning); nothing for
+  // other models.
   std::optional<TuningTimes> end_to_end, estimate;
   // Filled in by write_model():
   std::vector<WeightInfo> weights;
@@ -119,33 +123,35 @@ struct WeightData {
   std::string name;
   std::span<const std::byte> bytes;  // in the layout that the kernels expect
 };
-// The name of the file with a model's kernels: "kernels.so" or "kernels.gpu".
+// Returns the name of the file with the model's kernels: "kernels.so" or "kernels.gpu".
 std::string_view kernels_file(const ModelDescription& description);
-// Sets the description's weight table: one after the other, each aligned.
+// Sets the description's weight table: the weights follow each other, each aligned.
 void place_weights(ModelDescription& description, std::span<const WeightData> weights);
 
-// Sizes in range, references inside what they refer to, alignment, unique tensor names; no call is given one
-// piece of memory under two names of which one is written. The place names the part ("calls[3].buffers[1]").
+// Checks sizes, references, alignment, the uniqueness of tensor names, and that no call receives
+// overlapping memory that it writes under one of the names. The error's place names the part
+// ("calls[3].buffers[1]").
 Status validate(const ModelDescription& description);
 
 // JSON text; parse_manifest(print_manifest(d)) equals d for every valid d.
 std::string print_manifest(const ModelDescription& description);
-// Never crashes, whatever the text (fuzzed). Errors: kCorrupt with the place, kMismatch for another format
-// version.
+// Never crashes, whatever the text is (fuzzed). Errors: kCorrupt with the place, kMismatch for
+// another format version.
 Result<ModelDescription> parse_manifest(std::string_view text);
-// The manifest with its hash set to what its other members give: for tests, which change manifests.
+// Returns the manifest with its hash recomputed from the other members, for tests that modify
+// manifests.
 Result<std::string> seal_manifest(std::string_view text);
 
-// That the call gives its kernel what it demands: `demands` is SYMBOL_info of the library (kernel_abi.h).
-// kCorrupt; kMismatch for kernels of another version of the interface.
+// Checks that the call gives its kernel what it demands: `demands` is SYMBOL_info of the library
+// (kernel_abi.h). Errors: kCorrupt, or kMismatch for kernels of another version of the interface.
 Status check_call(const CallInfo& call, const int64_t* demands);
 
-// Fails with kUnsupported if this CPU (or this build of the runtime) lacks something the model needs:
-// "compiled for avx512f, this CPU lacks it".
+// Fails with kUnsupported if this CPU (or this build of the runtime) lacks a feature that the model
+// needs: "compiled for avx512f, this CPU lacks it".
 Status check_cpu(const ModelDescription& description);
-// A feature by LLVM's name; false for unknown names.
+// Returns whether the CPU has a feature, given LLVM's name; false for unknown names.
 bool cpu_has_feature(std::string_view feature);
-// The architecture this code is compiled for, as in ModelDescription::arch.
+// Returns the architecture that this code is compiled for, as in ModelDescription::arch.
 std::string_view host_arch();
 
 }  // namespace tensorsmith::runtime

@@ -22,14 +22,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All that a compiled model consists of; it has one of the last two.
+// All files of a compiled model; it has one of the last two.
 constexpr std::array<const char*, 4> kFiles = {"manifest.json", "weights.bin", "kernels.so", "kernels.gpu"};
 
-// Removes the files of a model and their directory; what came into it meanwhile stays.
+// Removes the files of a model and their directory; other files that have appeared in it stay.
 Status remove_model(const fs::path& directory) {
   for (const char* name : kFiles) ::unlink((directory / name).c_str());
   if (::rmdir(directory.c_str()) == 0 || errno == ENOENT) return {};
-  // NFS keeps a removed file under such a name for as long as a program has it open.
+  // NFS keeps a removed file under such a name as long as a program has it open.
   std::error_code error;
   fs::directory_iterator entry(directory, error);
   while (!error && entry != fs::directory_iterator() && entry->path().filename().string().starts_with(".nfs"))
@@ -40,8 +40,9 @@ Status remove_model(const fs::path& directory) {
                     ENOTEMPTY);
 }
 
-// A directory for a model that is being written, content(). At the end it is removed with the model that is
-// there then, the unfinished or the replaced one; anything else in it stays, and so it does too.
+// A directory that holds a model while it is written, content(). In the end, it is removed together
+// with the model that is then in it (the unfinished or the replaced one). If it contains anything
+// else, that and the directory stay.
 class TemporaryDirectory {
  public:
   explicit TemporaryDirectory(fs::path path) : path_(std::move(path)) {}
@@ -67,27 +68,28 @@ Status write_whole(const fs::path& path, std::string_view bytes) {
 
 constexpr std::array<char, kBufferAlignment> kZeros{};
 
-// The zeros behind weight i.
+// Returns the zeros that follow weight i.
 std::string_view padding_after(const ModelDescription& d, size_t i) {
   const int64_t next = i + 1 < d.weights.size() ? d.weights[i + 1].offset : d.weights_bytes;
   return {kZeros.data(), static_cast<size_t>(next - d.weights[i].offset - d.weights[i].bytes)};
 }
 
-// content_key() of weights.bin: every weight at its offset, zeros between.
+// Returns content_key() of weights.bin: every weight at its offset, with zeros between them.
 std::string hash_weights(const std::vector<WeightData>& weights, const ModelDescription& d) {
   Hasher hasher;
   hasher.add(static_cast<uint64_t>(d.weights_bytes));
   for (size_t i = 0; i < weights.size(); ++i) {
     const auto& bytes = weights[i].bytes;
     hasher.add_words({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    // The last word of a weight took some of the zeros behind it: whole words are left.
+    // The last word of a weight included some of the zeros behind it; whole words remain.
     const size_t padding = padding_after(d, i).size() / sizeof(uint64_t) * sizeof(uint64_t);
     hasher.add_words({kZeros.data(), padding});
   }
   return hasher.hex128();
 }
 
-// Makes weights.bin: a second name of the same file in `old`, if there is one; else written.
+// Creates weights.bin. If `old` has the same content, it is a hard link to that file, otherwise it
+// is written.
 Status make_weights(const fs::path& path, const fs::path& old, const std::vector<WeightData>& weights,
                     const ModelDescription& d) {
   const auto before = Mapping::file(old.string(), d.weights_bytes);
@@ -110,7 +112,7 @@ Error cannot_replace(const fs::path& target, const std::string& why) {
           "exists and " + why + "; remove it yourself or choose another name"};
 }
 
-// An entry of the directory that is no file of a compiled model.
+// Returns an entry of the directory that is not a file of a compiled model.
 Result<std::optional<std::string>> foreign_entry(const fs::path& directory) {
   std::error_code error;
   fs::directory_iterator entry(directory, error);
@@ -124,7 +126,7 @@ Result<std::optional<std::string>> foreign_entry(const fs::path& directory) {
   return std::optional<std::string>();
 }
 
-// What the name stands for: without a final slash, behind a link.
+// Returns the path that the name denotes, without a final slash and with links resolved.
 Result<fs::path> target_of(const std::string& directory) {
   fs::path target = fs::path(directory).lexically_normal();
   if (!target.has_filename()) target = target.parent_path();  // "out/model/"
@@ -137,7 +139,7 @@ Result<fs::path> target_of(const std::string& directory) {
   return behind;
 }
 
-// A directory that something is mounted on cannot be renamed.
+// A directory that is a mount point cannot be renamed.
 bool is_mount_point(const fs::path& directory) {
   struct statx info{};
   return ::statx(AT_FDCWD, directory.c_str(), AT_SYMLINK_NOFOLLOW, 0, &info) == 0 &&
@@ -159,7 +161,7 @@ Status check_target(const fs::path& target) {
     return cannot_replace(target, "is not a compiled model (it has no manifest.json)");
   TS_ASSIGN_OR_RETURN(const std::string text, read_input(manifest.string(), kMaxManifestBytes));
   const auto description = parse_manifest(text);
-  // A model of another version is one of ours all the same.
+  // A model of another format version may be replaced, too.
   if (!description.ok() && description.error().code != ErrorCode::kMismatch)
     return cannot_replace(target,
                           "is not a compiled model: its manifest.json has another format or is damaged");
@@ -171,13 +173,13 @@ Status check_target(const fs::path& target) {
   return {};
 }
 
-// Puts `fresh` at `target`; `fresh` then names what was there before, or nothing.
+// Puts `fresh` at `target`; afterwards, `fresh` names what was there before, or nothing.
 Status exchange(const fs::path& fresh, const fs::path& target) {
   if (::rename(fresh.c_str(), target.c_str()) == 0) return {};  // nothing or an empty directory was there
   if (errno != ENOTEMPTY && errno != EEXIST) return file_error(target.string(), "cannot create", errno);
   if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) return {};
   if (errno != EINVAL && errno != ENOSYS) return file_error(target.string(), "cannot replace", errno);
-  // A file system that cannot exchange: the old model is away for a moment.
+  // If the file system cannot exchange directories, the old model is missing for a moment.
   const fs::path old = fresh.string() + ".old";
   if (::rename(target.c_str(), old.c_str()) != 0) return file_error(target.string(), "cannot replace", errno);
   if (::rename(fresh.c_str(), target.c_str()) != 0) {
@@ -221,7 +223,8 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   std::string pattern = target.string() + ".tmp-XXXXXX";
   if (!::mkdtemp(pattern.data())) return file_error(target.string(), "cannot create", errno);
   TemporaryDirectory temporary{fs::path(pattern)};
-  // mkdtemp is for secrets; a model is readable like any other file: 0777 less the mask that mkdir applies.
+  // mkdtemp makes a private directory. A model is readable like any other file: mkdir's 0777 less
+  // the process' umask.
   const fs::path content = temporary.content();
   if (::mkdir(content.c_str(), 0777) != 0) return file_error(content.string(), "cannot create", errno);
   const auto write_all = [&]() -> Status {
@@ -230,11 +233,12 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
     TS_RETURN_IF_ERROR(write_whole(content / "manifest.json", manifest));
     return sync_directory(content.string());
   };
-  // The temporary folder is gone when the error is read: it speaks of the model.
+  // The error names the model, since the temporary directory no longer exists when the error is
+  // read.
   if (const Status written = write_all(); !written.ok())
     return Error{written.error().code, target.string(),
                  written.error().reason + "; nothing was changed. Free some space or give another path"};
-  TS_RETURN_IF_ERROR(check_target(target));  // again, as writing took its time
+  TS_RETURN_IF_ERROR(check_target(target));  // checked again, since writing took some time
   TS_RETURN_IF_ERROR(exchange(content, target));
   TS_RETURN_IF_ERROR(sync_directory(parent.string()));
   return temporary.remove();  // the old model, if there was one

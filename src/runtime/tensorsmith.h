@@ -62,15 +62,15 @@ TS_API const char* ts_version(void);
  * call of a function of this library by this thread. */
 TS_API const char* ts_last_error(void);
 
-/* Loads the compiled model in `directory` and checks that nothing of it is damaged. Its kernels are machine
- * code: load only models that you would run as a program. num_threads: how many threads ts_model_run uses,
- * its caller included; 0 = one for each core this process may use, fewer where a cgroup limits its time. On
- * success *model is to be freed with ts_model_free; on failure it is set to NULL. */
+/* Loads the compiled model in `directory` and checks that no part of it is damaged. Its kernels are machine
+ * code: load only models that you would run as a program. num_threads is the number of threads that
+ * ts_model_run uses, including its caller; 0 = one per core that this process may use, or fewer if a cgroup
+ * limits its CPU time. On success, *model must be freed with ts_model_free; on failure, it is set to NULL. */
 TS_API ts_status ts_model_load(const char* directory, int num_threads, ts_model** model);
 
-/* The same for a model compiled for GPUs, on the one that `device` names: "cuda:1", "opencl:0"; without a number
- * it is the first, which ts_model_load takes. TS_UNSUPPORTED: the model was compiled for the other interface, or for
- * CPUs. TS_NOT_FOUND: no such device here. */
+/* Loads a model that was compiled for GPUs and runs it on the one that `device` names: "cuda:1", "opencl:0".
+ * Without a number, that is the first device, which ts_model_load uses, too. Returns TS_UNSUPPORTED if the
+ * model was compiled for the other interface or for CPUs, and TS_NOT_FOUND if there is no such device. */
 TS_API ts_status ts_model_load_on(const char* directory, const char* device, ts_model** model);
 
 /* Frees the model and its threads; NULL is allowed. No run may be in progress. */
@@ -79,9 +79,9 @@ TS_API void ts_model_free(ts_model* model);
 TS_API const char* ts_model_name(const ts_model* model);
 TS_API int ts_model_num_threads(const ts_model* model);
 
-/* Inputs and outputs are numbered from 0, in the order of the original model. What these functions return
- * lives as long as the model. With an index out of range, or no model: NULL, -1, 0 or TS_F32, and
- * ts_last_error says so. dims has rank elements (NULL for a scalar). */
+/* Inputs and outputs are numbered from 0, in the order of the original model. Returned pointers are valid as
+ * long as the model. If an index is out of range or the model is NULL, these functions return NULL, -1, 0 or
+ * TS_F32, and ts_last_error gives the reason. dims has rank elements (NULL for a scalar). */
 TS_API size_t ts_model_num_inputs(const ts_model* model);
 TS_API const char* ts_model_input_name(const ts_model* model, size_t index);
 TS_API ts_dtype ts_model_input_dtype(const ts_model* model, size_t index);
@@ -101,12 +101,13 @@ TS_API size_t ts_model_output_bytes(const ts_model* model, size_t index);
  * model once for each thread to run in parallel. */
 TS_API ts_status ts_model_run(ts_model* model, const void* const* inputs, void* const* outputs);
 
-/* Inputs and outputs in the memory of the GPU. A bound tensor is read or written there without a copy, and its
- * pointer in ts_model_run may be NULL. `memory` is an address of the device (a CUdeviceptr, cast; a multiple of 64) or a
- * cl_mem of ts_model_device_context, holds at least the tensor's bytes, and is the caller's to keep until the tensor is
- * bound anew or the model is freed; NULL: the tensor is copied again, as at first. Work of others on the memory is to be
- * over before ts_model_run, which returns when its own is. The run after a bind prepares the launches anew
- * (milliseconds): bind once, run often. TS_UNSUPPORTED: the model was compiled for CPUs. */
+/* Bind an input or output to memory of the GPU. A bound tensor is read or written there without a copy, and its
+ * pointer in ts_model_run may be NULL. `memory` is an address of the device (a CUdeviceptr, cast; a multiple of
+ * 64) or a cl_mem of ts_model_device_context, with at least the tensor's bytes. The caller keeps it until the
+ * tensor is bound again or the model is freed; NULL: the tensor is copied again, as before it was bound. Other
+ * work on the memory must be complete before ts_model_run, which returns when its own work is complete. The run
+ * after a bind prepares the launches again (milliseconds): bind once, run often. TS_UNSUPPORTED: the model was
+ * compiled for CPUs. */
 TS_API ts_status ts_model_bind_input(ts_model* model, size_t index, void* memory);
 TS_API ts_status ts_model_bind_output(ts_model* model, size_t index, void* memory);
 /* The CUcontext (the device's primary context) or cl_context of the model, as long as it lives; NULL on CPUs. */

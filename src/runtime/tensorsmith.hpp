@@ -1,4 +1,5 @@
-// C++17 wrapper of tensorsmith.h: owns the model, throws std::runtime_error with the library's message.
+// C++17 wrapper of tensorsmith.h: owns the model, and throws std::runtime_error with the library's
+// message.
 //
 //   tensorsmith_runtime::Model model("model.tsm");
 //   std::vector<float> image(...), scores(model.output(0).bytes / sizeof(float));
@@ -35,13 +36,13 @@ struct Tensor {
 
 class Model {
  public:
-  // num_threads: the caller of run() included; 0 = one for each core, see ts_model_load.
+  // num_threads includes the caller of run(); 0 = one per core, see ts_model_load.
   explicit Model(const std::string& directory, int num_threads = 0) {
     ts_model* model = nullptr;
     check(ts_model_load(directory.c_str(), num_threads, &model));
     take(model);
   }
-  // A model compiled for GPUs on the one that is named, see ts_model_load_on.
+  // Loads a model that was compiled for GPUs on the named one, see ts_model_load_on.
   static Model on(const std::string& directory, const std::string& device) {
     ts_model* model = nullptr;
     check(ts_model_load_on(directory.c_str(), device.c_str(), &model));
@@ -57,14 +58,15 @@ class Model {
   const Tensor& input(size_t i) const { return inputs_.at(i); }
   const Tensor& output(size_t i) const { return outputs_.at(i); }
 
-  // One pointer for each tensor, in order; each holds as many bytes as the tensor's `bytes`.
+  // One pointer per tensor, in order; each points to as many bytes as the tensor's `bytes`.
   void run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs) {
     if (inputs.size() != inputs_.size() || outputs.size() != outputs_.size())
       throw std::invalid_argument("run: one pointer is needed for each input and output");
     check(ts_model_run(model_.get(), inputs.data(), outputs.data()));
   }
 
-  // Tensors in the memory of the GPU, see ts_model_bind_input; nullptr: copied again.
+  // Binds tensors to memory of the GPU, see ts_model_bind_input; nullptr: the tensor is copied
+  // again.
   void bind_input(size_t i, void* memory) { check(ts_model_bind_input(model_.get(), i, memory)); }
   void bind_output(size_t i, void* memory) { check(ts_model_bind_output(model_.get(), i, memory)); }
   void* device_context() const { return ts_model_device_context(model_.get()); }

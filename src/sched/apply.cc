@@ -1,4 +1,4 @@
-// The one place that executes steps.
+// Dispatches steps to the primitives; all steps are executed here.
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
 #include "sched/step.h"

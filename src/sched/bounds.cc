@@ -1,5 +1,5 @@
-// Bound inference: readers before producers, each stage's loop extents from its region, each attached stage's
-// region from the reads inside its attach point.
+// Bound inference. Readers are processed before producers: each stage's loop extents follow from
+// its region, and each attached stage's region follows from the reads inside its attach point.
 #include <algorithm>
 #include <ranges>
 #include <span>
@@ -11,15 +11,15 @@ namespace tensorsmith::sched {
 
 namespace {
 
-// Whether a stage's memory is shared by the iterations of an enclosing loop with this annotation, so that one
-// copy must serve them all.
+// Returns whether the iterations of an enclosing loop with this annotation share a stage's memory,
+// so that one copy must serve all of them.
 bool shared_by(Annotation annotation, ir::MemoryScope scope) {
   if (is_block(annotation)) return scope == ir::MemoryScope::kGlobal;
   if (is_thread(annotation)) return scope != ir::MemoryScope::kLocal;
   return false;
 }
 
-// Elements outside the tensor are never read, so a range may shrink to it where it is known to stick out.
+// Elements outside the tensor are never read, so a range that is known to leave it can be clipped.
 SymRange clip(SymRange range, int64_t extent) {
   if (range.width >= extent) return SymArena::full(extent);
   if (!range.min.is_constant()) return range;
@@ -88,7 +88,7 @@ Status RegionInference::infer_region(StageId s) {
         pass_up(r);
         axes_known = true;
       }
-      // Each different index once: what is read twice makes the region no larger.
+      // Each different index is processed once: repeated reads do not enlarge the region.
       for (const Reads::Use& use : tensor.uses) take_read(stage, reader, use);
       read = true;
     }
@@ -105,15 +105,16 @@ Status RegionInference::infer_region(StageId s) {
   return {};
 }
 
-// Widens the region of the stage's dimension by what the reader's index, whose axes_ are set, runs over.
+// Extends the region of the stage's dimension by the range of the reader's index; axes_ must be
+// set.
 void RegionInference::take_read(const Stage& stage, const Stage& reader, const Reads::Use& use) {
   const size_t d = use.dim;
   const int64_t extent = stage.op->spatial[d].extent;
   arena_.clear_overflow();
   SymRange range = SymArena::full(extent);
   const Reads::Index& index = reader.reads->indices()[use.index];
-  // A tile that is filled keeps what sticks out of the tensor, unless that is more than the tensor: then it comes from
-  // threads that have nothing to do.
+  // The region of a filled tile is not clipped to the tensor, unless it is at least twice as large:
+  // then the excess comes from threads that have nothing to do.
   const auto needed = [&](const SymRange& value) {
     return fills_region_ && value.width < 2 * extent ? value : clip(value, extent);
   };
@@ -123,8 +124,8 @@ void RegionInference::take_read(const Stage& stage, const Stage& reader, const R
   if (arena_.overflowed()) region_[d] = SymArena::full(extent);
 }
 
-// inside_[loop] = 1 for loops that range while stage s's region is fixed: all but those around its attach
-// point, and of these the ones whose iterations share its memory.
+// Sets inside_[loop] = 1 for loops that iterate while stage s's region is fixed: all loops except
+// those around its attach point, and of the latter those whose iterations share its memory.
 Status RegionInference::mark_inside(StageId s) {
   const Stage& stage = schedule_->stages[s];
   const ir::MemoryScope scope = memory_scope(*schedule_, s);
@@ -183,8 +184,8 @@ void RegionInference::make_loops(StageId s) {
   }
 }
 
-// axes_[iterator] = the values of reader r's iterators while the loops inside_ run; the first ones are
-// those of its root axes, to which root_min is added.
+// Sets axes_[iterator] to the values of reader r's iterators while the loops in inside_ run. The
+// first ones are those of its root axes, to which root_min is added.
 void RegionInference::pass_up(StageId r) {
   const Stage& stage = schedule_->stages[r];
   const IdVector<IteratorId, int64_t>& extents = regions_[r].extents;
@@ -192,7 +193,8 @@ void RegionInference::pass_up(StageId r) {
   for (const IteratorId leaf : stage.leaves) {
     const Loop& loop = loops_[r][leaf];
     if (!loop.id.valid()) continue;
-    // Loops made after inside_ was sized do not exist: readers are handled before producers.
+    // Loops created after inside_ was sized do not occur here: readers are processed before
+    // producers.
     axes_[leaf] = inside_[loop.id] != 0 ? SymArena::full(extents[leaf]) : SymArena::point(loop.value);
   }
   for (auto it = stage.relations.rbegin(); it != stage.relations.rend(); ++it) {
@@ -203,7 +205,7 @@ void RegionInference::pass_up(StageId r) {
       constexpr int64_t kMaxStride = int64_t{1} << 40;
       for (size_t k = split->children.size() - 1; k-- > 0;) {
         const int64_t inner = extents[split->children[k + 1]];
-        // Only absurd thread counts get here.
+        // Reached only for unreasonable thread counts.
         if (inner > kMaxStride / std::max<int64_t>(stride, 1)) {
           sum = SymArena::full(extents[parent]);
           break;
@@ -239,7 +241,7 @@ void RegionInference::pass_up(StageId r) {
   }
 }
 
-// Sums of axes are taken as they are written down in Reads; all else is walked.
+// Sums of axes are evaluated from their form in Reads; other expressions are traversed.
 bool RegionInference::eval(const Stage& reader, const Reads::Index& index, SymRange* out) {
   if (!index.sum) return eval(*reader.op, *index.expr, out);
   *out = SymArena::point(SymArena::constant(index.sum->constant));
@@ -248,7 +250,8 @@ bool RegionInference::eval(const Stage& reader, const Reads::Index& index, SymRa
   return true;
 }
 
-// The values of an index expression of the reader whose axes_ are set; false if nothing is known.
+// Evaluates an index expression of the reader, whose axes_ are set; returns false if nothing is
+// known about it.
 bool RegionInference::eval(const ir::Operation& reader, const ir::Expr& e, SymRange* out) {
   return ir::visit(ir::overloaded{
                        [&](const ir::IntImm& n) {
@@ -292,7 +295,7 @@ bool RegionInference::eval(const ir::Operation& reader, const ir::Expr& e, SymRa
                    e);
 }
 
-// *out = *out op b
+// Computes *out = *out op b.
 bool RegionInference::eval_binary(ir::BinaryOp op, SymRange b, SymRange* out) {
   const bool constant = b.min.is_constant() && b.width == 1;
   switch (op) {
@@ -311,7 +314,7 @@ bool RegionInference::eval_binary(ir::BinaryOp op, SymRange b, SymRange* out) {
       *out = arena_.scale(*out, b.min.constant);
       return true;
     case ir::BinaryOp::kDiv:
-      // Truncation is floor division from zero upwards.
+      // For values >= 0, truncation is floor division.
       if (!constant || b.min.constant <= 0 || arena_.lowest(out->min) < 0) return false;
       *out = arena_.floordiv(*out, b.min.constant);
       return true;
@@ -347,7 +350,7 @@ bool RegionInference::eval_binary(ir::BinaryOp op, SymRange b, SymRange* out) {
   return false;
 }
 
-// Whether arithmetic in the dtype gives these values without wrapping.
+// Returns whether arithmetic in the dtype gives these values without wrapping.
 bool RegionInference::fits(ir::DType dtype, const SymRange& range) const {
   if (arena_.overflowed()) return false;
   if (dtype == ir::DType::kI64) return true;
@@ -373,7 +376,7 @@ Result<Bounds> infer_bounds(const Schedule& schedule) {
     for (const IteratorId leaf : stage.leaves)
       bounds.loop_vars[s][leaf] = ir::Var(stage.iterators[leaf].name);
   }
-  // Minima as expressions only now, when all variables exist.
+  // Minima become expressions only now, when all variables exist.
   const ir::Expr zero{0};
   for (const StageId s : schedule.stages.ids()) {
     const StageRegion& region = inference.stage(s);

@@ -16,7 +16,7 @@ Error illegal(const Stage& stage, std::string reason) {
   return {ErrorCode::kIllegal, "stage '" + stage.op->name + "'", std::move(reason)};
 }
 
-// 0, 1, 2 for threadIdx.x, y, z.
+// Returns 0, 1, 2 for threadIdx.x, y, z.
 std::optional<size_t> thread_dimension(Annotation a) {
   switch (a) {
     case Annotation::kThreadX:
@@ -44,7 +44,7 @@ struct Kernel {
   int64_t shared_bytes = 0;
 };
 
-// The root stage whose loops are around this one (itself if it is at root).
+// Returns the root stage whose loops enclose this stage (itself if it is at root).
 StageId root_of(const Schedule& schedule, StageId s) {
   while (schedule.stages[s].attach == AttachKind::kAt) s = schedule.stages[s].attach_stage;
   return s;
@@ -55,7 +55,7 @@ int64_t most_vthreads(const target::Device& device) {
   return std::max<int64_t>(device.max_vthread_extent, mma ? kMostMmaPairs : 0);
 }
 
-// Some loop around the attached stage satisfies the predicate.
+// Returns whether some loop around the attached stage satisfies the predicate.
 template <class Predicate>
 bool around(const Schedule& schedule, const Stage& stage, const Predicate& predicate) {
   const Stage* at = &stage;

@@ -1,5 +1,5 @@
-// Whether a schedule's loops bound to GPU axes fit a device. The primitives check what holds on every device;
-// this is what depends on its limits.
+// Checks whether a schedule's loops that are bound to GPU axes fit a device. The primitives check
+// the rules of all devices; this checks those that depend on a device's limits.
 #pragma once
 
 #include "sched/schedule.h"

@@ -1,5 +1,5 @@
-// Matrix units of processors (AMX): what they multiply, and the tiles that a product takes. Plans choose register tiles by
-// this, code generation recognizes them by it.
+// Matrix units of processors (AMX): the products that they compute, and the tiles that a product
+// takes. Plans choose register tiles accordingly, and code generation recognizes them.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,23 @@
 
 namespace tensorsmith::sched {
 
-// Rows of a tile, and its columns of 32 bits; how many tiles there are (Intel's manual, volume 1, 18.2).
+// Rows of a tile, which is also the number of its 32-bit columns, and the number of tiles (Intel's
+// manual, volume 1, 18.2).
 inline constexpr int64_t kTileSide = 16, kMatrixTiles = 8;
 
-// Tiles that a number of rows or columns is cut into.
+// Returns the number of tiles that `length` rows or columns are cut into.
 constexpr int64_t tiles_of(int64_t length) { return (length + kTileSide - 1) / kTileSide; }
 
-// Whether the tiles of a product's sums and of its two factors are there at once. Of rows and columns: in tiles.
+// Returns whether the tiles of a product's sums and of its two factors fit at the same time. `rows`
+// and `columns` are numbers of tiles.
 constexpr bool tiles_fit(int64_t rows, int64_t columns) {
   return rows * columns + rows + columns <= kMatrixTiles;
 }
-// Whether products of tiles take all steps of a reduction of packed elements: whole tiles, or less than one.
+// Returns whether products of tiles can handle all steps of a reduction of packed elements: a
+// multiple of a tile's steps, or less than one tile.
 constexpr bool steps_fit(int64_t steps) { return steps % kTileSide == 0 || steps < kTileSide; }
 
-// Which products of packed elements a device has matrix units for.
+// The products of packed elements that a device's matrix units can compute.
 struct MatrixUnits {
   bool dot4 = false, dot2 = false;
 

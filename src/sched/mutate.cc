@@ -13,7 +13,7 @@ bool has_decision(const Step& step) {
          std::holds_alternative<ComputeAt>(step);
 }
 
-// One of the prime factors, each distinct one equally likely; 1 of 1.
+// Returns one of the distinct prime factors, each equally likely; 1 for n = 1.
 int64_t prime_factor(int64_t n, Rng& rng) {
   std::vector<int64_t> primes;
   for (int64_t p = 2; p * p <= n; ++p) {
@@ -34,7 +34,8 @@ void change_split(Split& split, Rng& rng) {
   }
   int64_t& length = split.lengths[rng.below(split.lengths.size())];
   if (kind <= 2) {
-    // What is split is at most a few times what its lengths hold now.
+    // The extent of the split loop is unknown here, so the new length is at most twice the present
+    // one, or 4.
     length = rng.uniform_int(1, std::max<int64_t>(4, 2 * length));
     return;
   }
@@ -49,7 +50,7 @@ void change_split(Split& split, Rng& rng) {
   other *= factor;
 }
 
-// A step with another decision; may be illegal, may be the same.
+// Returns the step with another decision; it may be illegal, or the same.
 Step changed(const Step& step, const Schedule& before, Rng& rng) {
   Step result = step;
   if (auto* split = std::get_if<Split>(&result)) {

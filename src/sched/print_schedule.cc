@@ -1,4 +1,4 @@
-// Schedules as text, for people and golden tests.
+// Prints schedules as text, for people and golden tests.
 #include "sched/schedule.h"
 
 namespace tensorsmith::sched {

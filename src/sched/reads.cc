@@ -11,8 +11,8 @@ namespace tensorsmith::sched {
 
 namespace {
 
-// So many expressions are compared with a new one; more are found in no hand-written operation, and a number
-// twice costs time only.
+// A new expression is compared with at most this many others. Hand-written operations have fewer,
+// and an index that gets two ids only costs time.
 constexpr size_t kCompared = 64;
 constexpr int64_t kLimit = int64_t{1} << 60;
 
@@ -24,7 +24,7 @@ std::optional<size_t> axis_number(const ir::Operation& op, const ir::Var& var) {
   return std::nullopt;
 }
 
-// Adds factor * e; false if that is no sum of axes, or has one of them twice.
+// Adds factor * e; returns false if e is no sum of axes, or if an axis occurs twice.
 bool take_apart(const ir::Operation& op, const ir::Expr& e, int64_t factor, ir::AffineSum<size_t>& out) {
   if (e.dtype() != ir::DType::kI64) return false;
   const auto bounded = [](int64_t x) { return x < kLimit && x > -kLimit; };

@@ -1,6 +1,6 @@
-// Bound inference before its results become expressions: for passes that run for every candidate of a search.
-// infer_bounds (schedule.h) says what is inferred; here the first index of each region is a Sym over the
-// loops, and all memory is used again by the next run.
+// Bound inference without converting its results to expressions, for passes that run for every
+// candidate of a search. infer_bounds (schedule.h) defines the results; here, the first index of
+// each region is a Sym over the loops, and the next run reuses all memory.
 #pragma once
 
 #include <vector>
@@ -19,17 +19,17 @@ struct StageRegion {
 
 class RegionInference {
  public:
-  // The error names the stage that is not well-formed. The results hold until the next run.
+  // The error names the stage that is not well-formed. The results are valid until the next run.
   Status run(const Schedule& schedule);
 
-  // Nothing for placeholders and inlined stages.
+  // Returns an empty region for placeholders and inlined stages.
   const StageRegion& stage(StageId s) const { return regions_[s]; }
   const SymArena& arena() const { return arena_; }
 
  private:
   struct Loop {
-    SymLoopId id;  // none: no leaf, or of extent 1
-    Sym value;     // the variable, or 0
+    SymLoopId id;  // none for iterators that are no leaf or have extent 1
+    Sym value;     // the loop's variable, or 0
   };
 
   Status infer_region(StageId s);
@@ -48,12 +48,12 @@ class RegionInference {
   SymArena arena_;
   IdVector<StageId, StageRegion> regions_;
   IdVector<StageId, IdVector<IteratorId, Loop>> loops_;
-  // Scratch.
+  // Scratch memory.
   IdVector<SymLoopId, char> inside_;
   IdVector<IteratorId, SymRange> axes_;
-  bool fills_region_ = false;  // of the stage whose region is inferred
+  bool fills_region_ = false;  // of the stage whose region is being inferred
   std::vector<SymRange> region_;
-  std::vector<char> seen_;  // by dimension: region_ holds a read
+  std::vector<char> seen_;  // by dimension: region_ contains a read
 };
 
 }  // namespace tensorsmith::sched

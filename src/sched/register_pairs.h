@@ -1,13 +1,15 @@
-// Sums of a thread in pairs of registers: what code generation (codegen/gpu/register_tile.h) and the estimate of GPUs both go by.
+// Sums of a thread in pairs of registers: constants that code generation
+// (codegen/gpu/register_tile.h) and the GPU estimate share.
 #pragma once
 
 #include <cstdint>
 
 namespace tensorsmith::sched {
 
-// With fewer columns a factor of a row is held for too short.
+// With fewer columns, a factor of a row is not reused for long enough.
 inline constexpr int64_t kFewestPairColumns = 4;
-// Steps of the reduction in a group where the schedule does not say: as many as a vector of f32 has elements.
+// Reduction steps of a group if the schedule does not determine them: the elements of a vector of
+// f32.
 inline constexpr int64_t kPairSteps = 4;
 
 }  // namespace tensorsmith::sched

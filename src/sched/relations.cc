@@ -6,7 +6,8 @@ namespace tensorsmith::sched {
 
 namespace {
 
-// Absurd thread counts must not overflow: a product saturates far above any tensor.
+// A product saturates far above any tensor's size, so that unreasonable thread counts do not
+// overflow.
 int64_t saturating_product(int64_t a, int64_t b) {
   constexpr int64_t kLimit = int64_t{1} << 60;
   int64_t product = 0;
@@ -15,7 +16,7 @@ int64_t saturating_product(int64_t a, int64_t b) {
 
 int64_t ceil_div(int64_t a, int64_t b) { return b <= 1 ? a : (a + b - 1) / b; }
 
-// What one step of the outermost loop of a split takes.
+// Returns the length that one step of a split's outermost loop covers.
 int64_t tile_length(const SplitRelation& split, const IdVector<IteratorId, int64_t>& extents) {
   int64_t tile = 1;
   for (size_t k = 1; k < split.children.size(); ++k)
@@ -23,7 +24,7 @@ int64_t tile_length(const SplitRelation& split, const IdVector<IteratorId, int64
   return tile;
 }
 
-// By iterator: some loop made of it is bound to a GPU axis. Empty if none is.
+// Returns for each iterator whether some loop made of it is bound to a GPU axis. Empty if none is.
 IdVector<IteratorId, char> thread_bound(const Stage& stage) {
   IdVector<IteratorId, char> bound;
   for (const IteratorId leaf : stage.leaves) {

@@ -1,6 +1,7 @@
-// What steps made of operations, for replays of many traces of one workload. Operations are immutable, and
-// cache_write, cache_read and compute_inline make the same of the same ones whatever the loops are: a search
-// rewrites each definition once and shares it among all candidates.
+// Caches the stages that steps make from operations, for replays of many traces of one workload.
+// Operations are immutable, and cache_write, cache_read and compute_inline give the same result for
+// the same operations whatever the loops are. So a search rewrites each definition once and shares
+// it among all candidates.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,8 @@ namespace tensorsmith::sched {
 class Rewrites {
  public:
   enum class Kind : uint8_t { kCacheWrite, kCacheRead, kRedirect, kInline };
-  // What the result depends on. Two operations are the same if they are one object.
+  // The inputs that the result depends on. Two operations are equal only if they are the same
+  // object.
   struct Key {
     Kind kind = Kind::kInline;
     ir::OperationRef op, other;
@@ -26,8 +28,8 @@ class Rewrites {
     friend bool operator==(const Key&, const Key&) = default;
   };
 
-  // The stages that make() gave for an equal key, which is called if there are none. The reference holds as
-  // long as this object. Any thread may call.
+  // Returns the stages that make() has returned for an equal key, and calls it if there are none.
+  // The reference is valid as long as this object. Thread-safe.
   template <class Make>
   const std::vector<Stage>& get(Key key, Make&& make) {
     const std::lock_guard lock(mutex_);

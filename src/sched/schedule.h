@@ -1,5 +1,6 @@
-// A schedule: for each stage of a workload, how its axes become loops and where the loops go. A plain
-// value: apply() takes one step on it, in place. Loop programs are made from it by lower/.
+// A schedule: how the axes of each stage of a workload become loops, and where the loops are
+// placed. It is a plain value: apply() executes one step on it, in place. lower/ turns it into a
+// loop program.
 //
 // Model (that of Halide and TVM's tensor expressions): every operation is a stage with its own list of leaf
 // iterators, obtained from its root axes (spatial then reduce) by splits and fuses. A stage is computed at
@@ -37,19 +38,19 @@ enum class Annotation : uint8_t {
   kThreadZ,
 };
 std::string_view to_string(Annotation annotation);
-// What a loop with the annotation becomes in a program.
+// Kind of loop that a loop with the annotation becomes in a program.
 ir::ForKind loop_kind(Annotation annotation);
 ir::ThreadAxis thread_axis(Annotation annotation);  // kNone unless loop_kind() is kThread
 
-// What happens when factors do not divide the extent.
+// Handling of factors that do not divide the extent.
 enum class TailPolicy : uint8_t {
   kPredicate,  // full loops, each statement guarded by the original extent
   kPeel,       // lowering makes a guard-free main loop and a separate tail (outermost split loop is cut)
-  kShift,      // the last tile starts earlier and ends with the extent: what it shares with the one before is
-               // computed twice. Where that is not the same (relations.h, shifts_last_tile): as kPeel
-  kOverrun,    // the last tile is as long as the others; what it computes beyond the extent is never read.
-               // For attached stages, which have storage of their own (relations.h, may_overrun), where all
-               // that is read for it is there; else as kPeel
+  kShift,      // the last tile starts earlier and ends with the extent; the overlap with the previous tile is
+               // computed twice. Where that is not possible (relations.h, shifts_last_tile): as kPeel
+  kOverrun,    // the last tile is as long as the others; its values beyond the extent are never read. For
+               // attached stages, which have storage of their own, if all elements that the tile reads exist
+               // (relations.h, may_overrun); else as kPeel
 };
 
 struct Iterator {
@@ -58,15 +59,17 @@ struct Iterator {
   Annotation annotation = Annotation::kNone;
 };
 
-// Its place in Stage::iterators: the same however the loops are changed.
+// Index into Stage::iterators, which does not change when loops are changed.
 using IteratorId = Id<Iterator>;
 
-// parent = row-major index of the children: ((children[0] * e1 + children[1]) * e2 + children[2]) ..., where
-// ei is the extent of children[i] after bound inference (Bounds). The lengths are wishes:
-//  - normally the extents of children[1..]; the outermost gets ceil(extent / product of lengths);
-//  - with outer_lengths those of all but the innermost, which gets the rest.
-// infer_bounds clamps a length to what is left of the parent's extent (TVM: min(factor, extent)), except
-// where it is bound to a thread axis, so readers of a relation use Bounds::extents, never the lengths.
+// parent = row-major index of the children: ((children[0] * e1 + children[1]) * e2 + children[2])
+// ..., where ei is the extent of children[i] after bound inference (Bounds). The lengths are
+// requested extents:
+//  - normally those of children[1..]; the outermost gets ceil(extent / product of lengths);
+//  - with outer_lengths, those of all but the innermost, which gets the rest.
+// infer_bounds clamps a length to what remains of the parent's extent (TVM: min(factor, extent)),
+// except where it is bound to a thread axis. So code that uses a relation reads Bounds::extents,
+// never the lengths.
 struct SplitRelation {
   IteratorId parent;
   std::vector<IteratorId> children;  // outer to inner
@@ -74,8 +77,8 @@ struct SplitRelation {
   TailPolicy tail = TailPolicy::kPredicate;
   bool outer_lengths = false;
 };
-// child enumerates the parents in row-major order, outer first. No parents: a loop of extent 1 (Ansor makes
-// one for a stage without axes).
+// The child enumerates the parents in row-major order, outer first. Without parents it is a loop of
+// extent 1 (Ansor makes one for a stage without axes).
 struct FuseRelation {
   std::vector<IteratorId> parents;
   IteratorId child;
@@ -95,25 +98,25 @@ using Layout = std::vector<LayoutDim>;
 
 enum class AttachKind : uint8_t { kRoot, kInlined, kAt };
 
-// Its place in Schedule::stages at the moment.
+// Current index into Schedule::stages.
 using StageId = Id<struct Stage>;
 
 struct Stage {
   ir::OperationRef op;                 // current definition (cache steps, rfactor and inlining rewrite it)
-  std::shared_ptr<const Reads> reads;  // those of op
+  std::shared_ptr<const Reads> reads;  // reads of op
   IdVector<IteratorId, Iterator> iterators;  // roots first (spatial then reduce), then created ones
   std::vector<Relation> relations;           // in the order of creation
   std::vector<IteratorId> leaves;            // outer to inner
   AttachKind attach = AttachKind::kRoot;
-  StageId attach_stage;        // kAt: the stage around
+  StageId attach_stage;        // kAt: the stage that it is attached to
   IteratorId attach_iterator;  // kAt: a leaf of that stage
   int64_t auto_unroll_max_step = 0;
-  // Reduction init: before this leaf; none = before the outermost reduce leaf.
+  // Position of the reduction's init: before this leaf; none = before the outermost reduce leaf.
   IteratorId init_at;
   ir::MemoryScope scope = ir::MemoryScope::kGlobal;
   std::optional<Layout> layout;  // storage layout of the stage's output (constants and intermediates)
-  // A constant that is computed ahead of time from a constant of the workload: how. The only placeholder is
-  // that constant, the only output this stage's tensor.
+  // For a constant that is computed ahead of time from a constant of the workload: the computation.
+  // Its only placeholder is that constant, its only output this stage's tensor.
   std::shared_ptr<const ir::Workload> transform;
   // {factor, offset} in elements of the innermost-but-one stride
   std::optional<std::pair<int64_t, int64_t>> storage_align;
@@ -123,7 +126,7 @@ struct Stage {
   void set_op(ir::OperationRef new_op);      // replaces op and reads, nothing else
   bool is_placeholder() const { return op->is_placeholder(); }
   size_t num_roots() const { return op->spatial.size() + op->reduce.size(); }
-  IteratorId root(size_t axis) const { return IteratorId(axis); }  // of a root axis, spatial then reduce
+  IteratorId root(size_t axis) const { return IteratorId(axis); }  // spatial axes, then reduce
   std::optional<size_t> leaf_position(IteratorId iterator) const;  // none if it is no leaf
   bool is_attached_at(StageId stage) const { return attach == AttachKind::kAt && attach_stage == stage; }
   bool is_attached_at(StageId stage, IteratorId leaf) const {
@@ -137,17 +140,18 @@ struct Schedule {
   std::vector<ir::Buffer> outputs;  // the workload's outputs (cache_write keeps them)
 
   static Schedule create(const ir::Workload& workload);
-  // The rewritten workload (for reference evaluation of the schedule's own stages).
+  // Returns the rewritten workload (for reference evaluation of the schedule's own stages).
   ir::Workload workload() const;
   std::optional<StageId> stage_named(std::string_view name) const;
-  // Stages that read the output of stage s through non-inlined definitions, ascending.
+  // Returns the stages that read the output of stage s in non-inlined definitions, ascending.
   std::vector<StageId> consumers_of(StageId s) const;
-  // The stage whose current definition has this output buffer, or none.
+  // Returns the stage whose current definition has this output buffer, or none.
   StageId producer_of(const ir::BufferNode* buffer) const;
   bool is_output(StageId s) const;
 };
 
-// The loop nest as text, attached stages inside their loops, with extents where bounds can be inferred:
+// Prints the loop nest, with attached stages inside their loops, and with extents if bounds can be
+// inferred:
 //   for i.0 (4) parallel
 //     for j.0 (8)
 //       C.local = ...
@@ -156,25 +160,28 @@ std::string to_string(const Schedule& schedule);
 // Constant loop extents and the region of each root axis, after bound inference.
 struct StageBounds {
   IdVector<IteratorId, int64_t> extents;
-  // By root axis: the first index computed, as an expression over the loop variables of enclosing stages
-  // (index 0 in the loops inside), and how many. Root stages have {0, axis extent}.
+  // By root axis: the first computed index, as an expression over the loop variables of enclosing
+  // stages (index 0 in the loops inside), and the number of computed indices. Root stages have {0,
+  // axis extent}.
   std::vector<ir::Expr> root_min;
   std::vector<int64_t> root_extent;
-  // By root axis: nonzero if the region may leave [0, axis extent) for some iteration outside, e.g. the tail
-  // of a consumer's split or the border of a padded read. Such points are never read, and must not be
-  // computed.
+  // By root axis: nonzero if the region may leave [0, axis extent) for some iteration outside, e.g.
+  // at the tail of a consumer's split or at the border of a padded read. Such points are never read
+  // and must not be computed.
   std::vector<uint8_t> root_may_leave;
 };
 struct Bounds {
   IdVector<StageId, StageBounds> stages;  // empty for placeholders and inlined stages
-  // Defined for leaves only: the variables root_min refers to. Loops of extent 1 do not occur in root_min.
+  // Variables that root_min refers to; defined for leaves only. Loops of extent 1 do not occur in
+  // root_min.
   IdVector<StageId, IdVector<IteratorId, ir::Var>> loop_vars;
 };
-// Extents of all loops: consumers first, the region that each attached stage must compute is the bounding box
-// of all reads inside the attach point, with a constant extent. A dimension whose index cannot be bounded
-// (data dependent) is computed in full. Loops bound to GPU threads around the attach point range too where
-// the stage's memory is shared by these threads (TVM: NeedRelax). An attached stage's own splits and fuses
-// apply to its smaller root extents. The error names the stage that is not well-formed.
+// Infers the extents of all loops, consumers first. The region that an attached stage must compute
+// is the bounding box of all reads inside its attach point, with a constant extent. A dimension
+// whose index cannot be bounded (data dependent) is computed in full. If GPU threads around the
+// attach point share the stage's memory, the region covers all of them (TVM: NeedRelax). An
+// attached stage's own splits and fuses apply to its smaller root extents. The error names the
+// stage that is not well-formed.
 Result<Bounds> infer_bounds(const Schedule& schedule);
 
 }  // namespace tensorsmith::sched

@@ -1,9 +1,10 @@
-// Schedule steps (primitives), the trace that records them, and the one apply() that executes them.
+// Schedule steps (primitives), the trace that records them, and apply(), the only function that
+// executes them.
 //
-// Stage and iterator numbers are positions at the moment the step is applied: stage = index in
-// Schedule::stages, iterator = index in Stage::leaves (Ansor's convention, so foreign records replay step by
-// step). Each step is documented as arguments / rewrite / checks with a before => after example in its own
-// file under sched/primitives/.
+// Stage and iterator numbers are positions at the moment when the step is applied: stage = index in
+// Schedule::stages, iterator = index in Stage::leaves (Ansor's convention, so that foreign records
+// replay step by step). Each step is documented as arguments / rewrite / checks with a before =>
+// after example in its own file under sched/primitives/.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ struct Field {
 template <class S, class T>
 Field(const char*, T S::*) -> Field<S, T>;
 
-// Each step lists its fields once, in the order that text, stored codes and models read them: that order and the
-// names never change.
+// Each step lists its fields once, in the order in which text, stored codes and models read them.
+// The order and the names never change.
 struct Split {
   int stage = 0, iterator = 0;
   std::vector<int64_t> lengths;  // inner extents, outer to inner (inner_to_outer = true); > 0
@@ -43,8 +44,8 @@ struct Split {
   }
   friend bool operator==(const Split&, const Split&) = default;
 };
-// Lengths of an earlier Split in the same trace: the first n_split - 1 of its lengths, then the product of
-// the rest.
+// A split with lengths of an earlier Split of the same trace: the first n_split - 1 of its lengths,
+// then the product of the others.
 struct FollowSplit {
   int stage = 0, iterator = 0;
   int source_step = 0;
@@ -56,7 +57,7 @@ struct FollowSplit {
   }
   friend bool operator==(const FollowSplit&, const FollowSplit&) = default;
 };
-// Factor (or number of parts) = product over the source steps of lengths[level].
+// A split whose factor (or number of parts) is the product of lengths[level] over the source steps.
 struct FollowFusedSplit {
   int stage = 0, iterator = 0;
   std::vector<int> source_steps;
@@ -126,7 +127,7 @@ struct ReverseComputeAt {
   }
   friend bool operator==(const ReverseComputeAt&, const ReverseComputeAt&) = default;
 };
-// Nodes that a definition may have after inlining, written out (ir::written_size).
+// Most nodes of a definition after inlining, as printed (ir::written_size).
 inline constexpr int64_t kMaxInlinedSize = 20'000;
 struct ComputeInline {
   int stage = 0;
@@ -171,7 +172,7 @@ struct Rfactor {
   friend bool operator==(const Rfactor&, const Rfactor&) = default;
 };
 struct DecomposeReduction {
-  int stage = 0, iterator = 0;  // iterator: the init goes right before it
+  int stage = 0, iterator = 0;  // iterator: the init is placed right before it
   static constexpr std::string_view kName = "decompose_reduction";
   static constexpr auto fields() {
     return std::tuple(Field{"stage", &DecomposeReduction::stage},
@@ -191,7 +192,7 @@ struct StorageAlign {
 };
 struct PackLayout {
   int stage = 0;
-  Layout layout;  // of constants and intermediates only
+  Layout layout;  // for constants and intermediates only
   static constexpr std::string_view kName = "pack_layout";
   static constexpr auto fields() {
     return std::tuple(Field{"stage", &PackLayout::stage}, Field{"layout", &PackLayout::layout});
@@ -200,7 +201,7 @@ struct PackLayout {
 };
 struct Winograd {
   int stage = 0;
-  int64_t m = 4;  // outputs of a tile by dimension
+  int64_t m = 4;  // outputs of a tile per dimension
   static constexpr std::string_view kName = "winograd";
   static constexpr auto fields() {
     return std::tuple(Field{"stage", &Winograd::stage}, Field{"m", &Winograd::m});
@@ -208,7 +209,8 @@ struct Winograd {
   friend bool operator==(const Winograd&, const Winograd&) = default;
 };
 struct Dot {
-  int stage = 0, iterator = 0;  // iterator: the reduce loop; its steps whose elements fill 32 bits become one
+  int stage = 0, iterator = 0;  // iterator: the reduce loop; as many of its steps as have elements that fill
+                                // 32 bits become one
   static constexpr std::string_view kName = "dot";
   static constexpr auto fields() {
     return std::tuple(Field{"stage", &Dot::stage}, Field{"iter", &Dot::iterator});
@@ -217,7 +219,7 @@ struct Dot {
 };
 
 struct Dot16 {
-  int stage = 0, iterator = 0;  // iterator: the reduce loop, of which two steps become one
+  int stage = 0, iterator = 0;  // iterator: the reduce loop, two steps of which become one
   static constexpr std::string_view kName = "dot16";
   static constexpr auto fields() {
     return std::tuple(Field{"stage", &Dot16::stage}, Field{"iter", &Dot16::iterator});
@@ -225,12 +227,12 @@ struct Dot16 {
   friend bool operator==(const Dot16&, const Dot16&) = default;
 };
 
-// A step's number is its code in stored traces: new ones come last.
+// A step's index is its code in stored traces, so new steps are appended.
 using Step = std::variant<Split, FollowSplit, FollowFusedSplit, Fuse, Reorder, Annotate, Unroll, ComputeAt,
                           ReverseComputeAt, ComputeInline, ComputeRoot, CacheRead, CacheWrite, Rfactor,
                           DecomposeReduction, StorageAlign, PackLayout, Winograd, Dot, Dot16>;
 
-// Calls f(name, value) with each field of one of the structs above, in order. S may be const.
+// Calls f(name, value) for each field of one of the structs above, in order. S may be const.
 template <class S, class F>
 void for_each_field(S& step, F&& f) {
   std::apply([&](const auto&... field) { (f(field.name, step.*field.member), ...); }, S::fields());
@@ -241,16 +243,17 @@ struct Trace {
   friend bool operator==(const Trace&, const Trace&) = default;
 };
 
-// The one function that executes steps. earlier: the steps before it in the trace. On error nothing changes;
-// the error's place is "step N (name) stage 'x'".
+// Executes a step; no other function does. `earlier` has the steps before it in the trace. On error
+// nothing changes; the error's place is "step N (name) stage 'x'".
 Status apply(Schedule& schedule, const Step& step, std::span<const Step> earlier, Rewrites& rewrites);
 
-// A schedule together with the steps that made it: apply() executes and records. Errors are those of the
-// function.
+// A schedule together with the steps that made it: apply() executes and records a step. Errors are
+// those of the function apply().
 class ScheduleBuilder {
  public:
   explicit ScheduleBuilder(const ir::Workload& workload);
-  // From Schedule::create's result, which a search makes once and copies; the trace starts empty.
+  // Starts from the result of Schedule::create, which a search makes once and copies; the trace
+  // starts empty.
   explicit ScheduleBuilder(Schedule fresh);
   Status apply(const Step& step);
   const Schedule& schedule() const { return schedule_; }
@@ -263,13 +266,13 @@ class ScheduleBuilder {
 };
 
 Result<Schedule> replay(const ir::Workload& workload, const Trace& trace);
-// The same from Schedule::create's result.
+// Replays the trace on the result of Schedule::create.
 Result<Schedule> replay(Schedule fresh, const Trace& trace);
-// "split", "compute_at", ...
+// Returns, for example, "split" or "compute_at".
 std::string_view step_name(const Step& step);
 
-// One line a step: "split stage=3 iter=0 lengths=[4,8] tail=peel". parse(print(t)) == t; the parser never
-// crashes.
+// One line per step: "split stage=3 iter=0 lengths=[4,8] tail=peel". parse_trace(print(t)) == t;
+// the parser never crashes.
 std::string print(const Step& step);
 std::string print(const Trace& trace);
 Result<Trace> parse_trace(std::string_view text);

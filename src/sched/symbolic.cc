@@ -69,13 +69,14 @@ SymRange SymArena::floormod(SymRange a, int64_t c) {
   return {intern(AffineKind::kFloorMod, r, Sym(), c, {0, largest_rest}), a.width};
 }
 
-// The lower ends' minimum; the upper end is at most max(width) above it.
+// The first value is the minimum of both first values; the end is at most max(width) above it.
 SymRange SymArena::minimum(SymRange a, SymRange b) {
   const Sym d = add(a.min, b.min, -1);
   if (tight_lowest(d) >= b.width - 1) return b;
   if (tight_highest(d) <= 1 - a.width) return a;
   if (d.is_constant()) {
-    // Both known relative to each other: min is the lower, max the lower of the upper ends.
+    // The difference of the ranges is known: the minimum begins at the smaller first value and ends
+    // at the smaller end.
     const Sym min = d.constant <= 0 ? a.min : b.min;
     const int64_t a_end = d.constant <= 0 ? a.width : a.width + d.constant;
     const int64_t b_end = d.constant <= 0 ? b.width - d.constant : b.width;
@@ -140,7 +141,7 @@ int64_t SymArena::tight_highest(Sym s, int depth) {
     const SymAtom atom = this->atom(term);
     if ((atom.kind != AffineKind::kMin && atom.kind != AffineKind::kMax) || std::abs(term.coefficient) != 1)
       continue;
-    // rest +- min(a, b): each operand in turn takes the atom's place.
+    // In rest +- min(a, b), each operand in turn replaces the atom.
     const Sym self{0, s.begin + i, 1};
     const Sym rest = add(s, scale(self, -1));
     const int64_t a = tight_highest(add(rest, scale(atom.a, term.coefficient)), depth + 1);

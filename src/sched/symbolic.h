@@ -1,6 +1,7 @@
-// Ranges [min, min + width) of index values, where min is an affine form over the loops outside a region and
-// the width is a constant. Everything lives in one arena that is made for one bound inference: no node is
-// shared or counted, so a whole convolution takes a few microseconds.
+// Ranges [min, min + width) of index values, where min is an affine form over the loops outside a
+// region and the width is a constant. All forms are in one arena that is made for one bound
+// inference. There are no shared or reference-counted nodes, so the inference for a convolution
+// takes a few microseconds.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,7 @@ struct SymRange {
   int64_t width = 1;
 };
 
-// A loop that is a variable of the forms.
+// A loop whose variable occurs in the forms.
 struct SymLoop {
   StageId stage;
   IteratorId iterator;
@@ -32,7 +33,7 @@ struct SymAtom : ir::AffineAtom<Sym> {
   SymLoopId loop;  // kVariable
 };
 
-// Coefficients and constants beyond 2^60 set overflowed(), after which results are meaningless.
+// Coefficients and constants beyond 2^60 set overflowed(); results are meaningless afterwards.
 class SymArena : public ir::AffineArena<SymArena, SymAtom> {
  public:
   SymArena();
@@ -45,20 +46,20 @@ class SymArena : public ir::AffineArena<SymArena, SymAtom> {
   static SymRange point(Sym s) { return {s, 1}; }
   static SymRange full(int64_t extent) { return {constant(0), extent}; }
 
-  // A loop variable in [0, extent); extent > 1.
+  // Returns the variable of a loop, with values in [0, extent); extent > 1.
   Sym loop(SymLoop loop, int64_t extent);
 
   using AffineArena::add, AffineArena::scale;
   SymRange add(SymRange a, SymRange b);
   SymRange scale(SymRange a, int64_t factor);
-  // Exact where min's remainder is known, else an enclosure; c > 0.
+  // The result is exact if min's remainder is known, else an enclosure; c > 0.
   SymRange floordiv(SymRange a, int64_t c);
   SymRange floormod(SymRange a, int64_t c);
   SymRange minimum(SymRange a, SymRange b);
   SymRange maximum(SymRange a, SymRange b);
-  // The smallest range known to hold both.
+  // Returns the smallest range that is known to contain both.
   SymRange unite(SymRange a, SymRange b);
-  // All values while the loops inside run: enclosure of s.
+  // Returns an enclosure of the values of s while the loops in `inside` run.
   SymRange relax(Sym s, const IdVector<SymLoopId, char>& inside);
   SymRange relax(SymRange r, const IdVector<SymLoopId, char>& inside) {
     SymRange result = relax(r.min, inside);
@@ -66,14 +67,15 @@ class SymArena : public ir::AffineArena<SymArena, SymAtom> {
     return result;
   }
 
-  // Constant enclosure of s over all loops, atom by atom; within +-2^60.
+  // Returns a constant enclosure of s over all loops, computed term by term; within +-2^60.
   ir::Interval enclosure(Sym s) const {
     const ir::Interval r = range(s);
     return {std::max(r.min, -ir::kIndexLimit), std::min(r.max, ir::kIndexLimit)};
   }
   int64_t lowest(Sym s) const { return enclosure(s).min; }
   int64_t highest(Sym s) const { return enclosure(s).max; }
-  // The same, tighter where minima and maxima occur beside their operands: max(x - 1, 0) - x is in [-1, 0].
+  // Bounds as above, but tighter if minima and maxima occur together with their operands: max(x -
+  // 1, 0) - x is in [-1, 0].
   int64_t tight_lowest(Sym s) { return -tight_highest(scale(s, -1)); }
   int64_t tight_highest(Sym s, int depth = 0);
   bool overflowed() const { return overflowed_; }
@@ -81,7 +83,7 @@ class SymArena : public ir::AffineArena<SymArena, SymAtom> {
 
   const IdVector<SymLoopId, SymLoop>& loops() const { return loops_; }
 
-  // As an expression over the loops' variables.
+  // Returns the form as an expression over the loops' variables.
   ir::Expr to_expr(Sym s, const IdVector<StageId, IdVector<IteratorId, ir::Var>>& vars) const;
 
   int64_t multiply_add(int64_t a, int64_t b, int64_t factor) {

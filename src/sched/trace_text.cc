@@ -1,4 +1,5 @@
-// Traces as text: one step a line, "name key=value key=value". Keys come in the order that print() writes.
+// Traces as text: one step per line, "name key=value key=value". Keys have the order in which
+// print() writes them.
 #include <charconv>
 #include <initializer_list>
 #include <type_traits>
@@ -10,7 +11,7 @@ namespace tensorsmith::sched {
 
 namespace {
 
-// A key of a step's text, and where its value goes.
+// A key of a step's text, and the variable for its value.
 template <class T>
 struct Key {
   std::string_view name;
@@ -48,7 +49,7 @@ std::string text_of(const std::vector<T>& values) {
   return out + "]";
 }
 
-// One line, cut from the left.
+// Parses one line from left to right.
 class LineParser {
  public:
   LineParser(std::string_view line, size_t number) : rest_(line), number_(number) {}
@@ -91,7 +92,7 @@ class LineParser {
                      });
   }
 
-  // dim/divisor%extent
+  // Parses dim/divisor%extent.
   Status read(const Key<Layout>& field) {
     return read_list(
         field.name, "[0/1%3,1/16%4]", "is not a list like [0/1%3,1/16%4]", [&](std::string_view item) {
@@ -140,7 +141,7 @@ class LineParser {
  private:
   static std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
 
-  // The text after "NAME=" up to the next space.
+  // Returns the text after "NAME=" up to the next space.
   Result<std::string_view> value(std::string_view name) {
     const std::string_view w = word();
     if (w.size() <= name.size() || w.substr(0, name.size()) != name || w[name.size()] != '=')
@@ -148,7 +149,7 @@ class LineParser {
     return w.substr(name.size() + 1);
   }
 
-  // Items separated by commas, in brackets.
+  // Reads items that are separated by commas, in brackets.
   template <class ReadItem>
   Status read_list(std::string_view name, const std::string& example, const std::string& wrong_item,
                    const ReadItem& read_item) {
@@ -177,7 +178,7 @@ class LineParser {
     return error(quoted(field.name) + std::string(otherwise));
   }
 
-  // False also where T does not hold the number.
+  // Returns false also if T cannot represent the number.
   template <class T>
   static bool parse_whole(std::string_view text, T* out) {
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *out);

@@ -1,4 +1,4 @@
-// What a trace does, without replaying it.
+// Properties of a trace that are determined without replaying it.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,8 @@
 
 namespace tensorsmith::sched {
 
-// Whether a step replaces sums by others that round differently. Text that does not parse uses nothing.
+// Return whether a step replaces sums by others that round differently. The result is false for
+// text that does not parse.
 bool uses_winograd(const Trace& trace);
 bool uses_winograd(std::string_view trace_text);
 

@@ -14,7 +14,7 @@
 namespace tensorsmith::codegen {
 namespace {
 
-// Instructions that speed kernels up, as LLVM and as the compilers' flags name them.
+// Instruction sets that speed kernels up: LLVM's names, and the flags of GCC and Clang.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kInstructions = {{
     {"sse4.2", "-msse4.2"},
     {"popcnt", "-mpopcnt"},
@@ -38,7 +38,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kInstruc
     {"avx512vbmi2", "-mavx512vbmi2"},
 }};
 
-// A shared library in memory.
+// A kernel in a shared library that is loaded into memory.
 class DynamicKernel final : public LoadedKernel {
  public:
   explicit DynamicKernel(void* library) : library_(library) {}
@@ -91,9 +91,10 @@ class CBackend final : public Backend {
     const auto fail = [&](ErrorCode code, std::string reason) {
       return Error{code, "loading kernel '" + symbol + "'", std::move(reason)};
     };
-    // The linker takes an empty file for nothing to link.
+    // The linker would accept an empty file as one with nothing to link.
     if (object.empty()) return fail(ErrorCode::kCorrupt, "not an object file");
-    // From a file of its own: the loader takes a name that it knows for the library that it has.
+    // Each library is loaded from a new path: for a path that is loaded already, dlopen would
+    // return the library that it has.
     TS_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::create("tensorsmith-c"));
     auto library = link_in(scratch, {object});
     if (!library.ok()) return fail(ErrorCode::kCorrupt, "cannot be linked: " + library.error().reason);
@@ -116,7 +117,7 @@ class CBackend final : public Backend {
   }
 
  private:
-  // The path of the library.
+  // Links the objects and returns the path of the library.
   static Result<std::string> link_in(const ScratchDirectory& scratch,
                                      const std::vector<std::vector<char>>& objects) {
     std::vector<std::string> arguments = {"-shared", "-Wl,-z,noexecstack", "-o", scratch.file("kernels.so")};

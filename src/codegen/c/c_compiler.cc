@@ -50,7 +50,8 @@ Status run_c_compiler(const std::vector<std::string>& arguments, const ScratchDi
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, messages.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
                                      0600);
-  // In a process group of its own: Ctrl-C at a terminal is for this program, which ends when the kernel is done.
+  // The compiler runs in a process group of its own, so that Ctrl-C at a terminal interrupts only
+  // this program, which ends after the current kernel.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -69,8 +70,9 @@ Status run_c_compiler(const std::vector<std::string>& arguments, const ScratchDi
     if (errno != EINTR) return io_error(kCompiler, errno);
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  // What the compiler calls an error, else its first line: linkers have words of their own, behind a line that
-  // names the function and ends with a colon.
+  // The reason is the first line that contains an error message, else the first line that does not
+  // end with a colon: linkers format errors differently, after a line that names the function and
+  // ends with a colon.
   std::string reason = WIFEXITED(status) ? "ended with status " + std::to_string(WEXITSTATUS(status))
                                          : "was killed by signal " + std::to_string(WTERMSIG(status));
   std::ifstream text(messages);

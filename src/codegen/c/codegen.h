@@ -1,5 +1,5 @@
-// Portable C99: kernels as text that people can read and any C compiler can build, and a backend that builds them with
-// the compiler of this system.
+// Generates portable C99: readable kernels that any C compiler can build, and a backend that builds
+// them with the system's compiler.
 #pragma once
 
 #include <string>
@@ -9,32 +9,36 @@
 
 namespace tensorsmith::codegen {
 
-// Compiles with the command `cc`, of this machine's architecture only. Its kernels need the C library's mathematical
-// functions, and are loaded as shared libraries.
+// Compiles with the command `cc`, for this machine's architecture only. The kernels need the C
+// library's mathematical functions and are loaded as shared libraries.
 const Backend& c_backend();
 
 struct CSource {
   std::string symbol;
-  std::string text;  // a file, which includes kCHeaderName
+  std::string text;  // text of a file that includes kCHeaderName
   int64_t shared_workspace_bytes = 0;
   int64_t thread_workspace_bytes = 0;
 };
-// A backend that stops before the compiler: its objects are the text, which nothing here loads or links.
+// A backend that only generates the text: its objects are C files, which it can neither load nor
+// link.
 const Backend& c_text_backend();
 
-// One kernel. Symbols must be names of C. The device says how long vectors are; its architecture does not matter.
+// Generates one kernel. Symbols must be identifiers of C. The device determines the vector length;
+// its architecture does not matter.
 Result<CSource> emit_c(const ir::Program& program, const target::Device& device,
                        const CodegenOptions& options);
 
 inline constexpr const char* kCHeaderName = "tensorsmith_kernels.h";
-// The header that every kernel includes: the kernel interface and what kernels are made of. The same for all of them.
+// Returns the header that every kernel includes: the kernel interface and the helper functions. It
+// is the same for all kernels.
 std::string c_header();
-// Declarations of a kernel and of what it demands of its caller, a line each.
+// Returns the declarations of a kernel and of its demands (SYMBOL_info), one per line.
 std::string c_declarations(const std::string& symbol);
 
-// Flags that the meaning of the kernels relies on: no contraction across expressions, no vectorizer (backend.cc).
+// Compiler flags that the meaning of the kernels relies on: no contraction across expressions, no
+// auto-vectorization (backend.cc).
 std::vector<std::string> c_flags();
-// The instructions of a device, as GCC and Clang name them.
+// Flags for the instruction sets of a device, as GCC and Clang name them.
 std::vector<std::string> c_machine_flags(const target::Device& device);
 
 }  // namespace tensorsmith::codegen

@@ -43,7 +43,8 @@ std::string_view value_type(DType dtype) {
   return memory_type(dtype);
 }
 
-// Not in the header: that is for the callers of kernels too, whose own loops are none of ours.
+// Not part of the header, which callers of kernels include too: the pragma must not affect their
+// loops.
 constexpr std::string_view kPrologue =
     "#if defined(__GNUC__) && !defined(__clang__)\n"
     "/* GCC 12's own vectorizer gets sums of ts_dot4() wrong. What gains from vectors is written with them. "

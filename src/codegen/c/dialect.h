@@ -1,5 +1,6 @@
-// What differs between C99 and its relatives (CUDA C, OpenCL C): names of types, qualifiers, and how a parallel loop is
-// started. Everything else that a kernel uses is an operator of C or a ts_ function of the dialect's header.
+// The differences between C99 and its relatives (CUDA C, OpenCL C): names of types, qualifiers, and
+// how a parallel loop is started. Everything else in a kernel is an operator of C or a ts_ function
+// of the dialect's header.
 #pragma once
 
 #include <string>
@@ -10,16 +11,19 @@
 namespace tensorsmith::codegen {
 
 struct Dialect {
-  std::string_view header;            // that kernels include
-  std::string_view prologue;          // of a kernel's file, before the header
+  std::string_view header;            // header that kernels include
+  std::string_view prologue;          // text at the beginning of a kernel's file, before the header
   std::string_view restrict_pointer;  // qualifier of a pointer that nothing else points to
-  std::string_view function;          // qualifiers of functions that only the kernel calls
-  std::string_view aligned;           // attribute of local arrays, for vectors
-  std::string_view vectors;           // macro that says whether the compiler has vector types; empty: never
-  // Names of a dtype: as a value (f16 and bf16 are held as float) and as an element in memory.
+  std::string_view function;          // qualifiers of helper functions that only the kernel calls
+  std::string_view aligned;           // alignment attribute of local arrays that vectors access
+  std::string_view vectors;           // macro that tells whether the compiler has vector types; empty: it
+                                      // never has
+  // Names of a dtype's types: of a value (f16 and bf16 are held as float), and of an element in
+  // memory.
   std::string_view (*value_type)(ir::DType);
   std::string_view (*memory_type)(ir::DType);
-  // A class for values of f16 (C++), whose operations are an instruction each: ts_add_f16 and the like. Empty: float.
+  // Class for values of f16 (C++), whose operations take one instruction each (ts_add_f16 and the
+  // like). Empty: float is used.
   std::string_view f16_class = "";
 
   std::string_view type_of(ir::DType dtype) const {
@@ -29,7 +33,7 @@ struct Dialect {
 
 const Dialect& c99();
 
-// "i8" ... "u64", "f32", "f64": the suffix of ts_ functions on values of the dtype.
+// Returns the suffix of the ts_ functions on values of the dtype: "i8" ... "u64", "f32", "f64".
 std::string_view value_suffix(ir::DType dtype);
 
 }  // namespace tensorsmith::codegen

@@ -17,9 +17,9 @@ using ir::Stmt;
 
 namespace {
 
-// Vectors of a loop up to this number are written one by one.
+// A loop of at most this many vectors is unrolled.
 constexpr int64_t kMaxVectorsInLine = 8;
-// No vector function of the header has fewer lanes.
+// The fewest lanes of any vector function in the header.
 constexpr int64_t kMinLanes = 4;
 
 }  // namespace
@@ -120,7 +120,7 @@ void CEmitter::emit(const Stmt& s) {
 
 void CEmitter::emit_store(const ir::Store& store) {
   ++emitted_steps_;
-  // Names of what the value shares end with the statement.
+  // The names of shared subexpressions are local to the statement.
   Block inside;
   if (lanes_ > 1) {
     LaneWriter(env_, inside, vector_parts_, *lane_, lanes_).store(store);
@@ -151,7 +151,7 @@ void CEmitter::emit_for(const Stmt& s, const For& loop) {
       return emit_serial(loop);
     case ForKind::kSerial:
     case ForKind::kUnrolled:
-      // Elements of a local array become registers where all indices are constant.
+      // Elements of a local array can live in registers where all indices are constant.
       if (vectors_ && extent && plan_.indexes_registers(s) && plan_.steps(s) <= Plan::kMaxUnrolledSteps &&
           emitted_steps_ + plan_.steps(s) <= Plan::kMaxProgramSteps)
         return emit_unrolled(loop, *extent);
@@ -187,7 +187,7 @@ void CEmitter::emit_serial(const For& loop) {
   env_.vars.erase(node);
 }
 
-// Whole vectors, then shorter ones, then elements.
+// Emits full vectors, then shorter vectors for the remainder, then single elements.
 void CEmitter::emit_lanes(const For& loop, int64_t extent, int64_t lanes) {
   wrote_vectors_ = true;
   const ir::VarNode* node = loop.var.get();
@@ -270,7 +270,7 @@ void CEmitter::emit_allocate(const ir::Allocate& allocate) {
   env_.buffers.erase(buffer.get());
 }
 
-// The body becomes a function of its own, what it needs goes through a structure.
+// Emits the body as a function of its own, which gets its captures through a structure.
 void CEmitter::emit_parallel(const For& loop, int64_t extent) {
   const Captures used = captures_of(loop.body);
   const std::string function = options_.symbol + "_part" + std::to_string(parallel_bodies_++);

@@ -1,5 +1,6 @@
-// A loop program as one C file: a kernel function, a function for the body of each parallel loop, and what the kernel
-// demands. The file holds the program twice where vectors help: in vectors for compilers that have them, else in plain C.
+// Emits a loop program as one C file: the kernel function, a function for the body of each parallel
+// loop, and the kernel's demands. If vectors help, the file contains the program twice: with vector
+// types for compilers that have them, and in plain C.
 #pragma once
 
 #include <string>
@@ -20,7 +21,7 @@ class CEmitter {
   CSource run();
 
  private:
-  // What one function's code has used so far.
+  // Resources that the current function's code has used so far.
   struct Function {
     bool in_parallel = false;
     bool uses_shared = false, uses_thread = false;  // workspaces
@@ -38,7 +39,8 @@ class CEmitter {
   void emit_if(const ir::IfThenElse& branch);
   void emit_allocate(const ir::Allocate& allocate);
   std::string pointer_type(ir::DType dtype, bool read_only) const;
-  std::string declaration(const ir::Buffer& buffer, bool read_only) const;  // "float* restrict const C"
+  std::string declaration(const ir::Buffer& buffer, bool read_only) const;  // for example "float*
+                                                                            // restrict const C"
 
   const ir::Program program_;
   const int vector_bytes_;
@@ -49,17 +51,17 @@ class CEmitter {
   int64_t thread_bytes_ = 0;
   std::unordered_map<const ir::BufferNode*, int64_t> workspace_offset_;
 
-  // Of the version under emission.
+  // State of the version under emission, with vectors or without.
   bool vectors_ = false;
   bool wrote_vectors_ = false;
   VectorParts vector_parts_;
-  std::string bodies_;  // of parallel loops
+  std::string bodies_;  // functions of the parallel loops' bodies
   int parallel_bodies_ = 0;
   int64_t emitted_steps_ = 0;
   Environment env_;
   Function f_;
   Block* out_ = nullptr;
-  // Of the vectorized loop around, if there is one.
+  // The enclosing vectorized loop's variable and lanes; null and 1 if there is none.
   const ir::Var* lane_ = nullptr;
   int64_t lanes_ = 1;
 };

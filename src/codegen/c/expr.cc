@@ -16,7 +16,7 @@ using ir::Expr;
 
 namespace {
 
-// Longer expressions get a name.
+// Expressions of more characters than this get a name.
 constexpr size_t kMaxText = 120;
 
 void for_each_child(const Expr& e, const auto& fn) {
@@ -99,7 +99,7 @@ Text sum_or_product(BinaryOp op, const Text& a, const Text& b) {
   }
 }
 
-// The expression of f16 that has the value of this one of f32, if there is one.
+// Returns the f16 expression that has the same value as the f32 expression e, if there is one.
 Expr as_f16(const Expr& e) {
   if (const auto* cast = ir::as<ir::Cast>(e)) return cast->a.dtype() == DType::kF16 ? cast->a : Expr();
   const auto* imm = ir::as<ir::FloatImm>(e);
@@ -145,7 +145,7 @@ Expr flat_index(const ir::Buffer& buffer, const std::vector<Expr>& indices, cons
   return ir::simplify(flat, bounds);
 }
 
-// The right product before the left one, as every backend takes them.
+// The right operand is tried before the left one, as in every backend.
 std::optional<FusedProduct> fused_product(const Expr& e, const CodegenOptions& options) {
   const auto* op = ir::as<ir::Binary>(e);
   if (op == nullptr || !options.fast_math_contract || !is_real(e.dtype())) return std::nullopt;
@@ -222,7 +222,7 @@ Text ScalarWriter::node(const Expr& e) {
               if (auto text = short_float(dtype, cast.a)) return *text;
             }
             const Text v = convert(cast.a.dtype(), dtype, value(cast.a));
-            // A name of its own keeps a product from being contracted with what it is added to.
+            // A named constant keeps the product from being contracted with the sum that uses it.
             return cast.a.dtype() == dtype && ir::is_float(dtype) ? named(env_.dialect.type_of(dtype), v) : v;
           },
           [&](const ir::Call& c) { return call(dtype, c); },
@@ -237,7 +237,8 @@ Text ScalarWriter::node(const Expr& e) {
       e);
 }
 
-// e has f32, and is rounded to this type of 16 bits: where that has a shorter way.
+// Emits e, which is of f32 and is then rounded to this 16-bit type, if there is a shorter form for
+// it.
 std::optional<Text> ScalarWriter::short_float(DType dtype, const Expr& e) {
   if (const auto* op = ir::as<ir::Binary>(e)) {
     if (op->op == BinaryOp::kDiv) {
@@ -368,13 +369,14 @@ Text ScalarWriter::arithmetic(BinaryOp op, DType dtype, const Text& a, const Tex
   throw_internal_error(__FILE__, __LINE__, "unknown binary operator");
 }
 
-// Only the chosen side is evaluated, by C's conditional operator or by a branch.
+// Evaluates only the chosen side, by C's conditional operator or by a branch.
 Text ScalarWriter::select(DType dtype, const ir::Select& select) {
   const Text condition = value(select.condition);
   Text a, b;
   Block first = nested([&] { a = value(select.a); });
   Block second = nested([&] { b = value(select.b); });
-  if (dtype == DType::kF16 && !env_.dialect.f16_class.empty()) {  // C++ has to know which of both types it is
+  if (dtype == DType::kF16 && !env_.dialect.f16_class.empty()) {  // both sides must have the same
+                                                                  // C++ type
     for (Text* side : {&a, &b}) *side = call_text(std::string(env_.dialect.f16_class), {*side});
   }
   if (first.empty() && second.empty() && a.text.size() + b.text.size() < kMaxText) {

@@ -1,5 +1,6 @@
-// Scalar expressions as C. What an expression shares becomes a constant of its own, so that the text is as long as the
-// graph; a select whose sides need such constants, or that is long, becomes a branch.
+// Emits scalar expressions as C. Shared subexpressions become named constants, so that the text is
+// only as long as the expression graph. A select becomes a branch if its sides need such constants
+// or if it is long.
 #pragma once
 
 #include <optional>
@@ -16,51 +17,55 @@
 
 namespace tensorsmith::codegen {
 
-// What names mean at the place under emission.
+// The names that are in scope at the place under emission.
 struct Environment {
   const Dialect& dialect;
   const CodegenOptions& options;
   Names names;
   ir::VarMap constants;                                      // variables of unrolled loops
-  std::unordered_map<const ir::VarNode*, std::string> vars;  // all others
+  std::unordered_map<const ir::VarNode*, std::string> vars;  // all other variables
   std::unordered_map<const ir::BufferNode*, std::string> buffers;
   ir::VarBounds bounds;
-  std::string index_type = "int64_t";  // of index arithmetic
+  std::string index_type = "int64_t";  // C type of index arithmetic
 };
 
-// A product that is added to something: value = sum + a * b, or with one of the two negated.
+// A product that is added to a sum: value = sum + a * b, possibly with the product or the sum
+// negated.
 struct FusedProduct {
   ir::Expr a, b, sum;
   bool negate_product = false, negate_sum = false;
 };
-// The product of an f32 or f64 sum that one rounding may take in, if there is any.
+// Returns the product that can be fused into the f32 or f64 sum e with a single rounding, if there
+// is one.
 std::optional<FusedProduct> fused_product(const ir::Expr& e, const CodegenOptions& options);
 
-// How often the nodes of an expression are used by others of it.
+// Number of uses of each node by other nodes of an expression.
 using UseCounts = std::unordered_map<const ir::ExprNode*, int>;
 void count_uses(const ir::Expr& e, UseCounts& uses);
 
 std::string literal(ir::DType dtype, double value);
 std::string literal(ir::DType dtype, int64_t value);
 
-// Evaluates the expressions of one statement; what they need before goes to the block.
+// Emits the expressions of one statement; the definitions that they need go to the block.
 class ScalarWriter {
  public:
   ScalarWriter(Environment& environment, Block& out) : env_(environment), out_(&out) {}
 
-  // Tells the writer of an expression that value() will be asked for, with the constants of unrolled loops put in.
+  // Announces an expression that value() will be called for, and returns it with the constants of
+  // unrolled loops substituted.
   ir::Expr announce(const ir::Expr& e);
   Text value(const ir::Expr& e);
-  // buffer[...] of the flat index.
+  // Returns the text of buffer[...] with a flat index.
   std::string place(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
   std::string place(const ir::Buffer& buffer, const ir::Expr& flat);
-  // The value as the buffer's elements hold it.
+  // Converts the value to the type that the buffer's elements have in memory.
   Text to_memory(ir::DType dtype, Text value) const;
   Text convert(ir::DType from, ir::DType to, Text value) const;
-  Text named(std::string_view type, const Text& value);  // a constant with the value
+  Text named(std::string_view type, const Text& value);  // defines a constant with the value
 
   Block& out() { return *out_; }
-  // Emits under a condition: what is named inside is forgotten behind.
+  // Emits the body into a block of its own. Constants that are named inside are forgotten
+  // afterwards.
   template <typename Body>
   Block nested(const Body& body) {
     Block inside;
@@ -86,11 +91,13 @@ class ScalarWriter {
   Block* out_;
   UseCounts uses_;
   std::unordered_map<const ir::ExprNode*, Text> known_;
-  std::vector<const ir::ExprNode*> order_;  // of known_
-  std::vector<ir::Expr> alive_;             // so that no node is mistaken for another at the same address
+  std::vector<const ir::ExprNode*> order_;  // keys of known_ in the order of their insertion
+  std::vector<ir::Expr> alive_;             // keeps the nodes alive, so that no new node gets the address of
+                                            // an old one
 };
 
-// The element's place in the buffer, simplified in the ranges that the variables have here.
+// Returns the flat index of the element in the buffer, simplified within the bounds of the
+// variables.
 ir::Expr flat_index(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices,
                     const ir::VarBounds& bounds);
 

@@ -1,4 +1,4 @@
-// The files that the headers of generated kernels are made of.
+// Texts of the files that the headers of generated kernels consist of.
 #pragma once
 
 namespace tensorsmith::codegen {

@@ -20,7 +20,7 @@ bool is_element(DType t) {
   return t == DType::kF32 || t == DType::kF64 || t == DType::kI32 || t == DType::kU32;
 }
 
-// Elements between lanes, if the index is linear in the lane's variable.
+// Returns the elements between neighbouring lanes if the index is linear in the lane's variable.
 std::optional<int64_t> stride_of(const Expr& flat, const ir::Var& lane) {
   const ir::LinearSum sum = ir::linearize(flat);
   if (sum.bad) return std::nullopt;
@@ -41,7 +41,7 @@ std::optional<int64_t> stride_of(const ir::Buffer& buffer, const std::vector<Exp
   return stride_of(flat_index(buffer, indices, {}), lane);
 }
 
-// Small elements that are widened as they are loaded.
+// Returns whether the cast is a load of small elements that are widened while they are loaded.
 bool is_widening(const ir::Cast& cast, DType to) {
   const DType from = cast.a.dtype();
   if (ir::as<ir::Load>(cast.a) == nullptr) return false;
@@ -55,11 +55,11 @@ bool is_vector_function(ir::Intrinsic function) {
          function == ir::Intrinsic::kTanh || function == ir::Intrinsic::kErf;
 }
 
-// Whether the body is made of what LaneWriter writes.
+// Checks whether the body consists only of constructs that LaneWriter can write.
 class Inspection {
  public:
   explicit Inspection(const ir::Var& lane) : lane_(lane) {}
-  int64_t widest = 0;  // bytes of a lane
+  int64_t widest = 0;  // bytes of the widest lane
 
   bool ok(const ir::Stmt& s) {
     return ir::visit(ir::overloaded{[&](const ir::For& loop) {
@@ -138,7 +138,8 @@ class Inspection {
 
   bool ok_load(const ir::Load& l) { return stride_of(l.buffer, l.indices, lane_).has_value(); }
 
-  // Where lanes choose for themselves both sides are evaluated: they read nothing that the condition does not.
+  // If the condition differs between lanes, both sides are evaluated for all lanes, so they may
+  // load only elements that the condition loads too.
   bool ok_select(const ir::Select& s) {
     if (!ir::uses_var(s.condition, lane_)) return ok(s.a) && ok(s.b);
     const auto* compare = ir::as<ir::Binary>(s.condition);
@@ -166,7 +167,8 @@ class Inspection {
 
 }  // namespace
 
-// The header defines functions for vectors of powers of two up to here; wider ones are taken apart.
+// The header defines functions for vectors of a power of two of bytes up to this many; compilers
+// split wider ones.
 constexpr int kMaxCVectorBytes = 64;
 
 std::optional<int64_t> lanes_of_body(const ir::For& loop, int vector_bytes) {
@@ -205,7 +207,7 @@ Text LaneWriter::named(const std::string& vector_type, const Text& value) {
 }
 
 void LaneWriter::store(const ir::Store& store) {
-  // The lane's variable stands for the first lane of the vector, in text and in constants.
+  // The lane's variable denotes the vector's first lane, both in the text and in constants.
   std::vector<Expr> indices;
   for (const Expr& i : store.indices) indices.push_back(scalars_.announce(i));
   count_uses(store.value, uses_);
@@ -270,7 +272,7 @@ Text LaneWriter::binary(const Expr& e, const ir::Binary& op) {
   }
   const Text a = vector(op.a);
   const Text b = vector(op.b);
-  // Integers wrap around: they are added as unsigned ones.
+  // Integer arithmetic wraps around, so it is done on unsigned integers.
   const bool wraps = t == DType::kI32;
   const auto arithmetic = [&](const char* text, Strength strength) {
     if (!wraps) {
@@ -294,7 +296,8 @@ Text LaneWriter::binary(const Expr& e, const ir::Binary& op) {
     default:
       break;
   }
-  // A NaN wins: where the first operand is one, or less, it is the result.
+  // NaN propagates: the first operand is the result if it is NaN or if it is smaller (greater, for
+  // max).
   const bool real = ir::is_float(t);
   const Text x = named(type(t), a);
   const Text y = named(type(t), b);
@@ -345,7 +348,7 @@ Text LaneWriter::select(const Expr& e, const ir::Select& select) {
 Text LaneWriter::cast(const Expr& e, const ir::Cast& cast) {
   const DType to = e.dtype();
   const DType from = cast.a.dtype();
-  if (from == to) return named(type(to), vector(cast.a));  // a product of its own
+  if (from == to) return named(type(to), vector(cast.a));  // a named product is not contracted
   if (is_widening(cast, to)) {
     const Text elements = load(*ir::as<ir::Load>(cast.a));
     if (from != DType::kBF16) return call_text("TS_CONVERT", {{type(to)}, elements});
@@ -355,7 +358,7 @@ Text LaneWriter::cast(const Expr& e, const ir::Cast& cast) {
   return call_text("TS_CONVERT", {{type(to)}, vector(cast.a)});
 }
 
-// The header has some functions of vectors; the others are called lane by lane.
+// The header has vector versions of some functions; the others are called lane by lane.
 Text LaneWriter::call(const Expr& e, const ir::Call& call) {
   if (e.dtype() == DType::kF32 && is_vector_function(call.intrinsic)) {
     const Text argument = vector(call.args[0]);

@@ -6,7 +6,7 @@
 namespace tensorsmith::codegen {
 namespace {
 
-// Keywords of C99 and of its relatives, and what headers define as macros in lower case.
+// Keywords of C99 and of its relatives, and lower-case macros of standard headers.
 constexpr std::array<std::string_view, 62> kReserved = {
     "alignas",  "asm",      "auto",      "bool",     "break",    "case",     "catch",    "char",
     "class",    "const",    "constexpr", "continue", "default",  "delete",   "do",       "double",
@@ -28,7 +28,7 @@ std::string Names::make(std::string_view wanted) {
     name += letter || digit ? c : '_';
   }
   if (name.empty() || name.front() == '_') name = "n" + name;
-  // ts_ is the header's, capitals alone are macros'.
+  // Names that begin with ts_ belong to the header, names in capitals to macros.
   const bool capitals =
       name.size() > 1 && std::none_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
   if (name.starts_with("ts_") || capitals ||

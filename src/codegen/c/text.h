@@ -9,14 +9,14 @@
 
 namespace tensorsmith::codegen {
 
-// How strongly the outermost operator of an expression binds, after C's grammar.
+// Precedence of an expression's outermost operator, from C's grammar.
 enum class Strength { kConditional, kOr, kAnd, kComparison, kSum, kProduct, kUnary, kPrimary };
 
 struct Text {
   std::string text;
   Strength strength = Strength::kPrimary;
 
-  // In parentheses if it binds less than that.
+  // Returns the text, in parentheses if its precedence is lower than `least`.
   std::string at_least(Strength least) const { return strength < least ? "(" + text + ")" : text; }
 };
 
@@ -38,7 +38,7 @@ class Block {
     --indent_;
     line(tail);
   }
-  // `} else {`
+  // Ends a block and begins another, for example `} else {`.
   void middle(const std::string& text) {
     --indent_;
     line(text);
@@ -60,7 +60,7 @@ class Block {
   int indent_ = 0;
 };
 
-// Identifiers that are no words of C, none of the header's, and different from each other.
+// Makes identifiers that are distinct and are neither keywords of C nor names of the header.
 class Names {
  public:
   std::string make(std::string_view wanted);

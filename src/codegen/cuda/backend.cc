@@ -9,10 +9,11 @@
 namespace tensorsmith::codegen {
 namespace {
 
-// Products are fused with sums where the text says so (ts_fma_f32), and nowhere else.
+// Products are fused with sums only where the text requests it (ts_fma_f32).
 const std::array<std::string, 1> kFlags = {"--fmad=false"};
 
-// Instructions of Hopper alone are not of the architecture that later devices run, too.
+// Instructions that only Hopper has need the architecture sm_90a, whose code does not run on later
+// devices.
 std::string architecture_for(const GpuSource& source, const target::Device& device) {
   return source.warpgroup_pipelines > 0 && device.cpu == "sm_90" ? "sm_90a" : device.cpu;
 }
@@ -59,7 +60,8 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  // Loaded once; a library that is not there is looked for again.
+  // Returns the compiler, which is loaded once. If it could not be loaded, the next call tries
+  // again.
   Result<std::shared_ptr<const Nvrtc>> compiler() const {
     const std::lock_guard lock(mutex_);
     if (nvrtc_ == nullptr) {

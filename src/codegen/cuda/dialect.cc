@@ -6,7 +6,7 @@ namespace tensorsmith::codegen {
 
 namespace {
 
-// What a kernel may declare on every device; a launch may ask for more.
+// Shared memory that a kernel may declare statically on every device; a launch may request more.
 constexpr int64_t kDeclaredSharedBytes = 48 << 10;
 
 std::string cuda_kernel_head(const GpuExtents& e) {

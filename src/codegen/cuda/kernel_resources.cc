@@ -6,7 +6,8 @@
 namespace tensorsmith::codegen {
 namespace {
 
-// The number before `unit` in "Used 32 registers, used 1 barriers, 1024 bytes smem"; 0 where the unit is not named.
+// Returns the number before `unit` in "Used 32 registers, used 1 barriers, 1024 bytes smem"; 0 if
+// the unit does not appear.
 int64_t number_before(std::string_view line, std::string_view unit) {
   const size_t at = line.find(unit);
   if (at == std::string_view::npos) return 0;
@@ -17,7 +18,7 @@ int64_t number_before(std::string_view line, std::string_view unit) {
   return value;
 }
 
-// What stands between `before` and the next quote.
+// Returns the text between `before` and the next quote.
 std::string quoted_after(std::string_view line, std::string_view before) {
   const size_t begin = line.find(before) + before.size();
   return std::string(line.substr(begin, line.find('\'', begin) - begin));
@@ -25,7 +26,7 @@ std::string quoted_after(std::string_view line, std::string_view before) {
 
 }  // namespace
 
-// For each kernel, in this order:
+// The log contains for each kernel, in this order:
 //   ptxas info    : Compiling entry function 'add' for 'sm_80'
 //   ptxas info    : Function properties for add
 //       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads

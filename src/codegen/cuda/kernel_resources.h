@@ -1,4 +1,5 @@
-// What a compiled CUDA kernel takes of a multiprocessor, as the assembler (ptxas) reports it.
+// Resources of a multiprocessor that a compiled CUDA kernel uses, as the assembler (ptxas) reports
+// them.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,18 @@ namespace tensorsmith::codegen {
 
 struct KernelResources {
   std::string symbol;
-  int registers = 0;         // of 32 bits, a thread
-  int64_t shared_bytes = 0;  // that the kernel declares, a block
-  int64_t stack_bytes = 0;   // of local memory, a thread: arrays that are indexed, and spilled registers
-  int64_t spill_store_bytes = 0, spill_load_bytes = 0;  // of all instructions that move them, a thread
+  int registers = 0;         // 32-bit registers per thread
+  int64_t shared_bytes = 0;  // static shared memory per block
+  int64_t stack_bytes = 0;   // local memory per thread: arrays with variable indices, and spilled
+                             // registers
+  int64_t spill_store_bytes = 0, spill_load_bytes = 0;  // bytes that all spill instructions move,
+                                                        // per thread
   int barriers = 0;
   friend bool operator==(const KernelResources&, const KernelResources&) = default;
 };
 
-// Of the output of `ptxas -v`, sorted by symbol; other lines are passed over. kCorrupt: a kernel without figures.
+// Parses the output of `ptxas -v` and returns the kernels sorted by symbol; unrelated lines are
+// skipped. Returns kCorrupt if figures of a kernel are missing.
 Result<std::vector<KernelResources>> parse_ptxas_log(std::string_view log);
 
 }  // namespace tensorsmith::codegen

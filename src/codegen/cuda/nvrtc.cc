@@ -12,14 +12,14 @@ namespace {
 struct ProgramTag;
 using Program = ProgramTag*;
 
-// Newest first.
+// Library names, newest version first.
 constexpr const char* kLibraries[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 constexpr const char* kRemedy =
     "install NVRTC, for example from PyPI (pip install nvidia-cuda-nvrtc-cu12), and name its folder lib";
 
 enum Code : int { kSuccess = 0, kOutOfMemory = 1 };
 
-// "sm_90a" -> 90; 0 for what is no architecture.
+// Returns 90 for "sm_90a", and 0 if the string is no architecture.
 int number_of(const std::string& architecture) {
   int number = 0;
   if (architecture.starts_with("sm_"))

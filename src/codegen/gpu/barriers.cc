@@ -13,11 +13,11 @@ using ir::Stmt;
 
 namespace {
 
-// How a piece of code touches a shared buffer.
+// The accesses of a piece of code to a shared buffer.
 struct Touch {
   bool reads = false, writes = false;
-  // By dimension: the thread axis whose index stands there in all accesses, kGpuAxes if there is none. Two threads that
-  // differ on that axis touch different elements.
+  // For each dimension, the thread axis whose index is the subscript in all accesses, or kGpuAxes
+  // if there is none. Threads that differ on that axis access different elements.
   std::vector<size_t> axes;
 };
 using Touches = std::map<const ir::BufferNode*, Touch>;
@@ -54,7 +54,7 @@ class BarrierPlacer {
   bool depends_on_thread(const Expr& e) const {
     for (const size_t axis : {kThreadX, kThreadY, kThreadZ})
       if (kernel_.extents[axis] > 1 && ir::uses_var(e, kernel_.index[axis])) return true;
-    return !ir::loads_of(e).empty();  // what is in memory may be a thread's own
+    return !ir::loads_of(e).empty();  // a loaded value may differ between threads
   }
 
   Touch access(const std::vector<Expr>& indices, bool writes) const {
@@ -90,7 +90,7 @@ class BarrierPlacer {
     return out;
   }
 
-  // No two threads touch one element.
+  // Returns whether each element is accessed by only one thread.
   bool of_one_thread(const Touch& t) const {
     for (const size_t axis : {kThreadX, kThreadY, kThreadZ}) {
       if (kernel_.extents[axis] > 1 && std::find(t.axes.begin(), t.axes.end(), axis) == t.axes.end())
@@ -99,7 +99,7 @@ class BarrierPlacer {
     return true;
   }
 
-  // Whether threads must meet between two pieces of code.
+  // Returns whether the threads must synchronize between two pieces of code.
   bool conflict(const Touches& earlier, const Touches& later) const {
     for (const auto& [buffer, t] : later) {
       const auto it = earlier.find(buffer);
@@ -111,7 +111,7 @@ class BarrierPlacer {
     return false;
   }
 
-  // Whether some thread reads in it what another writes in it.
+  // Returns whether a thread may read an element that another thread writes within the same code.
   bool meets_inside(const Touches& touches) const {
     for (const auto& [buffer, t] : touches)
       if (t.reads && t.writes && !of_one_thread(t)) return true;
@@ -128,7 +128,8 @@ class BarrierPlacer {
     since.clear();
   }
 
-  // since: what was touched since the threads met; updated.
+  // Visits s. `since` holds the accesses since the last barrier, and is updated. `all_come` says
+  // whether all threads of the block reach s.
   void visit(const Stmt& s, Touches& since, bool all_come) {
     if (s == nullptr || !status_.ok()) return;
     const Touches touches = touches_of(s);
@@ -140,7 +141,7 @@ class BarrierPlacer {
     ir::visit(ir::overloaded{
                   [&](const ir::For& loop) {
                     const bool come = all_come && !depends_on_thread(loop.extent);
-                    // Once more with what the iteration before has left, until nothing is new.
+                    // The second visit starts with the accesses that the iteration before has left.
                     visit(loop.body, since, come);
                     Touches again = since;
                     visit(loop.body, again, come);

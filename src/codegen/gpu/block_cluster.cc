@@ -20,10 +20,10 @@ namespace {
 
 constexpr int64_t kMostTrials = 1 << 14;
 
-// What is around a statement, outermost first.
+// The loops and conditions around a statement, innermost first.
 struct Around {
   std::vector<const For*> loops;
-  std::vector<Expr> conditions;  // and lengths of loops
+  std::vector<Expr> conditions;  // conditions and loop extents
 };
 
 bool find(const Stmt& s, const ir::StmtNode* wanted, Around& out) {
@@ -101,7 +101,8 @@ bool neighbours_share(const GpuKernel& kernel, const ir::StmtNode* chunks, const
   const ir::Var& block = kernel.index[kBlockX];
   for (const Expr& condition : around.conditions)
     if (ir::uses_var(condition, block) || !ir::loads_of(condition).empty()) return false;
-  // The chunk moves a box of every block alike where it is a term of its own.
+  // If the chunk's variable is a separate term of each index, it moves the boxes of all blocks
+  // alike and can be set to 0.
   const ir::Var& chunk = std::get<For>(chunks->kind).var;
   std::vector<Expr> places;
   for (const Expr& begin : box.begin) {

@@ -30,7 +30,7 @@ void BufferUses::add(const Stmt& s) {
 
 namespace {
 
-// The loop's statements, without the allocations around them.
+// Collects the loop's statements, without the allocations around them.
 void collect_statements(const Stmt& s, std::vector<Stmt>& out) {
   if (const auto* allocate = ir::as<ir::Allocate>(s)) return collect_statements(allocate->body, out);
   const auto* seq = ir::as<ir::Seq>(s);

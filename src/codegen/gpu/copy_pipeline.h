@@ -1,4 +1,5 @@
-// Loops over chunks of a reduction whose copies into shared memory run ahead of what is computed of them (cp.async).
+// Loops over chunks of a reduction whose copies into shared memory run ahead of the computation
+// (cp.async).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace tensorsmith::codegen {
 
-// How often statements read and write each buffer.
+// Number of reads and writes of each buffer by some statements.
 struct BufferUses {
   std::unordered_map<const ir::BufferNode*, int> reads, writes;
   void add(const ir::Stmt& s);
@@ -18,12 +19,13 @@ struct BufferUses {
 struct CopyPipeline {
   int64_t chunks = 0, stages = 1;
   std::vector<ir::Stmt> copies;
-  ir::Stmt nest;                  // what is computed of a chunk
-  std::vector<ir::Buffer> tiles;  // that the copies write, each there `stages` times
+  ir::Stmt nest;                  // the computation on a chunk
+  std::vector<ir::Buffer> tiles;  // buffers that the copies write; each has `stages` instances
 };
 
-// By their loop. How many stages such a loop has, its auto_unroll_max_step says: 2 to kMostStages. It copies what nothing else
-// writes or reads, and computes values of single threads.
+// Returns the pipelines by their loops. A loop's auto_unroll_max_step requests the number of
+// stages, 2 to kMostStages. The tiles are written only by the loop's copies and read only by its
+// computation, which writes only private buffers.
 inline constexpr int64_t kMostStages = 8;
 std::unordered_map<const ir::StmtNode*, CopyPipeline> find_copy_pipelines(const GpuKernel& kernel);
 

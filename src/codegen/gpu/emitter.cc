@@ -26,7 +26,8 @@ using ir::Stmt;
 
 namespace {
 
-// Of a thread's arrays, in bytes: beyond this its local memory would be larger than a device's threads have together.
+// Most bytes of a thread's private arrays: with more, the local memory of all threads would exceed
+// a device's memory.
 constexpr int64_t kMaxPrivateBytes = 64 << 10;
 
 int64_t elements_of(const Buffer& buffer, const MmaKernel& mma) {
@@ -149,7 +150,7 @@ void GpuKernelEmitter::emit(const Stmt& s) {
 }
 
 void GpuKernelEmitter::meet_before(const Stmt& s) {
-  // A ring of stages has its own way to wait, and nothing else is shared.
+  // A ring of stages synchronizes by barriers of its own, and no other data is shared.
   if (warpgroups_.uses_boxes) return;
   if (!in_pipeline_ && barriers_.contains(s.get())) out_->line(std::string(dialect_.barrier));
 }
@@ -179,7 +180,7 @@ void GpuKernelEmitter::emit_for(const Stmt& s, const For& loop) {
   }
   if (loop.kind == ForKind::kVectorized && extent && ir::as<ir::Store>(loop.body) != nullptr)
     return emit_vectorized(loop, *extent);
-  // A guard of a whole vector stands around it.
+  // If a condition guards a whole vector, it is emitted around the vector.
   if (const auto* guard = ir::as<ir::IfThenElse>(loop.body);
       guard != nullptr && loop.kind == ForKind::kVectorized && guard->else_body == nullptr &&
       !ir::uses_var(guard->condition, loop.var)) {
@@ -313,7 +314,7 @@ void GpuKernelEmitter::copy(const Buffer& buffer, int64_t lanes, const std::stri
              ", " + to + ", " + from + ");");
 }
 
-// The value with its loads of vectors made, and their lanes in place of them.
+// Emits the vector loads of the value and returns the value with their lanes in place of the loads.
 Expr GpuKernelEmitter::load_vectors(const Expr& value, const ir::Var& lane, int64_t lanes) {
   std::unordered_map<const ir::ExprNode*, Expr> loaded;
   for (const Expr& e : certain_loads(value)) {
@@ -382,7 +383,7 @@ void GpuKernelEmitter::emit_vectorized(const For& loop, int64_t lanes) {
   meet_before(loop.body);
   if (in_memory(store.buffer) && is_vector(store.buffer, indices, loop.var, lanes, env_.bounds))
     return emit_asynchronous(store, &loop.var, lanes) ? void() : emit_vector_store(store, loop.var, lanes);
-  // Elements, with the vectors that are read.
+  // Stores element by element, but loads vectors.
   out_->open("");
   const Expr value = load_vectors(ir::substitute(store.value, env_.constants), loop.var, lanes);
   for (int64_t k = 0; k < lanes; ++k) {
@@ -434,7 +435,7 @@ Status check_emittable(const ir::Program& program, const CodegenOptions& options
   return ir::verify(program);
 }
 
-// The device's buffers that a kernel uses, in the order of their first use.
+// Returns the buffers in device memory that a kernel uses, in the order of their first use.
 std::vector<Buffer> device_buffers(const GpuKernel& kernel) {
   std::vector<Buffer> used;
   const auto use = [&](const Buffer& b) {

@@ -1,4 +1,4 @@
-// A loop program as the text of a GPU's kernels, in a language that is like C.
+// Emits a loop program as the text of GPU kernels, in a C-like language.
 #pragma once
 
 #include <map>
@@ -23,35 +23,36 @@ struct GpuSource {
   std::vector<runtime::Launch> launches;
   int64_t workspace_bytes = 0;
   int tensor_core_nests = 0, pipelines = 0;
-  int warpgroup_pipelines = 0;  // of these
-  // What stands between the prelude and the text: functions for instructions that few kernels use.
+  int warpgroup_pipelines = 0;  // pipelines whose products warpgroups compute
+  // Functions for instructions that few kernels use; they go between the prelude and the text.
   std::string instructions;
-  std::vector<std::string> scalar_products;  // why nests that tensor cores might compute are scalar code
+  std::vector<std::string> scalar_products;  // why candidate nests do not use tensor cores
 };
 
-// What every file of kernels begins with: the same for all of a dialect.
+// Returns the beginning of every file of kernels, which is the same for all kernels of a dialect.
 std::string gpu_prelude(const GpuDialect& dialect);
 
-// kUnsupported: programs that a GPU cannot run (kernels.h, virtual_threads.h, barriers.h); kResourceExhausted: blocks
-// beyond the device's limits; kInvalidArgument: symbols that are no names of C.
+// Errors: kUnsupported for programs that a GPU cannot run (kernels.h, virtual_threads.h,
+// barriers.h); kResourceExhausted for blocks beyond the device's limits; kInvalidArgument for
+// symbols that are not identifiers of C.
 Result<GpuSource> emit_gpu(const ir::Program& program, const target::Device& device,
                            const CodegenOptions& options, const GpuDialect& dialect);
 
-// What Backend::link makes of modules: one after the other.
+// Implements Backend::link for GPUs: concatenates the modules.
 std::vector<char> join_modules(const std::vector<std::vector<char>>& modules);
 
-// The text of one kernel.
+// Emits the text of one kernel.
 class GpuKernelEmitter {
  public:
   GpuKernelEmitter(const GpuKernel& kernel, const MmaKernel& mma, const WarpgroupKernel& warpgroups,
                    std::unordered_set<const ir::StmtNode*> barriers, const CodegenOptions& options,
                    const GpuDialect& dialect);
 
-  // parameters: what it gets, in order; of those in `read_only` nothing is written.
+  // Emits the kernel with these parameters, in order; those in `read_only` are never written.
   std::string run(const std::string& symbol, const std::vector<ir::Buffer>& parameters,
                   const std::unordered_set<const ir::BufferNode*>& read_only);
   int64_t launch_shared_bytes() const { return launch_shared_bytes_; }
-  // By name, their texts.
+  // Texts of the special instructions' functions by name.
   const std::map<std::string, std::string>& instructions() const { return instructions_; }
 
  private:
@@ -62,15 +63,17 @@ class GpuKernelEmitter {
   void emit_store(const ir::Store& store);
   void emit_if(const ir::IfThenElse& branch);
   void emit_allocate(const ir::Allocate& allocate);
-  // Whether lanes of a warp can differ in it.
+  // Returns whether the value can differ between the lanes of a warp.
   bool differs_by_lane(const ir::Expr& e) const;
   void meet_before(const ir::Stmt& s);
-  // Whether the loop is written to be unrolled: it indexes private arrays, which are registers then, or is asked to.
+  // Returns whether the loop is emitted unrolled: because it indexes private arrays, which then
+  // become registers, or because the schedule requests it.
   bool unrolls(const ir::Stmt& s, const ir::For& loop, int64_t extent);
   int64_t steps(const ir::Stmt& s);
-  // A vector of a buffer's elements (vector_access.h).
+  // Stores a vector of a buffer's elements (vector_access.h).
   void emit_vector_store(const ir::Store& store, const ir::Var& lane, int64_t lanes);
-  // In place of the loop, where lanes can exchange what they store (quad_store.h); says whether.
+  // Emits the loop so that lanes exchange the values that they store (quad_store.h), if they can;
+  // returns whether it did.
   bool emit_quad_store(const ir::For& loop, int64_t steps);
   void emit_lane_values(const ir::Expr& value, const ir::Var& lane, int64_t lanes, const ir::Buffer& result);
   ir::Expr load_vectors(const ir::Expr& value, const ir::Var& lane, int64_t lanes);
@@ -78,7 +81,8 @@ class GpuKernelEmitter {
   ir::Buffer lane_array(const std::string& name, ir::DType dtype, int64_t lanes);
   bool in_memory(const ir::Buffer& buffer) const;
 
-  // Tensor cores (tensor_core_emit.cc). Names of where a lane's lines of a tile begin, and of how chunks are exchanged.
+  // Tensor cores (tensor_core_emit.cc): names of the variables that hold the address of a lane's
+  // line of a tile, the number of its first chunk, and the mask that swizzles chunks.
   struct TileText {
     std::string tile, chunk, swap;
   };
@@ -90,14 +94,17 @@ class GpuKernelEmitter {
   void emit_mma(const MmaNest& nest);
   void emit_pipeline(const ir::For& loop, const CopyPipeline& pipeline);
   void emit_copies(const CopyPipeline& pipeline, const std::string& place);
-  // lane: of the elements that are copied at once; null: the store is of one.
+  // Emits an asynchronous copy if possible. `lane` is the variable of the elements that are copied
+  // at once; null if the store has one element.
   bool emit_asynchronous(const ir::Store& store, const ir::Var* lane, int64_t lanes);
-  // Of the stages of each tile, that at this place is meant until leave_place; returns the tiles' own names.
+  // Makes the tiles' names refer to the stage `place` until leave_place; returns the tiles' own
+  // names.
   std::vector<std::string> enter_place(const CopyPipeline& pipeline, const std::string& place);
   void leave_place(const CopyPipeline& pipeline, const std::vector<std::string>& names);
   std::string place(ScalarWriter& writer, const ir::Buffer& buffer, const std::vector<ir::Expr>& indices);
 
-  // Sums in pairs of registers (register_tile.cc). What take_pairs returns names the pairs.
+  // Sums in pairs of registers (register_tile.cc). take_pairs returns the name of the array of
+  // pairs.
   std::string take_pairs(const RegisterTile& tile);
   void return_pairs(const RegisterTile& tile, const std::string& pairs);
   void emit_register_tile(const RegisterTile& tile, const std::string& pairs);
@@ -119,7 +126,7 @@ class GpuKernelEmitter {
   std::string text_of(const ir::Expr& e);
   std::string place_in_panels(ScalarWriter& writer, const WarpgroupTile& tile,
                               const std::vector<ir::Expr>& indices);
-  // Names of the ring of stages: barriers, the next stage, and the parity of its phase.
+  // Names of the ring of stages: its barriers, the next stage, and the parity of its phase.
   struct RingText {
     std::string full, empty, stage, parity;
   };
@@ -131,17 +138,18 @@ class GpuKernelEmitter {
   const GpuDialect& dialect_;
   Environment env_;
   Block* out_ = nullptr;
-  int64_t unroll_limit_ = 0;  // steps up to which loops are unrolled here
+  int64_t unroll_limit_ = 0;  // most steps of a loop that is unrolled here
   int64_t launch_shared_bytes_ = 0;
   bool in_pipeline_ = false, asynchronous_ = false;
-  bool lanes_agree_ = true;                // a warp's threads all come here, or none
-  std::vector<ir::Buffer> lane_arrays_;    // keeps them alive
-  std::vector<ir::Expr> kept_;             // the same
-  std::vector<ir::Stmt> kept_statements_;  // the same, so that none is mistaken for another in steps_
+  bool lanes_agree_ = true;                // all threads of a warp come here, or none
+  std::vector<ir::Buffer> lane_arrays_;    // keeps the buffers alive
+  std::vector<ir::Expr> kept_;             // keeps the expressions alive
+  std::vector<ir::Stmt> kept_statements_;  // keeps the statements alive, so that the keys of steps_
+                                           // stay unique
   std::unordered_map<const ir::StmtNode*, int64_t> steps_;
   std::map<std::string, std::string> instructions_;
   RingText ring_;
-  std::unordered_map<const ir::BufferNode*, std::string> maps_;  // by tile, the parameter's name
+  std::unordered_map<const ir::BufferNode*, std::string> maps_;  // tensor map parameters
   bool copies_only_ = false;
 };
 

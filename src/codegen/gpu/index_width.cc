@@ -25,7 +25,7 @@ class WidthCheck {
     return r.min >= std::numeric_limits<int32_t>::min() && r.max <= std::numeric_limits<int32_t>::max();
   }
 
-  // Values that come from memory are 64 bits wide whatever the indices are.
+  // Loaded values are 64 bits wide whatever the width of indices is.
   void check(const Expr& e) {
     ir::for_each_expr(e, [&](const Expr& x) {
       if (const auto* load = ir::as<ir::Load>(x)) check_place(load->buffer, load->indices);

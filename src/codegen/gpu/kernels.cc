@@ -44,11 +44,11 @@ Error unsupported(const std::string& place, std::string reason) {
   return {ErrorCode::kUnsupported, place, std::move(reason)};
 }
 
-using Axes = unsigned;  // a bit for each GpuAxis
+using Axes = unsigned;  // one bit per GpuAxis
 constexpr Axes bit(size_t axis) { return 1U << axis; }
 constexpr Axes kThreads = bit(kThreadX) | bit(kThreadY) | bit(kThreadZ);
 
-// Turns one loop nest into what a thread does.
+// Turns one loop nest into the code of one thread.
 class KernelMaker {
  public:
   Result<GpuKernel> make(const Stmt& nest) {
@@ -141,7 +141,7 @@ class KernelMaker {
     Expr first;
     for (size_t axis = 0; axis < kGpuAxes; ++axis) {
       if (kernel_.extents[axis] == 1 || (bound_ & bit(axis)) != 0) continue;
-      // A block has its own shared memory.
+      // Each block has its own shared memory, so the block's index does not matter for it.
       if (axis < kThreadX && known != kernel_.memory.end()) continue;
       const Expr is_first = Expr(kernel_.index[axis]) == Expr(0);
       first = first.defined() ? first && is_first : is_first;
@@ -151,19 +151,20 @@ class KernelMaker {
 
   GpuKernel kernel_;
   Status status_;
-  Axes used_ = 0;   // by some loop of the kernel
-  Axes bound_ = 0;  // by loops around
+  Axes used_ = 0;   // axes of all loops of the kernel
+  Axes bound_ = 0;  // axes of the enclosing loops
   ir::VarMap bindings_;
-  std::unordered_map<const ir::BufferNode*, Axes> bound_at_;  // of the kernel's allocations
+  std::unordered_map<const ir::BufferNode*, Axes> bound_at_;  // axes that were bound at each
+                                                              // allocation of the kernel
 };
 
-// Where a part of the workspace may begin on every device.
+// Rounds up to an offset at which a part of the workspace may begin on every device.
 constexpr int64_t aligned_for_gpu(int64_t bytes) {
   constexpr int64_t kAlignment = runtime::kGpuOffsetAlignment;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Walks what is outside of all kernels.
+// Visits the statements outside of all kernels.
 class Splitter {
  public:
   Result<GpuProgram> split(const ir::Program& program) {
@@ -194,7 +195,7 @@ class Splitter {
   }
 
   GpuProgram out_;
-  int64_t used_ = 0;  // of the workspace, at this place
+  int64_t used_ = 0;  // bytes of the workspace in use at this place
 };
 
 }  // namespace

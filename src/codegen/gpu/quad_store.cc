@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t kWarpLanes = 32;
 
-// The step's place and the thread's are those of a quad whose steps are so many apart.
+// Returns whether the store has the form of a quad store in which the four steps of a quad are
+// `apart` steps from each other.
 bool fits(const ir::Store& store, const ir::Var& step, int64_t steps, const ir::Var& lane,
           const ir::Var& thread, ir::VarBounds bounds, int64_t apart) {
   const ir::Var group("group"), quad("quad");
@@ -71,7 +72,7 @@ bool GpuKernelEmitter::emit_quad_store(const ir::For& loop, int64_t steps) {
   if (kernel_.memory.contains(store->buffer.get()) &&
       kernel_.memory.at(store->buffer.get()) == GpuMemory::kShared)
     return false;
-  ir::Store plain = *store;  // without variables of unrolled loops
+  ir::Store plain = *store;  // without the variables of unrolled loops
   for (Expr& i : plain.indices) i = ir::substitute(i, env_.constants);
   plain.value = ir::substitute(plain.value, env_.constants);
   const auto quads = find_quad_store(plain, loop.var, steps, vector->var, thread, env_.bounds);

@@ -1,6 +1,7 @@
-// Stores of fragments, where four neighbouring lanes (a quad) have two neighbouring elements each of eight columns, loop step by
-// loop step. Half of a sector of memory is written at a time so, which takes as long as a whole one. Of four steps the quad can
-// exchange what it has, so that each lane stores the eight columns of one.
+// Stores of fragments in which four neighbouring lanes (a quad) each have two adjacent elements of
+// eight columns, in each step of a loop. Each such store writes half a sector of memory, which
+// takes as long as a whole one. The lanes of a quad can exchange the values of four steps, so that
+// each lane stores the eight columns of one step.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,11 @@
 
 namespace tensorsmith::codegen {
 
-// How many steps the four are apart: of a loop's, 4 * apart * group + apart * which + rest with rest < apart are `which` of four.
-// step: of a loop of so many steps around the vectorized loop over `lane`, which has two iterations of the store; thread: the
-// index of a thread in its warp. None: stores of other shapes.
+// Returns the distance between the four steps that are exchanged: step = 4 * apart * group + apart
+// * which + rest, with rest < apart, is number `which` of its four. `step` is the variable of a
+// loop of `steps` iterations around the vectorized loop over `lane`, which executes the store
+// twice; `thread` is the index of a thread in its warp. Returns nothing if the store has another
+// form.
 std::optional<int64_t> find_quad_store(const ir::Store& store, const ir::Var& step, int64_t steps,
                                        const ir::Var& lane, const ir::Var& thread,
                                        const ir::VarBounds& bounds);

@@ -19,11 +19,11 @@ using ir::For;
 
 namespace {
 
-// With fewer sums other code is as good.
+// Limits on the number of sums; for fewer sums, other code is as good.
 constexpr int64_t kFewestSums = 16, kMostSums = 256;
-// Products of a group, which are a line of text each.
+// Most products of a group; each is a line of text.
 constexpr int64_t kMostProducts = 2048;
-constexpr int64_t kMostSteps = 8;  // of a group
+constexpr int64_t kMostSteps = 8;  // most steps of a group
 
 class TileMatcher {
  public:
@@ -32,7 +32,8 @@ class TileMatcher {
 
   std::optional<RegisterTile> match(const ir::Stmt& nest) {
     if (!match_update(nest) || !find_places()) return std::nullopt;
-    // The factor whose vectors are of columns; if both have such, the one that makes longer rows.
+    // `columns` is the factor that is loaded as vectors of columns. If both factors can be, the one
+    // with longer rows is taken.
     std::optional<RegisterTile> best;
     for (const bool swapped : {false, true}) {
       if (auto tile = tile_of(swapped ? y_ : x_, swapped ? x_ : y_);
@@ -104,7 +105,8 @@ class TileMatcher {
     return sums_ && !sums_->has_rest() && find_loops();
   }
 
-  // Which loops the sums have, and which the reduction; how many of its steps are unrolled.
+  // Divides the loops into those that index the sums and those of the reduction. Returns whether
+  // some loop of the reduction is not unrolled.
   bool find_loops() {
     bool rolled = false;
     for (size_t l = 0; l < loops_.size(); ++l) {
@@ -125,7 +127,8 @@ class TileMatcher {
     return rolled;
   }
 
-  // For each way to choose values of these loops, the last one's changing first: what they add to the place.
+  // Returns the offsets that the loops' variables add to the place, for all combinations of their
+  // values; the last loop's variable changes fastest.
   std::optional<std::vector<int64_t>> moves(const Separable& place, const std::vector<size_t>& loops) const {
     std::vector<int64_t> out = {0};
     for (const size_t l : loops) {
@@ -142,7 +145,8 @@ class TileMatcher {
     return out;
   }
 
-  // Steps of a group: those that the schedule unrolls, if they are few, else a vector's, else what divides.
+  // Steps of a group: those that the schedule unrolls, if they are few; else kPairSteps, if it
+  // divides all steps; else the largest divisor up to kMostSteps.
   int64_t steps() const {
     int64_t unrolled = 1;
     for (size_t i = reduction_.size(); i-- > 0;) {
@@ -157,7 +161,8 @@ class TileMatcher {
     return 1;
   }
 
-  // Steps of a factor: the same in each group, and as far from group to group.
+  // Finds the offsets of a group's steps, which must be the same in each group, with a constant
+  // distance between groups.
   bool find_steps(const Factor& factor, int64_t count, TileOperand& out) const {
     const auto all = moves(*factor.place, reduction_);
     if (!all) return false;
@@ -169,7 +174,8 @@ class TileMatcher {
     return true;
   }
 
-  // Whether so many neighbours of these lie beside each other in memory, from a multiple of their number on, wherever the others begin.
+  // Returns whether every `lanes` consecutive offsets of `these` are adjacent in memory and aligned
+  // to `lanes` elements, whatever the other offsets are.
   bool are_vectors(const TileOperand& operand, const std::vector<int64_t>& these,
                    const std::vector<int64_t>& others, int64_t lanes) const {
     if (static_cast<int64_t>(these.size()) % lanes != 0) return false;
@@ -182,7 +188,7 @@ class TileMatcher {
     return rest == 0 && whole(operand.group) && std::all_of(others.begin(), others.end(), whole);
   }
 
-  // all: where each sum's line is, in any order.
+  // Sets the operand's lines; `all` holds the offset of each sum's line, in any order.
   void set_lines(const Factor& factor, std::vector<int64_t> all, TileOperand& out) const {
     out.buffer = factor.load->buffer;
     ir::VarMap zero;
@@ -206,7 +212,7 @@ class TileMatcher {
     for (size_t i = 0; i < at->size(); ++i) sums[{(*row)[i], (*column)[i]}] = (*at)[i];
     set_lines(rows, *row, tile.rows);
     set_lines(columns, *column, tile.columns);
-    // Each row with each column, once.
+    // Each row must be combined with each column exactly once.
     const auto all_rows = static_cast<int64_t>(tile.rows.lines.size()),
                all_columns = static_cast<int64_t>(tile.columns.lines.size()),
                products = all_rows * all_columns;
@@ -237,7 +243,7 @@ class TileMatcher {
   std::vector<const For*> loops_;
   std::vector<ir::Var> vars_;
   std::vector<int64_t> extents_;
-  std::vector<size_t> spatial_, reduction_;  // of the loops
+  std::vector<size_t> spatial_, reduction_;  // indices into loops_
   int64_t all_steps_ = 1;
   const ir::Store* store_ = nullptr;
   Factor x_, y_;
@@ -253,7 +259,8 @@ std::optional<RegisterTile> find_register_tile(const ir::Stmt& nest, const GpuKe
   return TileMatcher(kernel, bounds, constants).match(nest);
 }
 
-// Pairs of sums, from the array that holds them around the loop over chunks.
+// Declares the pairs of sums and initializes them from the array that holds the sums outside the
+// loop over chunks.
 std::string GpuKernelEmitter::take_pairs(const RegisterTile& tile) {
   const std::string pairs = env_.names.make("pairs"), &sums = env_.buffers.at(tile.sums.get());
   const size_t count = tile.at.size() / 2;
@@ -278,8 +285,9 @@ void GpuKernelEmitter::emit_register_tile(const RegisterTile& tile, const std::s
   out_->open("");
   const std::string x = env_.names.make("x"), y = env_.names.make("y"), group = env_.names.make("group");
   ScalarWriter writer(env_, *out_);
-  // Indices, not pointers that move on: with pointers LLVM moves loads down to the products that need them first, and ptxas then gives
-  // sums and columns the same banks (counted at .54 in place of .78).
+  // Addresses are computed from indices and not from advancing pointers. With pointers, LLVM sinks
+  // loads to the products that need them first, and ptxas then assigns sums and columns to the same
+  // banks (measured: 0.54 in place of 0.78).
   const auto place = [&](const TileOperand& operand) {
     std::string text = env_.buffers.at(operand.buffer.get()) + "[";
     if (!ir::is_int_value(operand.first, 0))
@@ -287,7 +295,8 @@ void GpuKernelEmitter::emit_register_tile(const RegisterTile& tile, const std::s
     return text + (tile.groups > 1 ? group + " * " + tile_number(operand.group) + " + " : "");
   };
   const std::string a = place(tile.rows), b = place(tile.columns);
-  // Not unrolled: the compiler would name the sums anew in each group, and lose the pairs.
+  // If this loop were unrolled, the compiler would rename the sums in each group and lose the
+  // pairs.
   out_->line(std::string(dialect_.unroll) + " 1");
   out_->open("for (int " + group + " = 0; " + group + " < " + tile_number(tile.groups) + "; ++" + group +
              ")");
@@ -306,7 +315,7 @@ void GpuKernelEmitter::emit_register_tile(const RegisterTile& tile, const std::s
       load(tile.lanes, y, k * columns + c, b, at(tile.columns.steps, k) + at(tile.columns.lines, c));
   for (int64_t r = 0; r < rows; r += tile.row_lanes) {
     out_->open("");
-    // By row of the vector and step where steps are vectors, by step and row where rows are.
+    // Layout: [row of the vector][step] if steps are vectors, [step][row] if rows are.
     out_->line("float " + x + "[" + tile_number(steps * tile.row_lanes) + "] " +
                std::string(dialect_.c.aligned) + ";");
     for (int64_t k = 0; k < steps; k += tile.step_lanes)

@@ -1,4 +1,5 @@
-// Places in memory that are a sum: how far the value of one loop's variable moves them.
+// Indices that are sums of functions of one variable each: how far the value of a loop's variable
+// moves them.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +11,21 @@
 
 namespace tensorsmith::codegen {
 
-// A sum of functions of one variable each, and of a rest that has none of them.
+// A sum of functions of one variable each, and of a rest that depends on none of the variables.
 class Separable {
  public:
-  // None: a part of the sum has several of the variables, one beside others, or loads.
+  // Returns nothing if a term of the sum depends on several of the variables or contains loads.
   static std::optional<Separable> of(const ir::Expr& e, const ir::VarBounds& bounds,
                                      const std::vector<ir::Var>& vars);
 
-  // What the value of this variable adds, beside what 0 adds.
+  // Returns how much more the variable adds at `value` than at 0.
   std::optional<int64_t> moved(const ir::Var& var, int64_t value) const;
-  // Whether something depends on none of the variables, beside a constant.
+  // Returns whether some term, other than a constant, depends on none of the variables.
   bool has_rest() const { return has_rest_; }
 
  private:
   ir::LinearSum sum_;
-  std::vector<size_t> owners_;  // by term: which variable, or kNobody
+  std::vector<size_t> owners_;  // for each term, the index of its variable, or kNobody
   std::vector<ir::Var> vars_;
   bool has_rest_ = false;
 };

@@ -46,7 +46,7 @@ class BoxMatcher {
   }
 
  private:
-  // Inside of the loops, and maybe of the question whether this is the first thread.
+  // Returns the store inside the loops, which may be restricted to the first thread.
   const ir::Store* find_store(const ir::Stmt& copy) {
     const ir::Stmt* s = &copy;
     for (const auto* loop = ir::as<For>(*s); loop != nullptr; loop = ir::as<For>(*s)) {
@@ -74,7 +74,7 @@ class BoxMatcher {
     return ref != nullptr && (ref->var == kernel_.index[kThreadX] || ref->var == kernel_.index[kThreadY]);
   }
 
-  // Elements of the tile from an iteration of the loop to the next.
+  // Returns the distance in the tile between iterations of the loop, in elements.
   std::optional<int64_t> stride_in_tile(const ir::LinearSum& place, const ir::Var& var) const {
     int64_t stride = 0;
     for (const auto& [atom, coefficient] : place.terms) {
@@ -90,7 +90,7 @@ class BoxMatcher {
     const ir::Buffer& from = load.buffer;
     const auto place = ir::linearize(flat_index(store.buffer, store.indices, bounds_));
     if (place.bad || place.constant != 0) return false;
-    // Nothing but the loops moves within the tile.
+    // The place in the tile must depend only on the copy's loops.
     for (const auto& [atom, coefficient] : place.terms) {
       const auto* ref = ir::as<ir::VarRef>(atom);
       if (ref == nullptr ||
@@ -101,7 +101,7 @@ class BoxMatcher {
     const auto strides = from->effective_strides();
     box_.map.element_bytes = bytes;
     box_.map.swizzle_bytes = tile_.line_bytes();
-    int64_t next = 1;  // elements of the tile to the next line of this dimension
+    int64_t next = 1;  // elements of the tile between successive indices of this dimension
     size_t used = 0;
     for (size_t d = load.indices.size(); d-- > 0;) {
       const Expr& index = load.indices[d];
@@ -143,7 +143,8 @@ class BoxMatcher {
     return used == loops && next == tile_.buffer->allocation_elements();
   }
 
-  // Whether the condition says that the element is within the buffer: what the accelerator asks, too.
+  // Returns whether the condition tests that the element is within the buffer, which the
+  // accelerator tests too.
   bool is_edge(const Expr& condition) const {
     std::vector<Expr> conjuncts;
     collect_conjuncts(condition, conjuncts);
@@ -169,7 +170,8 @@ class BoxMatcher {
   const WarpgroupTile& tile_;
   std::vector<Loop> loops_;
   ir::VarBounds bounds_;
-  std::vector<std::pair<Expr, int64_t>> indices_;  // of the buffer, with its extents
+  std::vector<std::pair<Expr, int64_t>> indices_;  // the buffer's indices with the extents of their
+                                                   // dimensions
   TensorBox box_;
 };
 

@@ -1,4 +1,4 @@
-// Products on tensor cores, and the copies into shared memory that run ahead of them.
+// Emits products on tensor cores, and the copies into shared memory that run ahead of them.
 #include <algorithm>
 
 #include "codegen/gpu/emitter.h"
@@ -30,7 +30,8 @@ bool is_zero_value(const Expr& e) {
 
 }  // namespace
 
-// Declares where the lane's lines of the tile begin. Returns the text of an address, up to what steps and fragments add.
+// Declares the address of the lane's line of the tile. Returns the names that addresses are built
+// from; steps and fragments add offsets.
 GpuKernelEmitter::TileText GpuKernelEmitter::declare_tile(const MmaTile& tile, bool is_a) {
   const int64_t bytes = ir::bytes_of(tile.buffer->dtype), line = tile.line * bytes;
   const std::string lane = env_.vars.at(kernel_.index[kThreadX].get());
@@ -41,7 +42,7 @@ GpuKernelEmitter::TileText GpuKernelEmitter::declare_tile(const MmaTile& tile, b
     at_line = "(" + lane + " & " + mma_number(sched::kMmaPlaces - 1) + ")";
     within = " + " + mma_number(bytes) + " * (" + lane + " / " + mma_number(sched::kMmaPlaces) + ")";
   } else {
-    // Which of a fragment's matrices of 8 x 8 the lane reads a line of, and which line.
+    // Determines which of a fragment's 8 x 8 matrices the lane reads a line of, and which line.
     const bool down = is_a == tile.steps_contiguous;
     at_line = down ? "(" + lane + " & 15)" : "(" + lane + " & 7) + (" + lane + " >> 4 << 3)";
     at_unit = down ? lane + " >> 4" : lane + " >> 3 & 1";
@@ -62,7 +63,8 @@ GpuKernelEmitter::TileText GpuKernelEmitter::declare_tile(const MmaTile& tile, b
   return text;
 }
 
-// The registers of a fragment of A, or of two of B. lines, units: where it begins, from the lane's own.
+// Loads the registers of one fragment of A, or of two fragments of B. `lines` and `units` are the
+// fragment's offsets from the lane's own line and unit.
 void GpuKernelEmitter::emit_fragment(const MmaTile& tile, const TileText& text, const std::string& registers,
                                      int64_t lines, int64_t units, const std::string& step) {
   const int64_t line = tile.line * ir::bytes_of(tile.buffer->dtype);
@@ -70,7 +72,8 @@ void GpuKernelEmitter::emit_fragment(const MmaTile& tile, const TileText& text, 
     return text.tile + " + " + at_lines + " + (((" + text.chunk + " + " + at_units + ") ^ " + text.swap +
            ") * " + mma_number(tile.swizzle.unit) + ")";
   };
-  // Four matrices of 8 x 8 elements of 16 bits (ldmatrix). A step is 16 lines, or two chunks of each.
+  // Each load takes four matrices of 8 x 8 elements of 16 bits (ldmatrix). A step is 16 lines, or
+  // two chunks of each line.
   if (tile.steps_contiguous) {
     out_->line("ts_load_matrices(" + registers + ", " + address(mma_number(lines * line), "2 * " + step) +
                ");");
@@ -80,12 +83,14 @@ void GpuKernelEmitter::emit_fragment(const MmaTile& tile, const TileText& text, 
   }
 }
 
-// The same of elements of 4 bytes, one by one. A step is 8 lines: a lane has one of the first four and one of the others.
+// Loads a fragment of 4-byte elements, one by one. A step is 8 lines: a lane reads one of the first
+// four and one of the others.
 void GpuKernelEmitter::emit_elements(const MmaTile& tile, const TileText& text, const std::string& registers,
                                      int64_t units, const std::string& step, bool is_a) {
   const int64_t line = tile.line * ir::bytes_of(tile.buffer->dtype);
   for (int64_t r = 0; r < 4; ++r) {
-    // Registers of A change their row first, those of B their step.
+    // The registers of A are ordered with rows changing fastest, those of B with steps changing
+    // fastest.
     const int64_t half = is_a ? r / 2 : r % 2, unit = units + (is_a ? r % 2 : r / 2);
     out_->line("ts_load_element(" + registers + "[" + mma_number(r) + "], " + text.tile + " + (2 * " + step +
                " + " + mma_number(half) + ") * " + mma_number(sched::kMmaPlaces * line) + " + (((" +
@@ -111,7 +116,8 @@ void GpuKernelEmitter::emit_mma(const MmaNest& nest) {
       emit_fragment(tile, text, registers, lines, units, step);
     if (tile.buffer->dtype == ir::DType::kF32) out_->line("ts_round_fragment(" + registers + ");");
   };
-  // Of 8 rows or columns, which are a chunk of 16 bits each or a unit of 32.
+  // The unit of offsets is 8 rows or columns: one chunk of 16-bit elements or one unit of 32-bit
+  // elements.
   for (int64_t r = 0; r < nest.rows; ++r)
     fragment(nest.a, a, x + " + " + mma_number(4 * r), sched::kMmaRows * r, 2 * r);
   for (int64_t c = 0; c < nest.columns; c += 2)
@@ -134,7 +140,7 @@ void GpuKernelEmitter::emit_mma(const MmaNest& nest) {
   out_->close();
 }
 
-// The chunk's copies, into this place of the tiles.
+// Emits the copies of one chunk into the stage `place` of the tiles.
 void GpuKernelEmitter::emit_copies(const CopyPipeline& pipeline, const std::string& place) {
   out_->open("");
   const auto names = enter_place(pipeline, place);
@@ -163,14 +169,15 @@ void GpuKernelEmitter::leave_place(const CopyPipeline& pipeline, const std::vect
   for (size_t i = 0; i < names.size(); ++i) env_.buffers.at(pipeline.tiles[i].get()) = names[i];
 }
 
-// With s stages: s - 1 chunks are copied before the loop; each iteration waits for its own chunk, meets the other threads,
-// which are done with the chunk before it, has the place of that filled with the chunk s - 1 further, and computes.
+// With s stages, s - 1 chunks are copied before the loop. Each iteration waits for its own chunk
+// and for the other threads, which have then finished the chunk before it. It starts the copy of
+// the chunk s - 1 further on into the stage that has become free, and computes.
 void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const CopyPipeline& pipeline) {
   const ir::VarNode* var = loop.var.get();
   const int64_t ahead = pipeline.stages - 1;
   const bool outside = std::exchange(in_pipeline_, true);
   out_->open("");
-  // A loop around this one has read the tiles.
+  // An earlier iteration of a surrounding loop has read the tiles.
   out_->line(std::string(dialect_.barrier));
   for (int64_t s = 0; s < ahead; ++s) {
     env_.constants[var] = Expr(s);
@@ -180,7 +187,7 @@ void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const CopyPipeline& pi
   env_.constants.erase(var);
   const std::string name = env_.names.make(loop.var.name()), next = env_.names.make("next"),
                     full = env_.names.make("full"), free = env_.names.make("free");
-  // The pairs are kept over all chunks.
+  // The pairs are kept in registers over all chunks.
   ir::VarBounds bounds = env_.bounds;
   bounds[var] = {0, pipeline.chunks - 1};
   const auto tile = find_register_tile(pipeline.nest, kernel_, bounds, env_.constants);
@@ -215,7 +222,7 @@ void GpuKernelEmitter::emit_pipeline(const ir::For& loop, const CopyPipeline& pi
   in_pipeline_ = outside;
 }
 
-// Elements of device memory, or zeros, to shared memory.
+// Copies elements of device memory, or zeros, to shared memory.
 bool GpuKernelEmitter::emit_asynchronous(const ir::Store& store, const ir::Var* lane, int64_t lanes) {
   const int64_t bytes = lanes * ir::bytes_of(store.buffer->dtype);
   if (!asynchronous_ || (bytes != 4 && bytes != 8 && bytes != 16)) return false;
@@ -250,7 +257,7 @@ bool GpuKernelEmitter::emit_asynchronous(const ir::Store& store, const ir::Var* 
   return true;
 }
 
-// The element, at the place that swizzling gives it.
+// Returns the text of the element at its swizzled place.
 std::string GpuKernelEmitter::place(ScalarWriter& writer, const Buffer& buffer,
                                     const std::vector<Expr>& indices) {
   if (const auto tile = warpgroups_.tiles.find(buffer.get()); tile != warpgroups_.tiles.end())

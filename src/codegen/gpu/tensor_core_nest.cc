@@ -21,9 +21,11 @@ using ir::Stmt;
 
 namespace {
 
-constexpr int64_t kChunkBytes = 16;         // that a lane of ldmatrix reads, and a line of its matrices
-constexpr int64_t kElementsUnitBytes = 32;  // that eight lanes read of a line where they read single elements
-constexpr int64_t kBankLineBytes = 128;     // of all banks
+constexpr int64_t kChunkBytes = 16;         // bytes that a lane of ldmatrix addresses, and bytes of a line
+                                            // of its matrices
+constexpr int64_t kElementsUnitBytes = 32;  // bytes of a line that eight lanes read when they read
+                                            // single elements
+constexpr int64_t kBankLineBytes = 128;     // bytes that all banks of shared memory deliver together
 
 struct Factor {
   const ir::Load* load = nullptr;
@@ -34,7 +36,7 @@ class NestMatcher {
  public:
   NestMatcher(const GpuKernel& kernel, int capability) : kernel_(kernel), capability_(capability) {}
 
-  // Whether the loop is a nest of one store that adds products of such types.
+  // Returns whether the loop is a nest around one store that adds products of suitable types.
   bool is_candidate(const Stmt& s) {
     for (const auto* loop = ir::as<For>(s); loop != nullptr; loop = ir::as<For>(loop->body)) {
       loops_.push_back(loop);
@@ -43,7 +45,7 @@ class NestMatcher {
     return store_ != nullptr && match_update();
   }
 
-  // After is_candidate.
+  // Matches the nest; call is_candidate first.
   std::optional<MmaNest> match() {
     if (!find_places() || !find_step() || !find_lanes() || !find_fragments() || !find_tiles())
       return std::nullopt;
@@ -112,7 +114,8 @@ class NestMatcher {
 
   int64_t extent(const For* loop) const { return *ir::as_int(loop->extent); }
 
-  // Whether the place moves by this for each step of the variable.
+  // Returns whether the place moves by `stride` for every `every` values of the variable, modulo
+  // `modulo` if given.
   static bool moves_by(const Separable& place, const ir::Var& var, int64_t count, int64_t stride,
                        int64_t every = 1, int64_t modulo = 0) {
     for (int64_t v = 0; v < count; ++v) {
@@ -122,7 +125,7 @@ class NestMatcher {
     return true;
   }
 
-  // The reduction, and which factor's elements are rows.
+  // Finds the loop of the reduction, and which factor holds the rows.
   bool find_step() {
     for (const For* loop : loops_) {
       if (extent(loop) == 1) continue;
@@ -137,7 +140,7 @@ class NestMatcher {
     }
     if (step_ == nullptr) return refuse("it has no loop of a reduction");
     nest_.steps = extent(step_);
-    // Places of a group share the rows of A.
+    // The lanes of a group share the rows of A.
     const ir::Var& lane = kernel_.index[kThreadX];
     if (kernel_.extents[kThreadX] != sched::kMmaGroups * sched::kMmaPlaces)
       return refuse("threadIdx.x is not a warp");
@@ -164,7 +167,7 @@ class NestMatcher {
       return refuse("lanes do not have the rows and columns of an instruction");
     return true;
   }
-  // Elements from a row of A, or a column of B, to the next.
+  // Distance in elements between rows of A, or between columns of B.
   int64_t& unit(const MmaTile& tile) { return &tile == &nest_.a ? row_ : column_; }
 
   bool find_lanes() {
@@ -178,7 +181,7 @@ class NestMatcher {
            refuse("sums are not a lane's");
   }
 
-  // Which sums each iteration of the loops over them has.
+  // Determines the row, the column and the sum of each iteration of the fragment loops.
   bool find_fragments() {
     int64_t all = 1;
     for (const For* loop : fragments_) all *= extent(loop);
@@ -246,7 +249,7 @@ class NestMatcher {
     zero[kernel_.index[kThreadX].get()] = Expr(0);
     tile.first =
         ir::simplify(ir::substitute(flat_index(tile.buffer, factor.load->indices, bounds_), zero), bounds_);
-    // Of each warp: whole groups of lines, or whole chunks.
+    // Each warp must begin at a whole group of lines, or at a whole chunk.
     const int64_t unit = tile.single_elements() ? kElementsUnitBytes : kChunkBytes;
     const int64_t whole = tile.steps_contiguous ? sched::kMmaGroups * tile.line : unit / bytes;
     for (const size_t axis : {kThreadY, kThreadZ}) {
@@ -286,7 +289,8 @@ class NestMatcher {
 
 MmaSwizzle mma_swizzle(int64_t line_bytes, int64_t unit) {
   if (line_bytes < 2 * unit || !std::has_single_bit(static_cast<uint64_t>(line_bytes))) return {unit};
-  // Lines of all banks begin in the same one, of half of them every other one.
+  // Lines that span all banks all begin in the same bank; of lines that span half of them, every
+  // other line does.
   const int most = static_cast<int>(kBankLineBytes / unit);
   const int units = static_cast<int>(std::min<int64_t>(line_bytes / unit, most));
   return {unit, std::countr_zero(static_cast<unsigned>(most / units)), units - 1};
@@ -294,7 +298,7 @@ MmaSwizzle mma_swizzle(int64_t line_bytes, int64_t unit) {
 
 namespace {
 
-// Outermost loops first: what is inside of a nest, or of one that was refused, is not looked at.
+// Looks at outermost loops first, and not inside a nest or a refused candidate.
 void find_nests(const GpuKernel& kernel, int capability, const Stmt& s, MmaKernel& out) {
   if (s == nullptr) return;
   const auto into = [&](const Stmt& part) { find_nests(kernel, capability, part, out); };

@@ -1,4 +1,4 @@
-// Which accesses of a vectorized loop are one access of a vector.
+// Determines which accesses of a vectorized loop are a single access of a vector.
 #pragma once
 
 #include <unordered_set>
@@ -12,12 +12,12 @@ namespace tensorsmith::codegen {
 // The widest vector that a thread loads or stores at once.
 inline constexpr int64_t kMaxVectorBytes = 16;
 
-// The elements for lane = 0 .. lanes - 1 lie beside each other, from a multiple of their number of bytes on, and are at
-// most kMaxVectorBytes.
+// Returns whether the elements for lane = 0 .. lanes - 1 are adjacent, aligned to their total size,
+// and at most kMaxVectorBytes long.
 bool is_vector(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices, const ir::Var& lane,
                int64_t lanes, const ir::VarBounds& bounds);
 
-// The loads that the expression evaluates whatever its values are: none under a select.
+// Returns the loads that are evaluated in any case: none that are under a select.
 std::vector<ir::Expr> certain_loads(const ir::Expr& e);
 
 }  // namespace tensorsmith::codegen

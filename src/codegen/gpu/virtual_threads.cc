@@ -13,7 +13,7 @@ using ir::Stmt;
 
 namespace {
 
-// One loop over virtual threads, the innermost that is left.
+// Pushes one loop over virtual threads inwards, the innermost that is left.
 class Pusher {
  public:
   Pusher(GpuKernel& kernel, const ir::For& loop) : kernel_(kernel), loop_(loop) {
@@ -39,7 +39,7 @@ class Pusher {
     return false;
   }
 
-  // The statement, or a condition or length in it.
+  // Returns whether the statement, or a condition or extent in it, differs between virtual threads.
   bool differs(const Stmt& s) const {
     bool found = false;
     ir::for_each_stmt(s, [&](const Stmt& inner) {
@@ -54,7 +54,8 @@ class Pusher {
     return found;
   }
 
-  // Private buffers that are allocated inside the loop and hold what differs.
+  // Finds the private buffers that are allocated inside the loop and hold values that differ
+  // between virtual threads.
   void find_copied() {
     std::unordered_set<const ir::BufferNode*> inside;
     ir::for_each_stmt(loop_.body, [&](const Stmt& s) {
@@ -95,7 +96,7 @@ class Pusher {
     return ir::visit(
         ir::overloaded{
             [&](const ir::For& loop) {
-              // Vectors stay whole.
+              // Vectorized loops are repeated as a whole.
               const bool vector = loop.kind == ir::ForKind::kVectorized && differs(loop.body);
               if (vector || differs(loop.extent)) return repeat(s);
               ir::For out = loop;
@@ -122,7 +123,7 @@ class Pusher {
         s);
   }
 
-  // The statement for each virtual thread.
+  // Repeats the statement for each virtual thread.
   Stmt repeat(const Stmt& s) {
     ir::for_each_stmt(s, [&](const Stmt& inner) {
       const auto* store = ir::as<ir::Store>(inner);
@@ -141,7 +142,7 @@ class Pusher {
     return ir::make_for(std::move(loop));
   }
 
-  // With the virtual thread's own copies of buffers.
+  // Replaces buffers by the virtual thread's own copies.
   Stmt with_copies(const Stmt& s, const ir::Var& thread) {
     if (s == nullptr) return nullptr;
     const auto value = [&](const Expr& e) {
@@ -176,7 +177,7 @@ class Pusher {
               return ir::make_seq(std::move(list));
             },
             [&](const ir::Allocate& allocate) {
-              // Its whole life is inside the statement: one is enough.
+              // A buffer that lives only inside the statement needs just one copy.
               return ir::make_allocate(
                   copied_.contains(allocate.buffer.get()) ? copy_of(allocate.buffer) : allocate.buffer,
                   with_copies(allocate.body, thread));
@@ -211,7 +212,7 @@ class Pusher {
   Status status_;
 };
 
-// Inner loops first.
+// Pushes all loops over virtual threads inwards, inner loops first.
 Stmt push_all(GpuKernel& kernel, const Stmt& s, Status& status) {
   if (s == nullptr) return nullptr;
   return ir::visit(ir::overloaded{

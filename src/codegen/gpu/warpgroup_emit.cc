@@ -1,10 +1,13 @@
-// Products by warpgroups (wgmma): the loop over chunks of a reduction, and who copies the chunks.
+// Emits products by warpgroups (wgmma): the loop over chunks of a reduction, and the copies of the
+// chunks. There are three forms:
 //
-// Threads copy (cp.async): as a pipeline of mma.sync, with what a warpgroup needs between copies and products.
-// One thread of the block copies boxes (TMA): a ring of stages, each with a barrier `full` that bytes arrive at; all
-// threads meet when they are done with a stage, and it is filled again.
-// A warp of its own copies boxes: the other warps arrive at the stage's barrier `empty`; nobody meets. The text of the
-// kernel stands twice then, for those warps and, without what is not the loop's copies, for that warp.
+// - All threads copy (cp.async): a pipeline as for mma.sync, with the fences that a warpgroup needs between
+//   copies and products.
+// - One of the computing threads copies boxes (TMA) into a ring of stages. Each stage has a barrier `full` that
+//   the bytes arrive at. All threads synchronize when they have finished a stage, which is then refilled.
+// - A separate warp copies boxes. The other warps arrive at the stage's barrier `empty`, and the block never
+//   synchronizes as a whole. The kernel's text then has two versions: one for the computing warps and one,
+//   reduced to the loop's copies, for the copying warp.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -27,12 +30,14 @@ using ir::Stmt;
 namespace {
 
 constexpr int64_t kBarrierBytes = 8;
-constexpr int64_t kEncodingUnit = 16;  // bytes, of addresses and offsets in a descriptor
-// Of threads, where there are two warpgroups beside the copying one: what a block has at its start are 168 each.
+constexpr int64_t kEncodingUnit = 16;  // unit in bytes of addresses and offsets in a descriptor
+// Registers per thread if two warpgroups compute beside the copying one; a block starts with 168
+// per thread.
 constexpr const char* kRegistersOfCopies = "40";
 constexpr const char* kRegistersOfProducts = "232";
 constexpr int64_t kWarpgroupsThatTake = 2;
-constexpr int64_t kColumnsThatTake = 192;  // of an instruction; fewer sums fit what a thread has
+constexpr int64_t kColumnsThatTake = 192;  // columns of an instruction; with fewer, the sums fit
+                                           // the registers that a thread starts with
 
 std::string wgmma_number(int64_t n) { return std::to_string(n); }
 
@@ -41,11 +46,12 @@ int64_t aligned_to_panel(int64_t bytes) {
          sched::kWarpgroupTileAlignment;
 }
 
-// All of a matrix descriptor but the address (PTX ISA, "Matrix Descriptor Format").
+// Returns a matrix descriptor without the address (PTX ISA, "Matrix Descriptor Format").
 std::string layout_of(const WarpgroupTile& tile) {
   constexpr int kLeadingBit = 16, kStrideBit = 32, kSwizzleBit = 62;
   const int64_t line = tile.line_bytes();
-  // Eight lines on; where these are steps, the leading offset is from panel to panel.
+  // The stride offset is that of eight lines. If lines are steps, the leading offset is the
+  // distance between panels.
   const auto stride = static_cast<uint64_t>(8 * line / kEncodingUnit);
   const auto leading =
       tile.steps_contiguous ? uint64_t{1} : static_cast<uint64_t>(tile.panel_bytes() / kEncodingUnit);
@@ -53,7 +59,8 @@ std::string layout_of(const WarpgroupTile& tile) {
   return std::to_string(leading << kLeadingBit | stride << kStrideBit | swizzle << kSwizzleBit) + "ull";
 }
 
-// From a chunk's first instruction to this one, in units of the descriptor.
+// Returns the offset of an instruction's operand from that of the chunk's first instruction, in
+// units of the descriptor.
 int64_t step_offset(const WarpgroupTile& tile, int64_t step) {
   if (!tile.steps_contiguous) {
     const int64_t lines = sched::kMmaStepBytes / ir::bytes_of(tile.buffer->dtype);
@@ -91,7 +98,7 @@ std::string instruction_text(const WarpgroupPipeline& p) {
          "\n               : \"l\"(a), \"l\"(b)\n               : \"memory\");\n}\n";
 }
 
-// The statement without stores, but for the loop over chunks.
+// Returns the statement reduced to the loop over chunks: all stores outside it are dropped.
 Stmt only(const Stmt& s, const ir::StmtNode* chunks) {
   if (s == nullptr || s.get() == chunks) return s;
   return ir::visit(ir::overloaded{[&](const For& loop) -> Stmt {
@@ -120,12 +127,13 @@ Stmt only(const Stmt& s, const ir::StmtNode* chunks) {
 }  // namespace
 
 int64_t warpgroup_shared_bytes(const WarpgroupPipeline& p) {
-  int64_t bytes = sched::kWarpgroupTileAlignment;  // lost until the first tile
+  int64_t bytes = sched::kWarpgroupTileAlignment;  // lost to the alignment of the first tile
   for (const WarpgroupTile* tile : {&p.a, &p.b}) bytes += aligned_to_panel(p.loop.stages * tile->bytes());
   return bytes + 2 * kBarrierBytes * p.loop.stages;
 }
 
-// Tiles of a pipeline of warpgroups, aligned by hand: the launch's memory begins anywhere.
+// Declares the tiles of a warpgroup pipeline. They are aligned explicitly, since the launch's
+// memory begins at any address.
 void GpuKernelEmitter::declare_warpgroup_shared(const WarpgroupPipeline& p) {
   instructions_[instruction_name(p)] = instruction_text(p);
   out_->line(std::string(dialect_.launch_shared));
@@ -171,7 +179,7 @@ void GpuKernelEmitter::declare_ring(const WarpgroupPipeline& p) {
   out_->line("unsigned " + ring_.parity + " = 0;");
 }
 
-// The kernel's text for the warps that compute, and for the one that copies.
+// Emits the kernel's text for the copying warp and for the computing warps.
 void GpuKernelEmitter::emit_in_roles(const Stmt& body) {
   const int64_t warps = kernel_.extents[kThreadY];
   const std::string x = env_.vars.at(kernel_.index[kThreadX].get()),
@@ -191,7 +199,8 @@ void GpuKernelEmitter::emit_in_roles(const Stmt& body) {
   if (takes) out_->line("TS_TAKE_REGISTERS(" + std::string(kRegistersOfProducts) + ");");
   emit(body);
   out_->close();
-  // Until then, the other block may arrive here.
+  // The block must not end earlier, since the other block of the cluster may still arrive at its
+  // barriers.
   if (warpgroups_.in_clusters) out_->line("ts_meet_in_cluster();");
 }
 
@@ -200,7 +209,7 @@ std::string GpuKernelEmitter::text_of(const Expr& e) {
   return writer.value(writer.announce(e)).at_least(Strength::kPrimary);
 }
 
-// Of the stage that enter_place has named.
+// Emits the products of the stage that enter_place has set.
 void GpuKernelEmitter::emit_products(const WarpgroupPipeline& p) {
   std::array<std::string, 2> descriptors;
   for (size_t f = 0; f < 2; ++f) {
@@ -224,14 +233,15 @@ void GpuKernelEmitter::emit_products(const WarpgroupPipeline& p) {
   out_->line("ts_end_products();");
 }
 
-// The chunk into this stage: the variable of the loop over chunks has its text.
+// Emits the copies of a chunk into this stage; the variable of the loop over chunks has its text
+// already.
 void GpuKernelEmitter::emit_boxes(const WarpgroupPipeline& p, const std::string& stage) {
   out_->line("ts_expect(" + ring_.full + " + " + stage + ", " + wgmma_number(p.a.bytes() + p.b.bytes()) +
              ");");
   for (const auto& [tile, box] : {std::pair(&p.a, &*p.box_a), {&p.b, &*p.box_b}}) {
     std::vector<std::string> at;
     for (const Expr& begin : box->begin) at.push_back("(int)" + text_of(begin));
-    // Of a tile for the cluster, this block's half.
+    // A tile that the cluster shares is copied by halves, one per block.
     const int64_t lines = box->for_cluster ? tile->lines / sched::kClusterBlocks : tile->lines;
     std::string half;
     if (box->for_cluster) {
@@ -287,7 +297,7 @@ void GpuKernelEmitter::emit_warpgroup_loop(const For& loop, const WarpgroupPipel
   out_->close();
 }
 
-// The warp that copies: fills stages that are empty.
+// Loop of the copying warp: it fills stages that are empty.
 void GpuKernelEmitter::emit_box_loop(const For& loop, const WarpgroupPipeline& p) {
   open_chunks(loop, p);
   out_->line("ts_wait_for(" + ring_.empty + " + " + ring_.stage + ", " + ring_.parity + " ^ 1);");
@@ -296,7 +306,8 @@ void GpuKernelEmitter::emit_box_loop(const For& loop, const WarpgroupPipeline& p
   close_chunks(loop);
 }
 
-// Warps beside it: a chunk's products run on while the next chunk's begin, then its stage is empty.
+// Loop of the computing warps: the products of a chunk overlap with those of the next chunk, then
+// the chunk's stage is released.
 void GpuKernelEmitter::emit_waiting_loop(const For& loop, const WarpgroupPipeline& p) {
   const std::string freed = env_.names.make("freed");
   const std::string lane = env_.vars.at(kernel_.index[kThreadX].get());
@@ -321,7 +332,8 @@ void GpuKernelEmitter::emit_waiting_loop(const For& loop, const WarpgroupPipelin
   out_->line(arrive);
 }
 
-// One of the threads that compute copies, too: all stages before the loop, then each when all are done with it.
+// Loop in which one of the computing threads copies, too: all stages before the loop, then each
+// stage once all threads have finished it.
 void GpuKernelEmitter::emit_meeting_loop(const For& loop, const WarpgroupPipeline& p) {
   const std::string first = "if (" + env_.vars.at(kernel_.index[kThreadX].get()) + " == 0 && " +
                             env_.vars.at(kernel_.index[kThreadY].get()) + " == 0";
@@ -355,11 +367,12 @@ void GpuKernelEmitter::emit_meeting_loop(const For& loop, const WarpgroupPipelin
   close_chunks(loop);
 }
 
-// With s stages, s - 1 chunks are copied before the loop, as of mma.sync.
+// Loop in which all threads copy: with s stages, s - 1 chunks are copied before the loop, as for
+// mma.sync.
 void GpuKernelEmitter::emit_copying_loop(const For& loop, const WarpgroupPipeline& p) {
   const int64_t ahead = p.loop.stages - 1;
   const bool outside = std::exchange(in_pipeline_, true);
-  // A loop around this one has read the tiles.
+  // An earlier iteration of a surrounding loop has read the tiles.
   out_->line(std::string(dialect_.barrier));
   for (int64_t s = 0; s < ahead; ++s) {
     env_.constants[loop.var.get()] = Expr(s);
@@ -391,7 +404,7 @@ void GpuKernelEmitter::emit_copying_loop(const For& loop, const WarpgroupPipelin
   in_pipeline_ = outside;
 }
 
-// The element of a tile in panels.
+// Returns the text of an element of a tile that is stored in panels.
 std::string GpuKernelEmitter::place_in_panels(ScalarWriter& writer, const WarpgroupTile& tile,
                                               const std::vector<Expr>& indices) {
   const int64_t bytes = ir::bytes_of(tile.buffer->dtype);

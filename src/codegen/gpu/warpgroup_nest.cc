@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kLongestPanel = 128, kShortestPanel = 32;  // bytes
 constexpr int64_t kMostColumns = 256;
-constexpr int64_t kLinesOfPattern = 8;  // after which exchanged chunks repeat
+constexpr int64_t kLinesOfPattern = 8;  // number of lines after which the swizzle repeats
 
 class PipelineMatcher {
  public:
@@ -60,7 +60,8 @@ class PipelineMatcher {
     return dtype == ir::DType::kF16 ? "f16" : "bf16";
   }
 
-  // By columns of fragments, halves of rows, pairs.
+  // Returns whether the sums are in the instruction's order: by columns of fragments, then halves
+  // of rows, then pairs.
   bool sums_in_order() const {
     if (nest_.pair != 1) return false;
     for (int64_t half = 0; half < sched::kMmaHalves; ++half) {
@@ -77,7 +78,8 @@ class PipelineMatcher {
         ir::simplify(ir::substitute(tile.first, {{kernel_.index[kThreadY].get(), Expr(warp)}}), bounds_));
   }
 
-  // own: rows or columns of a warpgroup; apart: of these, from a warp to the next.
+  // `own` is the number of rows or columns of a warpgroup; `apart` is the number of them between
+  // its warps.
   bool find_tile(const MmaTile& tile, int64_t own, int64_t apart, WarpgroupTile& out) {
     const int64_t bytes = ir::bytes_of(tile.buffer->dtype), all = tile.buffer->allocation_elements();
     out.buffer = tile.buffer;
@@ -116,7 +118,8 @@ class PipelineMatcher {
   std::string why_;
 };
 
-// `unroll` of a copy that is a box: by a warp of its own, and by two blocks together.
+// Values of `unroll` (auto_unroll_max_step) of a copy that is a box: copied by a separate warp, and
+// by two blocks together.
 constexpr int64_t kByOwnWarp = 1, kByCluster = 2;
 
 int64_t unroll_of(const ir::Stmt& copy) {
@@ -124,7 +127,7 @@ int64_t unroll_of(const ir::Stmt& copy) {
   return loop == nullptr ? 0 : loop->auto_unroll_max_step;
 }
 
-// Both tiles as boxes, where nothing else is in shared memory.
+// Turns the copies of both tiles into boxes if nothing else is in shared memory.
 void find_boxes(const GpuKernel& kernel, const ir::StmtNode* chunks, WarpgroupPipeline& pipeline,
                 WarpgroupKernel& out) {
   if (kernel.shared.size() != 2 || pipeline.loop.copies.size() != 2) return;

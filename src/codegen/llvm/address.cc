@@ -1,5 +1,5 @@
-// Where elements are: buffers and what is known of their aliases, addresses, alignment, and what is read in place of an
-// address that is not valid.
+// Addresses of elements: buffers and their alias information, address computation, alignment, and
+// the zeros that are read in place of an invalid address.
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 
@@ -21,7 +21,8 @@ MemoryEmitter::MemoryEmitter(EmitContext& context, ValueEmitter& values, IndexEm
   make_alias_scopes(program);
 }
 
-// Each buffer is a scope of its own: what is known as "distinct buffers do not overlap".
+// Each buffer gets an alias scope of its own, which tells LLVM that distinct buffers do not
+// overlap.
 void MemoryEmitter::make_alias_scopes(const ir::Program& program) {
   llvm::LLVMContext& context = b_.getContext();
   std::vector<const ir::BufferNode*> buffers;
@@ -101,14 +102,15 @@ MemoryEmitter::Address MemoryEmitter::address_of(const Buffer& buffer, const std
     at.room_behind = at.info->elements - 1 - range.max;
   }
   if (column.bounded()) {
-    // The rest of the row.
+    // The rest of the row is valid around the accessed elements.
     at.room_before = std::max({at.room_before, column.min, int64_t{0}});
     at.room_behind = std::max({at.room_behind, buffer->shape.back() - 1 - column.max, int64_t{0}});
   }
   return at;
 }
 
-// Buffers are 64-byte aligned; coefficients tell what survives of it.
+// Buffers are 64-byte aligned; the coefficients determine how much of that alignment the address
+// keeps.
 llvm::Align MemoryEmitter::alignment_of(const Address& at) const {
   const int64_t bytes = ir::bytes_of(at.info->dtype);
   int64_t known = std::gcd(int64_t{64}, at.element.constant * bytes);
@@ -121,7 +123,7 @@ llvm::Align MemoryEmitter::element_alignment(const Address& at) {
   return llvm::Align(static_cast<uint64_t>(ir::bytes_of(at.info->dtype)));
 }
 
-// Zeros that a load may read instead of an address that is not valid.
+// Returns a block of zeros that a load may read in place of an invalid address.
 Value* MemoryEmitter::zero_block(int64_t bytes) {
   if (bytes > zero_block_bytes_) {
     auto* type = llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(bytes));
@@ -139,8 +141,9 @@ Value* MemoryEmitter::zero_block(int64_t bytes) {
   return zero_block_;
 }
 
-// The address of the first lane where the condition holds, else that of zeros. Loads whose offsets differ by
-// little, as in unrolled code, share the choice: it is made for the start of a window.
+// Returns the address of the first lane if the condition holds, else that of zeros. Loads whose
+// offsets differ by little, as in unrolled code, share the selection: it is made for the start of a
+// window.
 Value* MemoryEmitter::guarded_pointer(const Address& at, Value* condition, int64_t size) {
   constexpr int64_t kWindow = 1024;  // bytes
   Affine first = at.element;

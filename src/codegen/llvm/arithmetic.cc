@@ -1,4 +1,4 @@
-// Arithmetic, comparisons and minima of scalars and lane vectors alike: LLVM's builder does not care.
+// Arithmetic, comparisons and minima. LLVM's builder treats scalars and lane vectors alike.
 #include "codegen/llvm/value_emitter.h"
 
 namespace tensorsmith::codegen {
@@ -9,7 +9,7 @@ using llvm::Value;
 
 namespace {
 
-// The constant that is in each lane, or null.
+// Returns the constant that all lanes have, or null.
 const llvm::ConstantFP* constant_float(const Value* v) {
   const auto* constant = llvm::dyn_cast<llvm::Constant>(v);
   if (constant != nullptr && constant->getType()->isVectorTy()) constant = constant->getSplatValue();
@@ -127,10 +127,11 @@ Value* ValueEmitter::arithmetic(BinaryOp op, DType dtype, Value* a, Value* b) {
   throw_internal_error(__FILE__, __LINE__, "unknown binary operator");
 }
 
-// The processor's minimum and maximum, as comparison and selection, give the second operand where one is NaN.
-// So one that is a number by itself stands first; else the second one of an update, the new value, is looked
-// at: the accumulator's next update does not wait for that. All bits set are a NaN, which saves a selection where
-// comparisons of vectors give vectors.
+// The processor's minimum and maximum, as a comparison and a selection, return the second operand
+// if one is NaN. So an operand that is known to be a number comes first. Otherwise, the second
+// operand of an update, the new value, is tested for NaN: this test does not delay the
+// accumulator's next update. All bits set encode a NaN, which saves a selection where vector
+// comparisons return vectors.
 Value* ValueEmitter::extremum(BinaryOp op, DType dtype, Value* a, Value* b) {
   const BinaryOp wins = op == BinaryOp::kMin ? BinaryOp::kLt : BinaryOp::kGt;
   if (!ir::is_float(dtype)) return b_.CreateSelect(comparison(wins, dtype, a, b), a, b);
@@ -147,7 +148,8 @@ Value* ValueEmitter::extremum(BinaryOp op, DType dtype, Value* a, Value* b) {
   return b_.CreateBitCast(b_.CreateOr(b_.CreateBitCast(larger, bits), nan), type);
 }
 
-// By zero gives 0, the smallest value by -1 wraps. Constant divisors need none of the checks.
+// Division by zero gives 0, and the smallest value divided by -1 wraps. Constant divisors need none
+// of the checks.
 Value* ValueEmitter::integer_division(BinaryOp op, bool is_signed, Value* a, Value* b) {
   llvm::Type* type = a->getType();
   Value* zero = llvm::Constant::getNullValue(type);
@@ -177,7 +179,7 @@ Value* ValueEmitter::integer_division(BinaryOp op, bool is_signed, Value* a, Val
   } else if (op == BinaryOp::kDiv) {
     result = b_.CreateSDiv(a, divisor);
   } else if (known != nullptr && known->isPowerOf2() && known->isStrictlyPositive()) {
-    // Rounding down is what shifts and masks do.
+    // Arithmetic shifts and masks round down, as floor division does.
     result = op == BinaryOp::kFloorMod ? b_.CreateAnd(a, llvm::ConstantInt::get(type, *known - 1))
                                        : b_.CreateAShr(a, llvm::ConstantInt::get(type, known->logBase2()));
   } else {

@@ -1,4 +1,4 @@
-// Machine code through LLVM. No LLVM type is shown here.
+// Machine code generation through LLVM. This header uses no LLVM types.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace tensorsmith::codegen {
 
 const Backend& llvm_backend();
 
-// For people and tests.
+// Textual output for people and for tests.
 Result<std::string> emit_llvm_ir(const ir::Program& program, const target::Device& device,
                                  const CodegenOptions& options);
 Result<std::string> emit_assembly(const ir::Program& program, const target::Device& device,

@@ -17,15 +17,15 @@ using ir::For;
 using ir::ForKind;
 using ir::Stmt;
 
-// Values in one expression.
+// Most values in one expression.
 constexpr int64_t kMaxValues = 64;
-// Steps of a serial loop that are taken at once, and the values that they may have together.
+// Steps of a serial loop that are combined, and the most values that they may have together.
 constexpr int64_t kStepsAtOnce = 4;
 constexpr int64_t kMaxValuesAtOnce = 32;
 
-// Loops around one store and nothing else.
+// Loops around a single store.
 struct Nest {
-  std::vector<const For*> loops;  // from the outermost
+  std::vector<const For*> loops;  // the outermost first
   const ir::Store* store = nullptr;
 };
 
@@ -51,7 +51,7 @@ class Combiner {
     return ir::map_parts(s, [this](const Stmt& part) { return rewrite(part); });
   }
 
-  // The nest with reduced loops taken into the expression, or null if it has none that can be.
+  // Returns the nest with its reduction loops turned into an expression, or null if none can be.
   Stmt combine(const Stmt& s) const {
     Nest nest;
     std::vector<bool> unrolled;
@@ -104,7 +104,7 @@ class Combiner {
                        [&](const Expr& e) { return ir::uses_var(e, loop.var); });
   }
 
-  // The values of some steps of a loop.
+  // Returns the values of `count` steps of a loop.
   static std::vector<Expr> at_steps(const Expr& value, const For& loop, const Expr& start, int64_t count) {
     std::vector<Expr> all;
     for (int64_t k = 0; k < count; ++k)
@@ -130,7 +130,7 @@ class Combiner {
     const ir::Binary& update = *ir::as<ir::Binary>(nest.store->value);
     return ir::make_store(nest.store->buffer, nest.store->indices, ir::binary(update.op, update.a, values));
   }
-  // The loops first .. last - 1 around a statement.
+  // Wraps the loops first .. last - 1 around a statement.
   static Stmt around(const Nest& nest, size_t first, size_t last, Stmt s) {
     for (size_t l = last; l-- > first;) {
       For loop = *nest.loops[l];
@@ -140,7 +140,7 @@ class Combiner {
     return s;
   }
 
-  // kStepsAtOnce steps of loop l at once, then those that are left.
+  // Emits kStepsAtOnce steps of loop l at a time, then the remaining steps.
   static Stmt in_strips(const Nest& nest, size_t l, const Expr& values) {
     const For& loop = *nest.loops[l];
     const ir::BinaryOp op = ir::as<ir::Binary>(nest.store->value)->op;
@@ -159,7 +159,7 @@ class Combiner {
   }
 
   const Plan plan_;
-  int64_t unroll_step_ = 0;  // of the enclosing auto_unroll_max_step
+  int64_t unroll_step_ = 0;  // auto_unroll_max_step of the enclosing loop
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
-// VNNI has one instruction for dot4, and one for dot2i16. SSE2 to AVX-512 multiply pairs of 16-bit halves and add
-// them (pmaddwd), which is exact where the byte instruction (pmaddubsw) saturates; dot4narrow does not. AVX-512 BF16 has one for dot2;
-// elsewhere the halves become floats, by a shift and a mask, and are multiplied and added one after the other.
+// VNNI has one instruction each for dot4 and dot2i16. SSE2 to AVX-512 multiply pairs of 16-bit
+// elements and add them (pmaddwd), which is exact; the byte instruction (pmaddubsw) saturates,
+// except for the operands of dot4narrow. AVX-512 BF16 has one instruction for dot2; without it, the
+// two halves are converted to float, by a shift and a mask, and are multiplied and added one after
+// the other.
 #include "codegen/llvm/dot.h"
 
 #include <llvm/IR/Intrinsics.h>
@@ -14,7 +16,7 @@ using llvm::Value;
 
 namespace {
 
-// Lanes [begin, begin + count) of a vector; those beyond its end are undefined.
+// Returns lanes [begin, begin + count) of a vector; lanes beyond its end are undefined.
 Value* slice(llvm::IRBuilder<>& b, Value* v, int begin, int count) {
   const auto lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements());
   if (begin == 0 && count == lanes) return v;
@@ -25,7 +27,7 @@ Value* slice(llvm::IRBuilder<>& b, Value* v, int begin, int count) {
 
 }  // namespace
 
-// pmaddwd of vectors of 8, 16 or 32 halves.
+// Emits pmaddwd for vectors of 8, 16 or 32 16-bit elements.
 Value* DotEmitter::multiply_add(Value* a, Value* b) {
   const unsigned halves = llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements();
   const auto id = halves == 32   ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
@@ -34,7 +36,7 @@ Value* DotEmitter::multiply_add(Value* a, Value* b) {
   return b_.CreateIntrinsic(id, {}, {a, b});
 }
 
-// sum + dot2i16(a, b) for vectors of 4, 8 or 16 lanes.
+// Returns sum + dot2i16(a, b) for vectors of 4, 8 or 16 lanes.
 Value* DotEmitter::dot2_i16_chunk(Value* sum, Value* a, Value* b) {
   auto* type = llvm::cast<llvm::FixedVectorType>(sum->getType());
   const unsigned lanes = type->getNumElements();
@@ -57,7 +59,7 @@ Value* DotEmitter::dot2_i16_chunk(Value* sum, Value* a, Value* b) {
   return sum;
 }
 
-// sum + dot4(a, b) for vectors of 4, 8 or 16 lanes.
+// Returns sum + dot4(a, b) for vectors of 4, 8 or 16 lanes.
 Value* DotEmitter::dot4_chunk(Value* sum, Value* a, Value* b) {
   auto* type = llvm::cast<llvm::FixedVectorType>(sum->getType());
   const unsigned lanes = type->getNumElements();
@@ -86,7 +88,7 @@ Value* DotEmitter::dot4_chunk(Value* sum, Value* a, Value* b) {
   return sum;
 }
 
-// sum + dot4narrow(a, b) for vectors of 4, 8 or 16 lanes.
+// Returns sum + dot4narrow(a, b) for vectors of 4, 8 or 16 lanes.
 Value* DotEmitter::dot4_narrow_chunk(Value* sum, Value* a, Value* b) {
   if (context_.traits.dot4 || context_.traits.multiply_add_bytes == 0 || !context_.traits.multiply_add_u8)
     return dot4_chunk(sum, a, b);
@@ -99,7 +101,7 @@ Value* DotEmitter::dot4_narrow_chunk(Value* sum, Value* a, Value* b) {
   return b_.CreateAdd(sum, multiply_add(pairs, llvm::ConstantInt::get(pairs->getType(), 1)));
 }
 
-// sum + dot2(a, b) for vectors of 4, 8 or 16 lanes.
+// Returns sum + dot2(a, b) for vectors of 4, 8 or 16 lanes.
 Value* DotEmitter::dot2_chunk(Value* sum, Value* a, Value* b) {
   const unsigned lanes = llvm::cast<llvm::FixedVectorType>(sum->getType())->getNumElements();
   if (context_.traits.dot2) {
@@ -159,7 +161,7 @@ Val DotEmitter::dot(ir::Intrinsic kind, const Val& a, const Val& b, const Val* s
     if (begin == 0 && end == context_.lanes) {
       result = slice(b_, piece, 0, context_.lanes);
     } else {
-      // The result so far with this piece's lanes in their place.
+      // Inserts this piece's lanes into the result so far.
       llvm::SmallVector<int, 64> mask(static_cast<size_t>(context_.lanes));
       for (int i = 0; i < context_.lanes; ++i)
         mask[static_cast<size_t>(i)] = i < begin ? i : i < end ? context_.lanes + i - begin : -1;

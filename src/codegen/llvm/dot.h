@@ -11,7 +11,8 @@ class DotEmitter {
   DotEmitter(EmitContext& context, ValueEmitter& values)
       : context_(context), values_(values), b_(context.builder) {}
 
-  // sum (null: 0) + the products of a's and b's packed elements, in pieces that are registers; kind: ir::is_dot.
+  // Returns sum (null: 0) + the products of the packed elements of a and b. Vectors are processed
+  // in pieces of a register's size. `kind` satisfies ir::is_dot.
   Val dot(ir::Intrinsic kind, const Val& a, const Val& b, const Val* sum);
 
  private:

@@ -1,4 +1,5 @@
-// What all parts of the emitter share: values, the machine, and where and under which conditions code is emitted.
+// State that all parts of the emitter share: values, the machine, the insertion point, and the
+// conditions under which code is emitted.
 #pragma once
 
 #include <llvm/ADT/SmallVector.h>
@@ -11,20 +12,21 @@
 
 namespace tensorsmith::codegen {
 
-// What the emitter must know about the machine.
+// Properties of the machine that the emitter depends on.
 struct TargetTraits {
   int vector_bytes = 16;
   int vector_registers = 16;
   int64_t l2_bytes = 0;
   bool fma = false;             // scalar and vector fused multiply-add instructions
   bool half_convert = false;    // f16 <-> f32 instructions
-  bool mask_registers = false;  // comparisons of vectors give masks, not vectors
-  bool masked_memory = false;   // contiguous accesses under a mask cost what plain ones do
+  bool mask_registers = false;  // vector comparisons return mask registers, not vectors
+  bool masked_memory = false;   // contiguous masked accesses cost as much as plain ones
   bool dot4 = false;            // vpdpbusd for every vector up to vector_bytes
   bool dot2 = false;            // vdpbf16ps and vcvtneps2bf16 for every vector up to vector_bytes
   sched::MatrixUnits matrix;
-  bool multiply_add_u8 = false;  // pmaddubsw: pairs of u8 and i8, added with saturation to i16
-  int multiply_add_bytes = 0;  // widest vectors of pmaddwd: pairs of 16-bit products, added; 0: there is none
+  bool multiply_add_u8 = false;  // pmaddubsw: products of u8 and i8 pairs, added with saturation to i16
+  int multiply_add_bytes = 0;    // widest vectors of pmaddwd, which adds pairs of 16-bit products; 0: not
+                                 // available
 };
 
 // A value of one expression. A uniform value (the same in all lanes) is a scalar; otherwise value is a vector
@@ -34,17 +36,19 @@ struct Val {
   bool uniform = true;
 };
 
-// A scalar i64 that index arithmetic does not look into.
+// An i64 scalar that index arithmetic treats as opaque.
 struct Atom {
   llvm::Value* value = nullptr;
   int depth = 0;  // scope that defines it, or kHere
   int id = 0;     // order of creation
   ir::Interval range;
-  // floor(whole / divisor), modulo `modulus` unless that is 0: a digit of a loop's variable, as loops that were fused have.
+  // The atom is floor(whole / divisor), modulo `modulus` unless that is 0: a digit of the variable
+  // of a fused loop.
   const Atom* whole = nullptr;
   int64_t divisor = 1, modulus = 0;
 };
-// Depth of values computed at the insertion point: valid for the expression under evaluation only.
+// Depth of values that are computed at the insertion point and are valid only for the expression
+// under evaluation.
 constexpr int kHere = 1 << 20;
 
 // constant + sum(coefficient * atom) + lane * (lane number) + vector, modulo 2^64.
@@ -61,13 +65,14 @@ struct Affine : ir::AffineSum<const Atom*, llvm::SmallVector<ir::AffineTerm<cons
   bool uniform() const { return lane == 0 && vector == nullptr; }
 };
 
-// What shared expressions of the statement under emission evaluate to, as far as it is defined at the
+// Values of shared expressions of the statement under emission, as far as they are defined at the
 // insertion point.
 struct Evaluated {
   ir::ExprMemo<Val> values;
   ir::ExprMemo<Affine> indices;
 };
-// Forgets on destruction what was evaluated since: under a guard or a mask, or in a block that is left.
+// Forgets on destruction the values evaluated since its construction, for code under a guard or a
+// mask or in a block that is left.
 class EvaluationScope {
  public:
   explicit EvaluationScope(Evaluated& evaluated)
@@ -87,7 +92,7 @@ class EvaluationScope {
 struct EmitContext {
   EmitContext(const TargetTraits& target, llvm::LLVMContext& context) : traits(target), builder(context) {}
 
-  // In the function under emission.
+  // Creates a block in the function under emission.
   llvm::BasicBlock* new_block(const char* name) {
     return llvm::BasicBlock::Create(builder.getContext(), name, builder.GetInsertBlock()->getParent());
   }
@@ -96,7 +101,7 @@ struct EmitContext {
   llvm::IRBuilder<> builder;
   int lanes = 1;
   llvm::Value* mask = nullptr;   // <lanes x i1>, null = all lanes are active
-  llvm::Value* guard = nullptr;  // uniform i1: loads may only read where it is true; null = true
+  llvm::Value* guard = nullptr;  // uniform i1: loads may only be executed where it is true; null = true
   Evaluated evaluated;
 };
 

@@ -1,4 +1,5 @@
-// Expressions. Scalars and lane vectors share the code: LLVM's builder does not care.
+// Emission of expressions. LLVM's builder treats scalars and lane vectors alike, so they share the
+// code.
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@ using llvm::Value;
 
 namespace {
 
-// Work of an expression that is evaluated although its result may be thrown away.
+// Returns the cost of evaluating an expression whose result may be discarded.
 int64_t cost_of(const Expr& e) {
   int64_t cost = 0;
   ir::for_each_expr(e, [&](const Expr& x) {
@@ -38,13 +39,14 @@ bool is_positive_zero(const Expr& e) {
   return ir::is_int_value(e, 0);
 }
 
-// a < c for a constant c, else null.
+// Returns the comparison if e is a < c with a constant c, else null.
 const ir::Binary* upper_limit(const Expr& e) {
   const auto* op = ir::as<ir::Binary>(e);
   return op != nullptr && op->op == BinaryOp::kLt && ir::as_int(op->b) ? op : nullptr;
 }
 
-// Adds the conjuncts of a condition to others; of two upper limits of one value the lower remains.
+// Adds the conjuncts of a condition to `all`; of two upper limits of the same value, only the lower
+// is kept.
 void add_conjuncts(const Expr& e, std::vector<Expr>& all) {
   if (const auto* op = ir::as<ir::Binary>(e); op != nullptr && op->op == BinaryOp::kAnd) {
     add_conjuncts(op->a, all);
@@ -62,7 +64,8 @@ void add_conjuncts(const Expr& e, std::vector<Expr>& all) {
   all.push_back(e);
 }
 
-// Zeros around zeros, as when a padded tensor is padded again, in one: c ? (d ? x : 0) : 0 => c && d ? x : 0.
+// Merges nested zero padding, as when a padded tensor is padded again: c ? (d ? x : 0) : 0 => c &&
+// d ? x : 0.
 ir::Select nested_zeros(const ir::Select& select) {
   const auto* inner = ir::as<ir::Select>(select.a);
   if (inner == nullptr || !is_positive_zero(select.b) || !is_positive_zero(inner->b) ||
@@ -134,7 +137,8 @@ Val ExpressionEmitter::eval_unary(DType dtype, ir::UnaryOp op, const Expr& a) {
   throw_internal_error(__FILE__, __LINE__, "unknown unary operator");
 }
 
-// a * b + c, c + a * b, a * b - c and c - a * b, when contraction is allowed and the machine has it.
+// Handles a * b + c, c + a * b, a * b - c and c - a * b, if contraction is allowed and the machine
+// has FMA instructions.
 std::optional<Val> ExpressionEmitter::try_fma(DType dtype, const ir::Binary& op) {
   if (!contract_ || !context_.traits.fma) return {};
   if (dtype != DType::kF32 && dtype != DType::kF64) return {};
@@ -167,7 +171,8 @@ std::optional<Val> ExpressionEmitter::try_fma(DType dtype, const ir::Binary& op)
              !vectors};
 }
 
-// Logistic functions, c / (1 + e^x): the ends of the exponential's range are lost in the sum.
+// Handles logistic functions, c / (1 + e^x): the sum absorbs the error of the cheaper exponential
+// at the ends of its range.
 std::optional<Val> ExpressionEmitter::try_logistic(DType dtype, const ir::Binary& op) {
   if (op.op != BinaryOp::kDiv || dtype != DType::kF32) return {};
   const auto* numerator = ir::as<ir::FloatImm>(op.a);
@@ -185,7 +190,7 @@ std::optional<Val> ExpressionEmitter::try_logistic(DType dtype, const ir::Binary
   return Val{b_.CreateFDiv(llvm::ConstantFP::get(type, numerator->value), e), x.uniform};
 }
 
-// select(x < c, 0, e^x) in f32, where c cuts off what is subnormal.
+// Handles select(x < c, 0, e^x) in f32 if c excludes subnormal results.
 std::optional<Val> ExpressionEmitter::try_exp_or_zero(const ir::Select& select) {
   const auto* less = ir::as<ir::Binary>(select.condition);
   const auto* call = ir::as<ir::Call>(select.b);
@@ -213,7 +218,7 @@ Val ExpressionEmitter::eval_binary(DType dtype, const ir::Binary& op) {
   if (ir::is_comparison(op.op) && operand == DType::kI64)
     return indices_.compare(op.op, indices_.index(op.a), indices_.index(op.b));
   Val a = eval(op.a);
-  // Decided conjunctions need not look at their other side.
+  // If the first side decides the conjunction or disjunction, the other side is not evaluated.
   if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(a.value); known != nullptr) {
     if (op.op == BinaryOp::kAnd) return known->isZero() ? a : eval(op.b);
     if (op.op == BinaryOp::kOr) return known->isZero() ? eval(op.b) : a;

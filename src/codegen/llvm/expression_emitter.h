@@ -1,4 +1,4 @@
-// Expressions: every node of ir::Expr as a value, shared ones once.
+// Emits expressions: every node of ir::Expr becomes a value, and shared nodes are evaluated once.
 #pragma once
 
 #include <optional>
@@ -23,15 +23,15 @@ class ExpressionEmitter {
         contract_(contract) {}
 
   Val eval(const ir::Expr& e);
-  // The same, without index arithmetic for the expression itself.
+  // Evaluates as above, but does not use index arithmetic for the expression itself.
   Val eval_generic(const ir::Expr& e);
-  // uniform && lanes; null = true.
+  // The condition is uniform && lanes; null means true.
   struct Condition {
     llvm::Value* uniform = nullptr;
     llvm::Value* lanes = nullptr;
     bool never = false;
   };
-  // The conjuncts of a condition, those that differ between lanes apart from the uniform ones.
+  // Splits a condition's conjuncts into the uniform ones and those that differ between lanes.
   Condition eval_condition(const ir::Expr& e);
 
  private:

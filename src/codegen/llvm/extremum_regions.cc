@@ -20,18 +20,20 @@ using ir::For;
 using ir::Stmt;
 using BufferSet = std::unordered_set<const ir::BufferNode*>;
 
-// Parts with regions of at most this many bytes are not divided further: they stay in L1, and while one
-// is worked on, the next is not waited for long.
+// A part whose regions have at most this many bytes is not divided further: they stay in L1, and
+// the wait for the next part's data is short.
 constexpr int64_t kMaxRegionBytes = 8 << 10;
-// With fewer bytes the branch would cost more than the looks.
+// With fewer bytes, the branch would cost more than the NaN checks.
 constexpr int64_t kMinRegionBytes = 1 << 10;
 constexpr size_t kMaxRegions = 4;
-// Looks at an element, on average, from which on one at each element before pays.
+// Checking each element beforehand pays if an element would otherwise be checked at least this
+// often on average.
 constexpr double kMinLooks = 1.5;
-// Vectors in the regions of all iterations, by those in their union. Short rows waste parts of vectors.
+// Largest ratio of the vectors in the regions of all iterations to the vectors in their union.
+// Short rows waste parts of vectors.
 constexpr double kMaxOverlap = 1.3;
 constexpr int64_t kLanes = 16;
-// Buffers of at most so many elements may be held in registers.
+// Buffers of at most this many elements may be held in registers.
 constexpr int64_t kMaxInRegisters = 2048;
 
 bool reads(const Expr& e, const ir::Buffer& buffer) {
@@ -40,8 +42,8 @@ bool reads(const Expr& e, const ir::Buffer& buffer) {
                      [&](const ir::Load* load) { return load->buffer == buffer; });
 }
 
-// What an expression can be NaN of: calls fn for each load of floats, if operations that make a NaN of numbers
-// are not among it; else false.
+// Calls fn for each load of floats that can make the expression NaN. Returns false if fn does, or
+// if the expression contains an operation that can turn numbers into NaN.
 bool for_each_source(const Expr& e, const std::function<bool(const ir::Load&)>& fn) {
   if (!ir::is_float(e.dtype())) return true;
   const auto of = [&](const Expr& x) { return for_each_source(x, fn); };
@@ -68,7 +70,8 @@ BufferSet written_in(const Stmt& s) {
   return written;
 }
 
-// Buffers that are written with numbers alone, given that values of updates are numbers.
+// Returns the buffers that only numbers are written to, provided that the values of updates are
+// numbers.
 BufferSet numbers_in(const Stmt& s) {
   BufferSet numbers = written_in(s);
   for (bool more = true; more;) {
@@ -84,7 +87,8 @@ BufferSet numbers_in(const Stmt& s) {
   return numbers;
 }
 
-// What is accessed while the inner variables take all their values; nothing if that is no box or not known.
+// Returns the box of elements that are accessed while the inner variables take all their values;
+// nothing if they form no box or are not known.
 std::optional<Region> box_of(const ir::Buffer& buffer, const std::vector<Expr>& indices,
                              const ir::VarBounds& inner_vars) {
   Region region{buffer, {}, {}};
@@ -120,7 +124,7 @@ std::optional<Region> box_of(const ir::Buffer& buffer, const std::vector<Expr>& 
   return region;
 }
 
-// Makes a the box around both, if they are a constant distance apart.
+// Extends a to the box around both, if their distance is constant.
 bool unite(Region& a, const Region& b) {
   std::vector<int64_t> distance;
   for (size_t d = 0; d < a.begin.size(); ++d) {
@@ -137,12 +141,12 @@ bool unite(Region& a, const Region& b) {
   return true;
 }
 
-// Regions of the inputs that values of updates come from.
+// Finds the regions of the inputs that the values of updates come from.
 class RegionFinder {
  public:
   RegionFinder(const BufferSet& inputs, const Stmt& s)
       : inputs_(inputs), written_(written_in(s)), numbers_(numbers_in(s)) {
-    // Buffers that values come from, through others.
+    // Collects buffers that values come from indirectly, through other buffers.
     for (bool more = true; more && ok_;) {
       more = false;
       ir::for_each_stmt(s, [&](const Stmt& inner) {
@@ -168,7 +172,7 @@ class RegionFinder {
   double vectors() const {
     double n = 0;
     for (const Region& region : regions_) {
-      int64_t rows = 1;  // of elements next to each other
+      int64_t rows = 1;  // rows of contiguous elements
       int64_t row = 1;
       bool whole = true;
       for (size_t d = region.extent.size(); d-- > 0;) {
@@ -185,7 +189,8 @@ class RegionFinder {
     for (const Region& region : regions_) n += elements_of(region) * ir::bytes_of(region.buffer->dtype);
     return n;
   }
-  // Looks at an element if values are looked at where they are used: they may be copies.
+  // Returns how often an element is checked on average if values are checked where they are used;
+  // they may be copies of elements.
   double looks_at_element() const { return looks_ / static_cast<double>(std::max<int64_t>(elements(), 1)); }
 
  private:
@@ -248,12 +253,12 @@ class RegionFinder {
   BufferSet sources_;
   std::vector<Region> regions_;
   ir::VarBounds inner_;
-  double times_ = 1;  // iterations of the loops around
+  double times_ = 1;  // iterations of the enclosing loops
   double looks_ = 0;
   bool ok_ = true;
 };
 
-// Buffers of outside that the statement reads and writes, and how.
+// The accesses of a statement to buffers that are allocated outside it and that it writes.
 class Accesses {
  public:
   Accesses(const Stmt& s, const BufferSet& own, ir::VarBounds vars) : vars_(std::move(vars)) {
@@ -262,12 +267,12 @@ class Accesses {
     walk(s, false);
   }
 
-  // Whether all elements are written before they are read, always.
+  // Returns whether all elements are always written before they are read.
   bool begin_here() const {
     return std::all_of(buffers_.begin(), buffers_.end(),
                        [](const auto& b) { return !b.second.read || b.second.begun; });
   }
-  // Whether two iterations of a loop around never access the same element.
+  // Returns whether different iterations of an enclosing loop never access the same element.
   bool are_apart(const ir::Var& var) const {
     return std::all_of(buffers_.begin(), buffers_.end(), [&](const auto& b) {
       const Access& access = b.second;
@@ -374,11 +379,11 @@ const SpeculativePart* SpeculativeParts::range(const ir::For& loop) const {
   return it == ranges_.end() ? nullptr : &it->second;
 }
 
-// Whether the statement gives the same when it is executed again, by code that indexes buffers as it likes: what it
-// updates, it also begins. Other reductions than minima and maxima would be too much code for a copy that is hardly
-// ever used.
-// Inside of loops it must also not go on with what iterations before have left: a NaN there would be forgotten, though
-// none is read now.
+// Returns whether the statement can be executed again with the same result, by code that may index
+// buffers by loops. It must initialize what it updates. Reductions other than minima and maxima are
+// excluded: they would be too much code for a copy that is hardly ever executed.
+// Inside loops, it must also not continue from values that previous iterations have left: a NaN
+// among those would be lost, because this iteration does not read one.
 bool SpeculativeParts::is_repeatable(const Stmt& s) const {
   BufferSet written;
   BufferSet own;
@@ -397,7 +402,7 @@ bool SpeculativeParts::is_repeatable(const Stmt& s) const {
     allowed = allowed && (update || !reads(store->value, store->buffer));
   });
   if (!has_updates || !allowed) return false;
-  // Buffers of outside that may be in registers must not be indexed by loops.
+  // Outside buffers that may be in registers must not be indexed by loops.
   for (const ir::Store* store : stores) {
     const auto stays = [&](const ir::Buffer& buffer) {
       return own.contains(buffer.get()) || inputs_.contains(buffer.get()) ||
@@ -407,7 +412,8 @@ bool SpeculativeParts::is_repeatable(const Stmt& s) const {
     for (const ir::Load* load : ir::loads_of(store->value))
       if (!stays(load->buffer)) return false;
   }
-  // Buffers that begin with something else than what is written here.
+  // Collects the buffers that are initialized from values other than those that the statement
+  // writes.
   BufferSet begun;
   for (bool more = true; more;) {
     more = false;
@@ -475,8 +481,9 @@ void SpeculativeParts::choose(const Stmt& s, const For* parallel) {
   }
 }
 
-// Makes the statement, or statements inside, parts that look before; false if that does not pay. `limit`: vectors
-// looked at from which on the statement around is the better part.
+// Makes the statement, or statements inside it, parts that check their inputs beforehand; returns
+// false if that does not pay. If more than `limit` vectors would be checked, the enclosing
+// statement is the better part.
 bool SpeculativeParts::look_before(const Stmt& s, double limit) {
   const RegionFinder found(inputs_, s);
   const double vectors = found.vectors();

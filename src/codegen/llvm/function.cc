@@ -1,4 +1,5 @@
-// Functions: what they begin and end with, where the kernel finds its buffers, and what it says that it needs.
+// Emits functions: prologues and epilogues, access to the kernel's buffers, and the kernel's
+// demands.
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
@@ -23,7 +24,8 @@ StatementEmitter::StatementEmitter(const ir::Program& program, const TargetTrait
       expressions_(context_, values_, indices_, memory_, options.fast_math_contract),
       b_(context_.builder) {}
 
-// A member of the context, the buffer list or a closure: these do not change while a kernel runs.
+// Loads a member of the context, of the buffer list or of a closure; these do not change while a
+// kernel runs.
 Value* StatementEmitter::load_field(Value* base, int64_t offset, llvm::Type* type, int64_t align_of_pointee) {
   Value* address = b_.CreateGEP(b_.getInt8Ty(), base, b_.getInt64(static_cast<uint64_t>(offset)));
   llvm::LoadInst* v = b_.CreateAlignedLoad(type, address, llvm::Align(8));
@@ -41,8 +43,9 @@ void StatementEmitter::begin_function(llvm::Function* function) {
   function->setDoesNotThrow();
   function->addFnAttr("prefer-vector-width", std::to_string(context_.traits.vector_bytes * 8));
   function->addFnAttr("min-legal-vector-width", std::to_string(context_.traits.vector_bytes * 8));
-  // The ABI aligns stacks to 16 bytes only, and LLVM does not align them further for what it spills: wide vectors would lie
-  // across cache lines, or not, by where the caller's stack happens to end.
+  // The ABI aligns stacks to 16 bytes only, and LLVM does not align them further for spilled
+  // vectors. Whether wide vectors cross cache lines would then depend on where the caller's stack
+  // ends.
   if (context_.traits.vector_bytes > 16) {
     const llvm::Align alignment(static_cast<uint64_t>(context_.traits.vector_bytes));
     function->addFnAttr(llvm::Attribute::getWithStackAlignment(b_.getContext(), alignment));
@@ -50,7 +53,7 @@ void StatementEmitter::begin_function(llvm::Function* function) {
   llvm::BasicBlock* entry = llvm::BasicBlock::Create(b_.getContext(), "entry", function);
   llvm::BasicBlock* start = llvm::BasicBlock::Create(b_.getContext(), "start", function);
   b_.SetInsertPoint(entry);
-  // Allocas first, then what belongs to the outermost scope.
+  // The entry block contains the allocas, then the values of the outermost scope.
   llvm::BranchInst* leave = b_.CreateBr(start);
   b_.SetInsertPoint(leave);
   f_.alloca_point = b_.CreateAlloca(b_.getInt8Ty(), nullptr, "marker");
@@ -62,10 +65,10 @@ void StatementEmitter::end_function() {
   if (!f_.tile_shapes.empty()) b_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
   b_.CreateRetVoid();
   f_.alloca_point->eraseFromParent();
-  // The blocks that separate scopes from bodies have served.
+  // The blocks that separated scopes from bodies are no longer needed.
   for (llvm::BasicBlock& block : llvm::make_early_inc_range(*f_.function))
     llvm::MergeBlockIntoPredecessor(&block);
-  // What was loaded is known by its block, and another block may come to stand where a merged one was.
+  // Loaded values are keyed by their block, and a new block may reuse the address of a merged one.
   memory_.forget();
 }
 
@@ -95,7 +98,7 @@ void StatementEmitter::run() {
   export_info();
 }
 
-// The demands of the kernel (runtime/kernel_abi.h), for whoever loads the object.
+// Exports the demands of the kernel (runtime/kernel_abi.h) for whoever loads the object.
 void StatementEmitter::export_info() {
   const std::vector<int64_t> demands = demands_of(program_, shared_bytes_, thread_bytes_);
   const std::vector<uint64_t> fields(demands.begin(), demands.end());

@@ -43,7 +43,7 @@ std::vector<int64_t> key_of(int64_t tag, const Affine& a, int max_depth) {
 
 }  // namespace
 
-// Atoms by id, the lane number as the last one, null.
+// Ranks atoms by id; the lane number is the last atom, represented by null.
 class IndexEmitter::Rules : public ir::AffineRules<Rules, Affine> {
  public:
   explicit Rules(IndexEmitter& emitter) : emitter_(emitter) {}
@@ -67,7 +67,7 @@ class IndexEmitter::Rules : public ir::AffineRules<Rules, Affine> {
   }
   Interval range(const Affine& a) const { return emitter_.range_of(a); }
   Affine add(const Affine& a, const Affine& b, int64_t factor = 1) { return emitter_.sum(a, b, factor); }
-  // What an atom stands for is written already.
+  // The code of an atom has been emitted already, so its operands are of no use.
   static ir::AffineDivision division(const Atom*) { return {}; }
   static Affine dividend(const Atom*) { return {}; }
   Affine divided(ir::AffineKind kind, const Affine& rest, int64_t divisor, const Interval& values) {
@@ -105,7 +105,7 @@ const Atom* IndexEmitter::new_atom(Value* v, int depth, Interval range) {
   return &atoms_.back();
 }
 
-// made: floor(of / divisor), or what is left of that division.
+// Records that `made` is floor(of / divisor), or the remainder of that division.
 void IndexEmitter::note_digit(Atom& made, const Atom* of, int64_t divisor, bool modulo) {
   if (of->modulus > 0 && of->modulus % divisor != 0) return;
   made.whole = of->whole == nullptr ? of : of->whole;
@@ -144,7 +144,8 @@ Interval IndexEmitter::range_of(const Affine& a) const {
   return r.bounded() ? r : Interval::everything();
 }
 
-// The deepest scope that an expression needs; kHere if it differs between lanes or reads memory.
+// Returns the deepest scope that the expression depends on; kHere if it differs between lanes or
+// reads memory.
 int IndexEmitter::depth_needed_by(const Expr& e) const {
   int depth = 0;
   ir::for_each_expr(e, [&](const Expr& x) {
@@ -216,7 +217,8 @@ Affine IndexEmitter::index_node(const Expr& e) {
             return opaque(e);
           },
           [&](const ir::Cast& cast) {
-            // i64 of a narrower integer: the range of its type.
+            // The range of an i64 that was converted from a narrower integer is that of the
+            // narrower type.
             if (ir::is_int(cast.a.dtype()) && cast.a.dtype() != DType::kU64) return index(cast.a);
             return opaque(e);
           },
@@ -229,7 +231,7 @@ Affine IndexEmitter::index_node(const Expr& e) {
       e);
 }
 
-// The value as one atom, computed in the outermost scope that has what it needs.
+// Makes the value a single atom, computed in the outermost scope that defines its operands.
 Affine IndexEmitter::opaque(const Expr& e) {
   const DType dtype = e.dtype();
   Interval range = ir::range_of(dtype);
@@ -251,7 +253,7 @@ Affine IndexEmitter::opaque(const Expr& e) {
   }
   llvm::IRBuilderBase::InsertPointGuard guard(b_);
   b_.SetInsertPoint(scope(depth).insert_before);
-  // What was evaluated here is not defined there.
+  // Values that were evaluated at the insertion point are not defined in that scope.
   Evaluated here = std::exchange(context_.evaluated, {});
   Value* v = widen(evaluate_(e).value);
   context_.evaluated = std::move(here);
@@ -263,7 +265,7 @@ Affine IndexEmitter::opaque(const Expr& e) {
   return affine_of(new_atom(v, depth, range));
 }
 
-// The lesser or the greater of two values, one atom wherever it occurs.
+// Makes the minimum or maximum of two values one atom, which all its occurrences share.
 Affine IndexEmitter::extremum(const Expr& e, BinaryOp op, const Affine& a, const Affine& b) {
   const int depth = std::max(depth_of(a), depth_of(b));
   if (depth == kHere) return opaque(e);
@@ -279,7 +281,7 @@ Affine IndexEmitter::extremum(const Expr& e, BinaryOp op, const Affine& a, const
   return made;
 }
 
-// floor(a / d) or a - d * floor(a / d) of a uniform value that affine rules cannot divide.
+// Returns floor(a / d) or a - d * floor(a / d) of a uniform value that affine rules cannot divide.
 Affine IndexEmitter::divided_atom(const Affine& a, int64_t divisor, bool modulo) {
   const int depth = depth_of(a);
   std::vector<int64_t> key;
@@ -297,7 +299,8 @@ Affine IndexEmitter::divided_atom(const Affine& a, int64_t divisor, bool modulo)
   Value* d = b_.getInt64(static_cast<uint64_t>(divisor));
   Value* v = nullptr;
   if (near(range) && range.min >= 0) {
-    // 32-bit division where it is enough: the multiplications behind it are cheaper.
+    // A 32-bit division is used where it suffices, since the multiplications that implement it are
+    // cheaper.
     const bool narrow = range.max <= INT32_MAX && divisor <= INT32_MAX;
     if (narrow) {
       x = b_.CreateTrunc(x, b_.getInt32Ty());
@@ -341,7 +344,7 @@ Affine IndexEmitter::floor_div(const Affine& a, int64_t d) {
   return Rules(*this).floordiv(a, d);
 }
 
-// floor(a / d) of a value that differs between lanes.
+// Returns floor(a / d) of a value that differs between lanes.
 Affine IndexEmitter::divided_lanes(const Affine& a, int64_t d, const Interval& values) {
   Value* v = materialize(a).value;
   const bool narrow = values.min > INT32_MIN && values.max < INT32_MAX && d < INT32_MAX;
@@ -366,7 +369,7 @@ Affine IndexEmitter::floor_mod(const Affine& a, int64_t d) {
 Value* IndexEmitter::multiple(const Atom* atom, int64_t factor) {
   if (factor == 1) return atom->value;
   Value* product = b_.CreateMul(atom->value, b_.getInt64(static_cast<uint64_t>(factor)));
-  // Addresses scale by two on their own.
+  // Addressing modes scale by two without a separate multiple.
   if (atom->depth != kHere && factor != 2) scope(atom->depth).multiples.emplace_back(product, factor);
   return product;
 }
@@ -447,7 +450,8 @@ std::optional<IndexEmitter::Fetch> IndexEmitter::next_block(const Affine& elemen
   auto nest = nest_of(element);
   if (!nest) return std::nullopt;
   auto& [digits, loops, first] = *nest;
-  // Around a loop of varying extent, the first iteration may have all steps: it fetches for all.
+  // Around a loop of varying extent, the first iteration may be the one with all steps, so it
+  // fetches for all iterations.
   bool varying = false;
   for (size_t i = digits.size(); i-- > 0;) {
     if (varying && loops[i].coefficient == 0) loops[i].extent = 1;
@@ -469,7 +473,8 @@ std::optional<IndexEmitter::Fetch> IndexEmitter::next_block(const Affine& elemen
   return fetch;
 }
 
-// The uniform part (without lanes) as a scalar. Partial sums are placed in the scope of their deepest term.
+// Returns the uniform part (without lanes) as a scalar. Partial sums are placed in the scope of
+// their deepest term.
 Value* IndexEmitter::uniform_sum(const Affine& a) {
   Affine u;
   u.constant = a.constant;
@@ -563,7 +568,7 @@ Value* IndexEmitter::pointer_to(llvm::Type* type, Value* base, int64_t base_numb
   return pointer;
 }
 
-// Decided by ranges where possible, which is what removes guards from unrolled code.
+// Comparisons are decided by ranges where possible; this removes guards from unrolled code.
 Val IndexEmitter::compare(BinaryOp op, const Affine& a, const Affine& b) {
   const Affine d = sum(a, b, -1);
   const Interval range = range_of(d);
@@ -583,7 +588,7 @@ Val IndexEmitter::compare(BinaryOp op, const Affine& a, const Affine& b) {
     if (known != nullptr) return {known, true};
     if (!d.uniform() && range.min > INT32_MIN / 2 && range.max < INT32_MAX / 2 && d.lane > INT16_MIN &&
         d.lane < INT16_MAX) {
-      // lane * coefficient against a uniform value, in 32 bits.
+      // Compares lane * coefficient with a uniform value in 32 bits.
       llvm::Type* i32 = values_.with_lanes(b_.getInt32Ty());
       Affine rest = d;
       rest.lane = 0;

@@ -1,4 +1,5 @@
-// Index arithmetic: affine forms with known ranges, computed at the outermost loop where they are defined.
+// Index arithmetic: affine forms with known ranges, computed in the outermost loop where they are
+// defined.
 #pragma once
 
 #include <deque>
@@ -16,14 +17,16 @@ namespace tensorsmith::codegen {
 
 class IndexEmitter {
  public:
-  // Scopes and variables of one function. A scope holds what depends on the variables of its loop and those around it,
-  // and is emitted before an instruction; the outermost one has no loop.
+  // Scopes and variables of one function. A scope holds the values that depend on the variables of
+  // its loop and of the loops around it. They are emitted before an instruction. The outermost
+  // scope has no loop.
   struct Scope {
     llvm::Instruction* insert_before = nullptr;
-    std::map<std::vector<int64_t>, llvm::Value*> sums;  // by key_of
+    std::map<std::vector<int64_t>, llvm::Value*> sums;  // keyed by key_of
     std::map<std::vector<int64_t>, const Atom*> atoms;
-    std::vector<std::pair<llvm::Value*, int64_t>> multiples;  // of the loop's variable, and its factor
-    const Atom* variable = nullptr;                           // of the loop
+    std::vector<std::pair<llvm::Value*, int64_t>> multiples;  // multiples of the loop's variable, and their
+                                                              // factors
+    const Atom* variable = nullptr;                           // variable of the loop
     bool varying_extent = false;
   };
   struct Nest {
@@ -31,32 +34,33 @@ class IndexEmitter {
     std::unordered_map<const ir::VarNode*, Affine> vars;
   };
 
-  // Evaluates, at the insertion point, what is no index arithmetic.
+  // Evaluates an expression that is no index arithmetic at the insertion point.
   using Evaluate = std::function<Val(const ir::Expr&)>;
   IndexEmitter(EmitContext& context, ValueEmitter& values, Evaluate evaluate)
       : context_(context), values_(values), evaluate_(std::move(evaluate)), b_(context.builder) {}
 
   Affine index(const ir::Expr& e);
   Affine sum(const Affine& a, const Affine& b, int64_t scale_b);  // a + scale_b * b
-  ir::Interval range_of(const Affine& a) const;                   // everything() if an end is unknown
-  // The value in the current function; uniform part and, if any, lanes.
+  ir::Interval range_of(const Affine& a) const;                   // everything() if a bound is unknown
+  // Emits the value in the current function: its uniform part and, if it has any, its lanes.
   Val materialize(const Affine& a);
   llvm::Value* uniform_sum(const Affine& a);
   Val compare(ir::BinaryOp op, const Affine& a, const Affine& b);
-  // The address of an element, lanes not counted, from that of element 0. Addresses are shared by base_number, which
-  // is not negative and differs between the bases of a function.
+  // Returns the address of an element, without its lanes, given the address of element 0. Addresses
+  // are shared by base_number, which is not negative and identifies the base within a function.
   llvm::Value* pointer_to(llvm::Type* type, llvm::Value* base, int64_t base_number, const Affine& element);
 
-  // What a step of the innermost loop is to fetch of the next block, as codegen::next_block says. A loop of several that were
-  // fused counts as these.
+  // The prefetch of one step of the innermost loop, for the next block that codegen::next_block
+  // finds. A fused loop counts as the loops that it was fused from.
   struct Fetch {
     Affine element;
-    int64_t elements = 0;  // from there on
+    int64_t elements = 0;  // number of elements from there on
     int64_t block = 0;     // elements of a block
   };
-  // element: the first one that a step reads, without its lanes.
+  // `element` is the first one that a step reads, without its lanes.
   std::optional<Fetch> next_block(const Affine& element, const StepReads& step);
-  // How many elements further the next tile reads what this one does, as codegen::next_tile says.
+  // Returns the distance in elements from this read to that of the next tile, found by
+  // codegen::next_tile.
   std::optional<int64_t> next_tile(const Affine& element, int64_t stride) const;
 
   void bind(const ir::Var& var, Affine value) { nest_.vars[var.get()] = std::move(value); }
@@ -64,34 +68,37 @@ class IndexEmitter {
   const Affine* find(const ir::Var& var) const;  // null: not bound
   const Affine& value_of(const ir::Var& var) const;
 
-  // For emission of another function; gives what was there.
+  // Switches to the emission of another function; returns the previous state.
   Nest exchange(Nest nest) { return std::exchange(nest_, std::move(nest)); }
   void open_scope(llvm::Instruction* insert_before);
   void close_scope() { nest_.scopes.pop_back(); }
-  // Strength reduction for the loop of the innermost scope: multiples of its variable become variables of their own that
-  // grow with each iteration. Called at the end of the body; `before` is the block in front of the loop, whose first
-  // iteration has `begin`.
+  // Strength reduction for the loop of the innermost scope: multiples of its variable become
+  // induction variables. Called at the end of the body. `before` is the block in front of the loop,
+  // and `begin` is the variable's first value.
   void add_up_multiples(llvm::PHINode* variable, llvm::BasicBlock* before, llvm::Value* begin);
-  // The loop of the innermost scope has fewer iterations in some of those around it.
+  // Notes that the loop of the innermost scope has fewer iterations in some iterations of the loops
+  // around it.
   void note_varying_extent() { nest_.scopes.back().varying_extent = true; }
   llvm::Instruction* outermost() const { return nest_.scopes.front().insert_before; }
-  // A scalar i64 that the innermost scope defines: the variable of its loop.
+  // Returns an i64 scalar that the innermost scope defines: the variable of its loop.
   Affine defined_in_scope(llvm::Value* v, ir::Interval range);
 
  private:
   class Rules;
-  // A loop, or a part of one that was fused of several.
+  // The variable of a loop, or the part of a fused loop's variable that stands for one of the
+  // original loops.
   struct Digit {
     const Atom* variable = nullptr;
     int64_t divisor = 1, extent = 1;
     bool leading = true;  // not reduced modulo its extent
   };
   Affine value_of(const Digit& digit);
-  // The loops around a read, the outermost first. One whose extent is not known ends the nest.
+  // The loops around a read, the outermost first. The nest ends at a loop whose extent is not
+  // known.
   struct ReadNest {
     std::vector<Digit> digits;
-    std::vector<ReadLoop> loops;  // the same
-    size_t first = 0;             // scope
+    std::vector<ReadLoop> loops;  // the same loops, as codegen::next_block takes them
+    size_t first = 0;             // scope of the first loop
   };
   std::optional<ReadNest> nest_of(const Affine& element) const;
   Affine index_node(const ir::Expr& e);

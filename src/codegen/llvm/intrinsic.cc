@@ -89,18 +89,18 @@ V MathEmitter::intrinsic(Intrinsic intrinsic, V x, V y) {
     case Intrinsic::kPair:
     case Intrinsic::kDot2I16:
     case Intrinsic::kDot4Narrow:
-      break;  // of packed elements: dot.cc
+      break;  // dot products of packed elements: see dot.cc
   }
   throw_internal_error(__FILE__, __LINE__, "unknown intrinsic");
 }
 
-// NaN and zeros are their own sign.
+// The sign of NaN is NaN, that of a zero is the zero itself.
 V MathEmitter::sign(V x) {
   V unit = copysign(f(x, 1), x);
   return b_.CreateSelect(b_.CreateFCmpONE(x, f(x, 0)), unit, x);
 }
 
-// 13 of 23 bits of the fraction are left out. NaN and infinities stay.
+// Drops 13 of the 23 fraction bits. NaN and infinities stay.
 V MathEmitter::round_tf32(V x) {
   V bits = to_bits(x);
   V rounded = b_.CreateAnd(b_.CreateAdd(bits, i(x, 0x1000)), i(x, 0xffffe000));
@@ -132,10 +132,10 @@ llvm::Function* MathEmitter::make_function(llvm::FunctionType* type, const char*
   return function;
 }
 
-// Exact remainders need as many steps as the quotient has bits.
+// An exact remainder takes as many steps as the quotient has bits.
 V MathEmitter::fmod(V x, V y) { return call_by_lane(fmod_function(), x, y); }
 
-// While rest >= b: subtract the largest b * 2^k that fits. All steps are exact.
+// While rest >= b, subtracts the largest b * 2^k that fits. All steps are exact.
 llvm::Function* MathEmitter::fmod_function() {
   llvm::Module* module = b_.GetInsertBlock()->getModule();
   if (llvm::Function* known = module->getFunction("fmod.f64")) return known;
@@ -162,7 +162,7 @@ llvm::Function* MathEmitter::fmod_function() {
   b_.CreateCondBr(b_.CreateFCmpOGE(rest, b), step, done);
 
   b_.SetInsertPoint(step);
-  // rest = b * 2^k * (1 .. 4) by the exponent fields of both; subnormals are normalized first.
+  // The exponent fields give the k of rest = b * 2^k * (1 .. 4); subnormals are normalized first.
   const auto normalized = [&](V v, V& shift) {
     V subnormal = b_.CreateFCmpOLT(v, f(x, 0x1p-1022));
     shift = b_.CreateSelect(subnormal, i(x, 54), i(x, 0));

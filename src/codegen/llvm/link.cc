@@ -1,5 +1,6 @@
-// Objects -> shared library, with lld in this process. A regular output file lld would map into memory, where
-// a full disk is a SIGBUS; for anything else it makes the library in memory and writes it in order.
+// Links objects to a shared library, with lld in this process. lld would map a regular output file
+// into memory, where a full disk raises SIGBUS. Into any other file it writes the finished library
+// sequentially.
 #include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <llvm/Support/raw_ostream.h>
@@ -20,7 +21,7 @@ LLD_HAS_DRIVER(elf)
 namespace tensorsmith::codegen {
 namespace {
 
-// An unnamed file in memory, reachable by a path while this lives.
+// An unnamed file in memory that has a path while this object lives.
 class MemoryFile {
  public:
   explicit MemoryFile(const std::vector<char>& bytes) : descriptor_(memfd_create("kernel", MFD_CLOEXEC)) {
@@ -48,7 +49,7 @@ class MemoryFile {
   int descriptor_;
 };
 
-// A pipe whose other end is a path; what is written there is collected.
+// A pipe whose write end has a path; collects everything that is written there.
 class PipeSink {
  public:
   PipeSink() {
@@ -65,9 +66,9 @@ class PipeSink {
   PipeSink& operator=(const PipeSink&) = delete;
   bool ok() const { return ends_[1] >= 0; }
   std::string path() const { return "/proc/self/fd/" + std::to_string(ends_[1]); }
-  // To be called when all writers of the path are done.
+  // Call this when all writers of the path have finished.
   std::vector<char> finish() {
-    if (ends_[1] >= 0) close(std::exchange(ends_[1], -1));  // the reader sees the end
+    if (ends_[1] >= 0) close(std::exchange(ends_[1], -1));  // lets the reader reach the end of the file
     if (reader_.joinable()) reader_.join();
     if (ends_[0] >= 0) close(std::exchange(ends_[0], -1));
     return std::move(bytes_);

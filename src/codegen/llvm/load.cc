@@ -1,4 +1,4 @@
-// Loading objects into this process.
+// Loads objects into this process.
 #include "codegen/llvm/load.h"
 
 #include <llvm/ExecutionEngine/RTDyldMemoryManager.h>
@@ -9,7 +9,7 @@
 namespace tensorsmith::codegen {
 namespace {
 
-// Kernels need nothing from outside: looking a symbol up in this process would hide a defect.
+// Kernels need no external symbols; resolving one in this process would hide a defect.
 class NoSymbols final : public llvm::LegacyJITSymbolResolver {
  public:
   llvm::JITSymbol findSymbol(const std::string&) override { return nullptr; }

@@ -1,4 +1,4 @@
-// Objects into this process and into shared libraries. Internal to the room.
+// Loads objects into this process and links them to shared libraries. Internal to this directory.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,12 @@
 
 namespace tensorsmith::codegen {
 
-// kCorrupt: no object, or one with undefined symbols; kNotFound: it has no such symbol.
+// Errors: kCorrupt if this is no object or it has undefined symbols; kNotFound if it lacks the
+// symbol.
 Result<std::unique_ptr<LoadedKernel>> load_object(const std::vector<char>& object, const std::string& symbol);
 
-// One shared library that needs no other library; symbols are those of the kernels. The result is the library's file
-// content: nothing is written to a disk.
+// Links one shared library that depends on no other library and exports the kernels' symbols.
+// Returns the content of the library's file; nothing is written to disk.
 Result<std::vector<char>> link_shared_library(const std::vector<std::vector<char>>& objects);
 
 }  // namespace tensorsmith::codegen

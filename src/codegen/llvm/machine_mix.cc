@@ -25,10 +25,11 @@ bool contains_any(std::string_view text, const std::array<std::string_view, N>& 
   return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return contains(text, part); });
 }
 
-// "vfmadd231ps (%rax){1to16}, %zmm1, %zmm0   # 4-byte Folded Reload"
+// A line of assembly, for example "vfmadd231ps (%rax){1to16}, %zmm1, %zmm0   # 4-byte Folded
+// Reload".
 struct Line {
   std::string_view mnemonic, operands, comment;
-  std::string_view last;  // operand: the destination in AT&T's syntax
+  std::string_view last;  // last operand, which is the destination in AT&T syntax
 
   explicit Line(std::string_view text) {
     if (const size_t hash = text.find('#'); hash != std::string_view::npos) {
@@ -44,7 +45,7 @@ struct Line {
     const size_t space = text.find_first_of(" \t");
     mnemonic = text.substr(0, space);
     if (space != std::string_view::npos) operands = trim(text.substr(space));
-    // Commas between operands; those of an address are inside its parentheses.
+    // Operands are separated by commas, except within the parentheses of an address.
     size_t begin = 0;
     int depth = 0;
     for (size_t i = 0; i < operands.size(); ++i) {
@@ -89,7 +90,7 @@ MachineCount kind_of(const Line& line) {
   if (begins_with_any(m, kDivisionNames)) return kDivisions;
   if (contains(m, "broadcast")) return line.has_memory() ? kMoves : kShuffles;
   if (begins_with_any(m, kShuffleNames) || begins_with_any(m, kHalfMoveNames)) {
-    // A stored or loaded element is a move.
+    // Storing or loading a single element counts as a move.
     return line.has_memory() && m.starts_with("mov") ? kMoves : kShuffles;
   }
   if (m.starts_with("mov") || m.starts_with("lddqu")) return kMoves;
@@ -113,7 +114,7 @@ void count_memory(const Line& line, MachineMix& mix) {
   if (reads_too) ++mix[kLoads];
 }
 
-// How many floating-point operations lie behind each vector register.
+// Length of the chain of dependent floating-point operations that produced each vector register.
 class Chain {
  public:
   void step(const Line& line, MachineCount kind) {
@@ -143,7 +144,7 @@ class Chain {
     const size_t comma = line.operands.find(',');
     return comma != std::string_view::npos && line.operands.substr(0, comma) == line.last;
   }
-  // "%zmm12": 12.
+  // Returns 12 for "%zmm12".
   static std::optional<size_t> register_at(std::string_view text, size_t from) {
     const size_t at = text.find("mm", from);
     if (at == std::string_view::npos) return std::nullopt;
@@ -160,7 +161,7 @@ class Chain {
 // The lines of one machine block.
 struct MachineBlock {
   std::string_view label;  // ".LBB0_3", empty without one
-  size_t number = 0;       // of the block that it counts as
+  size_t number = 0;       // number of the block that it is counted for
   std::vector<Line> lines;
 
   bool repeats_itself() const {
@@ -168,7 +169,8 @@ struct MachineBlock {
       return line.mnemonic[0] == 'j' && line.operands == label;
     });
   }
-  // Of one run: in a loop of this block alone, what an iteration adds.
+  // Returns the chain of one execution; if the block is a loop by itself, the length that an
+  // iteration adds.
   double chain() const {
     constexpr int kRuns = 4;
     Chain chain;
@@ -193,7 +195,7 @@ struct MachineBlock {
   }
 };
 
-// The number in "# %ts12"; none for blocks of other names.
+// Returns the number in "# %ts12", or nothing for blocks with other names.
 std::optional<size_t> block_number(std::string_view comment) {
   const std::string prefix = std::string("%") + kBlockPrefix;
   const size_t at = comment.find(prefix);

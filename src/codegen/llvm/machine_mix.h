@@ -1,4 +1,4 @@
-// Machine instructions by block, from assembly text. Internal to the room.
+// Counts the machine instructions of each block in assembly text. Internal to this directory.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,9 @@
 
 namespace tensorsmith::codegen {
 
-// text: of x86-64 with LLVM's comments, whose blocks are named (codegen/llvm/trace_accesses.h). Blocks that code
-// generation adds count as the one before them in the text.
+// `text` is x86-64 assembly with LLVM's comments, whose blocks were named
+// (codegen/llvm/trace_accesses.h). Blocks that code generation has added count for the preceding
+// block in the text.
 std::vector<MachineMix> machine_mixes(std::string_view text, size_t blocks);
 
 }  // namespace tensorsmith::codegen

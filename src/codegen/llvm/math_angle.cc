@@ -1,4 +1,4 @@
-// Reduction of angles for sine, cosine and tangent.
+// Argument reduction for sine, cosine and tangent.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
@@ -12,7 +12,7 @@ using V = llvm::Value*;
 
 namespace {
 
-// Beyond it the products of the quadrant and the parts of pi/2 are not exact.
+// For larger angles, the products of the quadrant with the parts of pi/2 are not exact.
 constexpr double kLargeAngle = 0x1p20;
 constexpr double kLargeAngleFused = 0x1p28;
 
@@ -28,8 +28,8 @@ constexpr uint64_t kTwoOverPi[] = {
 
 }  // namespace
 
-// Cody and Waite's reduction with pi/2 in three parts of 33 bits. Large angles take a branch that nothing
-// else pays for.
+// Cody and Waite's reduction with pi/2 in three parts of 33 bits. Large angles take a separate
+// branch, so that other angles do not pay for them.
 V MathEmitter::reduce_angle(V x, V& quadrant) {
   V n = round_magic(b_.CreateFMul(x, f(x, 6.36619772367581382433e-01)), quadrant);
   V minus = b_.CreateFNeg(n);
@@ -63,9 +63,9 @@ V MathEmitter::reduce_angle(V x, V& quadrant) {
   return reduced;
 }
 
-// Payne and Hanek's reduction. x = m * 2^k with an integer m: of the product m * (2/pi * 2^k) only the bits
-// below 4 matter, so 192 bits of 2/pi are enough. Gives the rest with the quadrant in the two lowest bits of
-// its mantissa.
+// Payne and Hanek's reduction. Let x = m * 2^k with an integer m. Of the product m * (2/pi * 2^k),
+// only the bits of weight below 4 matter, so 192 bits of 2/pi are enough. Returns the rest, with
+// the quadrant in the two lowest bits of its mantissa.
 llvm::Function* MathEmitter::reduce_function() {
   llvm::Module* module = b_.GetInsertBlock()->getModule();
   if (llvm::Function* known = module->getFunction("angle.f64")) return known;
@@ -84,7 +84,7 @@ llvm::Function* MathEmitter::reduce_function() {
   V x = function->getArg(0);
   V bits = to_bits(abs(x));
   V mantissa = b_.CreateOr(b_.CreateAnd(bits, c(0xfffffffffffffULL)), c(0x10000000000000ULL));
-  // The bit of weight 2 has the place k + 62 of the table; k is the exponent field less 1075.
+  // The bit of weight 2 is at position k + 62 of the table; k is the exponent field less 1075.
   V place = b_.CreateSub(b_.CreateLShr(bits, 52), c(1075 - 62));
   place = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, place, c(0));
   V first = b_.CreateLShr(place, 6);

@@ -47,7 +47,8 @@ V MathEmitter::widen(V x) {
 }
 V MathEmitter::narrow(V x, V like) { return b_.CreateFPTrunc(x, like->getType()); }
 
-// In two steps, because n may exceed the exponent range where p * 2^n does not (subnormal results).
+// Scales in two steps, because n may exceed the exponent range although p * 2^n does not (subnormal
+// results).
 V MathEmitter::scale(V p, V n) {
   const uint64_t mantissa = is_f32(p) ? 23 : 52;
   const uint64_t bias = is_f32(p) ? 127 : 1023;
@@ -83,8 +84,9 @@ V MathEmitter::clamp(V x, double low, double high) {
   return b_.CreateSelect(b_.CreateFCmpOLT(x, f(x, low)), f(x, low), x);
 }
 
-// e^x = 2^n * e^r. What is below the smallest number is 0 by a comparison: to round a product to it takes a processor
-// a hundred cycles and more, and the softmax of a masked attention is full of them. NaN passes.
+// e^x = 2^n * e^r. Results below the smallest number are set to 0 by a comparison: a processor
+// takes a hundred cycles and more to round a product to 0, and the softmax of a masked attention
+// has many such results. NaN propagates.
 V MathEmitter::exp_f32(V x) {
   V none = b_.CreateFCmpOLT(x, f(x, -104));
   x = b_.CreateSelect(none, f(x, 0), x);
@@ -94,7 +96,8 @@ V MathEmitter::exp_f32(V x) {
   return b_.CreateSelect(none, f(x, 0), scale(exp_of_rest(x, n), n_bits));
 }
 
-// The rounded n stands in the low bits of a float with the exponent's bias added, so that one shift makes 2^n of it.
+// The rounded n is in the low bits of a float, with the exponent's bias added, so that one shift
+// turns it into 2^n.
 V MathEmitter::exp_without_ends(V x) {
   constexpr double kMagic = 0x1.8p23 + 127;
   x = clamp(x, -87.3, 89);
@@ -103,7 +106,7 @@ V MathEmitter::exp_without_ends(V x) {
   return b_.CreateFMul(exp_of_rest(x, b_.CreateFSub(shifted, f(x, kMagic))), power);
 }
 
-// 2^(n - 1) is normal, and twice it may be more than the largest power of two.
+// 2^(n - 1) is a normal number, and doubling it may exceed the largest power of two.
 V MathEmitter::exp_from(V x) {
   constexpr double kMagic = 0x1.8p23 + 126;
   x = clamp(x, kExpFrom, 89);
@@ -156,7 +159,8 @@ V MathEmitter::erf_f32(V x) {
   V p = polynomial(
       s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
   V small = mul_add(p, x, x);
-  // Beyond 4 the result is 1 to the last bit; the clamp keeps the polynomial in its interval. NaN passes.
+  // Beyond 4 the result rounds to 1; the clamp keeps the argument in the polynomial's interval. NaN
+  // propagates.
   V c = b_.CreateSelect(b_.CreateFCmpOGT(t, f(x, 4)), f(x, 4), t);
   V q = polynomial(c, {-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1,
                        -6.34846687e-1, -1.28717512e-1});
@@ -165,7 +169,8 @@ V MathEmitter::erf_f32(V x) {
   return b_.CreateSelect(b_.CreateFCmpOGT(t, f(x, 0.927734375)), large, small);
 }
 
-// The angle is reduced in double: a float near a multiple of pi keeps its relative accuracy.
+// The angle is reduced in double, so that a float near a multiple of pi keeps its relative
+// accuracy.
 V MathEmitter::sin_cos(V x, bool cosine) {
   const bool single = is_f32(x);
   V quadrant = nullptr;

@@ -43,7 +43,8 @@ V MathEmitter::log_f64(V x) {
   V low = b_.CreateFCmpOLT(m, f(x, 0.70710678118654752440));
   e = b_.CreateSelect(low, b_.CreateSub(e, i(x, 1)), e);
   m = b_.CreateSelect(low, b_.CreateFAdd(m, m), m);
-  // The exponent is small: through 32 bits, for which there are conversions everywhere.
+  // The exponent is small, so it is converted through 32 bits, for which all machines have
+  // conversions.
   llvm::Type* i32 = b_.getInt32Ty();
   if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType()))
     i32 = llvm::FixedVectorType::get(i32, vector->getNumElements());
@@ -92,7 +93,7 @@ V MathEmitter::erf_f64(V x) {
                      7.18286544141962662868e-02, 5.40397917702171048937e-01, 1.06420880400844228286e-01, 1});
   V near_one = b_.CreateFAdd(f(x, 8.45062911510467529297e-01), b_.CreateFDiv(pa, qa));
 
-  // Beyond 6 the result is 1 to the last bit.
+  // Beyond 6 the result rounds to 1.
   V c = b_.CreateSelect(b_.CreateFCmpOGT(a, f(x, 6)), f(x, 6), a);
   V square = b_.CreateFMul(c, c);
   V t = b_.CreateFDiv(f(x, 1), square);
@@ -149,7 +150,7 @@ V MathEmitter::log1p_f64(V x) {
   return r;
 }
 
-// Through e^(x/2) squared, which overflows only where the result does.
+// Computes e^(x/2) and squares it, which overflows only if the result does.
 V MathEmitter::sinh_f64(V x, bool cosine) {
   V a = abs(x);
   V root = exp_f64(b_.CreateFMul(a, f(x, 0.5)));
@@ -190,13 +191,13 @@ V MathEmitter::atanh_f64(V x) {
   return copysign(r, x);
 }
 
-// |x|^y = e^(y log|x|); then the sign and the special cases of C's pow.
+// |x|^y = e^(y log|x|), followed by the sign and the special cases of C's pow.
 V MathEmitter::pow_f64(V x, V y) {
   V a = abs(x);
   V one = f(x, 1);
   V zero = f(x, 0);
   V product = b_.CreateFMul(y, log_f64(a));
-  // 0 * infinity: only where y = 0 or a = 1, which are set below.
+  // 0 * infinity occurs only if y = 0 or a = 1, and those results are set below.
   V r = exp_f64(product);
   V is_integer = b_.CreateFCmpOEQ(unary(llvm::Intrinsic::trunc, y), y);
   V halved = b_.CreateFMul(y, f(x, 0.5));

@@ -9,7 +9,7 @@ using V = llvm::Value*;
 
 namespace {
 
-// The value if it is the same constant in each lane.
+// Returns the constant that all lanes have, or null.
 const llvm::APInt* constant_of(V v) {
   auto* constant = llvm::dyn_cast<llvm::Constant>(v);
   if (constant != nullptr && constant->getType()->isVectorTy()) constant = constant->getSplatValue();
@@ -35,7 +35,8 @@ V MathEmitter::integer_pow(V x, V y, bool is_signed) {
   return call_by_lane(integer_pow_function(x->getType()->getScalarType(), is_signed), x, y);
 }
 
-// By squaring. A negative exponent leaves 1 of 1, 1 or -1 of -1 and 0 of all others.
+// Exponentiation by squaring. For a negative exponent, 1 gives 1, -1 gives 1 or -1, and all other
+// bases give 0.
 llvm::Function* MathEmitter::integer_pow_function(llvm::Type* type, bool is_signed) {
   llvm::Module* module = b_.GetInsertBlock()->getModule();
   const std::string name = (is_signed ? "pow.i" : "pow.u") + std::to_string(type->getIntegerBitWidth());

@@ -1,4 +1,5 @@
-// Products of tiles by AMX. Tiles are numbered, sums first, then the rows' factor, then the columns'.
+// Emits products of tiles by AMX. Tiles are numbered: first the sums, then the rows' factor, then
+// the columns' factor.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -17,7 +18,8 @@ namespace {
 
 constexpr int64_t kWordBytes = 4;
 
-// A part of the rows or columns: values of the loops, and how many of the last one's.
+// A part of the rows or columns: values of the loops' variables, and the number of iterations of
+// the last loop.
 struct Part {
   std::vector<int64_t> at;
   int64_t count = 0;
@@ -44,7 +46,7 @@ std::vector<Part> parts_of(const std::vector<const For*>& loops) {
 
 }  // namespace
 
-// Intel's manual, volume 1, table 18-1.
+// Tile configuration as in Intel's manual, volume 1, table 18-1.
 llvm::Constant* StatementEmitter::tile_configuration(const TileShapes& shapes) {
   std::array<uint8_t, 64> bytes{};
   bytes[0] = 1;  // palette
@@ -64,7 +66,8 @@ void StatementEmitter::configure_tiles(const TileShapes& shapes) {
 }
 
 void StatementEmitter::with_tiles(const TileShapes& shapes, const std::function<void()>& emit_products) {
-  // Where parallel loops are called, this thread's part of them leaves other tiles behind.
+  // If parallel loops are called, the part of them that runs on this thread may leave another tile
+  // configuration behind.
   const bool stay = f_.in_parallel || !plan_.contains_parallel(program_.body);
   if (f_.tile_shapes.empty()) {
     f_.tile_shapes = shapes;
@@ -134,7 +137,7 @@ bool StatementEmitter::emit_matrix(const For& loop) {
                            {tile(r * columns.size() + c), tile(first_row + r), tile(first_column + c)});
     }
   };
-  // The loops of the sum, the last one by the depth of a tile.
+  // Emits the loops of the sum; the last one advances by the depth of a tile.
   const std::function<void(size_t)> emit_sum = [&](size_t l) {
     if (l == nest->sums.size()) return step();
     const For& sum = *nest->sums[l];

@@ -1,4 +1,4 @@
-// Loads and stores: contiguous vectors, strides, gathers, words; masks and guards.
+// Loads and stores: contiguous, strided and gathered accesses and words, under masks and guards.
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
@@ -21,14 +21,14 @@ int64_t masked_lanes(int64_t lanes) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(lanes, 1))));
 }
 
-// Lanes 0 .. lanes - 1, then `rest` up to `wide`.
+// Returns lanes 0 .. lanes - 1, then `rest` up to `wide` lanes.
 llvm::SmallVector<int, 64> first_lanes(int64_t lanes, int64_t wide, int rest) {
   llvm::SmallVector<int, 64> order(static_cast<size_t>(wide), rest);
   std::iota(order.begin(), order.begin() + lanes, 0);
   return order;
 }
 
-// The vector with `wide` lanes, those beyond its own as in rest (null: anything).
+// Extends the vector to `wide` lanes; the additional lanes are those of `rest` (null: undefined).
 Value* fill_up(llvm::IRBuilder<>& builder, Value* vector, int64_t wide, llvm::Constant* rest = nullptr) {
   const auto lanes =
       static_cast<int64_t>(llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements());
@@ -37,14 +37,15 @@ Value* fill_up(llvm::IRBuilder<>& builder, Value* vector, int64_t wide, llvm::Co
   return builder.CreateShuffleVector(vector, rest, first_lanes(lanes, wide, static_cast<int>(lanes)));
 }
 
-// A mask of `wide` lanes, those beyond its own off.
+// Extends the mask to `wide` lanes; the additional lanes are off.
 Value* fill_up_mask(llvm::IRBuilder<>& builder, Value* mask, int64_t wide) {
   return fill_up(builder, mask, wide, llvm::Constant::getNullValue(mask->getType()));
 }
 
 }  // namespace
 
-// Unrolled code reads the same elements again and again, as the register tile of a product does.
+// Loaded values are cached, because unrolled code reads the same elements repeatedly, for example
+// in a register tile.
 Val MemoryEmitter::load(const Buffer& buffer, const std::vector<Expr>& indices, ZeroRequest* zero) {
   const Address at = address_of(buffer, indices);
   if (at.info->in_registers && loaded_.block == b_.GetInsertBlock()) {
@@ -78,7 +79,7 @@ Val MemoryEmitter::load(const Buffer& buffer, const std::vector<Expr>& indices, 
   return known.value;
 }
 
-// What was loaded of the buffer may be another value from here on.
+// Stored values may have changed what was loaded from the buffer.
 void MemoryEmitter::forget(const BufferInfo& info) {
   const auto begin = loaded_.values.lower_bound({info.id});
   const auto end = loaded_.values.lower_bound({info.id + 1});
@@ -90,7 +91,8 @@ std::pair<int64_t, int64_t> MemoryEmitter::constant_place(const Address& at) con
   return {at.element.constant, !plain || at.element.lane < 0 ? 0 : at.element.lane == 0 ? 1 : context_.lanes};
 }
 
-// Initial values of accumulators: with what they are known to be, the first update is none.
+// Remembers initial values of accumulators: if they are known constants, the first update can be
+// folded.
 void MemoryEmitter::remember_constant(const Address& at, const Val& value) {
   if (loaded_.block != b_.GetInsertBlock()) loaded_ = {b_.GetInsertBlock(), {}, {}};
   const auto [first, count] = constant_place(at);
@@ -107,15 +109,15 @@ void MemoryEmitter::remember_constant(const Address& at, const Val& value) {
 
 Val MemoryEmitter::load_from(const Address& at, ZeroRequest* zero) {
   if (at.info->read_only) note_read(at);
-  // In range for all lanes: neither mask nor guard is needed for safety. A mask may still be the cheapest way
-  // to zeros.
+  // An access in range for all lanes needs neither mask nor guard for safety. A mask may still be
+  // the cheapest way to get zeros.
   const bool contiguous = at.element.vector == nullptr && at.element.lane == 1;
   const bool zeros = zero != nullptr && zero->lanes && context_.traits.masked_memory &&
                      (context_.guard == nullptr || contiguous);
   Value* mask = at.in_range && !(zeros && !at.element.uniform()) ? nullptr : context_.mask;
   Value* guard = at.in_range ? nullptr : context_.guard;
   if (at.element.uniform()) {
-    // Lanes that are all inactive may leave a wild address.
+    // If all lanes are inactive, the address may be invalid.
     Value* condition = guard;
     if (mask != nullptr) {
       Value* any = b_.CreateOrReduce(mask);
@@ -147,8 +149,8 @@ Val MemoryEmitter::load_from(const Address& at, ZeroRequest* zero) {
   return {values_.from_memory(at.info->dtype, v), false};
 }
 
-// Consecutive elements from the first lane's on. Vectors that are no power of two long would be loaded in
-// pieces: where masks are cheap they are loaded as the next one.
+// Loads consecutive elements, beginning with the first lane's. LLVM would load a vector that is not
+// a power of two long in pieces; where masks are cheap, it is loaded as the next power of two.
 Value* MemoryEmitter::load_vector(const Address& at, int64_t lanes, Value* guard, Value* mask,
                                   llvm::Align align) {
   llvm::Type* element = type_of(at);
@@ -166,12 +168,13 @@ Value* MemoryEmitter::load_vector(const Address& at, int64_t lanes, Value* guard
   return wide == lanes ? loaded : b_.CreateShuffleVector(loaded, first_lanes(lanes, lanes, 0));
 }
 
-// Whether a strided access is taken apart into contiguous vectors; else lane by lane.
+// Returns whether a strided access is assembled from contiguous vectors; otherwise it is done lane
+// by lane.
 bool MemoryEmitter::loads_in_blocks(int64_t stride) const {
   return stride == -1 || (stride >= 2 && stride <= 4 && context_.lanes >= 4);
 }
 
-// Lanes at a constant stride.
+// Loads lanes at a constant stride.
 Value* MemoryEmitter::load_strided(const Address& at, Value* guard, Value* mask) {
   llvm::Type* type = type_of(at);
   const int64_t stride = at.element.lane;
@@ -189,10 +192,10 @@ Value* MemoryEmitter::load_strided(const Address& at, Value* guard, Value* mask)
         load_vector(at_offset(1 - context_.lanes), context_.lanes, guard, reversed, element_align));
   }
   if (loads_in_blocks(stride)) {
-    // Contiguous blocks that cover all lanes, the last one ending with the window so that nothing behind it
-    // is read; then shuffles. The window is that of the lanes, or, where the elements are there, whole
-    // strides: neighbours (the columns of a convolution's kernel) share the loads then. A mask is spread to
-    // the elements of each block.
+    // Loads contiguous blocks that cover all lanes, then shuffles them. The last block ends with
+    // the window, so that nothing behind the window is read. The window covers the lanes or, if the
+    // elements around them exist, whole strides, so that adjacent accesses (the columns of a
+    // convolution's kernel) share the loads. A mask is spread to the elements of each block.
     int64_t begin = 0, end = (context_.lanes - 1) * stride + 1;
     const int64_t phase = ((first.element.constant % stride) + stride) % stride;
     if (mask == nullptr && at.room_before >= phase && at.room_behind >= stride - 1 - phase) {
@@ -202,13 +205,13 @@ Value* MemoryEmitter::load_strided(const Address& at, Value* guard, Value* mask)
     int64_t block = std::min(
         end - begin,
         std::max<int64_t>(context_.lanes, context_.traits.vector_bytes / ir::bytes_of(at.info->dtype)));
-    // Where masks are dear a block is a whole vector.
+    // Where masked accesses are expensive, a block is a whole vector.
     if (!context_.traits.masked_memory && masked_lanes(block) != block) block = context_.lanes;
     const auto lanes = static_cast<size_t>(context_.lanes);
     Value* result = nullptr;
-    Value* waiting = nullptr;  // the first block
+    Value* waiting = nullptr;  // the first block, until the second one is loaded
     llvm::SmallVector<int, 64> picked(lanes, -1);
-    int64_t done = 0;  // lanes in blocks so far
+    int64_t done = 0;  // lanes found in the blocks so far
     for (int64_t start = begin; start < end; start += block) {
       const int64_t offset = std::min(start, end - block);
       llvm::SmallVector<int, 64> pick(lanes, -1);
@@ -264,9 +267,9 @@ Value* MemoryEmitter::vector_of_pointers(const Address& at, int64_t lanes) {
   return b_.CreateGEP(type_of(at), pointer_to(*at.info, uniform), offset);
 }
 
-// LLVM fills gathers up to a power of two with undefined offsets; where a whole instruction has no others, their
-// register may be the mask's, which x86 refuses as an invalid instruction. So they are filled up here, with the
-// first lane's.
+// LLVM extends gathers to a power of two of lanes with undefined offsets. If an instruction has
+// only such lanes, its index register may be the same as the mask's, which is an invalid
+// instruction on x86. So the lanes are filled here, with the first lane's address.
 Value* MemoryEmitter::load_gather(const Address& at, Value* mask) {
   const auto wide = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(context_.lanes)));
   auto* vector = llvm::FixedVectorType::get(type_of(at), static_cast<unsigned>(wide));
@@ -323,8 +326,8 @@ void MemoryEmitter::store(const Buffer& buffer, const std::vector<Expr>& indices
     Affine first = at.element;
     first.lane = 0;
     Value* pointer = pointer_to(*at.info, first);
-    // Each lane of an expanded buffer is private: writing it in an inactive lane harms nobody, unless the
-    // lane is switched on later.
+    // Each lane of an expanded buffer is private, so writing it in an inactive lane is harmless
+    // unless the lane becomes active later.
     const int64_t wide = masked_lanes(context_.lanes);
     const bool fill = wide != context_.lanes && context_.traits.masked_memory && !at.info->in_registers;
     if (context_.mask == nullptr && !fill) {
@@ -345,7 +348,8 @@ void MemoryEmitter::store(const Buffer& buffer, const std::vector<Expr>& indices
 void MemoryEmitter::store_scatter(const Address& at, Value* value) {
   const llvm::Align align = element_alignment(at);
   if (context_.mask == nullptr && at.element.vector == nullptr) {
-    // Ascending lanes: where two meet, the last wins as in serial execution.
+    // Stores lanes in ascending order: if two have the same address, the last one wins as in serial
+    // execution.
     for (int lane = 0; lane < context_.lanes; ++lane) {
       Affine element = at.element;
       element.lane = 0;

@@ -15,7 +15,8 @@ NanDetector::Seen NanDetector::place_for(llvm::Type* type, size_t number) {
     if (known.type == type && known.number == number) return known;
   Seen made{type, number, type, nullptr};
   const bool masks = context_.traits.mask_registers;
-  llvm::Constant* nothing = llvm::ConstantFP::get(type, 1.0);  // not 0: small squares would be subnormal
+  llvm::Constant* nothing = llvm::ConstantFP::get(type, 1.0);  // not 0: adding small squares would make
+                                                               // subnormals
   if (type->isVectorTy()) {
     made.content =
         ValueEmitter::like(masks ? b_.getInt1Ty() : b_.getIntNTy(type->getScalarSizeInBits()), type);
@@ -31,13 +32,15 @@ NanDetector::Seen NanDetector::place_for(llvm::Type* type, size_t number) {
   return made;
 }
 
-// Two values are compared at once, and what is found is added to what was found before. Where comparisons give masks,
-// that is whether all were numbers: the next comparison is made under that mask, without an instruction more, and
-// two of them in turn, for they wait for each other. Elsewhere it is whether some were not. Of scalars sums of
-// squares, which are NaN only if one of them is; four in turn.
+// Vectors are compared in pairs, and the result is accumulated. If comparisons return masks, the
+// accumulated mask says which lanes were all numbers: the next comparison is executed under that
+// mask, which needs no additional instruction. Two masks are used in turn, because each comparison
+// waits for the previous one. Otherwise, the accumulated vector says which lanes were not numbers.
+// Of scalars, the sum of squares is accumulated, which is NaN only if one of them is; four sums are
+// used in turn.
 void NanDetector::look_at(Value* x) {
   if (ValueEmitter::is_number(x)) return;
-  if (llvm::isa<llvm::Constant>(x)) x = b_.CreateFreeze(x);  // NaN as an instruction like others
+  if (llvm::isa<llvm::Constant>(x)) x = b_.CreateFreeze(x);  // treat a NaN like the result of an instruction
   if (block_ != b_.GetInsertBlock()) {
     block_ = b_.GetInsertBlock();
     looked_at_.clear();
@@ -56,7 +59,8 @@ void NanDetector::look_at(Value* x) {
   const auto pair = unpaired_.find(type);
   Value* other = x;
   if (pair != unpaired_.end()) {
-    // What was emitted for the value before stands ahead of this one: it is emitted again for both.
+    // The instructions for the unpaired value precede this one; they are emitted again for both
+    // values.
     other = pair->second.value;
     for (llvm::Instruction* made : pair->second.made) made->eraseFromParent();
     unpaired_.erase(pair);

@@ -1,4 +1,4 @@
-// Looks for NaN among values that code computes, with few instructions a value.
+// Detects NaN among values that code computes, with few instructions per value.
 #pragma once
 
 #include <llvm/ADT/SmallPtrSet.h>
@@ -12,17 +12,18 @@ namespace tensorsmith::codegen {
 
 class NanDetector {
  public:
-  // What has been seen is kept in allocas, at alloca_point, and set to nothing before `begin`.
+  // The accumulated results are kept in allocas at alloca_point, which are initialized before
+  // `begin`.
   NanDetector(EmitContext& context, llvm::Instruction* alloca_point, llvm::Instruction* begin)
       : context_(context), b_(context.builder), alloca_point_(alloca_point), begin_(begin) {}
 
-  // x: a float or double, or a vector of them.
+  // Adds x, a float, a double or a vector of them, to the checked values.
   void look_at(llvm::Value* x);
-  // Whether there was a NaN among the values looked at; null if none of them can be one.
+  // Returns whether a NaN was among the checked values; null if none of them can be one.
   llvm::Value* seen();
 
  private:
-  // What has been seen of values of a type.
+  // Accumulated results for values of a type.
   struct Seen {
     llvm::Type* type = nullptr;
     size_t number = 0;
@@ -31,7 +32,7 @@ class NanDetector {
   };
   struct Unpaired {
     llvm::Value* value = nullptr;
-    std::vector<llvm::Instruction*> made;  // for it, users first
+    std::vector<llvm::Instruction*> made;  // instructions for the value, users first
   };
   Seen place_for(llvm::Type* type, size_t number);
 
@@ -41,9 +42,9 @@ class NanDetector {
   llvm::Instruction* const begin_;
   std::vector<Seen> seen_;
   size_t comparisons_ = 0;
-  llvm::BasicBlock* block_ = nullptr;              // of values looked at last
-  llvm::SmallPtrSet<llvm::Value*, 16> looked_at_;  // in that block
-  std::map<llvm::Type*, Unpaired> unpaired_;       // a value of that block compared with itself
+  llvm::BasicBlock* block_ = nullptr;              // block of the last checked values
+  llvm::SmallPtrSet<llvm::Value*, 16> looked_at_;  // values checked in that block
+  std::map<llvm::Type*, Unpaired> unpaired_;       // a value of that block that was compared with itself
 };
 
 }  // namespace tensorsmith::codegen

@@ -1,4 +1,5 @@
-// Packed elements, four bytes or two bf16 in 32 bits: loaded as one where they stand so, and sums of their products.
+// Packed elements (four bytes or two bf16 in 32 bits): loaded as one word if they are adjacent in
+// memory; and sums of their products.
 #include <algorithm>
 
 #include "codegen/llvm/expression_emitter.h"
@@ -9,13 +10,13 @@ using llvm::Value;
 
 namespace {
 
-// A byte of a word: i32(u8(load)) << shift.
+// One byte of a word: i32(u8(load)) << shift.
 struct WordPart {
   const ir::Load* load = nullptr;
   int64_t shift = 0;
 };
 
-// The terms of a | b | c | d, if all are bytes of a word.
+// Collects the terms of a | b | c | d, if all are bytes of a word.
 bool collect_bytes(const ir::Expr& e, llvm::SmallVectorImpl<WordPart>& out) {
   if (e.dtype() != ir::DType::kI32) return false;
   WordPart part;
@@ -54,7 +55,7 @@ std::optional<Val> ExpressionEmitter::try_word(const ir::Binary& op) {
   return memory_.load_word(loads);
 }
 
-// Floats that are bf16 elements already: their upper halves.
+// Packs floats that have been rounded to bf16 already: their upper halves.
 Val ExpressionEmitter::eval_pair(const ir::Call& call) {
   const ir::Load* loads[] = {ir::as<ir::Load>(call.args[0]), ir::as<ir::Load>(call.args[1])};
   if (loads[0] != nullptr && loads[1] != nullptr) {
@@ -75,7 +76,7 @@ Val ExpressionEmitter::eval_dot(const ir::Call& call, const Val* sum) {
   return dots_.dot(call.intrinsic, a, b, sum);
 }
 
-// a + dot(x, y) and dot(x, y) + a.
+// Handles a + dot(x, y) and dot(x, y) + a.
 std::optional<Val> ExpressionEmitter::try_dot(const ir::Binary& op) {
   if (op.op != ir::BinaryOp::kAdd) return {};
   const auto call = [](const ir::Expr& e) -> const ir::Call* {

@@ -1,4 +1,5 @@
-// Parallel loops: the body becomes a function of its own, what it needs goes through a closure.
+// Emits parallel loops: the body becomes a function of its own, which gets its captures through a
+// closure.
 #include <utility>
 
 #include "codegen/captures.h"
@@ -15,7 +16,8 @@ void StatementEmitter::emit_parallel(const ir::For& loop, int64_t extent) {
   for (const ir::Buffer& buffer : used.buffers)
     if (memory_.knows(buffer)) buffers.push_back(buffer);
 
-  // Closure: slots of a pointer's size. This call's thread workspace, its stride, then buffers, then variables.
+  // The closure has pointer-sized slots: the call's thread workspace, its stride, then buffers,
+  // then variables.
   llvm::Type* pointer = b_.getPtrTy();
   llvm::Type* i64 = b_.getInt64Ty();
   std::vector<Value*> slots;
@@ -51,14 +53,14 @@ void StatementEmitter::emit_parallel(const ir::For& loop, int64_t extent) {
   auto* body =
       llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage,
                              options_.symbol + ".parallel." + std::to_string(parallel_bodies_++), module_);
-  // The call, in the kernel.
+  // Emits the call in the kernel.
   memory_.forget();
   Value* run = load_field(f_.context, ContextOffsets::kParallelFor, pointer, 0);
   Value* pool = load_field(f_.context, ContextOffsets::kPool, pointer, 0);
   b_.CreateCall(llvm::FunctionType::get(b_.getVoidTy(), {pointer, i64, pointer, pointer}, false), run,
                 {pool, b_.getInt64(static_cast<uint64_t>(extent)), body, closure});
 
-  // The body, in a function of its own.
+  // Emits the body in a function of its own.
   const FunctionState outer = std::exchange(f_, {});
   IndexEmitter::Nest outer_nest = indices_.exchange({});
   MemoryEmitter::Buffers outer_buffers = memory_.exchange({});

@@ -39,7 +39,7 @@
 namespace tensorsmith::codegen {
 namespace {
 
-// Sets what LLVM offers on a command line only; it holds for the whole process.
+// Sets an option that LLVM offers only on a command line; it applies to the whole process.
 void set_option(const std::string& name, const std::string& value) {
   const auto& known = llvm::cl::getRegisteredOptions();
   const auto option = known.find(name);
@@ -50,16 +50,20 @@ void set_option(const std::string& name, const std::string& value) {
 void initialize_targets() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // Loop strength reduction compares the addresses of a loop with each other, hundreds of them where it is
-    // unrolled: a quarter of all code generation. They differ by constants, which instructions take as they
-    // are, so the kernels are as fast without it.
+    // Loop strength reduction compares the addresses of a loop with each other. In unrolled loops
+    // there are hundreds of them, and the pass took a quarter of all code generation time. The
+    // addresses differ by constants, which instructions can encode, so the kernels are as fast
+    // without it.
     set_option("disable-lsr", "true");
-    // Looks for chains of integers that mask registers could hold; those of kernels are indices and data.
+    // This pass looks for chains of integer operations that could use mask registers; the integers
+    // of kernels are indices and data.
     set_option("disable-x86-domain-reassignment", "true");
-    // Loads are found equal across this many stores between them; what is read again is read soon.
+    // Equal loads are found across at most this many stores: values that are read again are read
+    // soon.
     set_option("memssa-check-limit", "10");
-    // Of an address, at most this many accesses are asked whether its sum would fit into all of them:
-    // unrolled code has hundreds, and asking them was half of the preparation for selection.
+    // At most this many accesses of an address are checked for whether its computation would fit
+    // into all of them. Unrolled code has hundreds, and checking them took half of the preparation
+    // for selection.
     set_option("cgp-max-address-users-to-scan", "4");
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
@@ -78,14 +82,15 @@ std::string triple_of(const target::Device& device) {
   return {};
 }
 
-// The analyses' registration costs more than a small kernel: one set a thread, emptied after each module.
+// Registering the analyses costs more than optimizing a small kernel, so each thread has one set,
+// which is cleared after each module.
 struct Pipeline {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
   llvm::ModuleAnalysisManager modules;
-  // Promotion of stores out of loops compares all accesses of a loop with each other: it runs where there is
-  // something to promote.
+  // Promotion of stores out of loops compares all accesses of a loop with each other, so it runs
+  // only if there is something to promote.
   llvm::FunctionPassManager before, hoist, hoist_and_promote, after;
 
   explicit Pipeline(llvm::TargetMachine& machine) {
@@ -109,7 +114,7 @@ struct Pipeline {
     };
     hoist.addPass(invariant_code_motion(0));
     hoist_and_promote.addPass(invariant_code_motion(4000));
-    // Masked loads, which cannot be marked as invariant, are found equal across stores.
+    // Finds equal masked loads across stores; they cannot be marked as invariant.
     after.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
     after.addPass(llvm::SimplifyCFGPass());
   }
@@ -129,7 +134,7 @@ struct Pipeline {
   }
 
  private:
-  // Whether a loop stores to an address that does not change in it.
+  // Returns whether a loop stores to an address that is invariant in it.
   bool stores_to_one_place(llvm::Function& function) {
     const llvm::LoopInfo& info = functions.getResult<llvm::LoopAnalysis>(function);
     for (const llvm::BasicBlock& block : function) {
@@ -150,10 +155,11 @@ struct Pipeline {
   }
 };
 
-// What kernels of many loops gain nothing from. Constants are not moved out of loops before registers are
-// assigned: over one or two nests that saves loads; of many, they are moved out of the loop around all of
-// them and hold registers there that the nests want for themselves, and the assignment takes twice as long.
-// What fits is still moved afterwards. And machine instructions are not searched for equal ones once more.
+// Disables passes that kernels of many loops do not profit from. Hoisting of constants out of loops
+// before register allocation saves loads if there are one or two nests. If there are many, the
+// constants are hoisted out of the loop around all of them and occupy registers that the nests
+// need, and register allocation takes twice as long. Constants that fit are still hoisted
+// afterwards. Machine CSE is disabled, too.
 class ForManyLoops final : public llvm::OptPassGate {
  public:
   bool isEnabled() const override { return true; }
@@ -173,13 +179,13 @@ int innermost_loops(const llvm::Module& module) {
   return loops;
 }
 
-// From LLVM IR to an object file or to assembly text. Making these passes costs more than running them over a
-// small kernel, and LLVM lets them run over one module after another.
+// Writes LLVM IR as an object file or as assembly text. Creating these passes costs more than
+// running them over a small kernel, and LLVM can run them over one module after another.
 class ObjectWriter {
  public:
-  // As TargetMachine::addPassesToEmitFile does, without the schedulers: their dependence graphs are quadratic
-  // in the loads and stores of a block, which unrolled code has hundreds of, and they gain nothing: the code
-  // is emitted in a good order, and out-of-order processors make their own.
+  // Like TargetMachine::addPassesToEmitFile, without the schedulers: their dependence graphs are
+  // quadratic in the loads and stores of a block, of which unrolled code has hundreds. They gain
+  // nothing, since the code is emitted in a good order and out-of-order processors reorder it.
   ObjectWriter(llvm::TargetMachine& machine, llvm::CodeGenFileType type) : stream_(bytes_) {
     auto& target = static_cast<llvm::LLVMTargetMachine&>(machine);
     auto* info = new llvm::MachineModuleInfoWrapperPass(&target);
@@ -188,7 +194,7 @@ class ObjectWriter {
     config->disablePass(&llvm::MachineSchedulerID);
     config->disablePass(&llvm::PostRASchedulerID);
     config->disablePass(&llvm::PostMachineSchedulerID);
-    // The last pass over LLVM IR, by the kind of any of its instances.
+    // The last pass over LLVM IR, identified by the ID that all its instances share.
     static const void* const prepare =
         std::unique_ptr<llvm::Pass>(llvm::createCodeGenPrepareLegacyPass())->getPassID();
     config->insertPass(prepare, create_split_blocks_pass());
@@ -216,8 +222,8 @@ class ObjectWriter {
   }
 
  private:
-  // As TargetPassConfig::addISelPasses, and as addMachinePasses will do, without the passes that look for
-  // what kernels do not have: a third of them all.
+  // Like TargetPassConfig::addISelPasses (addMachinePasses follows later), but without a third of
+  // the passes, which handle constructs that kernels do not have.
   bool select_lean(llvm::LLVMTargetMachine& target, llvm::TargetPassConfig& config) {
     passes_.add(llvm::createTargetTransformInfoWrapperPass(target.getTargetIRAnalysis()));
     passes_.add(llvm::createPreISelIntrinsicLoweringPass());
@@ -236,7 +242,7 @@ class ObjectWriter {
           &llvm::StackMapLivenessID, &llvm::LiveDebugValuesID, &llvm::MachineSanitizerBinaryMetadataID,
           &llvm::StackFrameLayoutAnalysisPassID})
       config.disablePass(pass);
-    // Not public, as front ends have no use for it.
+    // The method is protected, because front ends do not need it.
     struct Steps : llvm::TargetPassConfig {
       using llvm::TargetPassConfig::addCoreISelPasses;
     };
@@ -254,7 +260,7 @@ struct Machine {
   std::unique_ptr<ObjectWriter> objects;
 };
 
-// LLVM's machines and analyses are not thread-safe, and making them takes milliseconds.
+// LLVM's target machines and analyses are not thread-safe, and creating them takes milliseconds.
 std::map<std::string, Machine>& machines_of_thread() {
   thread_local std::map<std::string, Machine> machines;
   return machines;
@@ -294,7 +300,7 @@ Result<llvm::TargetMachine*> machine_for(const target::Device& device) {
   std::string error;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (target == nullptr) return Error{ErrorCode::kUnsupported, place, "LLVM: " + error};
-  // Asked before a machine is made: LLVM prints about names it does not know.
+  // This is checked before a machine is created, because LLVM prints messages about unknown names.
   const std::unique_ptr<llvm::MCSubtargetInfo> baseline(target->createMCSubtargetInfo(triple, "", ""));
   if (!device.cpu.empty() && !baseline->isCPUStringValid(device.cpu)) {
     return Error{

@@ -1,4 +1,4 @@
-// Target machines, the optimization pipeline and object emission. Internal to the room.
+// Target machines, the optimization pipeline and object emission. Internal to this directory.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -14,19 +14,19 @@
 
 namespace tensorsmith::codegen {
 
-// The machine for a device, made once a thread and kept. Errors: unknown CPU or feature names, devices that
-// are no CPUs.
+// Returns the target machine for a device, which is created once per thread. Errors: unknown CPU or
+// feature names, and devices that are not CPUs.
 Result<llvm::TargetMachine*> machine_for(const target::Device& device);
 
-// Promotes local buffers to registers, removes common subexpressions, hoists invariant loads and promotes
-// stores out of loops. No vectorizer and no loop idioms: schedules decide those, and kernels must not call
-// memset.
+// Promotes local buffers to registers, removes common subexpressions, hoists invariant loads and
+// promotes stores out of loops. The pipeline has no vectorizers, since schedules decide that, and
+// no loop idiom recognition, since kernels must not call memset.
 void optimize(llvm::Module& module, llvm::TargetMachine& machine, const RegisterFile& registers);
 
-// An object file, assembly text.
+// Emits an object file or assembly text.
 std::vector<char> emit_object(llvm::Module& module, llvm::TargetMachine& machine);
 std::vector<char> emit_text(llvm::Module& module, llvm::TargetMachine& machine);
-// With comments that name blocks, spills and reloads.
+// Emits assembly text with comments that name blocks, spills and reloads.
 std::vector<char> emit_commented_text(llvm::Module& module, llvm::TargetMachine& machine);
 
 }  // namespace tensorsmith::codegen

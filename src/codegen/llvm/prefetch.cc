@@ -1,5 +1,6 @@
-// Weights are fetched before they are needed: in a model they come from memory, and the prefetchers of processors keep up with a
-// register tile's loads only up to the end of a page (docs/decisions/003-prefetches-and-pages.md).
+// Prefetches weights before they are needed. In a model they come from memory, and the hardware
+// prefetchers keep up with a register tile's loads only to the end of a page
+// (docs/decisions/034-weights-are-fetched-ahead.md).
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
@@ -14,12 +15,12 @@ using llvm::Value;
 namespace {
 
 constexpr int64_t kLineBytes = 64;
-constexpr int64_t kLeastInputBytes = int64_t{64} << 10;  // smaller ones are soon in the caches
-constexpr int64_t kMostLines = 4;                        // of a step
-constexpr size_t kMostPieces = 64;                       // that a step reads
-constexpr int64_t kMostTileLines = 4;                    // of the next tile, in a step
-constexpr int64_t kFarApart = 2048;                      // bytes between steps that prefetchers do not follow
-constexpr int kIntoL2 = 2;                               // locality of llvm.prefetch
+constexpr int64_t kLeastInputBytes = int64_t{64} << 10;  // smaller inputs are soon in the caches
+constexpr int64_t kMostLines = 4;                        // lines that a step fetches
+constexpr size_t kMostPieces = 64;                       // pieces that a step reads
+constexpr int64_t kMostTileLines = 4;                    // lines of the next tile that a step fetches
+constexpr int64_t kFarApart = 2048;  // bytes between steps that hardware prefetchers do not follow
+constexpr int kIntoL2 = 2;           // locality of llvm.prefetch
 
 }  // namespace
 
@@ -90,7 +91,8 @@ void MemoryEmitter::prefetch_next_tile(const InputReads& reads, const StepReads&
   if (lines * step.count > kMostTileLines) return;
   const auto distance = indices_.next_tile(reads.element, kFarApart / ir::bytes_of(reads.info->dtype));
   if (!distance) return;
-  // From the end of a piece: where tiles follow each other, its begin lies in a line of the tile before.
+  // Counts from the end of a piece: if tiles are adjacent, the piece's beginning is in a line of
+  // the previous tile.
   for (const auto& [begin, end] : reads.pieces) {
     for (int64_t line = 0; line < lines; ++line) {
       Affine element = reads.element;

@@ -22,13 +22,15 @@ using llvm::Value;
 
 constexpr int kNever = std::numeric_limits<int>::max();
 
-// What is not used within this many instructions, some steps of a product, is worth no register that may be wanted
-// for copies and intermediate values.
+// A vector that is not used within kSoon instructions, which are some steps of a product, may not
+// take the last kSpare registers: copies and intermediate values may need them.
 constexpr int kSoon = 12;
 constexpr int kSpare = 3;
-// As many loads LLVM moves to one from the same place, to please caches (X86InstrInfo::shouldScheduleLoadsNear).
+// Number of loads that LLVM clusters with a load from the same base for the sake of caches
+// (X86InstrInfo::shouldScheduleLoadsNear).
 constexpr int kClustered = 3;
-// Vectors that stay even where others take all registers: both operands of the products.
+// Vectors that stay in registers even if other values take all of them: both operands of the
+// products.
 constexpr int kLeast = 2;
 
 bool writes(const Instruction& instruction) {
@@ -37,8 +39,8 @@ bool writes(const Instruction& instruction) {
   return instruction.mayWriteToMemory();
 }
 
-// Whether the metadata of the two say that they touch different buffers: an access lists its own buffer's scope, and those
-// of all others.
+// Returns whether the metadata of the two show that they access different buffers. An access lists
+// the scope of its own buffer and the scopes of all others.
 bool apart(const Instruction& write, const llvm::LoadInst& load) {
   const llvm::MDNode* scopes = write.getMetadata(llvm::LLVMContext::MD_alias_scope);
   const llvm::MDNode* others = load.getMetadata(llvm::LLVMContext::MD_noalias);
@@ -48,7 +50,8 @@ bool apart(const Instruction& write, const llvm::LoadInst& load) {
   });
 }
 
-// The operand that is no constant, if it is the only one and an instruction.
+// Returns the only operand that is not a constant, if there is exactly one and it is an
+// instruction.
 Instruction* only_operand(const Instruction& instruction) {
   Instruction* found = nullptr;
   for (Value* operand : instruction.operands()) {
@@ -60,7 +63,7 @@ Instruction* only_operand(const Instruction& instruction) {
   return found;
 }
 
-// The load that the value comes from by nothing but putting an element in all lanes.
+// Returns the load that the value comes from, with at most a broadcast to all lanes in between.
 llvm::LoadInst* source_of(Instruction* value) {
   while (value != nullptr) {
     if (auto* load = llvm::dyn_cast<llvm::LoadInst>(value)) return load->isSimple() ? load : nullptr;
@@ -71,12 +74,12 @@ llvm::LoadInst* source_of(Instruction* value) {
   return nullptr;
 }
 
-// A vector that comes straight from memory, in one block: positions of the instructions that use it.
+// A vector that is loaded or broadcast from memory, with the positions of its uses in one block.
 struct Reloadable {
   Instruction* value;
   llvm::SmallVector<int, 8> uses;
   size_t next = 0;
-  Instruction* held_by = nullptr;  // what holds it now, if anything does
+  Instruction* held_by = nullptr;  // the instruction that holds it now, or null
 
   int next_use() const { return next < uses.size() ? uses[next] : kNever; }
 };
@@ -102,7 +105,7 @@ struct BlockCode {
     return uses;
   }
 
-  // Whether what is loaded may be written at positions in [from, to).
+  // Returns whether the loaded memory may be written at positions in [from, to).
   bool writes_between(const llvm::LoadInst& load, int from, int to) const {
     return std::any_of(std::lower_bound(written.begin(), written.end(), from),
                        std::lower_bound(written.begin(), written.end(), to),
@@ -111,10 +114,10 @@ struct BlockCode {
 
   std::vector<Instruction*> instructions;
   llvm::DenseMap<const Value*, int> positions;
-  std::vector<int> written;  // positions of what writes to memory
+  std::vector<int> written;  // positions of instructions that write to memory
 };
 
-// Registers that are taken behind each instruction of a block.
+// Number of registers in use after each instruction of a block.
 class Taken {
  public:
   explicit Taken(size_t instructions) : change_(instructions + 1, 0) {}
@@ -145,7 +148,8 @@ class Reloads {
   }
 
  private:
-  // 0 for what takes none: scalars, masks, and the first step of an element in all lanes.
+  // Returns the vector registers that a value takes; 0 for scalars, masks, and the first step of a
+  // broadcast.
   int registers_of(const Instruction* value) const {
     const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
     if (type == nullptr || type->getElementType()->isIntegerTy(1)) return 0;
@@ -156,7 +160,7 @@ class Reloads {
     return bytes < 8 ? 0 : (bytes + file_.bytes - 1) / file_.bytes;
   }
 
-  // Loads that may touch two cache lines are dearer than spilled vectors, which are aligned.
+  // Loads that may cross a cache line cost more than loads of spilled vectors, which are aligned.
   bool crosses_lines(const llvm::LoadInst& load) const {
     const auto bytes =
         std::min<uint64_t>(load.getType()->getPrimitiveSizeInBits() / 8, static_cast<uint64_t>(file_.bytes));
@@ -175,7 +179,8 @@ class Reloads {
       }
   }
 
-  // Blocks that vectors are live into and out of, and those whose sources nothing writes to while they are live.
+  // Finds the blocks that vectors are live into and out of, and the vectors whose sources are not
+  // written while they are live.
   void find_liveness() {
     llvm::DenseMap<const BasicBlock*, std::vector<const Instruction*>> written;
     for (BasicBlock& block : function_)
@@ -226,7 +231,7 @@ class Reloads {
       if (size == 0) return;
       auto uses = code.uses_of(*value);
       const bool candidate = reloadable_.contains(value);
-      if (enters && candidate && uses.empty()) return;  // may be loaded again behind this block
+      if (enters && candidate && uses.empty()) return;  // may be reloaded after this block
       const int from = enters ? 0 : code.positions.lookup(value);
       const bool leaves = live_out_[&block].contains(value);
       const int to = leaves ? end : uses.empty() ? from : uses.back();
@@ -247,21 +252,23 @@ class Reloads {
     if (most + kClustered > file_.registers) keep_steps_apart(BlockCode(block));
   }
 
-  // Whether what the value comes from is loaded in this block, and nothing is written from there on to its last use.
+  // Returns whether the value's source is loaded in this block and is not written until the value's
+  // last use.
   static bool unchanged_until(const BlockCode& code, Instruction* value, int last) {
     const llvm::LoadInst* load = source_of(value);
     const auto at = code.positions.find(load);
     return at != code.positions.end() && !code.writes_between(*load, at->second, last);
   }
 
-  // A fence stands where the vectors of an unrolled loop's next step are loaded. Without it instruction selection would
-  // move up to kClustered loads to the first one from the same place, steps ahead.
+  // Inserts a fence where the vectors of an unrolled loop's next step are loaded. Without it,
+  // instruction selection would move up to kClustered loads to the first one from the same base,
+  // several steps ahead.
   void keep_steps_apart(const BlockCode& code) {
-    int first_end = kNever;  // where the first of the vectors that were loaded in this step is no longer used
+    int first_end = kNever;  // last use of the vector of this step that ends first
     llvm::SmallVector<Instruction*, 16> steps;
     for (size_t i = 0; i < code.instructions.size(); ++i) {
       Instruction* load = code.instructions[i];
-      // A vector that is used once becomes an operand.
+      // A vector with a single use becomes a memory operand.
       if (!llvm::isa<llvm::LoadInst>(load) || registers_of(load) == 0 || load->hasOneUse()) continue;
       const auto uses = code.uses_of(*load);
       if (uses.empty()) continue;
@@ -272,21 +279,22 @@ class Reloads {
       first_end = std::min(first_end, uses.back());
     }
     if (steps.empty()) return;
-    // Loads of what never changes would pass the fences.
+    // Fences do not stop invariant loads.
     for (Instruction* instruction : code.instructions)
       if (llvm::isa<llvm::LoadInst>(instruction))
         instruction->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
     for (Instruction* step : steps) fence_before(*step);
   }
 
-  // A fence between threads of one processor: no instruction, but instruction selection moves no load over it, nor makes
-  // one of equal loads on its two sides.
+  // Inserts a single-thread fence. It emits no instruction, but instruction selection moves no load
+  // across it and does not merge equal loads on its two sides.
   static void fence_before(Instruction& instruction) {
     new llvm::FenceInst(instruction.getContext(), llvm::AtomicOrdering::AcquireRelease,
                         llvm::SyncScope::SingleThread, instruction.getIterator());
   }
 
-  // The first of the loads in front of the load at i, with nothing but addresses and elements in all lanes between.
+  // Returns the first of the loads before position i that only address computations and broadcasts
+  // separate from it.
   static Instruction* first_of_step(const BlockCode& code, size_t i) {
     Instruction* first = code.instructions[i];
     while (i-- > 0) {
@@ -301,7 +309,8 @@ class Reloads {
     return first;
   }
 
-  // others: registers that are taken behind each instruction by what cannot be loaded again.
+  // `others` is the number of registers in use after each instruction by values that cannot be
+  // reloaded.
   void reload(const BlockCode& code, const std::vector<int>& others, std::vector<Reloadable>& values) {
     const size_t end = code.instructions.size();
     std::vector<llvm::SmallVector<Reloadable*, 2>> defined(end), used(end);
@@ -312,7 +321,8 @@ class Reloads {
     }
     llvm::SmallVector<Reloadable*, 32> held;
     int held_registers = 0;
-    llvm::SmallPtrSet<Reloadable*, 32> seen;  // by instruction selection, since the last fence
+    llvm::SmallPtrSet<Reloadable*, 32> seen;  // values that instruction selection has seen since the last
+                                              // fence
     const auto hold = [&](Reloadable* v, Instruction* by) {
       v->held_by = by;
       held.push_back(v);
@@ -351,9 +361,9 @@ class Reloads {
     }
   }
 
-  // The value computed once more. Its address, too, where it is another one and a constant: instruction selection
-  // makes one operand of them if they are in the same block. fenced: instruction selection would find that the copy is
-  // equal to a value that it has seen.
+  // Emits the value again. A constant address computation is copied, too: instruction selection
+  // folds it into the operand only if it is in the same block. If `fenced`, a fence keeps
+  // instruction selection from merging the copy with an equal value that it has seen.
   Instruction* copy_before(Instruction* value, Instruction& where, bool fenced) {
     llvm::SmallVector<Instruction*, 4> chain{value};
     while (!llvm::isa<llvm::LoadInst>(chain.back())) chain.push_back(only_operand(*chain.back()));
@@ -369,7 +379,7 @@ class Reloads {
       } else if (fenced) {
         fence_before(*copy);
       }
-      // Passes over machine code would make equal loads one where nothing changes what they load.
+      // Without this, machine passes would merge equal loads of invariant memory.
       copy->setMetadata(llvm::LLVMContext::MD_invariant_load, nullptr);
       made = copy;
     }
@@ -380,7 +390,7 @@ class Reloads {
   const RegisterFile file_;
   std::vector<Instruction*> vectors_;
   llvm::DenseSet<const Instruction*> reloadable_;
-  llvm::DenseSet<const Instruction*> invariant_;  // of these, what is not written while it is live
+  llvm::DenseSet<const Instruction*> invariant_;  // those whose source is not written while they are live
   llvm::DenseMap<const BasicBlock*, std::vector<Instruction*>> live_in_;
   llvm::DenseMap<const BasicBlock*, llvm::DenseSet<const Instruction*>> live_out_;
   llvm::SmallVector<llvm::WeakTrackingVH, 0> unused_;

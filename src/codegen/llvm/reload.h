@@ -1,4 +1,4 @@
-// Values that are loaded again instead of being kept in registers. Internal to the room.
+// Reloads values instead of keeping them in registers. Internal to this directory.
 #pragma once
 
 #include <llvm/IR/Function.h>
@@ -6,21 +6,24 @@
 namespace tensorsmith::codegen {
 
 struct RegisterFile {
-  int registers = 16;  // for vectors
-  int bytes = 16;      // of each
+  int registers = 16;  // number of vector registers
+  int bytes = 16;      // size of each register
 };
 
-// Where more vectors are live than there are registers, vectors that come straight from memory (loaded, or an
-// element in all lanes) are loaded again at their uses, those with the furthest next use first (Belady).
+// Where more vectors are live than there are registers, vectors that come straight from memory
+// (loaded or broadcast elements) are loaded again at their uses. Those with the furthest next use
+// are reloaded first (Belady).
 //
-// Unrolled windows read an element in several steps, and equal loads have been made one; loads of a loop that do not
-// change in it have been moved out of it. LLVM's register allocator knows no loads that could be repeated: it stores
-// such vectors to the stack, or accumulators in their place. A load that is repeated is an operand of the
-// instruction that uses it, and reads one element where a spilled one reads a vector.
+// Unrolled windows read an element in several steps, and equal loads have been merged; invariant
+// loads have been hoisted out of loops. LLVM's register allocator cannot repeat loads: it spills
+// such vectors, or accumulators in their place. A repeated load becomes a memory operand of the
+// instruction that uses it, and a broadcast reads one element where a reload of a spilled register
+// reads a whole vector.
 //
-// Loads that may cross cache lines stay as they are: a spilled vector is aligned.
+// Loads that may cross cache lines are not repeated: a spilled vector is aligned.
 //
-// Expects equal loads to be one, each value in front of its first use, and no scheduler behind it.
+// Requires that equal loads have been merged and that each value is defined just before its first
+// use. No scheduler may run afterwards.
 void reload_instead_of_spill(llvm::Function& function, const RegisterFile& file);
 
 }  // namespace tensorsmith::codegen

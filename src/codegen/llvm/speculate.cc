@@ -1,7 +1,8 @@
-// Minima and maxima over windows and rows. The processor's instruction forgets a NaN: max(NaN, x) = x. The exact
-// maximum takes three instructions, which triples the work of a pool. So parts of a kernel that reduce are emitted
-// twice (extremum_regions.h). The first copy uses the plain instruction. Only if there is a NaN among the values,
-// the second, exact copy does everything, with the same results elsewhere.
+// Minima and maxima over windows and rows. The processor's instruction drops a NaN: max(NaN, x) =
+// x. The exact maximum takes three instructions, which triples the work of a pool. So the reducing
+// parts of a kernel are emitted twice (extremum_regions.h). The first copy uses the plain
+// instruction. Only if a NaN is among the values, the second, exact copy recomputes everything;
+// results without a NaN stay the same.
 #include <llvm/IR/MDBuilder.h>
 
 #include <algorithm>
@@ -14,9 +15,9 @@ using llvm::Value;
 
 namespace {
 
-// Vectors of a region in one iteration of the loop that looks at it.
+// Vectors that one iteration of the loop that checks a region handles.
 constexpr int64_t kVectorsAtOnce = 8;
-// Regions of fewer vectors are looked at without loops.
+// Regions of fewer vectors are checked without loops.
 constexpr int64_t kVectorsUnrolled = 32;
 
 }  // namespace
@@ -28,7 +29,7 @@ bool StatementEmitter::is_forgetful(const ir::Store& store) const {
 void StatementEmitter::emit_exact_if_nan(const SpeculativePart* part,
                                          const std::function<void()>& emit_part) {
   if (part == nullptr || speculation_ != nullptr || compact_ || context_.lanes > 1) return emit_part();
-  // Something to put initial values before.
+  // Initial values are inserted before this branch.
   llvm::BasicBlock* start = context_.new_block("plain");
   llvm::Instruction* begin = b_.CreateBr(start);
   b_.SetInsertPoint(start);
@@ -79,7 +80,7 @@ void StatementEmitter::update_extremum(const ir::Store& s) {
   memory_.store(s.buffer, s.indices, plain_extremum(update.op, expressions_.eval(update.a), next));
 }
 
-// Of values that are looked at, here or before.
+// For values that are checked here or were checked before the part.
 Val StatementEmitter::plain_extremum(ir::BinaryOp op, const ir::Expr& e) {
   const auto* inner = ir::as<ir::Binary>(e);
   if (inner != nullptr && inner->op == op) {
@@ -100,18 +101,19 @@ Val StatementEmitter::plain_extremum(ir::BinaryOp op, Val a, Val b) {
   return {b_.CreateSelect(chosen, a.value, b.value), !vectors};
 }
 
-// Looks at all elements of a region, row by row: dimensions that are taken as a whole join the one before them.
+// Checks all elements of a region, row by row; a dimension that is covered as a whole is merged
+// with the one before it.
 void StatementEmitter::look_at(const Region& region) {
   const ir::Buffer& buffer = region.buffer;
   MemoryEmitter::Address at;
   at.info = &memory_.info_of(buffer);
   at.in_range = true;
-  std::vector<int64_t> extents, strides;  // of loops, the innermost first
-  int64_t row = 1;                        // elements next to each other
+  std::vector<int64_t> extents, strides;  // of the loops, the innermost first
+  int64_t row = 1;                        // contiguous elements
   for (size_t d = buffer->shape.size(); d-- > 0;) {
     const int64_t extent = std::min(region.extent[d], buffer->shape[d]);
     const int64_t stride = at.info->strides[d];
-    // Moved into the buffer: elements outside are not read.
+    // The region is clamped to the buffer: elements outside are not read.
     const EvaluationScope scope(context_.evaluated);
     const ir::Expr begin = ir::max(ir::min(ir::to_expr(region.begin[d]), ir::Expr(buffer->shape[d] - extent)),
                                    ir::Expr(int64_t{0}));
@@ -123,7 +125,8 @@ void StatementEmitter::look_at(const Region& region) {
       strides.push_back(stride);
     }
   }
-  const int64_t element_bytes = std::max<int64_t>(ir::bytes_of(buffer->dtype), 4);  // in a register
+  const int64_t element_bytes = std::max<int64_t>(ir::bytes_of(buffer->dtype), 4);  // bytes per element in a
+                                                                                    // register
   const int64_t lanes = context_.traits.vector_bytes / element_bytes;
   int64_t vectors = (row + lanes - 1) / lanes;
   for (const int64_t extent : extents) vectors *= extent;
@@ -170,7 +173,7 @@ void StatementEmitter::look_at_row(const MemoryEmitter::Address& at, int64_t ele
               });
     done = times * at_once;
   }
-  // The last vector ends with the row.
+  // The last vector ends with the row and may overlap the one before it.
   for (; done < elements; done += lanes) look(Affine::of(std::min(done, elements - lanes)), lanes);
 }
 

@@ -1,4 +1,4 @@
-// Long basic blocks in pieces, for instruction selection. Internal to the room.
+// Splits long basic blocks for instruction selection. Internal to this directory.
 #pragma once
 
 #include <llvm/IR/Instruction.h>
@@ -6,12 +6,12 @@
 
 namespace tensorsmith::codegen {
 
-// Asks for a new block that begins with the instruction, which is no phi.
+// Requests a new block that begins with the instruction, which must not be a phi.
 void begin_block_at(llvm::Instruction& instruction);
 
-// Splits blocks where begin_block_at asks for it. Instruction selection works on one block at a time and
-// looks at each shuffle together with those that it shuffles, over many levels: a transposition costs more
-// than linear time, and what is made of its shuffles is worse than they are. Runs right before instruction
+// Splits blocks where begin_block_at has requested it. Instruction selection works on one block at
+// a time and combines each shuffle with those that feed it, over many levels. For a transposition
+// this takes more than linear time and gives worse shuffles. The pass runs right before instruction
 // selection, because earlier passes merge blocks.
 llvm::FunctionPass* create_split_blocks_pass();
 

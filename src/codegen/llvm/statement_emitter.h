@@ -1,12 +1,13 @@
-// Loop program -> LLVM IR. Internal to the room: the only users are the .cc files beside it.
+// Loop program -> LLVM IR. Internal to this directory: only the .cc files in it use this header.
 //
-// The emitter does itself what optimizer passes would do at a higher price: it unrolls, folds index
-// arithmetic into affine forms with known ranges, places loop-invariant address arithmetic at the outermost
-// loop where it is defined, and turns vectorized loops into vector types. What is left to passes is promotion
-// of local buffers to registers, common subexpressions, and hoisting of loads.
+// The emitter does itself what optimizer passes would do at a higher cost: it unrolls, folds index
+// arithmetic into affine forms with known ranges, places loop-invariant address arithmetic in the
+// outermost loop where it is defined, and turns vectorized loops into vector types. The passes then
+// promote local buffers to registers, remove common subexpressions and hoist loads.
 //
-// It consists of parts. Each has what it alone must know, and uses those before it: values, indices (loop nest and
-// variables), memory (buffers and what was loaded), expressions, and here statements and functions.
+// It consists of parts, each of which has its own state and uses only the preceding ones: values,
+// indices (loop nest and variables), memory (buffers and loaded values), expressions, and here
+// statements and functions.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -44,21 +45,23 @@ class StatementEmitter {
   void emit_once(const ir::Stmt& s);
   void emit_for(const ir::Stmt& s, const ir::For& loop);
   void emit_serial(const ir::For& loop);
-  // for v in [begin, end): body; begin < end is known if nonempty.
+  // Emits for v in [begin, end): body. If `nonempty`, begin < end is known.
   void emit_loop(const ir::Var& var, llvm::Value* begin, llvm::Value* end, ir::Interval range, bool nonempty,
                  const std::function<void(const Affine&)>& body);
   void emit_unrolled(const ir::For& loop, int64_t extent);
   void emit_vectorized(const ir::For& loop, int64_t extent);
-  // The unrolled loop around a vectorized one, if that stores across rows; else nothing is emitted.
+  // Emits the unrolled loop around a vectorized one if its stores run across rows; otherwise emits
+  // nothing and returns false.
   bool emit_transposed(const ir::For& loop, int64_t extent);
   void emit_if(const ir::IfThenElse& branch);
   void emit_allocate(const ir::Stmt& s, const ir::Allocate& allocate);
 
   // --- matrix.cc
   using TileShapes = std::vector<std::pair<int64_t, int64_t>>;  // rows and 32-bit columns
-  // The nest of loops that begins with this one, if matrix units compute it; else nothing is emitted.
+  // Emits the nest of loops that begins with this one if matrix units can compute it; otherwise
+  // emits nothing and returns false.
   bool emit_matrix(const ir::For& loop);
-  // The first shapes of a function are configured once, at its begin.
+  // The first tile shapes of a function are configured once, at its beginning.
   void with_tiles(const TileShapes& shapes, const std::function<void()>& emit_products);
   void configure_tiles(const TileShapes& shapes);
   llvm::Constant* tile_configuration(const TileShapes& shapes);
@@ -67,8 +70,8 @@ class StatementEmitter {
   void emit_parallel(const ir::For& loop, int64_t extent);
 
   // --- speculate.cc
-  // Emits a part of the program that may be executed twice: first with minima and maxima that forget a NaN, then, only
-  // if there was one, with exact ones. Null: once, exact.
+  // Emits a part of the program that may be executed twice: first with minima and maxima that drop
+  // a NaN, then, only if there was one, with exact ones. If `part` is null, emits exact code only.
   void emit_exact_if_nan(const SpeculativePart* part, const std::function<void()>& emit_part);
   bool is_forgetful(const ir::Store& store) const;
   void update_extremum(const ir::Store& store);
@@ -81,11 +84,11 @@ class StatementEmitter {
     llvm::Function* function = nullptr;
     llvm::Instruction* alloca_point = nullptr;
     llvm::Value* context = nullptr;           // kernel function only
-    llvm::Value* thread_workspace = nullptr;  // this thread's block
+    llvm::Value* thread_workspace = nullptr;  // this thread's block of the workspace
     llvm::Value* shared_workspace = nullptr;
     bool in_parallel = false;
     int64_t stack_bytes = 0;
-    TileShapes tile_shapes;  // of the first configuration; empty: none so far
+    TileShapes tile_shapes;  // shapes of the first configuration; empty: none so far
   };
   struct Speculation {
     const SpeculativePart& part;
@@ -105,9 +108,9 @@ class StatementEmitter {
   llvm::IRBuilder<>& b_;
   FunctionState f_;
   Speculation* speculation_ = nullptr;
-  bool compact_ = false;     // code that is hardly ever executed: no loops unrolled for speed
-  int loops_ = 0;            // emitted so far
-  int64_t unroll_step_ = 0;  // of the enclosing auto_unroll_max_step
+  bool compact_ = false;     // the code is hardly ever executed, so no loops are unrolled for speed
+  int loops_ = 0;            // number of loops emitted so far
+  int64_t unroll_step_ = 0;  // auto_unroll_max_step of the enclosing loop
   int64_t shared_bytes_ = 0;
   int64_t thread_bytes_ = 0;
   bool uses_matrix_units_ = false;

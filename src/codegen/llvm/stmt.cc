@@ -55,7 +55,7 @@ void StatementEmitter::emit_for(const Stmt& s, const For& loop) {
       emit_serial(loop);
     }
   };
-  // The loop that carries the pragma stays a loop unless it fits the default.
+  // The loop that carries the pragma is not unrolled unless it fits the enclosing limit.
   const int64_t limit = Plan::unroll_limit(loop.auto_unroll_max_step > 0 ? step_before : unroll_step_);
   switch (loop.kind) {
     case ForKind::kSerial:
@@ -122,7 +122,7 @@ void StatementEmitter::emit_loop(const ir::Var& var, Value* begin, Value* end, i
   b_.SetInsertPoint(header);
   llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2, var.name());
   i->addIncoming(begin, before);
-  // Values of this scope are put at the end of the header.
+  // Values of this scope are inserted at the end of the header.
   llvm::BasicBlock* inside = context_.new_block("body");
   indices_.open_scope(b_.CreateBr(inside));
   b_.SetInsertPoint(inside);
@@ -132,7 +132,8 @@ void StatementEmitter::emit_loop(const ir::Var& var, Value* begin, Value* end, i
   auto reads_outside = memory_.exchange_reads({});
   body(value);
   indices_.unbind(var);
-  // Only innermost loops: further out, a multiplication costs less than a register that is taken all the time.
+  // Only for innermost loops: further out, a multiplication costs less than a register that is
+  // occupied throughout.
   if (loops_ == loops_before) {
     memory_.prefetch_ahead();
     indices_.add_up_multiples(i, before, begin);
@@ -145,7 +146,8 @@ void StatementEmitter::emit_loop(const ir::Var& var, Value* begin, Value* end, i
   b_.SetInsertPoint(exit);
 }
 
-// In pieces of a few registers: longer vectors would only be split by the code generator, at a higher price.
+// Emits the loop in pieces of a few registers; the code generator would split longer vectors, at a
+// higher cost.
 void StatementEmitter::emit_vectorized(const For& loop, int64_t extent) {
   const int64_t widest = context_.traits.vector_bytes;  // lanes: four registers of 32-bit elements
   const auto piece = [&](const Affine& start, int64_t lanes) {
@@ -168,8 +170,8 @@ void StatementEmitter::emit_vectorized(const For& loop, int64_t extent) {
   if (extent % widest != 0) piece(Affine::of(pieces * widest), extent % widest);
 }
 
-// Vectors stored across rows: for u unrolled, for v in lanes: B[.. v * S + u] = f(u, v), S > 1. Together they are a
-// matrix, whose columns they are.
+// Handles vectors stored across rows: for u unrolled, for v in lanes: B[.. v * S + u] = f(u, v), S
+// > 1. Together the vectors are the columns of a matrix.
 bool StatementEmitter::emit_transposed(const For& loop, int64_t extent) {
   const auto* inner = ir::as<For>(loop.body);
   const int64_t widest = context_.traits.vector_bytes / 4;
@@ -180,7 +182,7 @@ bool StatementEmitter::emit_transposed(const For& loop, int64_t extent) {
   const auto* store = ir::as<ir::Store>(inner->body);
   if (store == nullptr || !lanes || *lanes < 2 || *lanes > widest) return false;
   if (store->buffer->dtype != ir::DType::kF32 || memory_.info_of(store->buffer).lanes != 1) return false;
-  // All values are there before the first is stored.
+  // All values are computed before the first is stored.
   for (const ir::Load* load : ir::loads_of(store->value))
     if (load->buffer == store->buffer) return false;
 
@@ -188,7 +190,7 @@ bool StatementEmitter::emit_transposed(const For& loop, int64_t extent) {
   Affine lane;
   lane.lane = 1;
   indices_.bind(inner->var, lane);
-  // What was evaluated for another u holds no longer.
+  // Values that were evaluated for another u are not valid for this one.
   const auto at = [&](int64_t u) {
     const EvaluationScope scope(context_.evaluated);
     indices_.bind(loop.var, Affine::of(u));
@@ -263,8 +265,8 @@ void StatementEmitter::emit_allocate(const Stmt& s, const ir::Allocate& allocate
     slot->setAlignment(llvm::Align(kBufferAlignment));
     base = slot;
   } else {
-    // One place for each buffer: no two of them may share memory, because accesses to different buffers are
-    // declared free of aliases.
+    // Each buffer has its own place in the workspace. No two may share memory, because accesses to
+    // different buffers are declared free of aliases.
     int64_t& total = serial ? shared_bytes_ : thread_bytes_;
     const auto [it, is_new] = workspace_offset_.try_emplace(node, total);
     if (is_new) total += aligned_to_buffer(bytes);

@@ -15,9 +15,9 @@ constexpr uint64_t kWord = sizeof(uint64_t);
 
 struct AccessPlace {
   llvm::Instruction* at = nullptr;
-  llvm::Value* address = nullptr;  // a vector of them for gathers and scatters
+  llvm::Value* address = nullptr;  // a vector of addresses for gathers and scatters
   TracedAccess::Kind kind = TracedAccess::Kind::kLoad;
-  int32_t bytes = 0;  // of one element, where the address is a vector
+  int32_t bytes = 0;  // size of the access; of one element if the address is a vector
   unsigned lanes = 1;
 };
 struct Segment {
@@ -65,7 +65,8 @@ bool is_real_call(const llvm::Instruction& instruction) {
   return llvm::isa<llvm::CallBase>(instruction) && !llvm::isa<llvm::IntrinsicInst>(instruction);
 }
 
-// A segment ends at a call, as the callee's reports come next, and where a report gets too long.
+// Splits a block into segments. A segment ends at a call, because the callee's reports follow, and
+// where a report would get too long.
 std::vector<Segment> segments_of(llvm::BasicBlock& block, const llvm::DataLayout& layout) {
   std::vector<Segment> out = {{&*block.getFirstInsertionPt(), {}}};
   size_t words = 1;
@@ -144,7 +145,7 @@ size_t name_blocks(llvm::Module& module) {
 }
 
 std::vector<TracedSegment> trace_accesses(llvm::Module& module, TraceBuffer& buffer) {
-  // All are found before the first report changes a block.
+  // All segments are found before the first report changes a block.
   std::vector<std::vector<Segment>> blocks;
   for (llvm::Function& function : module)
     for (llvm::BasicBlock& block : function) blocks.push_back(segments_of(block, module.getDataLayout()));

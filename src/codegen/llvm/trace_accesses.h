@@ -1,4 +1,5 @@
-// Reports of a kernel's blocks and accesses (codegen/traced.h), put into its LLVM IR. Internal to the room.
+// Inserts reports of a kernel's blocks and accesses (codegen/traced.h) into its LLVM IR. Internal
+// to this directory.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -9,11 +10,12 @@
 
 namespace tensorsmith::codegen {
 
-// Names each block after its number in the module ("ts12"), by which assembly text tells whose code it is.
+// Names each block after its number in the module ("ts12"), so that assembly text shows which block
+// code belongs to.
 inline constexpr const char* kBlockPrefix = "ts";
 size_t name_blocks(llvm::Module& module);
 
-// Of a module whose blocks were named.
+// Inserts the reports into a module whose blocks have been named.
 std::vector<TracedSegment> trace_accesses(llvm::Module& module, TraceBuffer& buffer);
 
 }  // namespace tensorsmith::codegen

@@ -1,6 +1,7 @@
-// Vectors stored across a row: for u unrolled, for v in lanes: B[.. v * S + u] = f(u, v), S > 1. Lane by lane
-// each vector would be as many scalar stores; together they are a matrix, which is transposed in registers
-// and stored row by row. This is how data moves between planes and rows of channels.
+// Vectors stored across a row: for u unrolled, for v in lanes: B[.. v * S + u] = f(u, v), S > 1.
+// Stored lane by lane, each vector would take as many scalar stores as it has lanes. Together they
+// form a matrix, which is transposed in registers and stored row by row. This is how data moves
+// between planes and rows of channels.
 #include <bit>
 #include <numeric>
 
@@ -13,10 +14,11 @@ using llvm::Value;
 
 namespace {
 
-// Of 32 bits, within which one instruction interleaves two vectors; across them permutations are slower.
+// Number of 32-bit lanes within which one instruction interleaves two vectors; permutations across
+// them are slower.
 constexpr size_t kCheapLanes = 4;
 
-// Lanes first, first + step, ...
+// Returns lanes first, first + step, ...
 llvm::SmallVector<int, 64> sequence(size_t count, int first, int step = 1) {
   llvm::SmallVector<int, 64> lanes(count);
   for (size_t i = 0; i < count; ++i) lanes[i] = first + static_cast<int>(i) * step;
@@ -25,23 +27,24 @@ llvm::SmallVector<int, 64> sequence(size_t count, int first, int step = 1) {
 
 size_t lanes_of(Value* v) { return llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements(); }
 
-// Vectors and where each of their lanes has come from: its index in the vectors as they were, one after the
-// other.
+// Vectors, and the origin of each of their lanes: its index in the concatenation of the original
+// vectors.
 struct Rows {
   std::vector<Value*> vectors;
   std::vector<llvm::SmallVector<int, 64>> from;
 };
 
-// Brings what the vectors (a power of two of them, no more than lanes) hold in one lane together, in the
-// vectors' order: pairs of them are interleaved by elements, then by pairs of elements, ... Which vector
-// holds what of a lane in the end depends on what the cheap instructions do.
+// Gathers the elements that the vectors (a power of two of them, no more than lanes) have in the
+// same lane, in the vectors' order: pairs of vectors are interleaved by elements, then by pairs of
+// elements, and so on. Which vector finally holds the elements of a lane depends on the cheap
+// instructions.
 void transpose(llvm::IRBuilder<>& builder, Rows& rows) {
   const size_t count = rows.vectors.size(), lanes = lanes_of(rows.vectors.front());
   rows.from.resize(count);
   for (size_t i = 0; i < count; ++i) rows.from[i] = sequence(lanes, static_cast<int>(i * lanes));
   for (size_t granule = 1; granule < count; granule *= 2) {
     const size_t block = granule < kCheapLanes ? std::min(kCheapLanes, lanes) : lanes;
-    llvm::SmallVector<int, 64> picks[2];  // of the halves of all blocks
+    llvm::SmallVector<int, 64> picks[2];  // shuffles of the lower and upper halves of all blocks
     for (size_t half = 0; half < 2; ++half)
       for (size_t start = 0; start < lanes; start += block)
         for (size_t lane = 0; lane < block; ++lane) {
@@ -65,7 +68,8 @@ void transpose(llvm::IRBuilder<>& builder, Rows& rows) {
         }
       }
     }
-    // The shuffles of a level look like those of any other to instruction selection, which takes them apart.
+    // To instruction selection, the shuffles of a level look like any others; splitting the block
+    // keeps it from taking them apart.
     if (first != nullptr && granule > 1) begin_block_at(*first);
   }
 }
@@ -92,7 +96,7 @@ void MemoryEmitter::store_columns(const Address& first, std::vector<Value*> colu
   forget(*first.info);
   loaded_.constants.clear();
   for (size_t row = 0; row < lanes; ++row) {
-    // Its first element was lane `row` of the first vector.
+    // Finds the vector that holds this row: its first element was lane `row` of the first vector.
     size_t holder = 0, start = 0;
     for (size_t i = 0; i < count; ++i)
       for (size_t k = 0; k < width; k += count)

@@ -57,7 +57,7 @@ Value* ValueEmitter::to_memory(DType dtype, Value* v) {
   if (dtype == DType::kBool) return b_.CreateZExt(v, like(b_.getInt8Ty(), v->getType()));
   if (dtype == DType::kF16) return f32_to_f16_bits(v);
   if (dtype == DType::kBF16) {
-    // Rounded already, where it was computed.
+    // The value was already rounded where it was computed.
     Value* bits = b_.CreateBitCast(v, like(b_.getInt32Ty(), v->getType()));
     return b_.CreateTrunc(b_.CreateLShr(bits, 16), like(b_.getInt16Ty(), v->getType()));
   }
@@ -90,7 +90,7 @@ Value* ValueEmitter::f16_bits_to_f32(Value* v) {
   Value* magnitude = b_.CreateShl(b_.CreateAnd(bits, c(0x7fff)), 13);
   Value* exponent = b_.CreateAnd(magnitude, c(0x0f800000));
   Value* normal = b_.CreateAdd(magnitude, c(112u << 23));
-  // Infinities and NaN move to exponent 255; subnormals are mantissa * 2^-24.
+  // Infinities and NaN get exponent 255; subnormals are mantissa * 2^-24.
   Value* special = b_.CreateAdd(normal, c(112u << 23));
   Value* mantissa = b_.CreateUIToFP(b_.CreateAnd(bits, c(0x3ff)), f32);
   Value* subnormal = b_.CreateBitCast(b_.CreateFMul(mantissa, llvm::ConstantFP::get(f32, 0x1p-24)), i32);
@@ -99,8 +99,8 @@ Value* ValueEmitter::f16_bits_to_f32(Value* v) {
   return b_.CreateBitCast(b_.CreateOr(result, sign), f32);
 }
 
-// Both rounding routines follow ir::f32_to_f16 and ir::f32_to_bf16 step by step. vcvtneps2bf16 makes zeros of
-// what is subnormal, which ir allows.
+// Both rounding routines follow ir::f32_to_f16 and ir::f32_to_bf16 step by step. vcvtneps2bf16
+// flushes subnormals to zero, which ir allows.
 Value* ValueEmitter::f32_to_f16_bits(Value* v) {
   Type* i16 = like(b_.getInt16Ty(), v->getType());
   if (context_.traits.half_convert)
@@ -147,8 +147,9 @@ Value* ValueEmitter::convert(DType from, DType to, Value* v) {
   if (ir::is_float(from)) {
     if (!ir::is_float(to)) {
       if (ir::bytes_of(to) < 4) {
-        // LLVM's saturating conversion of vectors is done element by element on x86. The limits of small
-        // integers are floats, so it is the same to saturate before; NaN is 0.
+        // LLVM's saturating conversion of vectors works element by element on x86. The limits of
+        // small integers are representable as floats, so the value can be clamped before the
+        // conversion; NaN becomes 0.
         const int bits = 8 * ir::bytes_of(to);
         const double low = ir::is_signed_int(to) ? -std::ldexp(1.0, bits - 1) : 0;
         const double high = low + std::ldexp(1.0, bits) - 1;

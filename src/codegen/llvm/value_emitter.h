@@ -1,5 +1,5 @@
-// Values: their types, storage formats, casts, and arithmetic on scalars and lane vectors. What is emitted depends on
-// the operands alone.
+// Values: their types, storage formats, casts, and arithmetic on scalars and lane vectors. The
+// emitted code depends only on the operands.
 #pragma once
 
 #include "codegen/llvm/emit_context.h"
@@ -13,8 +13,8 @@ class ValueEmitter {
   // --- types.cc
   llvm::Type* compute_type(ir::DType dtype) const;
   llvm::Type* memory_type(ir::DType dtype) const;
-  llvm::Type* with_lanes(llvm::Type* scalar) const;  // a vector of as many elements as there are lanes
-  // The type with the shape (scalar or vector) of another.
+  llvm::Type* with_lanes(llvm::Type* scalar) const;  // a vector with one element per lane
+  // Returns the scalar type in the shape (scalar or vector) of `shape`.
   static llvm::Type* like(llvm::Type* scalar, llvm::Type* shape);
   llvm::Value* to_memory(ir::DType dtype, llvm::Value* v);
   llvm::Value* from_memory(ir::DType dtype, llvm::Value* v);
@@ -26,9 +26,9 @@ class ValueEmitter {
   llvm::Value* arithmetic(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
   llvm::Value* integer_division(ir::BinaryOp op, bool is_signed, llvm::Value* a, llvm::Value* b);
   llvm::Value* comparison(ir::BinaryOp op, ir::DType dtype, llvm::Value* a, llvm::Value* b);
-  static bool is_number(const llvm::Value* v);  // a constant that is no NaN
+  static bool is_number(const llvm::Value* v);  // a constant that is not NaN
   llvm::Value* broadcast(Val v);
-  // Makes both uniform or both vectors; true if vectors.
+  // Broadcasts one operand if only the other is a vector; returns true if they are vectors.
   bool unify(Val& a, Val& b);
 
  private:

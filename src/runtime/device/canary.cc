@@ -5,7 +5,7 @@ namespace {
 
 constexpr int64_t kBlocks = 8, kThreads = 64;
 
-// out[i] = 3 * i + 1. For compute capability 5.0 and newer: the driver makes machine code of it.
+// out[i] = 3 * i + 1, for compute capability 5.0 and newer: the driver compiles it to machine code.
 constexpr std::string_view kCanaryPtx = R"(
 .version 6.0
 .target sm_50

@@ -1,12 +1,13 @@
-// A kernel that is known to be right.
+// A kernel that is known to be correct.
 #pragma once
 
 #include "runtime/device/gpu.h"
 
 namespace tensorsmith::runtime {
 
-// Whether the device runs kernels: a small one, whose result is checked. After a kernel that went wrong, and before
-// others are blamed for what the device does not do. kMismatch: a wrong result; else as the calls of Gpu.
+// Runs a small kernel on the device and checks its result. Used after a kernel has failed, to tell
+// whether the device itself is broken before other kernels are blamed. Returns kMismatch for a
+// wrong result, otherwise the errors of Gpu's calls.
 Status run_canary(Gpu& gpu);
 
 }  // namespace tensorsmith::runtime

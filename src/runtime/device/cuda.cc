@@ -118,7 +118,8 @@ Status CudaGpu::fill(GpuSpan span, unsigned char value) {
 
 Result<std::unique_ptr<GpuModule>> CudaGpu::load(std::span<const char> module) {
   TS_RETURN_IF_ERROR(shared_->enter());
-  // The driver is not told the length: it reads that of a cubin from its header, PTX up to a zero byte.
+  // The driver is not told the length: it reads a cubin's length from its header, and PTX up to a
+  // zero byte.
   std::vector<char> image(module.begin(), module.end());
   image.push_back('\0');
   cuda::Module loaded = nullptr;

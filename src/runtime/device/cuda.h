@@ -1,5 +1,6 @@
-// NVIDIA's driver. A module is a cubin; workspaces and offsets are addresses. The device's primary context is used, so
-// that memory and kernels of a program's own CUDA code can be beside ours.
+// GPUs through NVIDIA's driver. A module is a cubin; workspaces and offsets are addresses. The
+// device's primary context is used, so that kernels can share memory with a program's own CUDA
+// code.
 #pragma once
 
 #include <memory>

@@ -45,7 +45,7 @@ std::string Api::error_text(int code) const {
   return std::string(name) + " (" + text + ")";
 }
 
-// The suffixes are the versions that the headers of CUDA 11.4 and newer choose.
+// The suffixes are the function versions that the headers of CUDA 11.4 and newer select.
 Result<std::shared_ptr<const Api>> load_api(const std::string& library) {
   const std::string file = library.empty() ? kLibrary : library;
   TS_ASSIGN_OR_RETURN(DriverLibrary driver, DriverLibrary::open(file, kRemedy));

@@ -1,4 +1,5 @@
-// The part of NVIDIA's driver interface that is used, declared after its documentation (CUDA 11.4 and newer).
+// The functions of NVIDIA's driver that are used, declared from its documentation (CUDA 11.4 and
+// newer).
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,7 @@ using GraphExec = GraphExecTag*;
 using Device = int;
 using Address = unsigned long long;  // in the device's memory
 
-// Codes (CUresult) that are told apart.
+// Result codes (CUresult) that are handled separately.
 enum Code : int {
   kSuccess = 0,
   kOutOfMemory = 2,
@@ -51,7 +52,7 @@ enum Code : int {
   kInvalidPc = 718,
   kLaunchFailed = 719
 };
-// Codes after which the context is of no use any more.
+// Returns whether the context is unusable after this code.
 bool breaks_context(int code);
 
 enum DeviceAttribute : int {
@@ -85,7 +86,7 @@ enum FunctionAttribute : int {
 enum PointerAttribute : int { kPointerDeviceOrdinal = 9, kPointerRangeStart = 11, kPointerRangeBytes = 12 };
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDefault = 0;
-// Nothing is forbidden while it captures: the driver may load a kernel when it is first launched.
+// Capture mode that forbids no calls: the driver may load a kernel lazily at its first launch.
 inline constexpr int kCaptureRelaxed = 2;
 
 struct Api {
@@ -129,16 +130,17 @@ struct Api {
   int (*destroy_graph)(Graph);
   int (*destroy_graph_exec)(GraphExec);
   int (*get_pointer_attribute)(void*, int attribute, Address);
-  // Null where the driver is older than CUDA 12.
+  // Null if the driver is older than CUDA 12.
   int (*encode_tiled)(void* map, int type, uint32_t rank, Address, const uint64_t* extents,
                       const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
                       int swizzle, int promotion, int fill);
 
-  // "CUDA_ERROR_OUT_OF_MEMORY (out of memory)"
+  // Returns, for example, "CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
   std::string error_text(int code) const;
 };
 
-// Loads and initializes the driver. library: a file, or empty for libcuda.so.1. kNotFound: no driver or no device.
+// Loads and initializes the driver. `library` is a file, or empty for libcuda.so.1. Returns
+// kNotFound if there is no driver or no device.
 Result<std::shared_ptr<const Api>> load_api(const std::string& library);
 
 }  // namespace tensorsmith::runtime::cuda

@@ -3,7 +3,7 @@
 namespace tensorsmith::runtime::cuda {
 namespace {
 
-// NVIDIA's devices move 128 bytes between their caches.
+// NVIDIA's devices transfer 128 bytes between their caches.
 constexpr int kCachelineBytes = 128;
 
 int attribute(const Api& api, Device device, DeviceAttribute what) {

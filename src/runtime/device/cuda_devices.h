@@ -1,4 +1,4 @@
-// What NVIDIA's driver says of its devices.
+// Queries NVIDIA's driver for its devices.
 #pragma once
 
 #include "runtime/device/cuda_api.h"
@@ -6,7 +6,7 @@
 
 namespace tensorsmith::runtime::cuda {
 
-// kNotFound: no such device, with how many there are.
+// Returns kNotFound, with the number of devices, if there is no such device.
 Result<GpuProperties> describe(const Api& api, int index);
 
 }  // namespace tensorsmith::runtime::cuda

@@ -11,7 +11,7 @@
 namespace tensorsmith::runtime::cuda {
 namespace {
 
-// Returns when 40 us are over, in which a process launches a graph of some hundred kernels.
+// A kernel that runs for 40 us, in which a process can launch a graph of some hundred kernels.
 constexpr std::string_view kHoldPtx = R"(
 .version 6.0
 .target sm_50
@@ -35,9 +35,9 @@ struct Step {
   Function function = nullptr;
   std::array<unsigned, 3> grid, block;
   unsigned shared_bytes = 0;
-  std::vector<Address> arguments;  // where there is no map
+  std::vector<Address> arguments;  // for arguments that are plain pointers
   std::vector<std::unique_ptr<const EncodedMap>> maps;
-  std::vector<void*> values;  // of both, in order
+  std::vector<void*> values;  // pointers to the arguments and maps, in order
 };
 
 std::array<unsigned, 3> narrow(const std::array<int64_t, 3>& extents) {
@@ -75,7 +75,7 @@ class CudaSequence final : public GpuSequence {
                  const GpuSpan& workspace);
   Status prepare_function(Function function, const Launch& launch);
   Status launch_all();
-  // Of more than one launch, once.
+  // Makes a graph of the launches if there is more than one; done once.
   Status make_graph();
   Status start() {
     return graph_ ? shared_.check(api().launch_graph(graph_, shared_.stream), "cuGraphLaunch") : launch_all();
@@ -94,8 +94,8 @@ CudaSequence::~CudaSequence() {
   if (end_) api().destroy_event(end_);
 }
 
-// A kernel gets more dynamic shared memory than 48 KiB (less what it declares) only if that is asked for. Another
-// launch of it may have asked for more.
+// A kernel gets more than 48 KiB of dynamic shared memory (less its static shared memory) only on
+// request. Another launch of the same kernel may have requested more.
 Status CudaSequence::prepare_function(Function function, const Launch& launch) {
   int threads = 0, dynamic = 0, declared = 0;
   TS_RETURN_IF_ERROR(shared_.check(api().get_function_attribute(&threads, kFunctionMaxThreads, function),
@@ -172,7 +172,7 @@ Status CudaSequence::make_graph() {
       shared_.check(api().begin_capture(shared_.stream, kCaptureRelaxed), "cuStreamBeginCapture"));
   const Status launched = launch_all();
   Graph graph = nullptr;
-  // Also after an error: the stream leaves its capture.
+  // The capture is ended after an error, too, so that the stream leaves capture mode.
   const int code = api().end_capture(shared_.stream, &graph);
   Status status = launched.ok() ? shared_.check(code, "cuStreamEndCapture") : launched;
   if (status.ok()) status = shared_.check(api().instantiate(&graph_, graph, 0), "cuGraphInstantiate");

@@ -1,4 +1,5 @@
-// What the parts of the CUDA implementation share: a device's context and stream, memory, modules and launches.
+// State that the parts of the CUDA implementation share: a device's context and stream, memory,
+// modules and launches.
 #pragma once
 
 #include <memory>
@@ -24,11 +25,12 @@ struct CudaShared {
   CudaShared& operator=(const CudaShared&) = delete;
   ~CudaShared();
 
-  // Makes the context the calling thread's, which every call of the driver needs.
+  // Makes the context current on the calling thread, as every call of the driver requires.
   Status enter();
   Status check(int code, const std::string& call);
-  // Launches a kernel that keeps the device busy for some microseconds and records the event behind it. What is
-  // launched next waits in the stream then: an event on an idle device would be early by the time of a launch.
+  // Launches a kernel that keeps the device busy for some microseconds and records `begin` behind
+  // it. Subsequent launches then wait in the stream. On an idle device, the event would be recorded
+  // too early, by the time that a launch takes.
   Status start_timing(Event begin);
   Status wait() { return check(api->synchronize_stream(stream), "cuStreamSynchronize"); }
 };

@@ -7,7 +7,7 @@ namespace tensorsmith::runtime::cuda {
 
 namespace {
 
-// Of CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion.
+// Values of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion.
 constexpr int kUint8 = 0, kUint16 = 1;
 constexpr int kSwizzle32 = 1, kSwizzle64 = 2, kSwizzle128 = 3;
 constexpr int kNotInterleaved = 0, kPromoteTo256 = 3, kFillWithZeros = 0;

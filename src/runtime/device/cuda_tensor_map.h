@@ -1,4 +1,4 @@
-// Maps of the tensor memory accelerator, as kernels get them.
+// Maps of the tensor memory accelerator in the form that kernels receive.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 
 namespace tensorsmith::runtime::cuda {
 
-// CUtensorMap, a parameter of a kernel by value.
+// A CUtensorMap, which kernels take as a parameter by value.
 struct alignas(64) EncodedMap {
   std::array<std::byte, 128> bytes;
 };
 
-// kUnsupported: the driver has no such maps; kInvalidArgument: what the map describes is larger than the span, or the
-// driver refuses it.
+// Errors: kUnsupported if the driver has no such maps; kInvalidArgument if the map describes more
+// than the span, or if the driver rejects it.
 Result<EncodedMap> encode(CudaShared& shared, const TensorMap& map, const GpuSpan& span);
 
 }  // namespace tensorsmith::runtime::cuda

@@ -9,16 +9,17 @@ namespace tensorsmith::runtime {
 
 class DriverLibrary {
  public:
-  // kNotFound, with `remedy`: there is no such library. It stays loaded for good, since drivers have threads of their
-  // own.
+  // Opens the library. Returns kNotFound, with `remedy`, if it does not exist. The library is never
+  // unloaded, since drivers have threads of their own.
   static Result<DriverLibrary> open(const std::string& file, const std::string& remedy);
 
-  // Sets a pointer to a function of the library. Remembers the first that is missing.
+  // Sets a pointer to a function of the library. The first missing function is remembered.
   template <typename Function>
   void find(const char* symbol, Function*& function) {
     function = reinterpret_cast<Function*>(address(symbol));
   }
-  // kUnsupported: the library lacks a function that was looked for, so it is too old.
+  // Returns kUnsupported if the library lacks one of the requested functions, so that it is too
+  // old.
   Status complete() const;
 
  private:
@@ -30,7 +31,8 @@ class DriverLibrary {
   std::string missing_;
 };
 
-// Text of others as part of a line: control characters become spaces, runs of which count once; at most `most` bytes.
+// Formats foreign text as part of a line: each run of control characters becomes a space, and the
+// result has at most `most` bytes.
 std::string in_one_line(const std::string& text, size_t most = 400);
 
 }  // namespace tensorsmith::runtime

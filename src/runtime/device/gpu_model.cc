@@ -27,7 +27,7 @@ Result<std::unique_ptr<GpuModel>> GpuModel::create(std::unique_ptr<Gpu> gpu,
   return model;
 }
 
-// Nothing is allocated later: what does not fit is known before the first run.
+// All memory is allocated here, so that a model that does not fit fails before its first run.
 Status GpuModel::place(std::span<const std::byte* const> weights) {
   const ModelDescription& d = description_;
   const auto allocate = [&](int64_t bytes) { return gpu_->allocate(std::max<int64_t>(bytes, 1)); };
@@ -44,7 +44,7 @@ Status GpuModel::place(std::span<const std::byte* const> weights) {
   for (const CallInfo& call : d.calls)
     workspace = std::max(workspace, gpu_->workspace_bytes(call.launches, call.shared_workspace_bytes));
   TS_ASSIGN_OR_RETURN(workspace_, allocate(workspace));
-  // Apart as far as the device wants it, which the file is not.
+  // Weights are aligned as the device requires, which the file does not guarantee.
   int64_t total = 0;
   for (const WeightInfo& weight : d.weights) {
     weight_offset_.push_back(total);
@@ -83,7 +83,7 @@ Result<GpuSpan> GpuModel::span_of(const BufferRef& buffer) const {
 }
 
 Status GpuModel::load(std::span<const char> kernels) {
-  std::map<int64_t, GpuModule*> loaded;  // by place: calls of one task share a module
+  std::map<int64_t, GpuModule*> loaded;  // by position in the file; calls of one task share a module
   for (const CallInfo& call : description_.calls) {
     module_of_.push_back(nullptr);
     if (call.launches.empty()) continue;
@@ -102,7 +102,7 @@ Status GpuModel::load(std::span<const char> kernels) {
   return {};
 }
 
-// Launches name the memory of inputs and outputs, so that other memory takes other launches.
+// Launches contain the addresses of inputs and outputs, so they are made again when those change.
 Status GpuModel::make_sequences() {
   calls_.clear();
   TS_ASSIGN_OR_RETURN(auto all, gpu_->make_sequence());

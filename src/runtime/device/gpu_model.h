@@ -1,4 +1,5 @@
-// A compiled model on a GPU: its weights and values in the device's memory, its calls as one sequence of launches.
+// A compiled model on a GPU: its weights and values are in the device's memory, and its calls form
+// a sequence of launches.
 #pragma once
 
 #include <memory>
@@ -12,15 +13,16 @@ namespace tensorsmith::runtime {
 
 class GpuModel {
  public:
-  // kernels: the file of modules; weights: by number. The description outlives the model. Errors of the device's memory
-  // and of modules that it refuses, with the call in place.
+  // `kernels` is the content of the file of modules; `weights` are indexed by their numbers. The
+  // description must outlive the model. Errors: those of the device's memory, and rejected modules,
+  // with the call as the place.
   static Result<std::unique_ptr<GpuModel>> create(std::unique_ptr<Gpu> gpu,
                                                   const ModelDescription& description,
                                                   std::span<const char> kernels,
                                                   std::span<const std::byte* const> weights);
 
-  // The device's own tensor takes the place of the one that run() copies (Gpu::borrow); null: copied again. The launches
-  // are made again at the next run.
+  // Replaces the tensor that run() copies by one in the device's memory (Gpu::borrow); null: run()
+  // copies it again. The next run makes the launches again.
   Status bind_input(size_t index, void* handle) {
     return bind(inputs_[index], description_.inputs[index], handle);
   }
@@ -31,10 +33,11 @@ class GpuModel {
   bool output_bound(size_t index) const { return outputs_[index].borrowed; }
   void* context() const { return gpu_->context(); }
 
-  // Inputs and outputs as of Model::run: in this process' memory. Those that are bound are not looked at.
-  // device_seconds: from the beginning of the first launch to the end of the last.
+  // Runs the model with inputs and outputs in this process' memory, as Model::run does. Pointers of
+  // bound tensors are ignored. device_seconds is the time from the beginning of the first launch to
+  // the end of the last.
   Status run(std::span<const void* const> inputs, std::span<void* const> outputs, double& device_seconds);
-  // The same, and for each call the seconds that it took on the device.
+  // Runs the model and also returns the seconds that each call took on the device.
   Status run_timed(std::span<const void* const> inputs, std::span<void* const> outputs,
                    std::vector<double>& seconds);
 
@@ -51,10 +54,11 @@ class GpuModel {
 
   std::unique_ptr<Gpu> gpu_;
   const ModelDescription& description_;
-  // Released before the device, in the order of what needs what.
+  // Members are destroyed in the order of their dependencies, before the device.
   std::unique_ptr<GpuMemory> arena_, weights_, workspace_;
-  std::vector<int64_t> weight_offset_;  // in weights_
-  // A tensor of the caller: own memory that values are copied through, or borrowed.
+  std::vector<int64_t> weight_offset_;  // offsets in weights_
+  // Memory of an input or output: own memory that values are copied through, or memory borrowed
+  // from the caller.
   struct Tensor {
     std::unique_ptr<GpuMemory> memory;
     bool borrowed = false;
@@ -63,7 +67,7 @@ class GpuModel {
 
   std::vector<Tensor> inputs_, outputs_;
   std::vector<std::unique_ptr<GpuModule>> modules_;
-  std::vector<const GpuModule*> module_of_;  // by call; null where it launches nothing
+  std::vector<const GpuModule*> module_of_;  // by call; null if the call launches nothing
   std::unique_ptr<GpuSequence> all_;
   std::vector<std::unique_ptr<GpuSequence>> calls_;
 };

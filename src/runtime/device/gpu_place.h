@@ -1,4 +1,4 @@
-// Which GPU of this machine: "cuda", "cuda:1", "opencl", "opencl:0".
+// Names of a GPU of this machine: "cuda", "cuda:1", "opencl", "opencl:0".
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ inline constexpr GpuApi kGpuApis[] = {GpuApi::kCuda, GpuApi::kOpenCl};
 
 struct GpuPlace {
   GpuApi api = GpuApi::kCuda;
-  int index = 0;  // among the devices of the interface
+  int index = 0;  // number of the device within the interface
   friend bool operator==(const GpuPlace&, const GpuPlace&) = default;
 };
 
-// Of a name as --device takes it. Nothing: it names no GPU of a machine. kInvalidArgument: it begins as one and goes on
-// wrongly.
+// Parses a name as --device takes it. Returns nothing if it does not name a GPU of this machine,
+// and kInvalidArgument if it begins like one but is malformed.
 Result<std::optional<GpuPlace>> parse_gpu_place(std::string_view spec);
-// The same where only a GPU will do: another name is kInvalidArgument too.
+// Parses a name that must be a GPU's; any other name is kInvalidArgument, too.
 Result<GpuPlace> require_gpu_place(std::string_view spec);
 
 }  // namespace tensorsmith::runtime

@@ -13,7 +13,7 @@ Error error(ErrorCode code, const Launch& launch, std::string reason) {
   return Error{code, "kernel " + launch.symbol, std::move(reason)};
 }
 
-// 0 as a limit: the driver does not say.
+// A limit of 0 means that the driver does not report it.
 bool fits(const std::array<int64_t, 3>& extents, const std::array<int64_t, 3>& most) {
   for (size_t i = 0; i < 3; ++i) {
     if (extents[i] < 1 || (most[i] > 0 && extents[i] > most[i])) return false;

@@ -15,10 +15,10 @@ namespace {
 
 using opencl::Api;
 
-// -cl-std: what every driver has. No option that relaxes floating point.
+// -cl-std names a version that every driver has. No option relaxes floating point.
 constexpr const char* kBuildOptions = "-cl-std=CL1.2";
 
-// An object of the driver, released with this one.
+// A driver object that is released with this one.
 template <typename T>
 class Owned {
  public:
@@ -62,7 +62,7 @@ Status check(int32_t code, const std::string& place, const char* call) {
   return Error{code_of(code), place, std::string(call) + " says " + opencl::error_text(code)};
 }
 
-// What all objects of one device share.
+// State that all objects of one device share.
 struct Shared {
   std::shared_ptr<const Api> api;
   opencl::Device device = nullptr;
@@ -72,7 +72,7 @@ struct Shared {
   Owned<opencl::Queue> queue;
   bool lost = false;
 
-  // What the device did wrong shows where one waits for it.
+  // Errors of the device become visible when the host waits for it.
   Status waited(int32_t code, const char* call) {
     Status status = check(code, properties.name, call);
     if (status.ok()) return status;
@@ -145,14 +145,15 @@ class OpenClSequence final : public GpuSequence {
   Status add_one(const OpenClModule& module, const Launch& launch, std::span<const GpuSpan> buffers,
                  const GpuSpan& workspace, int64_t scale);
   Status check_kernel(opencl::Kernel kernel, const Launch& launch);
-  // The argument's region; of the workspace up to the next value that this launch gets.
+  // Returns the argument's region. In the workspace, it extends to the next value that this launch
+  // receives.
   GpuSpan region(const Launch& launch, const LaunchArgument& argument, std::span<const GpuSpan> buffers,
                  const GpuSpan& workspace, int64_t scale);
   Result<opencl::Memory> sub_buffer(const GpuSpan& span);
   Status enqueue(Owned<opencl::Event>* first, Owned<opencl::Event>* last);
 
   Shared& shared_;
-  std::vector<Step> steps_;  // a kernel object holds its arguments: one for each launch
+  std::vector<Step> steps_;  // one per launch, because a kernel object holds its arguments
   std::map<std::tuple<opencl::Memory, int64_t, int64_t>, Owned<opencl::Memory>> sub_buffers_;
 };
 
@@ -191,7 +192,7 @@ Status OpenClSequence::check_kernel(opencl::Kernel kernel, const Launch& launch)
 GpuSpan OpenClSequence::region(const Launch& launch, const LaunchArgument& argument,
                                std::span<const GpuSpan> buffers, const GpuSpan& workspace, int64_t scale) {
   if (argument.buffer >= 0) return buffers[static_cast<size_t>(argument.buffer)];
-  // Sub-buffers of one launch must not overlap.
+  // The sub-buffers of a launch must not overlap.
   const int64_t begin = argument.workspace_offset * scale;
   int64_t end = workspace.bytes;
   for (const LaunchArgument& other : launch.arguments) {

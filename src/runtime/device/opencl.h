@@ -1,5 +1,6 @@
-// OpenCL 1.2 and newer. A module is the text of a program in OpenCL C; an offset in the workspace is a sub-buffer
-// (Gpu::workspace_scale). Launch::shared_bytes > 0: the kernel's last argument is a __local pointer to so many bytes.
+// GPUs through OpenCL 1.2 and newer. A module is the text of an OpenCL C program; an offset in the
+// workspace is a sub-buffer (Gpu::workspace_scale). If Launch::shared_bytes > 0, the kernel's last
+// argument is a __local pointer to that many bytes.
 #pragma once
 
 #include <memory>

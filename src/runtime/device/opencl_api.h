@@ -1,4 +1,5 @@
-// The part of OpenCL's C interface that is used, declared after the Khronos specification (OpenCL 1.2).
+// The functions of OpenCL's C interface that are used, declared from the Khronos specification
+// (OpenCL 1.2).
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,7 @@ using Program = ProgramTag*;
 using Kernel = KernelTag*;
 using Event = EventTag*;
 
-// Error codes that are told apart.
+// Error codes that are handled separately.
 inline constexpr int32_t kSuccess = 0, kDeviceNotFound = -1, kMemoryAllocationFailure = -4,
                          kOutOfResources = -5, kOutOfHostMemory = -6, kBuildProgramFailure = -11,
                          kInvalidKernelName = -46, kInvalidWorkGroupSize = -54, kInvalidWorkItemSize = -55,
@@ -62,7 +63,7 @@ enum DeviceInfo : uint32_t {
   kDeviceVendor = 0x102C,
   kDriverVersion = 0x102D,
   kDeviceExtensions = 0x1030,
-  // Extensions of vendors: cl_nv_device_attribute_query, cl_amd_device_attribute_query.
+  // Vendor extensions: cl_nv_device_attribute_query, cl_amd_device_attribute_query.
   kNvComputeMajor = 0x4000,
   kNvComputeMinor = 0x4001,
   kNvRegistersPerBlock = 0x4002,
@@ -116,7 +117,7 @@ struct Api {
   int32_t (*release_event)(Event);
 };
 
-// library: a file, or empty for libOpenCL.so.1.
+// `library` is a file, or empty for libOpenCL.so.1.
 Result<std::shared_ptr<const Api>> load_api(const std::string& library);
 
 }  // namespace tensorsmith::runtime::opencl

@@ -7,7 +7,7 @@
 namespace tensorsmith::runtime::opencl {
 namespace {
 
-// The value, or 0 where the device does not know the question.
+// Returns the value, or 0 if the device does not know the query.
 template <typename T>
 T number(const Api& api, Device device, DeviceInfo what) {
   T value{};

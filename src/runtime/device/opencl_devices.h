@@ -1,4 +1,4 @@
-// The devices of all OpenCL platforms and what they say of themselves.
+// Lists the devices of all OpenCL platforms with the properties that they report.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,8 @@ struct FoundDevice {
   int64_t offset_alignment = 1;
 };
 
-// GPUs before others, otherwise in the order of the platforms. Devices without a compiler are left out. kNotFound: none.
+// Returns GPUs first, otherwise in the order of the platforms. Devices without a compiler are left
+// out. Returns kNotFound if there are none.
 Result<std::vector<FoundDevice>> find_devices(const Api& api);
 
 }  // namespace tensorsmith::runtime::opencl

@@ -5,7 +5,7 @@
 namespace tensorsmith::runtime {
 namespace {
 
-// Larger than any cache, and no larger than a small device allows.
+// Larger than any cache, but small enough for devices with little memory.
 constexpr int64_t kMostCopiedBytes = int64_t{512} << 20;
 constexpr int64_t kCacheMultiple = 4;
 constexpr int64_t kCopyThreads = 128, kBytesPerThread = 16;
@@ -43,7 +43,7 @@ constexpr std::string_view kCopyOpenCl =
     "from[get_global_id(0)]; "
     "}\n";
 
-// The fastest of a few times of a sequence of launches of the kernel.
+// Returns the shortest of several times of a sequence of launches of the kernel.
 Result<double> fastest(Gpu& gpu, const GpuModule& module, std::span<const GpuSpan> buffers, int64_t blocks,
                        int launches) {
   const std::vector<Launch> all(static_cast<size_t>(launches),

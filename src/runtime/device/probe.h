@@ -1,4 +1,4 @@
-// What only a measurement tells of a device.
+// Measures properties of a device that its driver does not report.
 #pragma once
 
 #include "runtime/device/gpu.h"
@@ -6,11 +6,11 @@
 namespace tensorsmith::runtime {
 
 struct GpuMeasurements {
-  double memory_bandwidth_gbs = 0;  // 10^9 bytes a second, read and written by a kernel that copies
-  double launch_overhead_us = 0;    // from one short kernel to the next that depends on it, in one sequence
+  double memory_bandwidth_gbs = 0;  // 10^9 bytes per second, read and written by a copying kernel
+  double launch_overhead_us = 0;    // time between dependent short kernels of one sequence
 };
 
-// Takes a few tenths of a second on a GPU. Errors as of Gpu.
+// Takes a few tenths of a second on a GPU. Errors are those of Gpu.
 Result<GpuMeasurements> measure_gpu(Gpu& gpu);
 
 }  // namespace tensorsmith::runtime

@@ -1,4 +1,4 @@
-// What a map of the tensor memory accelerator may be (CUDA driver API, cuTensorMapEncodeTiled).
+// Rules for maps of the tensor memory accelerator (CUDA driver API, cuTensorMapEncodeTiled).
 #include "runtime/launch.h"
 
 namespace tensorsmith::runtime {

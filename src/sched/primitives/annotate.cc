@@ -6,16 +6,17 @@
 //       cross-thread reduction);
 //     - one vectorized and one parallel loop a stage, each GPU axis once a stage, not mixed with parallel;
 //     - inside the vectorized loop only unrolled loops, and no stage is attached to or inside it;
-//     - no parallel loop inside a parallel loop, also across attached stages;
+//     - no parallel loop inside a parallel loop, including those of attached stages;
 //     - block axes in root stages only.
 //
 //     for i (64)      annotate i parallel     parallel i (64)
 //       for j (16)    annotate j vectorize      vectorize j (16)
 //
 // unroll(stage, auto_max_step)
-//   Arguments: a stage; how many copies of a body may be made, 0: as the code generator likes.
-//   Rewrite: lets it unroll the stage's inner loops whose extents multiply to at most auto_max_step. Of a product that
-//     tensor cores compute (codegen/gpu/tensor_core_nest.h): so many chunks of it are in shared memory at a time.
+//   Arguments: a stage; the most copies of a body that may be made, 0: the code generator decides.
+//   Rewrite: allows the code generator to unroll the stage's inner loops whose extents multiply to at most
+//     auto_max_step. For a product that tensor cores compute (codegen/gpu/tensor_core_nest.h), it is the number
+//     of chunks that are in shared memory at a time.
 //   Checks: not negative.
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"

@@ -1,16 +1,16 @@
 // cache_read(stage, scope, readers)
-//   Arguments: a tensor (placeholder or computed), a memory scope, the stages that shall read the copy.
+//   Arguments: a tensor (placeholder or computed), a memory scope, the stages that will read the copy.
 //   Rewrite: a new stage "NAME.SCOPE" right after the stage copies it, element by element, and the readers
-//     read the copy. Numbers of the stages after it grow by one. A reader that is inlined passes the change
-//     on to the stages that hold its definition.
-//   Checks: one output; not attached or inlined; readers exist, come later, read it, none twice.
+//     read the copy. The numbers of later stages grow by one. If a reader is inlined, the stages that contain
+//     its definition are changed.
+//   Checks: one output; not attached or inlined; readers exist, come later, read it, and occur only once.
 //
 //     C[i] = A[i] + A[i + 1]     cache_read A, local, [C]     A.local[i] = A[i]
 //                                         =>                  C[i] = A.local[i] + A.local[i + 1]
 //
 // cache_write(stage, scope)
-//   Arguments: a computed stage whose loops no step has touched.
-//   Rewrite: a new stage "NAME.SCOPE" right before it takes over the computation; the stage becomes a copy
+//   Arguments: a computed stage whose loops have not been changed by any step.
+//   Rewrite: a new stage "NAME.SCOPE" right before it does the computation; the stage becomes a copy
 //     of it and keeps its output buffer, its layout and its readers. The stage's number grows by one.
 //   Checks: one output; computed at root; its loops are untouched and nothing is attached to them.
 //
@@ -24,7 +24,7 @@ namespace tensorsmith::sched::primitives {
 
 namespace {
 
-// The operation's stage, reading `to` instead of `from`.
+// Returns the operation's stage, reading `to` instead of `from`.
 Stage redirected_stage(const ir::Operation& reader, const ir::Buffer& from, const ir::Buffer& to) {
   auto op = std::make_shared<ir::Operation>(reader);
   for (ir::Expr& body : op->bodies) {
@@ -36,7 +36,7 @@ Stage redirected_stage(const ir::Operation& reader, const ir::Buffer& from, cons
   return Stage::create(std::move(op));
 }
 
-// A stage that copies source element by element into target.
+// Returns an operation that copies `source` element by element to `target`.
 std::shared_ptr<ir::Operation> copy_operation(std::string name, const std::vector<ir::Axis>& axes,
                                               const ir::Buffer& source, ir::Buffer target) {
   auto op = std::make_shared<ir::Operation>();
@@ -47,7 +47,8 @@ std::shared_ptr<ir::Operation> copy_operation(std::string name, const std::vecto
   return op;
 }
 
-// The copy, which keeps the operation's name and output, and the stage that computes for it.
+// Returns the copy, which keeps the operation's name and output, and the new stage that computes
+// the values.
 std::vector<Stage> cache_write_stages(const ir::Operation& op, const std::string& name,
                                       ir::MemoryScope scope) {
   const ir::Buffer& target = op.output();
@@ -75,7 +76,7 @@ Status apply(Schedule& schedule, const CacheRead& step, Rewrites& rewrites) {
   if (step.readers.empty()) return invalid("cache_read needs at least one reader");
   const ir::Buffer source = op->output();
   IdVector<StageId, char> redirected(schedule.stages.size(), 0);
-  // Definitions of inlined readers live on in the stages that read them.
+  // The definitions of inlined readers are parts of the stages that read them.
   bool inlined_reader = false;
   for (const int position : step.readers) {
     const auto r = find_stage(schedule, position);

@@ -13,7 +13,7 @@ namespace {
 
 std::string quoted(const Stage& stage) { return "'" + stage.op->name + "'"; }
 
-// One of the stage's first `count` leaves has the annotation.
+// Returns whether one of the stage's first `count` leaves has the annotation.
 bool has_annotation(const Stage& stage, Annotation annotation, size_t count) {
   for (const IteratorId leaf : std::span(stage.leaves).first(count)) {
     if (stage.iterators[leaf].annotation == annotation) return true;
@@ -21,7 +21,8 @@ bool has_annotation(const Stage& stage, Annotation annotation, size_t count) {
   return false;
 }
 
-// Whether reader's whole computation is inside the loop at this position of the target stage.
+// Returns whether the reader's whole computation is inside the loop at this position of the target
+// stage.
 bool in_scope(const Schedule& schedule, StageId reader, StageId target, size_t position) {
   StageId at = reader;
   if (at == target) return true;
@@ -143,7 +144,7 @@ Status check_attachments(const Schedule& schedule) {
   for (const StageId s : schedule.stages.ids()) {
     const Stage& stage = schedule.stages[s];
     if (stage.attach != AttachKind::kAt) continue;
-    // Producers stand before consumers, so a target after the stage cannot be attached below it.
+    // Producers precede consumers, so a target that follows the stage cannot be attached below it.
     if (stage.attach_stage <= s)
       return illegal("stage " + quoted(stage) + " is attached to stage " +
                      quoted(schedule.stages[stage.attach_stage]) + ", which does not read what it computes");

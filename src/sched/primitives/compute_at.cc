@@ -15,7 +15,8 @@
 // compute_root(stage)
 //   Arguments: a stage.
 //   Rewrite: undoes compute_at: the whole stage is computed before its readers.
-//   Checks: stages attached elsewhere are still read inside their loops only.
+//   Checks: the readers of stages attached elsewhere are still inside the loops that these are
+// attached to.
 #include "sched/primitives/checks.h"
 #include "sched/primitives/primitives.h"
 

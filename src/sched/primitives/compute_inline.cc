@@ -1,10 +1,10 @@
 // compute_inline(stage)
 //   Arguments: a stage without reduction.
-//   Rewrite: every read of the stage in another stage's definition becomes its body at these indices; the
-//     stage computes nothing any more. It keeps its number, so that later steps count as before. A product
-//     that is added is rounded before, as it was in the stage (ir/expr.h).
+//   Rewrite: every read of the stage in another stage's definition is replaced by its body at these indices;
+//     the stage computes nothing any more. It keeps its number, so that the positions in later steps stay valid.
+//     A product that becomes an operand of a sum is still rounded first, as in the stage (ir/expr.h).
 //   Checks: no placeholder, no output, no reduction, no packed layout; nothing is attached to its loops; the
-//     readers' definitions, written out, stay below kMaxInlinedSize nodes.
+//     readers' definitions, when printed, have fewer than kMaxInlinedSize nodes.
 //
 //     B[i] = A[i] * 2        inline B         C[i] = A[i + 1] * 2 + 1
 //     C[i] = B[i + 1] + 1       =>
@@ -20,7 +20,8 @@ namespace tensorsmith::sched::primitives {
 
 namespace {
 
-// The op's body at the indices of one read; equal reads get the same node, so that they stay one computation.
+// The operation's body at the indices of each read; equal reads share a node, so that they remain
+// one computation.
 class InlinedReads {
  public:
   explicit InlinedReads(const ir::Operation& op) : op_(op) {}
@@ -40,7 +41,7 @@ class InlinedReads {
     return known_.back().second;
   }
 
-  // A sum with an inlined product as operand, which keeps its own rounding.
+  // Makes inlined products that are operands of a sum keep their own rounding.
   ir::Expr rounded_before_addition(const ir::Expr& e) const {
     const auto* sum = ir::as<ir::Binary>(e);
     if (sum == nullptr || (sum->op != ir::BinaryOp::kAdd && sum->op != ir::BinaryOp::kSub)) return e;
@@ -63,7 +64,8 @@ class InlinedReads {
   std::vector<std::pair<ir::Expr, ir::Expr>> known_;
 };
 
-// The reader's stage with the operation's body in the place of its reads; none if that becomes too large.
+// Returns the reader's stage with its reads replaced by the operation's body; an empty list if that
+// becomes too large.
 std::vector<Stage> inlined_stage(const ir::Operation& op, const ir::Operation& reader) {
   const ir::Buffer& buffer = op.output();
   const int64_t own_size = ir::written_size(op.bodies[0]);
@@ -99,7 +101,7 @@ Status apply(Schedule& schedule, const ComputeInline& step, Rewrites& rewrites) 
   const std::vector<StageId> readers = schedule.consumers_of(s);
   if (readers.empty()) return illegal("no stage reads " + name);
 
-  // All or none: on an error the schedule stays as it was.
+  // All readers or none are changed: on an error the schedule stays as it was.
   std::vector<const Stage*> rewritten;
   for (const StageId r : readers) {
     const ir::OperationRef& reader = schedule.stages[r].op;

@@ -2,7 +2,7 @@
 //   Arguments: a reduction and one of its leaves.
 //   Rewrite: the reduction's init runs as a loop nest of its own right before that loop (over all spatial
 //     loops from there on), instead of right before the outermost reduce loop.
-//   Checks: a reduction; no reduce loop is outside of the leaf.
+//   Checks: a reduction; no reduce loop is outside the leaf.
 //
 //     for i (4)             decompose at j       for i (4)
 //       for j (8)                =>                for j (8)

@@ -1,31 +1,32 @@
 // dot(stage, iterator)
-//   Arguments: a contraction of 8-bit integers or of bf16 elements, and the reduce loop of which the steps
-//     whose elements fill 32 bits, four or two, become one. A packed element is such an i32.
-//   Rewrite, bf16: ir::Intrinsic::kDot2 takes two steps at once, from packed elements of two. The last one
+//   Arguments: a contraction of 8-bit integers or of bf16 elements, and its reduce loop. As many steps of the
+//     loop as have elements that fill 32 bits (four or two) become one step. A packed element is such an i32.
+//   Rewrite, bf16: ir::Intrinsic::kDot2 computes two steps at once, from packed elements of two. The last one
 //     is filled with zeros beyond the end of the loop.
-//       T.words[..., q, ...]   packed elements of two of T, in the place of the stage T = f32(x)
+//       T.words[..., q, ...]   packed elements of two of T, which replace the stage T = f32(x)
 //       C.product[i, j]        = sum_q dot2(X.words[i, q], Y.words[q, j])
 //       C[i, j]                = product
-//     A constant's packed elements are made ahead of time: its placeholder is replaced, the stage T goes.
-//   Rewrite, 8 bits: the factors are tensors of integers x less a zero point z; with
+//     The packed elements of a constant are made ahead of time: its placeholder is replaced, and the stage T is
+//     removed.
+//   Rewrite, 8 bits: the factors are tensors of integers x minus a zero point z. In
 //       sum (x - z)(y - u) = sum x y - z sum y - u sum x + N z u      (N: number of terms)
-//     the sum of x y is left to ir::Intrinsic::kDot4, which takes four steps at once. Bytes of the wrong sign
-//     for it are moved by 128, which is to flip their top bit, and so are their zero points.
-//       C.sums[i]              = sum dot4(X.words, 1 1 1 1), where the other factor has a zero point
+//     ir::Intrinsic::kDot4 computes the sum of x y, four steps at once. Bytes that do not have the signedness
+//     that it requires are shifted by 128, which flips their top bit, and so are their zero points.
+//       C.sums[i]              = sum dot4(X.words, 1 1 1 1), needed if the other factor has a zero point
 //       C.product[i, j]        = sum_q dot4(X.words[i, q], Y.words[q, j])
 //       C[i, j]                = product - z sums - u sums + N z u
-//     A constant's packed elements have the sums in one more step of the loop: C reads them there. With a
-//     constant of reduced range it is ir::Intrinsic::kDot4Narrow, and so it is in sums.
+//     The packed elements of a constant have the sums in one more step of the loop, where C reads them. With a
+//     constant of reduced range, ir::Intrinsic::kDot4Narrow is used, also for the sums.
 //
 // dot16(stage, iterator)
-//   The same of 8-bit integers as two i16, from which zero points are taken first: 32 bits hold two, and
-//     ir::Intrinsic::kDot2I16 takes two steps at once. For machines that multiply no bytes exactly.
+//   As dot, for 8-bit integers as i16, from which zero points are subtracted first: 32 bits hold two of them,
+//     and ir::Intrinsic::kDot2I16 computes two steps at once. For machines that cannot multiply bytes exactly.
 //       C.product[i, j]        = sum_q dot2i16(X.words[i, q], Y.words[q, j])
 //       C[i, j]                = product
 //   Checks: C = sum A * B at root, its loops untouched, of f32 or of i32; A and B are casts f32(x) of bf16
 //     tensors or i32(x) of 8-bit tensors, or stages that only C reads: f32(x), or i32(x) - z, or 0 where a
-//     border is padded; z does not change along reduce loops. One dimension of each is the reduce loop's
-//     index, from its first to its last element, no other uses it.
+//     border is padded; z does not change along reduce loops. One dimension of each tensor is indexed by the
+//     reduce loop, from its first to its last element; no other dimension's index uses the loop.
 //
 //     C[i, j] = sum_k (i32(A[i, k]) - za) * (i32(B[k, j]) - zb)     (k: 512)
 //        dot C, k    =>    C.product[i, j] = sum_q dot4(A.words[i, q], B.words[q, j])     (q: 128)
@@ -50,19 +51,20 @@ constexpr int64_t kOnes = 0x01010101;
 
 Expr i32(int64_t value) { return ir::int_imm(DType::kI32, value); }
 
-// One factor of the products: elements of a tensor, bytes less a zero point.
+// One factor of the products: elements of a tensor, for bytes minus a zero point.
 struct Factor {
-  StageId stage;         // that holds the tensor
-  bool centers = false;  // it is a stage of i32 or f32 that packed ones replace; else the elements themselves
-  std::vector<Expr> indices;   // by the contraction
-  size_t dim = 0;              // that the reduce loop indexes
-  std::vector<ir::Axis> axes;  // of the tensor
+  StageId stage;         // stage that holds the tensor
+  bool centers = false;  // the stage has converted (i32 or f32) values and is replaced by a stage of packed
+                         // elements; otherwise it holds the elements
+  std::vector<Expr> indices;   // indices of the contraction's read
+  size_t dim = 0;              // dimension that the reduce loop indexes
+  std::vector<ir::Axis> axes;  // axes of the tensor
   Expr raw;                    // an element, over these axes
   Expr zero;                   // i32, over the contraction's axes; undefined: 0
-  Expr centered;               // of i16: i32, an element less its zero point, over the tensor's axes
-  StageId constant;            // the placeholder that is packed ahead of time
-  bool flip = false;           // moved by 128 to the other signedness
-  bool totals = false;         // sums stand behind the packed elements
+  Expr centered;               // for i16: an element minus its zero point as i32, over the tensor's axes
+  StageId constant;            // the placeholder whose elements are packed ahead of time
+  bool flip = false;           // shifted by 128 to the other signedness
+  bool totals = false;         // sums are stored behind the packed elements
 
   int64_t steps() const { return axes[dim].extent; }
   int64_t words() const { return (steps() + per_word() - 1) / per_word(); }
@@ -74,7 +76,7 @@ struct Factor {
 
 class Rewrite {
  public:
-  // halves: 8-bit integers become i16.
+  // `halves`: 8-bit integers become i16.
   Rewrite(Schedule& schedule, StageId s, const ir::Axis& loop, bool halves)
       : schedule_(schedule), s_(s), op_(schedule.stages[s].op), loop_(loop), halves_(halves) {}
 
@@ -145,7 +147,7 @@ class Rewrite {
     return f;
   }
 
-  // Takes the zero point from the elements, if the differences are sure to fit in i16.
+  // Subtracts the zero point from the elements if the differences are certain to fit in i16.
   Status center(Factor& f) const {
     if (f.zero.defined()) {
       const auto* cast = ir::as<ir::Cast>(f.zero);
@@ -168,7 +170,7 @@ class Rewrite {
     return {};
   }
 
-  // The tensor's axes at the place that the contraction reads.
+  // Maps the tensor's axes to the indices that the contraction reads.
   static ir::VarMap at(const Factor& f) {
     ir::VarMap map;
     for (size_t d = 0; d < f.axes.size(); ++d) map[f.axes[d].var.get()] = f.indices[d];
@@ -190,7 +192,7 @@ class Rewrite {
       f.dim = d;
       const auto* var = ir::as<ir::VarRef>(f.indices[d]);
       fits = fits && var != nullptr && f.axes[d].extent == loop_.extent;
-      // The zero point is one for four steps.
+      // The same zero point must apply to all four steps.
       if (f.centers && f.zero.defined() && !halves_) {
         const auto parts = take_apart(stage(f.stage).op->bodies.front());
         fits = fits && !ir::uses_var(parts->zero, f.axes[d].var);
@@ -201,7 +203,7 @@ class Rewrite {
                    stage(f.stage).op->name + "'");
   }
 
-  // The constant that alone the elements come from, if it can be replaced.
+  // Returns the constant that is the only source of the elements, if it can be replaced.
   StageId constant_of(const Factor& f) const {
     const auto loads = ir::loads_of(f.centered.defined() ? f.centered : f.raw);
     if (loads.size() != 1) return {};
@@ -211,16 +213,16 @@ class Rewrite {
     return only_read_by(source, f.centers ? f.stage : s_) ? source : StageId();
   }
 
-  // Whether the factor is a constant of reduced range.
+  // Returns whether the factor is a constant of reduced range.
   bool reduced_range(const Factor& f) const {
     if (!f.constant.valid() || !stage(f.constant).op->reduced_range) return false;
     const auto* load = ir::as<ir::Load>(f.raw);
     return load != nullptr && load->buffer == stage(f.constant).op->output();
   }
 
-  // One factor must be unsigned, the other signed. A constant, else the second, is signed unless its zero
-  // point is known to be 0 for unsigned bytes only: without a zero point the other's sums are not needed. A
-  // constant of reduced range stays as it is.
+  // Chooses signs: one factor must be unsigned, the other signed. The constant (or else the second
+  // factor) becomes the signed one, except for unsigned bytes without a zero point: then the sums
+  // of the other factor are not needed. A constant of reduced range keeps its signedness.
   void choose_signs(Factor& a, Factor& b) const {
     Factor& weights = a.constant.valid() && !b.constant.valid() ? a : b;
     Factor& data = &weights == &a ? b : a;
@@ -237,7 +239,8 @@ class Rewrite {
 
   std::string name(const std::string& wanted) const { return unique_name(schedule_, wanted); }
 
-  // The elements of a packed one, over axes of which f.dim counts packed ones. Bytes are i32.
+  // Returns the elements of a packed element, over axes in which f.dim counts packed elements.
+  // Bytes are i32.
   std::vector<Expr> elements(const Factor& f, const std::vector<ir::Axis>& axes) const {
     ir::VarMap map;
     for (size_t d = 0; d < axes.size(); ++d) map[f.axes[d].var.get()] = axes[d].var;
@@ -247,7 +250,7 @@ class Rewrite {
       map[f.axes[f.dim].var.get()] = step;
       Expr element = ir::substitute(halves_ ? f.centered : f.raw, map);
       if (bytes() && !halves_) element = ir::cast(DType::kI32, ir::cast(DType::kU8, element));
-      // Zero after the flip.
+      // The value is 0 after the flip.
       const Expr fill = bytes() ? i32(f.flip ? 128 : 0) : ir::make_const(f.raw.dtype(), 0);
       if ((f.words() - 1) * f.per_word() + j >= f.steps())
         element = ir::select(step < Expr(f.steps()), element, fill);
@@ -277,8 +280,8 @@ class Rewrite {
     return axes;
   }
 
-  // Dimensions whose index is a reduce loop's, from its first to its last element. Others are none or have no
-  // reduce loop in their index, if the result is not empty.
+  // Returns the dimensions whose index is a reduce loop's variable, from the first to the last
+  // element. The result is empty if another dimension's index contains a reduce loop.
   std::vector<size_t> reduced_dimensions(const Factor& f) const {
     std::vector<size_t> result;
     std::vector<ir::Var> seen;
@@ -294,7 +297,8 @@ class Rewrite {
     return result;
   }
 
-  // How many terms of the sum read each element of the factor that the sum reads at all.
+  // Returns how many terms of the sum read each element of the factor, among the elements that are
+  // read.
   int64_t repetitions(const Factor& f) const {
     int64_t result = 1;
     for (const ir::Axis& axis : op_->reduce) {
@@ -305,7 +309,8 @@ class Rewrite {
     return result;
   }
 
-  // The stage of a constant's packed elements, made ahead of time; with f.totals their sums in one more step.
+  // Returns the stage of a constant's packed elements, made ahead of time; with f.totals, their
+  // sums are in one more step.
   Stage prepared(const Factor& f) const {
     const ir::OperationRef source = stage(f.constant).op;
     const std::string made = name(source->name + ".words");
@@ -340,7 +345,7 @@ class Rewrite {
     workload->outputs = workload->operations.back()->outputs;
     auto constant = std::make_shared<ir::Operation>(*source);
     constant->name = made;
-    constant->reduced_range = false;  // they are packed
+    constant->reduced_range = false;  // the elements are packed, so the range no longer applies to them
     constant->outputs = workload->outputs;
     constant->spatial.clear();
     for (const ir::Axis& axis : axes) constant->spatial.push_back({ir::Var("d"), axis.extent});
@@ -350,7 +355,8 @@ class Rewrite {
     return result;
   }
 
-  // The packed elements that the contraction reads at its indices; their numbers are those of `step`.
+  // Returns the packed element that the contraction reads at its indices, with `step` as the index
+  // of packed elements.
   static Expr words_at(const Factor& f, const ir::Buffer& words, const ir::VarMap& map, const Expr& step) {
     std::vector<Expr> indices;
     for (const Expr& index : f.indices) indices.push_back(ir::substitute(index, map));
@@ -358,7 +364,8 @@ class Rewrite {
     return ir::load(words, indices);
   }
 
-  // New axes for the contraction's, the loop's of as many packed elements; map: to them.
+  // Makes new axes for the contraction, with the loop over packed elements; `map` maps the old ones
+  // to them.
   void axes_of(int64_t words, std::vector<ir::Axis>& spatial, std::vector<ir::Axis>& reduce, Expr& step,
                ir::VarMap& map) const {
     spatial = fresh_axes(op_->spatial);
@@ -372,7 +379,8 @@ class Rewrite {
     }
   }
 
-  // A stage with the sums of the factor's packed elements, and how the contraction reads it (over its own axes).
+  // Returns a stage with the sums of the factor's packed elements, and sets `read` to the
+  // contraction's read of it (over its own axes).
   ir::OperationRef sums_stage(const Factor& f, const ir::Buffer& words, const std::string& stage_name,
                               Expr& read) const {
     std::vector<ir::Axis> spatial;
@@ -489,7 +497,7 @@ class Rewrite {
       insert_stage(schedule_, place, std::move(made));
       ++place;
     }
-    std::sort(erased.rbegin(), erased.rend());  // all are before s_
+    std::sort(erased.rbegin(), erased.rend());  // all precede s_
     for (const StageId gone : erased) erase_stage(schedule_, gone);
   }
 

@@ -1,10 +1,10 @@
 // fuse(stage, iterators)
-//   Arguments: consecutive leaf positions, ascending; none at all makes a new outermost loop of extent 1 (as
+//   Arguments: consecutive leaf positions, ascending; an empty list makes a new outermost loop of extent 1 (as
 //     Ansor does for stages without axes).
-//   Rewrite: one leaf that runs through them in row-major order takes their place. What was attached to the
-//     last is attached to the fused loop.
+//   Rewrite: the leaves are replaced by one that enumerates them in row-major order. Stages that were attached
+//     to the last leaf are attached to the fused loop.
 //   Checks: the leaves exist and are consecutive, have the same kind (all spatial or all reduce) and no
-//     annotation; nothing is attached to, and no init is placed before, one that would disappear in the
+//     annotation; no stage is attached to, and no init is placed before, a leaf that would disappear in the
 //     middle.
 //
 //     for i (4)            fuse i, j          for i.j.fused (12)

@@ -1,5 +1,6 @@
-// The primitives: each checks, then rewrites the schedule in place; on error the schedule is as before.
-// Errors have no place, apply.cc adds it. What a primitive takes, does and refuses stands in its .cc.
+// The primitives. Each checks its arguments, then rewrites the schedule in place; on error the
+// schedule is unchanged. Errors have no place; apply.cc adds it. The arguments, the rewrite and the
+// checks of each primitive are documented in its .cc file.
 #pragma once
 
 #include <span>

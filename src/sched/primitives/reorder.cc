@@ -1,9 +1,9 @@
 // reorder(stage, order)
 //   Arguments: a permutation of all leaf positions; order[i] is the old position of the new i-th loop.
 //   Rewrite: the leaves are permuted. Attached stages and the init move with their loops.
-//   Checks: a permutation; the stage's loops and all attachments are legal in the new order (nothing but
-//     unrolled loops inside a vectorized one, the init outside all reduce loops, readers inside the loop that
-//     their producer is attached to). A reduction's accumulation order may change: floats may round
+//   Checks: a permutation; the stage's loops and all attachments are legal in the new order (inside a
+//     vectorized loop only unrolled loops, the init outside all reduce loops, readers inside the loop that
+//     their producer is attached to). The accumulation order of a reduction may change, so that floats round
 //     differently.
 //
 //     for i (4)           reorder [1, 0]      for j (3)

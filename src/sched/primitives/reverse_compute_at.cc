@@ -1,12 +1,12 @@
 // reverse_compute_at(stage, producer_stage, producer_iterator)
 //   Arguments: a consumer that reads its producer element by element (same index in each dimension), and a
-//     spatial leaf of the producer with spatial leaves outside of it only.
-//   Rewrite: the producer's splits, fuses and outer loops (up to the leaf) are copied to the consumer, with
-//     the annotations of the outer loops, which move there; loops inside become one per split of the
-//     consumer; then the producer is computed at the copied leaf.
-//   Checks: the consumer is the producer's only reader, of the same shape, its loops untouched, all its reads
-//     of the producer are at [axis 0, axis 1, ...]; the producer is at root, no output; the outer loops are
-//     spatial and nothing is attached to them; the result obeys the rules of compute_at.
+//     spatial leaf of the producer that has only spatial leaves outside of it.
+//   Rewrite: the producer's splits, fuses and outer loops (up to the leaf) are copied to the consumer. The
+//     annotations of the outer loops move there. The consumer's inner loops of each split are merged into one.
+//     Then the producer is computed at the copied leaf.
+//   Checks: the consumer is the producer's only reader, has the same shape and untouched loops, and all its
+//     reads of the producer are at [axis 0, axis 1, ...]; the producer is at root and no output; the outer loops
+//     are spatial and nothing is attached to them; the result obeys the rules of compute_at.
 //
 //     for i.0 (4)                                          for i.0 (4)
 //       for i.1 (4)                                          for i.0' (1)
@@ -54,8 +54,9 @@ Status check_elementwise(const Stage& consumer, const Stage& producer) {
 struct Copier {
   const Stage& from;
   Stage& to;
-  IdVector<IteratorId, char> needed;       // of from: an outer leaf, or some outer leaf is made of it
-  IdVector<IteratorId, IteratorId> image;  // of from -> of to, or none
+  IdVector<IteratorId, char> needed;  // iterators of `from` that are an outer leaf or have an outer leaf made
+                                      // of them
+  IdVector<IteratorId, IteratorId> image;  // iterators of `from` -> iterators of `to`, or none
 
   IteratorId add(std::string name) const {
     return to.iterators.push_back({std::move(name), IterKind::kSpatial, Annotation::kNone});
@@ -81,7 +82,7 @@ struct Copier {
     copy.parent = parent;
     copy.tail = split.tail;
     copy.outer_lengths = split.outer_lengths;
-    // The innermost loops that no outer loop needs become one.
+    // The innermost loops that no outer loop depends on become one.
     size_t keep = split.children.size();
     while (keep > 0 && needed[split.children[keep - 1]] == 0) --keep;
     const bool merge = keep + 1 < split.children.size() && !split.outer_lengths;
@@ -116,7 +117,7 @@ struct Copier {
     to.relations.emplace_back(std::move(copy));
   }
 
-  // Leaves below an iterator of to, outer to inner, that are not in done.
+  // Appends the leaves made of an iterator of `to`, outer to inner, except those in `done`.
   void append_leaves(IteratorId iterator, IdVector<IteratorId, char>& done) const {
     for (const Relation& relation : to.relations) {
       if (const auto* split = std::get_if<SplitRelation>(&relation); split && split->parent == iterator) {

@@ -1,9 +1,9 @@
 // rfactor(stage, iterator, factor_axis)
-//   Arguments: a reduce leaf, and where among the spatial axes the new one goes (0 .. number of them).
+//   Arguments: a reduce leaf, and the position of the new axis among the spatial axes (0 .. number of them).
 //   Rewrite: a new stage "NAME.rf" right before the stage has the leaf as a spatial axis and reduces over the
-//     other reduce loops; the stage reduces over the new axis alone. Both start with fresh loops: "NAME.rf"
-//     has the spatial axes, the reduce axes that the leaf does not come from, then the other loops of those
-//     it does. The stage's number grows by one. Floats are added in another order.
+//     other reduce loops; the stage then reduces only over the new axis. Both start with fresh loops: "NAME.rf"
+//     has the spatial axes, then the reduce axes that the leaf was not made of, then the other loops of those
+//     that it was made of. The stage's number grows by one. Floats are added in another order.
 //   Checks: a reduction over that leaf, computed at root, spatial loops untouched, nothing attached.
 //
 //     C[i] = sum_k A[i, k]  (k split in k.0, k.1)
@@ -20,7 +20,7 @@ namespace tensorsmith::sched::primitives {
 
 namespace {
 
-// By iterator: connected with this one through splits and fuses.
+// Returns which iterators are connected with this one through splits and fuses.
 IdVector<IteratorId, char> connected(const Stage& stage, IteratorId iterator) {
   IdVector<IteratorId, char> touched(stage.iterators.size(), 0);
   touched[iterator] = 1;
@@ -88,7 +88,7 @@ Status apply(Schedule& schedule, const Rfactor& step) {
       return illegal("the spatial loops of " + name + " were changed before; rfactor must come first");
   }
 
-  // New axes for the loops that the leaf's root axes were made into.
+  // Makes new axes for the loops that the leaf's root axes were split into.
   const IdVector<IteratorId, int64_t> extents = full_extents(stage);
   IdVector<IteratorId, ir::Expr> values(stage.iterators.size());
   ir::Axis factor;
@@ -133,7 +133,7 @@ Status apply(Schedule& schedule, const Rfactor& step) {
   for (size_t b = 0; b < op->bodies.size(); ++b) {
     ir::Expr body = ir::substitute(op->bodies[b], map);
     if (in_range.defined()) {
-      // Beyond the extent: the neutral value, and an index that loses against every other one.
+      // Beyond the extent, the value is neutral, and the index loses against every other one.
       const ir::Expr neutral = b == 0 ? ir::identity_of(op->combiner, body.dtype())
                                       : ir::identity_of(ir::Combiner::kMin, body.dtype());
       body = ir::select(in_range, body, neutral);

@@ -12,7 +12,7 @@ bool is_zero(const Expr& e) {
   return imm != nullptr ? imm->value == 0 : ir::is_int_value(e, 0);
 }
 
-// The expression of an element's dtype whose cast z is.
+// Returns the expression of the element's dtype that z is a cast of.
 Expr narrow(const Expr& z, DType dtype) {
   if (!z.defined()) return ir::make_const(dtype, 0);
   if (const auto* imm = ir::as<ir::IntImm>(z)) {

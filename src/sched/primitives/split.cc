@@ -2,9 +2,9 @@
 //
 // split(stage, iterator, lengths, inner_to_outer, tail)
 //   Arguments: a leaf and the extents of the inner loops (outer to inner), or with inner_to_outer = false
-//     those of the outer loops; any factors > 0, they need not divide.
-//   Rewrite: the leaf becomes lengths.size() + 1 leaves in its place, named "NAME.0", "NAME.1", ... What was
-//     attached to it is attached to the innermost; a reduction's init before it stays before the outermost.
+//     those of the outer loops; any factors > 0, which need not divide the extent.
+//   Rewrite: the leaf is replaced by lengths.size() + 1 leaves, named "NAME.0", "NAME.1", ... Stages that were
+//     attached to it are attached to the innermost; a reduction's init before it is placed before the outermost.
 //   Checks: the leaf exists and is not annotated; lengths > 0 and their product below 2^40.
 //
 //     for i (10)          split i, [4]        for i.0 (3)
@@ -12,14 +12,14 @@
 //                                                 if (i.0 * 4 + i.1 < 10) C = ...
 //
 // follow_split(stage, iterator, source_step, n_split)
-//   The same with the lengths of an earlier split: its first n_split - 1, then the product of the others.
+//   A split with the lengths of an earlier one: its first n_split - 1 lengths, then the product of the others.
 //
 //     after split #0 with lengths [2, 4, 8]:   follow_split source_step=0 n_split=2   =>   lengths [2, 32]
 //
 // follow_fused_split(stage, iterator, source_steps, level, factor)
-//   Arguments: a leaf, earlier splits, a level of theirs, and what their product is to be.
-//   Rewrite: a split in two; the inner extent (factor) or the number of outer iterations is the product of
-//     lengths[level] over the source steps.
+//   Arguments: a leaf, earlier splits, a level of theirs, and whether their product is the inner extent.
+//   Rewrite: a split into two loops. The product of lengths[level] over the source steps is the inner extent
+//     if `factor` is true, else the number of outer iterations.
 //   Checks: the source steps are splits before this one and have that many lengths.
 #include <functional>
 #include <numeric>
@@ -92,7 +92,7 @@ Status apply(Schedule& schedule, const FollowSplit& step, std::span<const Step> 
   if (step.n_split < 1 || std::cmp_greater(step.n_split, available))
     return invalid("n_split " + std::to_string(step.n_split) + " is not between 1 and the " +
                    std::to_string(available) + " lengths of source step " + std::to_string(step.source_step));
-  const auto merged = source->lengths.begin() + step.n_split - 1;  // the first of the rest
+  const auto merged = source->lengths.begin() + step.n_split - 1;  // begin of the merged lengths
   Split split;
   split.stage = step.stage;
   split.iterator = step.iterator;

@@ -8,11 +8,12 @@
 //     B: 64 x 64, strides (64, 1)    storage_align axis 0, factor 32, offset 1    =>    strides (65, 1)
 //
 // pack_layout(stage, layout)
-//   Arguments: a constant placeholder or an intermediate stage; how its elements are stored.
+//   Arguments: a constant placeholder or an intermediate stage, and the layout of its elements.
 //   Rewrite: the tensor is stored in this layout; a constant is packed when the model is compiled.
-//   Checks: the layout covers the shape: by tensor dimension the divisors are 1, e0, e0 * e1, ... of its
-//     digits with extents e0, e1, ... and their product is at least the dimension (dimensions of extent 1 may
-//     be missing); no output, no non-constant input; an intermediate is computed at root and has one output.
+//   Checks: the layout covers the shape: for each tensor dimension, the digits have extents e0, e1, ... and the
+//     divisors 1, e0, e0 * e1, ..., and the product of the extents is at least the dimension (dimensions of
+//     extent 1 may be missing). The stage is no output and no non-constant input; an intermediate is computed
+//     at root and has one output.
 //
 //     W: [O=40, I=8]    pack_layout {O/16 (3), I (8), O%16 (16)}    =>    3 x 8 x 16, 8 lanes of padding
 #include <algorithm>
@@ -74,7 +75,7 @@ Status apply(Schedule& schedule, const PackLayout& step) {
     for (const LayoutDim& digit : step.layout) {
       if (std::cmp_equal(digit.dim, d)) digits.push_back(digit);
     }
-    // A digit of extent 1 has the same divisor as the one above it.
+    // A digit of extent 1 has the same divisor as the digit above it.
     std::sort(digits.begin(), digits.end(), [](const LayoutDim& a, const LayoutDim& b) {
       return a.divisor != b.divisor ? a.divisor < b.divisor : a.extent < b.extent;
     });

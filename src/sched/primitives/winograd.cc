@@ -1,22 +1,21 @@
 // winograd(stage, m)
-//   Arguments: a 3x3 convolution; m = 2 or 4, how many outputs a tile has by dimension: F(m x m, 3 x 3).
+//   Arguments: a 3x3 convolution; m = 2 or 4, the outputs of a tile per dimension: F(m x m, 3 x 3).
 //   Rewrite: the convolution is computed by Winograd's minimal filtering (Lavin & Gray 2015, "Fast Algorithms
-//     for Convolutional Neural Networks"): with a = m + 2, a tile of m x m outputs takes a x a
-//     multiplications by channel instead of 9 m x m. Five stages are inserted before the stage C, whose
-//     number grows by five; channels are innermost in all of them, so that the transforms are vertical
-//     vector code:
+//     for Convolutional Neural Networks"): with a = m + 2, a tile of m x m outputs takes a x a multiplications
+//     per channel instead of 9 m x m. Five stages are inserted before the stage C, whose number grows by five.
+//     Channels are innermost in all of them, so that the transforms vectorize across channels:
 //       C.data[n, h, w, ic]               the data with channels innermost, 0 beyond its border
 //       C.rows[n, th, i, w, ic]           = sum_r BT[i, r] data[n, th * m + r, w, ic]
 //       C.input[i, j, n, th, tw, ic]      = sum_r BT[j, r] rows[n, th, i, tw * m + r, ic]
 //       C.product[i, j, n, th, tw, oc]    = sum_ic input[i, j, n, th, tw, ic] * U[i, j, ic, oc]
 //       C.columns[n, h, tw, j, oc]        = sum_i AT[h % m, i] product[i, j, n, h / m, tw, oc]
 //       C[n, oc, h, w]                    = sum_j AT[w % m, j] columns[n, h, w / m, j, oc]
-//     The sums but that over ic are written out, one branch for each value of the first index: a loop over
-//     it should be unrolled. The constant placeholder W is replaced by U = G W GT, which is computed ahead
-//     of time.
+//     All sums except that over ic are written out as expressions, with one branch for each value of the first
+//     index: a loop over it should be unrolled. The constant placeholder W is replaced by U = G W GT, which is
+//     computed ahead of time.
 //   Checks: C[n, k, h, w] = sum_{c, r, s} X[n, c, h + r, w + s] * W[k, c, r, s] of f32 with 3 x 3 kernels, at
 //     root, its loops untouched; X and W may be casts of shorter floats; W is a constant that no other stage
-//     reads, with neither a layout nor a transform yet.
+//     reads and has neither a layout nor a transform yet.
 //
 //     C (1 x 64 x 56 x 56)    winograd C, 4    =>    C.product: 36 products of 196 x 64 with 64 x 64
 #include <functional>
@@ -34,7 +33,7 @@ namespace {
 using ir::Expr;
 using Row = std::vector<double>;
 using Matrix = std::vector<Row>;
-using Term = std::function<Expr(int64_t)>;  // what a row's entry at a position is multiplied with
+using Term = std::function<Expr(int64_t)>;  // the factor of a row's entry at a position
 
 // Y = AT [(G g GT) . (BT d B)] A
 struct Transforms {
@@ -47,8 +46,8 @@ const Transforms& transforms(int64_t m) {
       {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}},
       {{1, 1, 1, 0}, {0, 1, -1, -1}},
   };
-  // Points 0, 5/8, -5/8, 3/2, -3/2, infinity: errors are half those of the usual 1, -1, 2, -2, because the
-  // factors are nearer to each other, and all entries of BT and AT are floats.
+  // Points 0, 5/8, -5/8, 3/2, -3/2, infinity. Errors are half those of the usual 1, -1, 2, -2,
+  // because the factors have similar magnitudes, and all entries of BT and AT are exact floats.
   static const Transforms kF4 = {
       {{225. / 256, 0, -169. / 64, 0, 1, 0},
        {0, -45. / 32, -9. / 4, 5. / 8, 1, 0},
@@ -72,7 +71,7 @@ const Transforms& transforms(int64_t m) {
 
 Expr constant(ir::DType dtype, double value) { return ir::float_imm(dtype, value); }
 
-// sum += coefficient * term; an undefined sum is 0.
+// Computes sum += coefficient * term; an undefined sum is 0.
 void add_scaled(Expr& sum, double coefficient, const Expr& term) {
   if (coefficient == 0) return;
   if (!sum.defined()) {
@@ -84,12 +83,12 @@ void add_scaled(Expr& sum, double coefficient, const Expr& term) {
   }
 }
 
-// The sum of row[r] * term(r), written so that rows for the points p and -p share parts: their entries agree
-// at even positions and have opposite signs at odd ones.
+// Returns the sum of row[r] * term(r), written so that the rows of the points p and -p share
+// subexpressions: their entries agree at even positions and have opposite signs at odd ones.
 Expr combine_even_odd(const Row& row, const Term& term) {
   Expr even;
   Expr odd;
-  double sign = 0;  // of the first odd entry
+  double sign = 0;  // sign of the first odd entry
   for (size_t r = 0; r < row.size(); ++r) {
     if (row[r] == 0) continue;
     if (r % 2 == 1 && sign == 0) sign = row[r] < 0 ? -1 : 1;
@@ -100,7 +99,8 @@ Expr combine_even_odd(const Row& row, const Term& term) {
   return sign > 0 ? even + odd : even - odd;
 }
 
-// The same where rows share sums and differences of the terms of p and -p, which stand at 1 and 2, 3 and 4.
+// Returns the same sum for rows that share sums and differences of the terms of p and -p, which are
+// at positions 1 and 2, and 3 and 4.
 Expr combine_pairs(const Row& row, const Term& term) {
   Expr sum;
   const size_t last = row.size() - 1;
@@ -114,7 +114,7 @@ Expr combine_pairs(const Row& row, const Term& term) {
   return sum;
 }
 
-// value(row) for the row at the index, as branches: index == 0 ? value(rows[0]) : index == 1 ? ...
+// Returns value(rows[index]), as branches: index == 0 ? value(rows[0]) : index == 1 ? ...
 Expr choose(const Expr& index, const Matrix& rows, const std::function<Expr(const Row&)>& value) {
   Expr result = value(rows.back());
   int64_t i = std::ssize(rows) - 1;
@@ -123,13 +123,13 @@ Expr choose(const Expr& index, const Matrix& rows, const std::function<Expr(cons
   return result;
 }
 
-// The convolution's parts, as the checks found them.
+// The parts of the convolution that the checks have found.
 struct Convolution {
   ir::Buffer data, weights;
   int64_t batch = 1, in_channels = 1, out_channels = 1, height = 1, width = 1;
 };
 
-// The index is the sum of these variables.
+// Returns whether the index is the sum of these variables.
 bool is_sum_of(const Expr& index, const std::vector<ir::Var>& vars) {
   const ir::LinearSum sum = ir::linearize(index);
   if (sum.bad || sum.constant != 0 || sum.terms.size() != vars.size()) return false;
@@ -175,7 +175,8 @@ Result<Convolution> match(const ir::Operation& op) {
 
 ir::Axis axis(const char* name, int64_t extent) { return {ir::Var(name), extent}; }
 
-// U[i, j, ic, oc] = sum_{r, s} G[i, r] W[oc, ic, r, s] G[j, s], in double precision: it is done once.
+// Computes U[i, j, ic, oc] = sum_{r, s} G[i, r] W[oc, ic, r, s] G[j, s] in double precision, since
+// it is done only once.
 std::shared_ptr<const ir::Workload> transform_weights(const ir::OperationRef& weights,
                                                       const std::string& name, const Convolution& conv,
                                                       const Matrix& g) {
@@ -259,7 +260,7 @@ Status apply(Schedule& schedule, const Winograd& step) {
   const ir::Axis i = axis("i", a);
   const ir::Axis j = axis("j", a);
   const ir::Axis x = axis("x", tiles_w * m + 2);
-  // An axis belongs to one operation.
+  // Each operation needs axes of its own.
   const auto stage_of = [&](const char* suffix, const std::vector<ir::Axis>& axes,
                             const std::vector<ir::Axis>& reduce, const Expr& body) {
     const std::vector<ir::Axis> own = fresh_axes(axes);
@@ -303,7 +304,8 @@ Status apply(Schedule& schedule, const Winograd& step) {
                          ir::load(last(), {i.var, j.var, n.var, th.var, tw.var, ic.var}) *
                              ir::load(constant_op->output(), {i.var, j.var, ic.var, oc.var})));
   {
-    // Whole tiles: rows beyond the last are not read, and nothing decides about them.
+    // Only whole tiles are computed, so no conditions are needed; rows beyond the last are not
+    // read.
     const ir::Axis h = axis("h", tiles_h * m);
     const Expr tile = ir::floordiv(h.var, m);
     ops.push_back(stage_of("columns", {n, h, tw, j, oc}, {},
