@@ -1,5 +1,5 @@
 // Prefetch for buffers that are read block by block: determines where the next block is fetched
-// while the current one is used (docs/decisions/034-weights-are-fetched-ahead.md). This file only
+// while the current one is used (docs/decisions/003-prefetches-and-pages.md). This file only
 // computes; the backends emit the prefetches.
 #pragma once
 

@@ -8,7 +8,7 @@
 // the preceding instruction has read, too. A compiler that ignores this wastes a third of the
 // cycles. So the sums are kept in pairs of registers: the even register holds the sum for an odd
 // column and the odd register that for an even column, and a value of A stays in place for a whole
-// row (docs/decisions/054-banks-of-registers.md).
+// row (docs/decisions/049-gpu-products.md).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Prefetches weights before they are needed. In a model they come from memory, and the hardware
 // prefetchers keep up with a register tile's loads only to the end of a page
-// (docs/decisions/034-weights-are-fetched-ahead.md).
+// (docs/decisions/003-prefetches-and-pages.md).
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>

@@ -204,7 +204,7 @@ def main():
     parser = argparse.ArgumentParser(
         prog="scripts/fuzz_graphs",
         description="Random ONNX graphs, compared with ONNX Runtime and "
-        "the ONNX reference evaluator (docs/testing.md).",
+        "the ONNX reference evaluator (docs/fuzzing.md).",
     )
     parser.add_argument("--cases", type=int, default=1000, help="how many graphs (1000)")
     parser.add_argument("--seed", type=int, default=1, help="seed of all of it (1)")
