@@ -1,5 +1,5 @@
 // Buffers that are read block by block: where the next block is to be fetched while this one is used
-// (docs/decisions/034-weights-are-fetched-ahead.md). Arithmetic only: backends emit what it says.
+// (docs/decisions/003-prefetches-and-pages.md). Arithmetic only: backends emit what it says.
 #pragma once
 
 #include <cstdint>

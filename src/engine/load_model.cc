@@ -62,7 +62,7 @@ Result<LoadedModel> load_model(const ModelSource& source, const target::Device& 
                  device.name + " does not support TF32; NVIDIA GPUs from sm_80 on do"};
   if (device.kind == target::DeviceKind::kGpu) return load_aligned(source, runtime::kGpuOffsetAlignment);
   TS_ASSIGN_OR_RETURN(LoadedModel model, load_model(source));
-  // What a core finds again of what it wrote: docs/decisions/042.
+  // What a core finds again of what it wrote: docs/decisions/042-large-batches.md.
   constexpr int64_t kBytesACore = int64_t{16} << 20;
   const int64_t last = std::max(device.l3_bytes, device.cores * device.l2_bytes);
   const int64_t parts =

@@ -43,7 +43,7 @@ Form FormArena::intern(Kind kind, const Form& a, const Form& b, int64_t c, const
 }
 
 Form FormArena::known(size_t atom, const ValueRange& range) {
-  // An assumption made since says more.
+  // An assumption made since then may allow a narrower range.
   ValueRange& old = atoms_[atom].range;
   if (range.max < old.max && range.max >= old.min) {
     narrowed_.emplace_back(atom, old);
@@ -52,7 +52,8 @@ Form FormArena::known(size_t atom, const ValueRange& range) {
   return single(atom);
 }
 
-// The sum inside was not absorbed by its divisor; TVM does not look at it again.
+// Divides without absorbed(): the inner sum was not absorbed by its divisor, and TVM does not try
+// it again.
 Form FormArena::divide_again(const Form& dividend, int64_t c) {
   const bool absorbs = std::exchange(absorbs_, false);
   const Form quotient = floordiv(dividend, c);

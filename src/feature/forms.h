@@ -1,5 +1,6 @@
-// Index arithmetic for feature extraction: sums over the loops around a statement, simplified as they are
-// made, in flat arrays. A form asks its loops by their depth, so ranges and strides cost a few additions.
+// Index arithmetic for feature extraction: sums over the loops around a statement, simplified as
+// they are built, in flat arrays. Forms refer to loops by depth, so ranges and strides cost a few
+// additions.
 #pragma once
 
 #include <cstdint>
@@ -13,59 +14,60 @@
 
 namespace tensorsmith::feature {
 
-using Form = ir::AffineSlice;  // terms in the arena
+using Form = ir::AffineSlice;  // its terms are in the arena
 using ValueRange = ir::Interval;
-inline constexpr int64_t kUnknownBound = ir::kIndexLimit;  // magnitude from which a bound means "unknown"
+// Bounds of this magnitude and above mean "unknown".
+inline constexpr int64_t kUnknownBound = ir::kIndexLimit;
 
-// What a variable stands for.
+// A variable and the form that it stands for.
 using Binding = std::pair<const ir::VarNode*, Form>;
 
 struct FormAtom : ir::AffineAtom<Form> {
-  size_t depth = 0;                // kVariable; c is the extent then
-  uint64_t loops = 0;              // bit d: the loop at depth d occurs
+  size_t depth = 0;                // of the loop of a kVariable, whose extent is c
+  uint64_t loops = 0;              // bit d: the loop at depth d occurs in the atom
   const ir::Expr* expr = nullptr;  // kEither, kOpaque
 };
 
-// Values beyond +-kUnknownBound saturate.
+// Arena of forms. Values beyond +-kUnknownBound saturate.
 class FormArena : public ir::AffineArena<FormArena, FormAtom> {
  public:
   using Kind = ir::AffineKind;
   using Atom = FormAtom;
-  // As TVM simplifies: only a factor that all terms share with a divisor is split off, or one of two terms
-  // (absorbed()).
+  // Simplifies like TVM: only a factor that all terms share with a divisor is split off, or one of
+  // two terms (absorbed()).
   static constexpr bool kSplitsSomeTerms = false;
   static constexpr bool kDividesRemainders = false;
   static constexpr bool kDividesShifted = false;
 
   Form loop(size_t depth, int64_t extent);
-  // a + factor * b, recombined.
+  // Returns a + factor * b, recombined.
   Form add(const Form& a, const Form& b, int64_t factor = 1) {
     const Form sum = merge(a, b, factor);
     return a.count == 0 || b.count == 0 ? sum : recombined(sum);
   }
-  // Of an integer expression; the innermost binding of a variable counts, unbound ones are opaque. The
-  // expression must outlive the arena's contents.
+  // Returns the form of an integer expression. The innermost binding of a variable counts; unbound
+  // variables are opaque. The expression must outlive the arena's contents.
   Form of(const ir::Expr& e, std::span<const Binding> bindings);
 
   uint64_t loops_of(const Form& f) const;
-  // What a guard around a statement says: f < limit, and with it x < c * limit for f = floordiv(x, c). Forms
-  // made from now on are simplified with it, until drop_assumptions(). Like TVM's, the knowledge is about
-  // this very form or loop; no other sum is bounded by it.
+  // Assumes what a guard around a statement implies: f < limit, and thereby x < c * limit for f =
+  // floordiv(x, c). Forms made from now on are simplified with it until drop_assumptions(). As in
+  // TVM, the assumption only applies to this very form or loop and bounds no other sum.
   void assume_below(const Form& f, int64_t limit);
   void drop_assumptions();
-  // Enclosure while all loops run.
+  // Returns bounds of the form while all loops run.
   ValueRange range(const Form& f) const;
-  // While loops at depth >= level run and the outer ones stand at 0.
+  // Returns bounds while the loops at depth >= level run and the outer ones stay at 0.
   ValueRange range_from(const Form& f, size_t level) const;
-  // Enclosure of a - b.
+  // Returns bounds of a - b.
   ValueRange range_of_difference(const Form& a, const Form& b);
-  // The form after TVM's rewriting, which follows its canonicalization: with c = k * d and 0 <= y < k,
-  // floordiv(k * x + y, c) = floordiv(x, d); floormod(k * x + y, c) = floormod((k mod c) * x + y, c). Only
-  // sums of two are rewritten, and no quotient inside of a remainder.
+  // Returns the form after TVM's rewriting, which follows its canonicalization. With c = k * d and
+  // 0 <= y < k: floordiv(k * x + y, c) = floordiv(x, d) and floormod(k * x + y, c) = floormod((k
+  // mod c) * x + y, c). Only sums of two terms are rewritten, and no quotient inside a remainder.
   Form rewritten(Form f);
-  // TVM's approximation of how far the value moves with the loop (CoefficientExtractor): the last factor
-  // before which, in the order of the printed expression, the loop's variable stands, else 1. Exact where the
-  // loop is the innermost one of a sum. The loop must occur.
+  // Returns TVM's approximation of how far the value moves with the loop (CoefficientExtractor):
+  // the last factor that the loop's variable precedes in the printed expression, else 1. It is
+  // exact if the loop is the innermost one of a sum. The loop must occur in the form.
   int64_t coefficient_guess(const Form& f, size_t depth) const;
 
  private:
@@ -96,8 +98,8 @@ class FormArena : public ir::AffineArena<FormArena, FormAtom> {
     int64_t limit = 0;
   };
   std::vector<Assumption> assumptions_;
-  bool absorbs_ = true;                                  // quotients made now may be absorbed()
-  std::vector<std::pair<size_t, ValueRange>> narrowed_;  // atoms and their ranges without assumptions
+  bool absorbs_ = true;                                  // whether new quotients may be absorbed()
+  std::vector<std::pair<size_t, ValueRange>> narrowed_;  // atoms and their ranges before the assumptions
 };
 
 }  // namespace tensorsmith::feature

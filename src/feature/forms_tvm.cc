@@ -1,4 +1,5 @@
-// What TVM's simplifier and feature extractor make of an index, where it differs from what our forms say.
+// The results of TVM's simplifier and feature extractor for an index, where they differ from our
+// forms.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -36,7 +37,7 @@ Form FormArena::rewritten_atom(Term term) {
     if (const auto whole = absorbed(inner, old.c)) return *whole;
     return intern(Kind::kFloorDiv, inner, {}, old.c, old.range);
   }
-  // floormod(floordiv(x, d), c) is floordiv(floormod(x, c * d), d) to TVM.
+  // TVM writes floormod(floordiv(x, d), c) as floordiv(floormod(x, c * d), d).
   if (single(old.a)) {
     const Atom quotient = atom(terms_[old.a.begin]);
     if (quotient.kind == Kind::kFloorDiv && quotient.c < kUnknownBound / old.c) {
@@ -48,7 +49,7 @@ Form FormArena::rewritten_atom(Term term) {
   return intern(Kind::kFloorMod, reduced(rewritten(old.a), old.c), {}, old.c, old.range);
 }
 
-// Coefficients modulo c, for sums of two.
+// Reduces the coefficients modulo c, in sums of two.
 Form FormArena::reduced(Form f, int64_t c) {
   if (f.count + (f.constant != 0 ? 1U : 0U) > 2) return f;
   Form out = start(f.constant);
@@ -61,8 +62,8 @@ Form FormArena::reduced(Form f, int64_t c) {
   return out;
 }
 
-// In the order in which TVM writes a sum: by factor, then by divisor, then by modulus, descending; what is
-// subtracted comes last.
+// Visits the terms in the order in which TVM prints a sum: by factor, then by divisor, then by
+// modulus, descending; subtracted terms come last.
 void FormArena::find_coefficient(const Form& f, size_t depth, Coefficient& out) const {
   struct Part {
     Term term;

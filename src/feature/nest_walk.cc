@@ -16,13 +16,13 @@ namespace {
 using ir::Expr;
 using ir::ExprNode;
 
-constexpr int64_t kSamples = 64;       // of loops that are not unrolled
-constexpr int64_t kMostSamples = 256;  // with the iterations of the unrolled ones
+constexpr int64_t kSamples = 64;       // samples of the loops that are not unrolled
+constexpr int64_t kMostSamples = 256;  // including the iterations of the unrolled loops
 constexpr size_t kMostLoops = 64;
 
 using Values = std::unordered_map<const ir::VarNode*, int64_t>;
 
-// The value of an integer or bool expression, none where it depends on data.
+// Returns the value of an integer or bool expression; none if it depends on data.
 std::optional<int64_t> evaluate(const Expr& e, const Values& values);
 
 std::optional<int64_t> evaluate_binary(const ir::Binary& binary, const Values& values) {
@@ -67,7 +67,7 @@ std::optional<int64_t> evaluate_binary(const ir::Binary& binary, const Values& v
       return *a ^ *b;
     case ir::BinaryOp::kShl:
     case ir::BinaryOp::kShr:
-      return std::nullopt;  // no index is made of them
+      return std::nullopt;  // not used in indices
   }
   return std::nullopt;
 }
@@ -117,7 +117,7 @@ class NestWalker {
   struct OpenLoop {
     const ir::For* loop = nullptr;
     NestLoopId number;
-    int64_t largest = 1;  // extent
+    int64_t largest = 1;  // largest extent
   };
   struct Guard {
     Expr condition;
@@ -162,7 +162,7 @@ class NestWalker {
     tree_.loops[number].past_leaf = tree_.leaves.size();
   }
 
-  // Mean and largest over the loops outside.
+  // Returns the mean and the largest extent over the loops outside.
   std::pair<double, int64_t> extent_of(const Expr& extent) {
     if (const auto* imm = ir::as<ir::IntImm>(extent))
       return std::pair(std::max<int64_t>(imm->value, 0), std::max<int64_t>(imm->value, 1));
@@ -177,8 +177,9 @@ class NestWalker {
     return {count > 0 ? sum / count : 1, largest};
   }
 
-  // Calls visit with values for the variables of the open loops: the unrolled loops' count through, the
-  // others are spread evenly (a Weyl sequence with another irrational step a loop).
+  // Calls `visit` with values for the variables of the open loops. The iterations of unrolled loops
+  // are enumerated; the others are spread evenly (a Weyl sequence with a different irrational step
+  // for each loop).
   template <class Visit>
   void for_samples(Visit&& visit) {
     int64_t unrolled = 1;
@@ -189,7 +190,7 @@ class NestWalker {
     const int64_t rounds = std::max<int64_t>(1, kSamples / unrolled);
     const int64_t samples = std::min(unrolled * rounds, kMostSamples);
     for (int64_t s = 0; s < samples; ++s) {
-      // More iterations than samples: evenly spread ones.
+      // If there are more iterations than samples, evenly spread ones are taken.
       int64_t rest = unrolled <= kMostSamples ? s % unrolled : s * (unrolled / samples) + s % 7;
       double step = 2;
       for (const OpenLoop& open : path_) {
@@ -205,14 +206,14 @@ class NestWalker {
           const double at = (s + 0.5) * std::sqrt(step);
           value = std::min(extent - 1, static_cast<int64_t>((at - std::floor(at)) * extent));
         }
-        step += step < 2.5 ? 1 : 2;  // 2, 3, 5, 7, 9, 11: roots that have no common multiple
+        step += step < 2.5 ? 1 : 2;  // 2, 3, 5, 7, 11, ...: without 9, whose root is not irrational
         if (step == 9) step = 11;
       }
       visit();
     }
   }
 
-  // A condition on unrolled loops alone costs nothing.
+  // Returns whether the condition only depends on unrolled loops and thus costs nothing.
   bool free_of_charge(const ExprNode* select, const Expr& condition) {
     const auto known = free_.find(select);
     if (known != free_.end()) return known->second;
@@ -228,7 +229,7 @@ class NestWalker {
     return free;
   }
 
-  // Counts what one run evaluates, at the present values of the loops; a node that is shared once.
+  // Counts what one run evaluates at the current values of the loops. A shared node counts once.
   void count(const Expr& e, NestLeaf& leaf) {
     if (e.is_shared() && !seen_.insert(e.get()).second) return;
     ir::visit(ir::overloaded{
@@ -299,12 +300,12 @@ class NestWalker {
     } else {
       for_samples(run);
     }
-    if (reached == 0) return;  // too seldom to matter
+    if (reached == 0) return;  // reached too seldom to matter
     leaf.share = reached / samples;
     for (double* x : {&leaf.multiply_adds, &leaf.others, &leaf.divisions, &leaf.calls, &leaf.selects})
       *x /= reached;
     add_access(leaf, store.buffer, store.indices, true, 1);
-    // In the order of the text: the map's is not the same from run to run.
+    // In the order of the program text; that of the map differs from run to run.
     for (const ir::Load* load : ir::loads_of(store.value)) {
       const auto it = loads_.find(load);
       if (it == loads_.end()) continue;
@@ -382,7 +383,8 @@ class NestWalker {
         add(ref->var, coefficient);
         continue;
       }
-      // A quotient moves slower than its dividend, a remainder or a select as fast as what it is made of.
+      // A quotient moves more slowly than its dividend. A remainder or a select moves as fast as
+      // its operands.
       double divisor = 1;
       if (const auto* binary = ir::as<ir::Binary>(term.atom);
           binary != nullptr && binary->op == ir::BinaryOp::kFloorDiv) {
@@ -395,7 +397,8 @@ class NestWalker {
     return dim;
   }
 
-  // Of the innermost vectorized loop, at the first iteration of all loops.
+  // Returns the elements between adjacent lanes of the innermost vectorized loop, at the first
+  // iteration of all loops.
   double vector_step(const ir::BufferNode& buffer, const std::vector<Expr>& indices) {
     const ir::VarNode* lanes = nullptr;
     values_.clear();
@@ -420,11 +423,12 @@ class NestWalker {
   std::vector<OpenLoop> path_;
   std::vector<Guard> guards_;
   Values values_;
-  std::unordered_map<const ir::BufferNode*, size_t> allocated_at_;  // loops around the allocation
-  std::unordered_map<const ir::Load*, double> loads_;               // executions over the samples
-  std::unordered_set<const ExprNode*> seen_;                        // in the present sample
+  std::unordered_map<const ir::BufferNode*, size_t> allocated_at_;  // number of loops around the allocation
+  std::unordered_map<const ir::Load*, double> loads_;               // executions, summed over the samples
+  std::unordered_set<const ExprNode*> seen_;  // shared nodes counted in the current sample
   std::unordered_map<const ExprNode*, bool> free_;
-  std::vector<std::vector<std::pair<double, double>>> constants_;  // by access of the leaf and dimension
+  // Smallest and largest constant, by access of the leaf and dimension.
+  std::vector<std::vector<std::pair<double, double>>> constants_;
 };
 
 }  // namespace
@@ -453,7 +457,7 @@ Touched touched_by(const NestAccess& access, const NestLeaf& leaf, const NestTre
       run *= range;
       contiguous = range >= dim.extent;
       if (!contiguous || d == 0) {
-        // A run begins anywhere in a line; far apart elements have a line each.
+        // A run can begin anywhere in a line. Elements that are far apart take a line each.
         const double bytes = run * access.element_bytes;
         out.lines *= std::min(bytes / line_bytes + (bytes >= line_bytes ? 0.5 : 0.0), run);
         out.lines = std::max(out.lines, 1.0);

@@ -33,7 +33,7 @@ class ProgramWalker {
     std::visit(ir::overloaded{
                    [&](const ir::For& loop) {
                      FormArena& forms = collector_.forms();
-                     // The largest extent counts where it depends on loops outside.
+                     // An extent that depends on outer loops counts with its largest value.
                      const int64_t extent =
                          std::max<int64_t>(forms.range(forms.of(loop.extent, bindings_)).max, 0);
                      const Form var =
@@ -73,7 +73,7 @@ class ProgramWalker {
     forms.rollback(saved);
   }
 
-  // The value as it stands is what runs: operations are counted on the tree.
+  // The value runs as it is written, so operations are counted on the expression tree.
   void visit_value(const ir::Expr& e, OpCounts& ops) {
     ir::visit(
         ir::overloaded{

@@ -1,4 +1,4 @@
-// The 164 numbers per store of Ansor/TenSet (TVM's per_store_feature), from a lowered program.
+// The 164 features per store of Ansor and TenSet (TVM's per_store_feature).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,10 @@ inline constexpr int kPerStoreWidth = static_cast<int>(kPerStoreColumns.size());
 inline constexpr int kPerStoreVersion = 1;
 const Schema& per_store_schema();
 
-// Rows in program order (of the first store), one per written buffer. An update overwrites its init: where a
-// buffer is stored to by several statements the features are those of the one that runs most often (of the
-// last among equals; so a peeled tail does not hide its main loop), the op counts are summed.
+// One row per written buffer, in program order of the first store. If several statements store to a
+// buffer, the operation counts are summed, and the other features are those of the statement that
+// runs most often (the last one among equals). Thus an update overwrites its init, and a peeled
+// tail does not hide its main loop.
 struct FeatureMatrix {
   int rows = 0;
   std::vector<float> values;  // rows * kPerStoreWidth, row-major
@@ -30,34 +31,36 @@ struct FeatureMatrix {
 
 struct PerStoreOptions {
   int cacheline_bytes = 64;
-  bool gpu = false;  // also true for programs with thread loops
+  bool gpu = false;  // set automatically for programs with thread loops
 };
-// Every value is finite. What TVM v0.16 computes (src/auto_scheduler/feature.cc), on our loop programs:
-// conditions of branches are not looked at, both sides count; loop extents count with their largest value; a
-// data-dependent index may touch its whole dimension. Select between a read and a constant counts as a math
-// function, as TVM's if_then_else does.
+// Computes what TVM v0.16 computes (src/auto_scheduler/feature.cc), from our loop programs.
+// Conditions of branches are ignored, and both sides count. Loops count with their largest extent.
+// A data-dependent index may touch its whole dimension. A select between a read and a constant
+// counts as a math function, like TVM's if_then_else. Every value is finite.
 FeatureMatrix extract_per_store(const ir::Program& program, const PerStoreOptions& options);
-// The same from a schedule, without lowering it, and as TVM sees it: temporaries are indexed as whole
-// tensors. Comparable with features that TVM extracted (TenSet); not with those of the lowered program.
-// Errors are those of sched::infer_bounds.
+// Computes the same from a schedule without lowering it, as TVM sees it: temporaries are indexed as
+// whole tensors. The result is comparable to features that TVM extracted (TenSet), but not to those
+// of the lowered program. Errors are those of sched::infer_bounds.
 Result<FeatureMatrix> extract_per_store(const sched::Schedule& schedule, const PerStoreOptions& options);
 // The stores of a program one by one, in program order: an init and its update are two leaves of the syntax
 // tree (CDMPP's compact AST).
 struct LeafFeatures {
-  FeatureMatrix vectors;  // one row a leaf
-  // By leaf: the row of extract_per_store() that it is (then it has that row's numbers), or -1.
+  FeatureMatrix vectors;  // one row per leaf
+  // For each leaf, the row of extract_per_store() that describes this leaf (both then have the same
+  // numbers), or -1.
   std::vector<int> row_numbers;
-  // By leaf: where its id stands in the tree written in pre-order with a mark after the children of each node
-  // (nodes: root, attributes, loops, allocations, stores), so that it tells the leaf's place in the tree.
+  // For each leaf, the position of its id when the tree is written in pre-order with a mark after
+  // the children of each node. It identifies the leaf's place in the tree. Nodes are the root,
+  // attributes, loops, allocations and stores.
   std::vector<int> positions;
   int tree_nodes = 0;
 
-  FeatureMatrix per_store() const;  // the rows, as extract_per_store() returns them
+  FeatureMatrix per_store() const;  // the rows as extract_per_store() returns them
 };
 Result<LeafFeatures> extract_leaves(const sched::Schedule& schedule, const PerStoreOptions& options);
 
-// Both for many schedules: their memory is used again, and what is found out about an operation serves all
-// schedules that hold it. For one thread at a time.
+// Extracts both for many schedules. Memory is reused, and so are facts about an operation for all
+// schedules that contain it. For one thread at a time.
 class ScheduleFeatures {
  public:
   explicit ScheduleFeatures(const PerStoreOptions& options);

@@ -1,5 +1,5 @@
-// The columns of a per-store row: those of TVM v0.16 (src/auto_scheduler/feature.cc), in its order. All runs of
-// the statement together, unless a sentence says otherwise.
+// The columns of a per-store row: those of TVM v0.16 (src/auto_scheduler/feature.cc), in its order.
+// Quantities are sums over all executions of the statement unless a sentence says otherwise.
 #pragma once
 
 #include "feature/schema.h"
@@ -18,7 +18,7 @@ constexpr Column curve_column(std::string_view number, std::string_view share) {
   return out;
 }
 
-// Of one data type.
+// Operations on one data type.
 inline constexpr auto kOperationFields = std::to_array<Column>({
     Column::amount("mad", "operations", "% multiply-adds: always 0, product and sum count by themselves."),
     Column::amount("addsub", "operations", "% additions and subtractions."),
@@ -38,7 +38,7 @@ inline constexpr auto kOperationColumns = concatenated(
         Column::amount("select_op", "operations", "Selects."),
     }));
 
-// Of the loops around the statement with one annotation.
+// The loops around the statement that have one annotation, e.g. vectorized.
 inline constexpr auto kAnnotationFields = std::to_array<Column>({
     Column::amount("num", "loops", "Number of % loops around it."),
     Column::amount("prod", "iterations", "Product of the extents of the % loops around it."),
@@ -64,7 +64,7 @@ inline constexpr auto kThreadColumns = std::to_array<Column>({
     thread_column("vthread_len", "virtual threads"),
 });
 
-// Of one buffer that the statement accesses. Buffers stand by falling lines, then bytes.
+// One buffer that the statement accesses. Buffers are sorted by descending lines, then bytes.
 inline constexpr auto kBufferFields = std::to_array<Column>({
     Column::flag("acc_type.Read", "1 if it only reads %."),
     Column::flag("acc_type.Write", "1 if it only writes %."),
@@ -133,13 +133,13 @@ inline constexpr auto kPerStoreColumns = concatenated(
                        "Copies of the statement that automatic unrolling may make at most, 0: none."),
     }));
 
-// A row by its columns' names; T is float to write it.
+// A row whose values are addressed by column names; T is float for writing.
 template <class T>
 class PerStoreValues : public ColumnValues<kPerStoreColumns, T> {
  public:
   using ColumnValues<kPerStoreColumns, T>::ColumnValues;
 
-  // Number: below kRowBuffers. All is 0 for a buffer that the statement does not have.
+  // Requires number < kRowBuffers. All values are 0 if the statement accesses fewer buffers.
   ColumnValues<kBufferFields, T> buffer(size_t number) const {
     constexpr size_t kFirst = place_of_group(kPerStoreColumns, kBufferGroups[0]);
     return ColumnValues<kBufferFields, T>(

@@ -21,7 +21,7 @@ double scaled(const Column& column, double x) {
   return x;
 }
 
-// Counters by name; the first one that is missing is kept.
+// Looks up counters by name and remembers the first one that is missing.
 class Counters {
  public:
   explicit Counters(const std::map<std::string, double>& counters) : counters_(counters) {}
@@ -38,7 +38,7 @@ class Counters {
   std::string missing_;
 };
 
-// Of nothing there is no share.
+// Returns part / whole, or 0 if the whole is 0.
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace

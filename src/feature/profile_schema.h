@@ -1,5 +1,5 @@
-// Columns of what a profiler counted of a program (record/profile.h, docs/profiles.md). Counts are those of a million
-// operations of the workload, so that programs of workloads of any size compare.
+// Columns computed from a profiler's counters for a program (record/profile.h, docs/profiles.md).
+// Counts are per million operations of the workload, which makes workloads of any size comparable.
 #pragma once
 
 #include <map>
@@ -10,17 +10,17 @@
 
 namespace tensorsmith::feature {
 
-// Of what is written here; a model keeps it.
+// Version of these columns; models store it.
 inline constexpr int kProfileVersion = 1;
 
 inline constexpr std::string_view kPerMillion = "per 10^6 operations";
 
-// A count of the same name.
+// A column for the counter of the same name.
 constexpr Column per_million(std::string_view name, std::string_view sentence) {
   return Column::amount(name, kPerMillion, sentence);
 }
 
-// Of a simulation on a CPU (measure/profile/simulate.h).
+// Counters of the simulation of a CPU (measure/profile/simulate.h).
 inline constexpr auto kCpuProfileCounts = std::to_array<Column>({
     per_million("instructions", "Instructions executed."),
     per_million("fma", "Fused multiply-adds and dot products of vectors."),
@@ -78,8 +78,9 @@ inline constexpr auto kCpuProfileColumns = concatenated(kCpuProfileCounts, kCpuP
 
 Schema cpu_profile_schema();
 
-// The row of the counters; operations: of the workload, as its records count them. Workloads without any count a quarter
-// of the bytes of their buffers. kInvalidArgument names a counter that is missing.
+// Returns the row for the counters. `operations` are those of the workload as its records count
+// them; if there are none, a quarter of the bytes of its buffers is used. kInvalidArgument names a
+// missing counter.
 Result<std::vector<float>> cpu_profile_row(const std::map<std::string, double>& counters, double operations);
 
 }  // namespace tensorsmith::feature

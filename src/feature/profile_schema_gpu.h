@@ -1,5 +1,6 @@
-// Columns of counters of NVIDIA's GPUs, by Nsight Compute's names for them: those of "Cost Model for Tensor Programs"
-// (tvm_oraa) but what leaks the latency. Counts are those of a million operations of the workload.
+// Columns computed from counters of NVIDIA's GPUs, under Nsight Compute's names: those of "Cost
+// Model for Tensor Programs" (tvm_oraa) except for those that reveal the latency. Counts are per
+// million operations of the workload.
 #pragma once
 
 #include "feature/profile_schema.h"
@@ -42,7 +43,8 @@ inline constexpr auto kGpuProfileColumns = concatenated(kGpuProfileCounts, kGpuP
 
 Schema gpu_profile_schema();
 
-// As cpu_profile_row. Counters that a GPU does not have are 0; those of the launch are there.
+// Like cpu_profile_row, but counters that a GPU lacks are 0, except for those of the launch, which
+// are required, and a workload without operations counts as one operation.
 Result<std::vector<float>> gpu_profile_row(const std::map<std::string, double>& counters, double operations);
 
 }  // namespace tensorsmith::feature

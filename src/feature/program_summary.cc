@@ -18,7 +18,7 @@ constexpr size_t kMostColumns =
     std::max({kGpuTiledColumns.size(), kGpuFlatColumns.size(), kCpuTiledColumns.size(),
               kCpuOtherColumns.size(), kCpuNestsColumns.size()});
 
-// What every kind has.
+// Adds the columns that every kind has.
 void add_common(const WorkloadAccess& access, const target::Device& device, ProgramSummary& out) {
   Quantities<kCommonColumns> columns;
   columns.set("flops", access.flops);
@@ -62,7 +62,8 @@ bool on_tensor_cores(const WorkloadAccess& access, const target::Device& device)
          sched::has_mma(sched::compute_capability(device), *access.mma_factors, *access.mma_factors);
 }
 
-// Resources and columns know no tensor cores; they would say hundreds of times as long.
+// Resources and columns do not describe tensor cores; the times that follow from them would be
+// hundreds of times too long.
 double mma_roofline(const WorkloadAccess& access, const target::Device& device) {
   const GpuFigures gpu(device);
   const double rate = gpu.flops_per_second * sched::kMostMmaBytes / ir::bytes_of(*access.mma_factors);
@@ -176,7 +177,7 @@ Unrolling unroll_loops(double copies, std::span<const UnrollLoop> loops, double 
 }
 
 const SummarySchema& summary_schema(ProgramKind kind) {
-  // By kind.
+  // Indexed by kind.
   static const std::array<SummarySchema, kProgramKinds> kSchemas = {
       make_schema(ProgramKind::kGpuTiled, kTiledGpuResources, kGpuTiledColumns),
       make_schema(ProgramKind::kGpuFlat, kFlatGpuResources, kGpuFlatColumns),
@@ -189,7 +190,8 @@ const SummarySchema& summary_schema(ProgramKind kind) {
 ProgramSummary summarize_program(const WorkloadAccess& access, const LeafFeatures& leaves,
                                  const sched::Trace& trace, const target::Device& device) {
   ProgramSummary out;
-  // Of the largest kind: growing step by step took a tenth of a summary.
+  // Reserves the size of the largest kind, since growing step by step took a tenth of the time of a
+  // summary.
   out.resources.reserve(kMostResources);
   out.columns.reserve(kMostColumns);
   out.kind = summarize(access, leaves, trace, device, out);

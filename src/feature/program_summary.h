@@ -1,11 +1,13 @@
-// A program as a whole, in the terms of the device that runs it: how long each of its resources would be busy
-// if nothing else mattered, and the shape of its tiles. Unlike per-store rows, which know how often a
-// statement runs, this knows what a multiprocessor or core holds at a time: occupancy, waves and their tail,
-// lines that a warp touches, bank conflicts, footprints against caches, what is unrolled and what is not.
+// Summaries of whole programs in terms of the device that runs them: how long each resource would
+// be busy if nothing else mattered, and the shape of the tiles. Per-store rows only know how often
+// a statement runs. Summaries also know what a multiprocessor or core holds at a time: occupancy,
+// waves and their tail, cache lines that a warp touches, bank conflicts, footprints relative to the
+// caches, and what is unrolled.
 //
-// Sources of programs that others compile (TVM): the workload's accesses (which axis moves along which
-// dimension), the trace's tile sizes, and the leaves' counts; a program without a multi-level tiled
-// contraction has the leaves' counts only. Of our own: the loops that are compiled (feature/nest_walk.h).
+// For programs that others compile (TVM), the sources are the accesses of the workload (which axis
+// moves along which dimension), the tile sizes in the trace and the counts of the leaves. A program
+// without a multi-level tiled contraction only has the counts of the leaves. For our own programs,
+// the source is the loops that are compiled (feature/nest_walk.h).
 #pragma once
 
 #include <algorithm>
@@ -24,38 +26,39 @@
 
 namespace tensorsmith::feature {
 
-// Of what is written here and of the rows that trees read of it (learn/latency/tensorsmith_model.h); a model keeps it.
+// Version of the summaries and of the rows that trees derive from them
+// (learn/latency/tensorsmith_model.h); models store it.
 inline constexpr int kSummaryVersion = 4;
 
 // Programs of one kind have the same resources and columns.
 enum class ProgramKind : uint8_t {
   kGpuTiled,  // shared-memory tiles of a product's two operands, accumulators in registers
-  kGpuFlat,   // a thread an output or less: elementwise, pooling, reductions
+  kGpuFlat,   // a thread computes one output or less: elementwise, pooling, reductions
   kCpuTiled,  // multi-level tiles of a product
   kCpuOther,
-  kCpuNests,  // compiled by Tensorsmith: every loop and statement is looked at
+  kCpuNests,  // compiled by Tensorsmith: every loop and statement is analyzed
 };
 inline constexpr int kProgramKinds = 5;
 std::string_view to_string(ProgramKind kind);
 
-// What the computation is made of, by structure and not by name. Programs of the same kind and structure
-// compare.
+// The structure of a computation, independent of names. Programs of the same kind and structure are
+// comparable.
 enum class WorkloadStructure : uint8_t {
-  kContraction,  // sum of a product over an axis that moves along dimensions of its own: matmul, conv2d
+  kContraction,  // sum of a product over an axis that has dimensions of its own: matmul, conv2d
   kWindow,       // sum of a product over windows only: depthwise conv2d
   kPooling,      // reduction of one tensor over windows
   kReduction,    // reduction of one tensor over dimensions of its own
   kElementwise,  // no reduction
   kComposite,    // several reductions: softmax
-  kMma,  // on a GPU with tensor cores, sum of a product that they may compute: of f16, bf16, bytes, TF32
+  kMma,          // on GPUs with tensor cores: sum of a product that they may compute (f16, bf16, bytes, TF32)
 };
 inline constexpr int kWorkloadStructures = 7;
 
-// Extents of axes. More axes than this: the program counts as not tiled.
+// Most spatial axes, reduce axes or dimensions. A program with more counts as not tiled.
 inline constexpr int kMaxAxes = 8;
 
-// A number for each axis or dimension, at most kMaxAxes of them. Summaries are made by the hundred thousand, so it takes no memory
-// from the heap.
+// A number for each axis or dimension, at most kMaxAxes of them. It takes no heap memory, because
+// summaries are computed by the hundred thousand.
 template <class T>
 class ByAxis {
  public:
@@ -67,14 +70,14 @@ class ByAxis {
   const T& operator[](size_t i) const { return values_[i]; }
   const T* begin() const { return values_.data(); }
   const T* end() const { return values_.data() + size_; }
-  operator std::span<const T>() const { return {values_.data(), size_}; }  // NOLINT: it is one
+  operator std::span<const T>() const { return {values_.data(), size_}; }  // NOLINT: implicit on purpose
 
  private:
   std::array<T, kMaxAxes> values_;
   size_t size_ = 0;
 };
 
-// What there is to know of a workload, once for all its programs.
+// Properties of a workload, computed once for all its programs.
 struct WorkloadAccess {
   struct Term {
     bool reduce = false;
@@ -84,36 +87,38 @@ struct WorkloadAccess {
   struct Read {
     std::vector<std::vector<Term>> dims;  // by dimension: its index as a sum over axes, without constants
     std::vector<int64_t> shape;
-    bool windowed() const;  // a dimension that several axes move along
+    bool windowed() const;  // whether several axes move along one dimension
   };
-  // Of the product, empty without one.
+  // The extents of the axes of the product, and its reads; empty without a product.
   std::vector<int64_t> spatial, reduce;
   std::vector<Read> reads;  // two
 
-  WorkloadStructure structure = WorkloadStructure::kElementwise;  // on devices without tensor cores
-  std::optional<ir::DType> mma_factors;      // of a product that tensor cores may compute: their type
-  double input_bytes = 0, output_bytes = 0;  // of the whole workload, each element once
+  WorkloadStructure structure = WorkloadStructure::kElementwise;  // structure on devices without tensor cores
+  std::optional<ir::DType> mma_factors;      // type of the factors if tensor cores may compute the product
+  double input_bytes = 0, output_bytes = 0;  // of the whole workload, each element counted once
   double flops = 0;
-  // Of programs that Tensorsmith compiles: to replay their traces on. Null: somebody else's code.
+  // The workload on which the traces of programs compiled by Tensorsmith are replayed. Null for
+  // programs of other compilers.
   std::shared_ptr<const ir::Workload> workload;
 
   bool has_product() const { return reads.size() == 2; }
 };
-// flops: as the records count them.
+// `flops`: operations as the records count them.
 WorkloadAccess analyze_accesses(const ir::Workload& workload, double flops);
 
-// Tile sizes by axis and level, outermost first; level 0 is what the others leave of the axis.
+// Tile sizes by axis and level, outermost first. Level 0 is the number of tiles that the other
+// levels leave.
 struct Tiles {
-  ByAxis<std::array<double, 5>> spatial;  // GPU: block, vthread, thread, two inner; CPU: four, and 1
-  ByAxis<std::array<double, 3>> reduce;   // GPU: loads of a tile, two inner; CPU: two, and 1
+  ByAxis<std::array<double, 5>> spatial;  // GPU: blocks, vthreads, threads, two inner; CPU: four, and 1
+  ByAxis<std::array<double, 3>> reduce;   // GPU: steps that load a tile, two inner; CPU: two, and 1
 };
 
 struct TraceSummary {
   std::optional<Tiles> tiles;
-  std::array<double, 2> fetch_vector = {1, 1};  // GPU tiled: vector lengths of the fetches of read 0 and 1
+  std::array<double, 2> fetch_vector = {1, 1};  // tiled GPU programs: vector lengths of both reads' fetches
   std::array<double, 2> flat_threads = {0, 0};  // other programs: the first two split lengths
   double unroll = 0;                            // largest auto_unroll_max_step
-  int kernels = 0;                              // blockIdx annotations
+  int kernels = 0;                              // number of blockIdx annotations
   int inlined = 0, vectorized = 0, attached = 0;
   bool cross_thread_reduction = false;
 };
@@ -122,11 +127,12 @@ TraceSummary summarize_trace(const sched::Trace& trace, const WorkloadAccess& ac
 struct ProgramSummary {
   ProgramKind kind = ProgramKind::kCpuOther;
   WorkloadStructure structure = WorkloadStructure::kElementwise;
-  // max(operations / peak, bytes from memory / bandwidth) of the device, at least 1e-7.
+  // Roofline on the device: max(operations / peak, bytes from memory / bandwidth), at least 1e-7.
   double roofline_seconds = 0;
-  // Seconds of each resource, not negative: what a sum with fitted factors estimates the program by.
+  // Seconds of each resource, not negative. Their sum with fitted factors estimates the time of the
+  // program.
   std::vector<double> resources;
-  std::vector<float> columns;  // shape and ratios; logarithms to base 2 unless a count; finite
+  std::vector<float> columns;  // shape and ratios; logarithms to base 2 except for counts; finite
 };
 struct SummarySchema {
   Schema resources, columns;  // in the order of a summary's numbers

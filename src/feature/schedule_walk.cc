@@ -1,5 +1,6 @@
-// Per-store features of a schedule, straight from its loops: no program is built. The loops are those that
-// lowering would make without guards; index arithmetic is simplified as it is made.
+// Per-store features straight from the loops of a schedule, without building a program. The loops
+// are those that lowering would generate without guards; index arithmetic is simplified as it is
+// built.
 #include <algorithm>
 
 #include "feature/per_store.h"
@@ -51,13 +52,13 @@ class ScheduleFeatures::Walker {
     for (const StageId s : schedule_->stages.ids()) {
       const sched::Stage& stage = schedule_->stages[s];
       if (stage.is_placeholder() || stage.attach != sched::AttachKind::kRoot) continue;
-      if (!schedule_->is_output(s)) collector_.open_node();  // to the end
+      if (!schedule_->is_output(s)) collector_.open_node();  // stays open to the end
       nest(s);
       allocation(s);
     }
   }
 
-  // Allocated is the region computed at a time.
+  // Reports the allocation: the region that is computed at a time.
   void allocation(StageId s) {
     const sched::Stage& stage = schedule_->stages[s];
     int64_t elements = 1;
@@ -70,7 +71,7 @@ class ScheduleFeatures::Walker {
   void nest(StageId s) {
     const sched::Stage& stage = schedule_->stages[s];
     const size_t leaves = stage.leaves.size();
-    // The init stands before the first reduce loop, or where the schedule says.
+    // The init precedes the first reduce loop, unless the schedule says where it is.
     size_t init_position = leaves;
     if (stage.op->has_reduction()) {
       for (size_t p = leaves; p-- > 0;) {
@@ -82,8 +83,8 @@ class ScheduleFeatures::Walker {
     }
     leaf_values_[s].assign(stage.iterators.size(), Form());
     open_leaves_[s].assign(stage.iterators.size(), 0);
-    // The pragma stands at the first loop, even if that runs once; TVM drops it where the loop is bound to
-    // threads.
+    // The pragma is at the first loop, even if that loop runs once. TVM drops the pragma if the
+    // loop is bound to threads.
     const bool pragma = leaves > 0 && stage.auto_unroll_max_step != 0 &&
                         !sched::bound_to_gpu(stage.iterators[stage.leaves[0]].annotation);
     const int64_t outside = collector_.unroll_step();
@@ -96,8 +97,8 @@ class ScheduleFeatures::Walker {
     collector_.set_unroll_step(outside);
   }
 
-  // --- reductions across threads: each thread reduces its part into a temporary of its own, these are
-  // combined into another, and that is stored. TVM's MakeCrossThreadReduction.
+  // --- reductions across threads, as in TVM's MakeCrossThreadReduction: each thread reduces its
+  // part into its own temporary. These are combined into another temporary, which is then stored.
 
   static bool is_reduce(const sched::Stage& stage, IteratorId leaf) {
     return stage.iterators[leaf].kind != sched::IterKind::kSpatial;
@@ -108,8 +109,8 @@ class ScheduleFeatures::Walker {
     });
   }
 
-  // The loops that all threads share: spatial ones and those bound to threads; reduce loops of one thread are
-  // inside.
+  // Visits the loops that all threads share: spatial loops and those bound to threads. The reduce
+  // loops of a single thread are inside them.
   void cross_thread(StageId s, size_t position) {
     const sched::Stage& stage = schedule_->stages[s];
     if (position == stage.leaves.size()) {
@@ -193,7 +194,8 @@ class ScheduleFeatures::Walker {
 
   // --- loops of other stages
 
-  // Enters the loop of a leaf, unless it runs once; returns its value.
+  // Enters the loop of a leaf unless it runs once, and sets `value` to the leaf's value. Returns
+  // whether the loop was entered.
   bool open(StageId s, IteratorId leaf, bool bind, Form* value) {
     const sched::Stage& stage = schedule_->stages[s];
     const int64_t extent = regions_.stage(s).extents[leaf];
@@ -212,7 +214,7 @@ class ScheduleFeatures::Walker {
     collector_.leave_loop();
   }
 
-  // The stages attached to the loop; returns how many nodes of allocations were opened.
+  // Visits the stages attached to the loop. Returns how many allocation nodes were opened.
   int attached(StageId s, IteratorId leaf) {
     int allocated = 0;
     for (const StageId t : schedule_->stages.ids_before(s)) {
@@ -245,7 +247,7 @@ class ScheduleFeatures::Walker {
     if (opened) close(s, leaf);
   }
 
-  // Spatial loops from `position` on, of their own, around the stores of the neutral element.
+  // Visits separate spatial loops, from `position` on, around the stores of the neutral element.
   void init(StageId s, size_t position) {
     const sched::Stage& stage = schedule_->stages[s];
     if (position == stage.leaves.size()) {
@@ -262,7 +264,7 @@ class ScheduleFeatures::Walker {
 
   // --- values
 
-  // Global indices of the root axes [0, count), into roots_.
+  // Computes the global indices of the root axes [0, count) into roots_.
   void root_values(StageId s, size_t count) {
     const sched::Stage& stage = schedule_->stages[s];
     const auto& extents = regions_.stage(s).extents;
@@ -287,7 +289,7 @@ class ScheduleFeatures::Walker {
       roots_.push_back(forms_.add(form_of(regions_.stage(s).root_min[r]), values_[IteratorId(r)]));
   }
 
-  // The first index of a region, as a form over the loops entered.
+  // Returns the first index of a region as a form over the loops entered.
   Form form_of(const sched::Sym& sym) {
     const sched::SymArena& arena = regions_.arena();
     Form sum;
@@ -325,8 +327,8 @@ class ScheduleFeatures::Walker {
     return sym.constant == 0 ? sum : forms_.add(sum, FormArena::constant(sym.constant));
   }
 
-  // root_values with what the guards around the statement say: loops may run beyond the region or the tensor.
-  // drop_assumptions() before the statement ends.
+  // Like root_values, but simplified with the guards around the statement, since loops may run
+  // beyond the region or the tensor. drop_assumptions() must be called before the statement ends.
   void guarded_root_values(StageId s, size_t count) {
     root_values(s, count);
     const ir::Operation& op = *schedule_->stages[s].op;
@@ -355,9 +357,10 @@ class ScheduleFeatures::Walker {
     store_values_.add_access(buffer, indices_, true);
   }
 
-  // --- stores as they were before
+  // --- stores of earlier schedules
 
-  // Reports the store as it was in an earlier schedule, if it is the same there.
+  // Reports the store with its shape in an earlier schedule, if it is the same there. Returns
+  // whether it is.
   bool repeat_store(StageId s, int which, size_t roots) {
     make_key(s, which, roots);
     const StoreShape* shape = shapes_.find(key_);
@@ -367,8 +370,8 @@ class ScheduleFeatures::Walker {
     return true;
   }
 
-  // Into key_ all that the shape depends on, so that different stores have different keys. which: the body,
-  // or -1 - the output whose init it is.
+  // Sets key_ to everything that the shape depends on, so that different stores have different
+  // keys. `which`: the index of the body, or -1 - the index of the output for its init.
   void make_key(StageId s, int which, size_t roots) {
     const sched::Stage& stage = schedule_->stages[s];
     const sched::StageRegion& region = regions_.stage(s);
@@ -377,7 +380,7 @@ class ScheduleFeatures::Walker {
     add(static_cast<int64_t>(reinterpret_cast<uintptr_t>(stage.op.get())));
     add(which);
     collector_.append_extents(key_);
-    add(-1);  // no extent
+    add(-1);  // separator, since no extent is negative
     for (const IteratorId leaf : stage.leaves) add(leaf.place() * 256 + depth_of(leaf_values_[s][leaf]));
     add(-1);
     key_.insert(key_.end(), region.extents.begin(), region.extents.end());
@@ -398,7 +401,7 @@ class ScheduleFeatures::Walker {
     for (const auto& output : stage.op->outputs) add_layout(output.get());
   }
 
-  // 0: the value is constant.
+  // Returns 1 + the depth of the leaf's loop, or 0 if its value is constant.
   int64_t depth_of(const Form& leaf) const {
     return leaf.is_constant() ? 0 : 1 + forms_.atom(forms_.terms(leaf)[0]).depth;
   }
@@ -450,7 +453,7 @@ class ScheduleFeatures::Walker {
     forms_.rollback(saved);
   }
 
-  // temporaries: scalars that take the reduction's value instead of the outputs.
+  // `temporaries`: scalars that receive the value of the reduction instead of the outputs.
   void store(StageId s, const std::vector<const ir::BufferNode*>* temporaries = nullptr) {
     const ir::Operation& op = *schedule_->stages[s].op;
     const auto saved = forms_.mark();
@@ -501,7 +504,8 @@ class ScheduleFeatures::Walker {
     }
   }
 
-  // output = combine(output, value): the read of the output and the combiner's operation.
+  // Adds what output = combine(output, value) adds: the read of the output and the operation of the
+  // combiner.
   void update(const ir::Operation& op, const ir::BufferNode* output, OpCounts& ops) {
     count_combiner(op, ir::is_float(output->dtype), ops);
     indices_.clear();
@@ -517,10 +521,10 @@ class ScheduleFeatures::Walker {
   StoreCollector collector_;
   FormArena& forms_;
   StoreValues store_values_;
-  IdVector<StageId, IdVector<IteratorId, Form>> leaf_values_;  // leaves only
-  IdVector<StageId, IdVector<IteratorId, char>> open_leaves_;  // inside the leaf's loop
+  IdVector<StageId, IdVector<IteratorId, Form>> leaf_values_;  // set for leaves only
+  IdVector<StageId, IdVector<IteratorId, char>> open_leaves_;  // 1 inside the leaf's loop
   std::vector<ir::Buffer> temporaries_;                        // of reductions across threads
-  const ir::Expr unknown_ = ir::Var("?");                      // a loop that is not entered
+  const ir::Expr unknown_ = ir::Var("?");                      // stands for a loop that is not entered
   IdVector<IteratorId, Form> values_;
   std::vector<Form> roots_, indices_;
   ShapeCache shapes_;

@@ -1,5 +1,5 @@
-// Feature schemas as data: every column with its name, its unit and a sentence. Code names a column by a
-// literal, and the compiler finds its place in the schema; no place is written down anywhere.
+// Feature schemas as data: each column has a name, a unit and a descriptive sentence. Code names a
+// column by a string literal, which the compiler resolves to an index; no index is written by hand.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace tensorsmith::feature {
 
-// How a column's number follows from the quantity x.
+// How the number in a column follows from the quantity x.
 enum class Scale : uint8_t {
   kPlain,       // x
   kLog2,        // log2(x), x > 0
@@ -24,14 +24,15 @@ enum class Scale : uint8_t {
 };
 
 struct Column {
-  // The name is both together: columns of a group have one part in common, "B0." and "bytes".
+  // The name is group + field. Columns of a group share one of the two parts, e.g. "B0." in
+  // "B0.bytes".
   std::string_view group, field;
-  std::string_view unit;  // of the quantity: "bytes"; "ratio", "flag" (0 or 1)
+  std::string_view unit;  // unit of the quantity, e.g. "bytes"; also "ratio" and "flag" (0 or 1)
   Scale scale = Scale::kPlain;
-  std::string_view sentence;  // "%" stands for the subject
-  std::string_view subject;   // what the columns of the group are about: "floating-point"
+  std::string_view sentence;  // description; "%" stands for `subject`
+  std::string_view subject;   // topic of the group's columns: "floating-point"
   bool of_device = false;     // the same for all programs of a device
-  bool of_size = false;       // says how large the workload is, which programs to come may surpass
+  bool of_size = false;       // describes the size of the workload, which later programs may exceed
 
   static constexpr Column plain(std::string_view name, std::string_view unit, std::string_view sentence) {
     return {"", name, unit, Scale::kPlain, sentence, ""};
@@ -42,7 +43,7 @@ struct Column {
   static constexpr Column log2(std::string_view name, std::string_view unit, std::string_view sentence) {
     return {"", name, unit, Scale::kLog2, sentence, ""};
   }
-  // Of a summary: a time.
+  // A column of a program summary that is a time.
   static constexpr Column resource(std::string_view name, std::string_view sentence) {
     return plain(name, "seconds", sentence);
   }
@@ -66,7 +67,7 @@ struct Column {
   std::string description() const;
 };
 
-// Columns of several parts, one part after the other.
+// Concatenates the columns of several parts.
 template <size_t... N>
 consteval auto concatenated(const std::array<Column, N>&... parts) {
   std::array<Column, (N + ...)> out{};
@@ -78,7 +79,7 @@ consteval auto concatenated(const std::array<Column, N>&... parts) {
   return out;
 }
 
-// The fields as the columns of a group.
+// Makes the fields the columns of a group, whose name precedes theirs.
 template <size_t N>
 consteval std::array<Column, N> grouped(std::string_view group, std::string_view subject,
                                         std::array<Column, N> fields) {
@@ -89,7 +90,7 @@ consteval std::array<Column, N> grouped(std::string_view group, std::string_view
   return fields;
 }
 
-// The same with the group's part of the name behind.
+// Makes the fields the columns of a group, whose name follows theirs.
 template <size_t N>
 consteval std::array<Column, N> grouped_behind(std::string_view suffix, std::string_view subject,
                                                std::array<Column, N> fields) {
@@ -101,7 +102,8 @@ consteval std::array<Column, N> grouped_behind(std::string_view suffix, std::str
   return fields;
 }
 
-// The place of a column. A constant expression, and so compiled, only where the schema has the column.
+// Returns the index of a column. This is a constant expression, and thus compiles, only if the
+// schema has the column.
 template <size_t N>
 constexpr size_t place_of(const std::array<Column, N>& columns, std::string_view name) {
   for (size_t i = 0; i < N; ++i) {
@@ -109,7 +111,7 @@ constexpr size_t place_of(const std::array<Column, N>& columns, std::string_view
   }
   throw_internal_error(__FILE__, __LINE__, "no column has this name");
 }
-// The place of the first column of a group.
+// Returns the index of the first column of a group.
 template <size_t N>
 constexpr size_t place_of_group(const std::array<Column, N>& columns, std::string_view group) {
   for (size_t i = 0; i < N; ++i) {
@@ -118,7 +120,7 @@ constexpr size_t place_of_group(const std::array<Column, N>& columns, std::strin
   throw_internal_error(__FILE__, __LINE__, "no group has this name");
 }
 
-// The place of columns that stand among others.
+// Returns the index at which `part` is contained in `columns`.
 template <size_t N, size_t M>
 constexpr size_t place_of_part(const std::array<Column, N>& columns, const std::array<Column, M>& part) {
   for (size_t i = 0; i + M <= N; ++i) {
@@ -127,7 +129,7 @@ constexpr size_t place_of_part(const std::array<Column, N>& columns, const std::
   throw_internal_error(__FILE__, __LINE__, "the columns are no part of these");
 }
 
-// One of the columns, made of its name while compiling.
+// A column of the schema, resolved from its name at compile time.
 template <const auto& kColumns>
 class ColumnName {
  public:
@@ -138,7 +140,7 @@ class ColumnName {
   size_t place_;
 };
 
-// One of the groups of columns, likewise.
+// A group of columns, resolved from its name at compile time.
 template <const auto& kColumns>
 class GroupName {
  public:
@@ -150,20 +152,20 @@ class GroupName {
   size_t place_;
 };
 
-// Numbers that stand in the order of the columns.
+// Numbers in the order of the columns.
 template <const auto& kColumns, class T = const float>
 class ColumnValues {
  public:
   explicit ColumnValues(std::span<T> values) : values_(values.first(kColumns.size())) {}
   T& operator[](ColumnName<kColumns> column) const { return values_[column.place()]; }
-  // The quantity of a column with Scale::kSignedLog2.
+  // Returns the quantity of a column with Scale::kSignedLog2, i.e. undoes the scaling.
   double quantity(ColumnName<kColumns> column) const { return quantity_at(column.place()); }
-  // By its place, to go through all of them.
+  // The same by index, for loops over all columns.
   double quantity_at(size_t place) const {
     const double x = values_[place];
     return std::copysign(std::exp2(std::abs(x)) - 1, x);
   }
-  // The columns of a group, by their fields.
+  // The columns of a group, addressed by their fields.
   template <const auto& kFields>
   ColumnValues<kFields, T> group(GroupName<kColumns> name) const {
     return ColumnValues<kFields, T>(values_.subspan(name.place(), kFields.size()));
@@ -179,7 +181,7 @@ class ColumnValues {
   std::span<T> values_;
 };
 
-// Quantities in the making, each set once by its name.
+// The quantities of a row that is being built; each is set by its column's name.
 template <const auto& kColumns>
 class Quantities {
  public:
@@ -187,7 +189,7 @@ class Quantities {
     values_[column.place()] = value;
     set_.set(column.place());
   }
-  // All columns of a part at once, the first of which has this name.
+  // Sets all columns of a part at once; `first` is the first of them.
   template <const auto& kPart>
   void set(ColumnName<kColumns> first, const Quantities<kPart>& part) {
     for (size_t i = 0; i < kPart.size(); ++i) {
@@ -195,7 +197,7 @@ class Quantities {
       set_.set(first.place() + i);
     }
   }
-  // In the order of the columns.
+  // The values in the order of the columns. All of them must have been set.
   const std::array<double, kColumns.size()>& values() const {
     TS_CHECK(set_.all(), "a column of the schema has no value");
     return values_;
@@ -206,19 +208,19 @@ class Quantities {
   std::bitset<kColumns.size()> set_;
 };
 
-// A schema for people and for those who look columns up while running.
+// A schema for documentation and for looking up columns at run time.
 struct Schema {
   std::string name;  // "per-store"
-  std::string rows;  // what a row of it is about, a sentence
+  std::string rows;  // a sentence that says what a row describes
   std::span<const Column> columns;
 
   std::optional<size_t> find(std::string_view column) const;
   std::vector<std::string> names() const;
 };
 
-// "x", "log2(x)", "slog(x)".
+// Returns "x", "log2(x)" or "slog(x)".
 std::string_view to_string(Scale scale);
-// A heading and a table of the columns.
+// Returns a heading and a table of the columns.
 std::string to_markdown(const Schema& schema);
 
 }  // namespace tensorsmith::feature

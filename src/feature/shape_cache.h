@@ -1,5 +1,5 @@
-// Shapes of stores by everything that they depend on. Candidates of a search have most stages in common: a
-// new tile of one stage leaves the loops of the others as they were.
+// Caches the shapes of stores by everything that they depend on. The candidates of a search have
+// most stages in common: a new tile of one stage leaves the loops of the others unchanged.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace tensorsmith::feature {
 
 class ShapeCache {
  public:
-  // Null: not known. The pointer holds until the next keep().
+  // Returns null if the key is unknown. The pointer is valid until the next keep().
   const StoreShape* find(const std::vector<int64_t>& key) const {
     const auto it = known_.find(key);
     return it == known_.end() ? nullptr : &it->second.shape;
   }
-  // op: the operation whose address is in the key; it lives as long as the entry, so that no other takes its
-  // place.
+  // `op`: the operation whose address is in the key. It lives as long as the entry, so that no
+  // other operation takes its address.
   void keep(const std::vector<int64_t>& key, ir::OperationRef op, const StoreShape& shape) {
     if (known_.size() >= kMostEntries) known_.clear();
     known_.emplace(key, Entry{std::move(op), shape});
   }
 
  private:
-  static constexpr size_t kMostEntries = 8192;  // of about a kilobyte
+  static constexpr size_t kMostEntries = 8192;  // each of about a kilobyte
   struct Entry {
     ir::OperationRef op;
     StoreShape shape;

@@ -57,7 +57,8 @@ class BodyMaker {
 
   void operation(const ir::Expr& e, const ir::Binary& binary) {
     if (binary.op == ir::BinaryOp::kDiv && ir::is_float(binary.a.dtype())) {
-      // x / c is a product to TVM, and nothing for c = 1; c may be an integer that turns out to be constant.
+      // TVM turns x / c into a product, or into x for c = 1; c may be an integer that turns out to
+      // be constant.
       if (const auto* imm = ir::as<ir::FloatImm>(binary.b)) {
         if (imm->value != 1) body_.ops.add("mul", true);
         value(binary.a);

@@ -1,5 +1,6 @@
-// Operations' bodies in the form in which features of many schedules read them: whatever the loops are, a sum
-// of twenty reads has the same operations and the same reads, and only their indices must be looked at again.
+// Bodies of operations, prepared for the features of many schedules: whatever the loops are, a sum
+// of twenty reads has the same operations and the same reads. Only their indices must be examined
+// again.
 #pragma once
 
 #include <memory>
@@ -14,9 +15,9 @@ namespace tensorsmith::feature {
 
 struct BodyPart;
 
-// A part of a body between two selects: what it does if it is evaluated.
+// A part of a body between two selects, and its effect if it is evaluated.
 struct Body {
-  OpCounts ops;  // written in it, but for those of indices
+  OpCounts ops;  // operations in it, except for those of indices
   std::vector<BodyPart> parts;
 };
 
@@ -25,22 +26,22 @@ struct ReadRun {
   struct Tensor {
     const ir::BufferNode* buffer = nullptr;
     size_t reads = 0;
-    std::vector<sched::Reads::IndexId> indices;  // of each read
+    std::vector<sched::Reads::IndexId> indices;  // the indices of each read, concatenated
   };
   std::vector<const ir::Load*> loads;
   std::vector<Tensor> tensors;  // in the order of their first reads
   std::vector<std::pair<sched::Reads::IndexId, int>>
-      indices;  // the different ones, and how often each is evaluated
+      indices;  // the distinct ones, and how often each is evaluated
 };
 
-// What depends on the loops.
+// A part whose effect depends on the loops.
 struct BodyPart {
   enum class Kind : uint8_t {
     kReads,
-    kSelect,     // a where the condition is known to hold, b where it is known not to, else both
+    kSelect,     // `a` if the condition is known to hold, `b` if it is known not to hold, else both
     kIndex,      // an index expression used as a value
     kCondition,  // a condition used as a value
-    kDivision,   // of floats by an integer that may turn out to be constant: a by b
+    kDivision,   // of a float by an integer that may turn out to be constant: `a` by `b`
   };
   Kind kind = Kind::kReads;
   ReadRun reads;
@@ -48,11 +49,12 @@ struct BodyPart {
   Body a, b;
 };
 
-// Bodies by expression, made when they are first asked for.
+// Bodies by expression, built when they are first requested.
 class BodyCache {
  public:
-  // What the expression does, of whatever dtype it is, beside the indices of its reads. reads: those of the
-  // operation that it is a part of. The reference holds as long as this object, which keeps both alive.
+  // Returns the effect of an expression of any dtype, except for the indices of its reads. `reads`:
+  // those of the operation that the expression is a part of. The reference is valid as long as this
+  // object, which keeps both alive.
   const Body& of(const ir::Expr& e, const std::shared_ptr<const sched::Reads>& reads);
 
  private:

@@ -107,9 +107,10 @@ Form StoreCollector::enter_loop(ir::ForKind kind, ir::ThreadAxis thread, int64_t
   return forms_.loop(loops_.size() - 1, extent);
 }
 
-// TVM keeps what a loop's statements touch by the address of its node. Loops bound to threads are temporary
-// nodes: the next one gets the address of the last one left, and with it what was touched there, be it in
-// another kernel. Models trained on TVM's numbers expect it so; it changes reuse only.
+// TVM stores what a loop's statements touch under the address of the loop's node. The nodes of
+// loops bound to threads are temporary: the next one gets the address of the last one left, and
+// with it what was touched there, even in another kernel. Models trained on TVM's numbers expect
+// this; it only changes the reuse.
 size_t StoreCollector::take_touches(bool thread) {
   auto& free = thread ? free_thread_touches_ : free_touches_;
   const bool fresh = free.empty();
@@ -161,7 +162,7 @@ void StoreCollector::begin_store(StoredBufferId buffer) {
 }
 
 void StoreCollector::keep_annotation(AnnotationFeatures& row, const AnnotationFeatures& current) {
-  // The product is only set where there is a loop: TVM leaves that of an init standing.
+  // The product is only set if there is a loop: TVM keeps the product of an init.
   const float product = current.count > 0 ? current.product : row.product;
   row = current;
   row.product = product;
@@ -189,7 +190,8 @@ void StoreCollector::finish_store() {
     row.ops[i] += executed[i];
   }
   touch_regions();
-  // An update overwrites its init; what runs less often than what is there does not count.
+  // An update overwrites its init. A store that runs less often than the one described so far does
+  // not.
   const bool overwrites = !row.stored || outer_product_ >= row.outer_product;
   if (overwrites) describe(row);
   if (keeps_leaves_) {
@@ -220,7 +222,7 @@ void StoreCollector::combined_across_threads(StoredBufferId buffer) {
   ++tree_nodes_;
 }
 
-// Everything but the operations, which add up, and the allocation.
+// Sets everything except for the operations, which add up, and the allocation.
 void StoreCollector::describe(Row& row) {
   row.stored = true;
   keep_annotation(row.vectorize, vectorize_);
@@ -235,8 +237,9 @@ void StoreCollector::describe(Row& row) {
   row.unroll_step = unroll_step_;
 }
 
-// Enters the accesses of the current store into all loops around it, and fills ops_list_ and bytes_list_:
-// operations and touched bytes of one execution of each loop, from the innermost.
+// Adds the accesses of the current store to all loops around it, and fills ops_list_ and
+// bytes_list_: operations and touched bytes of one execution of each loop, from the innermost loop
+// outwards.
 void StoreCollector::touch_regions() {
   ops_list_.clear();
   bytes_list_.clear();
@@ -277,8 +280,8 @@ const StoreCollector::Touch& StoreCollector::touch_of(size_t level, StoredBuffer
 }
 
 void StoreCollector::access_features(Row& row) {
-  // Sorted descending by (lines, bytes). Among equals the order is that of TVM's hash map: the last inserted
-  // first. Insertion keeps the order of equals, and there are few.
+  // Sorted in descending order of (lines, bytes). Equal accesses are in the order of TVM's hash
+  // map, the last inserted first. Insertion sort keeps this order, and there are few accesses.
   features_.clear();
   for (size_t a = shape_.accesses.size(); a-- > 0;) {
     const AccessFeatures f = features_of(shape_.accesses[a]);
@@ -303,8 +306,9 @@ StoreCollector::AccessFeatures StoreCollector::features_of(const StoreShape::Acc
     return out;
   }
   out.unique_bytes = touch_of(0, access.buffer).first * buffer.element_bytes;
-  // The innermost loop that moves the access; each loop inside of it divides the lines by the innermost
-  // loop's extent (TVM takes that extent, not the skipped loop's own).
+  // Starts from the innermost loop that moves the access. Each loop inside it divides the lines by
+  // the extent of the innermost loop of all (TVM takes that extent instead of the skipped loop's
+  // own).
   float reduce_ratio = 1;
   for (size_t level = loops_.size(); level > access.moved_within; --level)
     reduce_ratio *= loops_.back().extent;
@@ -312,8 +316,8 @@ StoreCollector::AccessFeatures StoreCollector::features_of(const StoreShape::Acc
   out.lines = std::max(1.0F, outer_product_ / std::max(reduce_ratio, 1.0F) *
                                  std::min(1.0F, access.stride * buffer.element_bytes / line));
   out.stride = access.moved_within == loops_.size() ? access.stride : 0;
-  // TVM compares the region of the written buffer with the shape of each buffer, where that of the buffer
-  // itself must be meant; models trained on TVM's numbers expect it so.
+  // TVM compares the region of the written buffer with the shape of each buffer, although the
+  // region of the buffer itself must be meant. Models trained on TVM's numbers expect this.
   float continuous = buffer.element_bytes;
   for (size_t d = std::min(shape_.written_region.size(), buffer.shape.size()); d-- > 0;) {
     if (shape_.written_region[d] != buffer.shape[d]) continue;
@@ -349,7 +353,8 @@ void StoreCollector::reuse(const StoreShape::Access& access, AccessFeatures& out
   }
 }
 
-// At 10 even points of the cumulative operations: operations per byte, interpolated between loops.
+// Computes the operations per byte at 10 evenly spaced points of the cumulative operations,
+// interpolated between loops.
 void StoreCollector::intensity_curve(Row& row) const {
   row.curve.fill(0);
   if (ops_list_.empty() || !(ops_list_.back() > 0)) return;

@@ -1,5 +1,5 @@
-// Computes per-store rows while somebody walks a program: loops are entered and left, stores reported with
-// the forms of their indices. One pass; memory is reused from store to store.
+// Computes per-store rows while a caller walks a program, enters and leaves loops, and reports
+// stores with the forms of their indices. One pass; memory is reused from store to store.
 #pragma once
 
 #include <array>
@@ -34,28 +34,28 @@ struct OpCounts {
   }
 };
 
-using StoredBufferId = Id<struct StoredBuffer>;  // of a buffer that the program stores to or reads
-using IndexId = Id<struct AccessIndex>;          // of an index of the current store
+using StoredBufferId = Id<struct StoredBuffer>;  // a buffer that the program stores to or reads
+using IndexId = Id<struct AccessIndex>;          // an index of the current store
 
 enum class AccessType : uint8_t { kRead, kWrite, kReadWrite };
 
-// What a store does in the loops around it, whatever is beside it: the same again where these loops have the
-// same lengths and the indices are the same.
+// The behaviour of a store in the loops around it, independent of other statements. It is the same
+// wherever these loops have the same extents and the indices are the same.
 struct StoreShape {
   struct Access {
     const ir::BufferNode* node = nullptr;
     StoredBufferId buffer;
     AccessType type = AccessType::kRead;
-    uint64_t loops = 0;  // bit d: the loop at depth d moves it
-    // Loops from the outermost one to the innermost one that moves it in memory, 0: none, and by how many
-    // elements that one does.
+    uint64_t loops = 0;  // bit d: the loop at depth d moves the access
+    // Number of loops from the outermost one to the innermost one that moves the access in memory
+    // (0: none), and the distance in elements by which the latter moves it.
     size_t moved_within = 0;
     int64_t stride = 0;
   };
   OpCounts ops;
-  std::vector<Access> accesses;   // the written buffer first
-  std::vector<int64_t> elements;  // touched in one execution of each loop: from the innermost, by access
-  std::vector<int64_t> written_region;  // by dimension of the written buffer, all loops running
+  std::vector<Access> accesses;         // the written buffer first
+  std::vector<int64_t> elements;        // touched per execution of each loop, innermost loop first, by access
+  std::vector<int64_t> written_region;  // extents by dimension of the written buffer, with all loops running
 };
 
 class StoreCollector {
@@ -66,47 +66,49 @@ class StoreCollector {
 
   FormArena& forms() { return forms_; }
 
-  // shape and strides (empty: compact) are those of the first call.
+  // Returns the id of a buffer. The shape and strides (empty: compact) of the first call are kept.
   StoredBufferId buffer(const ir::BufferNode* node, const std::vector<int64_t>& shape,
                         const std::vector<int64_t>& strides);
-  StoredBufferId find_buffer(const ir::BufferNode* node) const;  // none: new
+  StoredBufferId find_buffer(const ir::BufferNode* node) const;  // none: not yet known
 
-  // Begins another program. keep_leaves: each store's own row too, for finish_leaves().
+  // Begins another program. `keep_leaves`: also keeps each store's own row, for finish_leaves().
   void clear(bool keep_leaves);
 
-  // A node of the syntax tree that is no loop and no store: an allocation around what follows.
+  // Opens a node of the syntax tree that is neither a loop nor a store: an allocation around the
+  // following nodes.
   void open_node() { ++tree_position_, ++tree_nodes_; }
   void close_node() { ++tree_position_; }
 
-  // Returns the form of the loop's variable. unroll_step: 0 = that of the loops outside.
+  // Returns the form of the loop's variable. `unroll_step`: 0 = that of the loops outside.
   Form enter_loop(ir::ForKind kind, ir::ThreadAxis thread, int64_t extent, int64_t unroll_step);
   void leave_loop();
-  // Of the loops entered from now on.
+  // Limit of automatic unrolling for the loops entered from now on.
   int64_t unroll_step() const { return unroll_step_; }
   void set_unroll_step(int64_t step) { unroll_step_ = step; }
-  // The buffer is allocated inside the present loops; after its stores.
+  // Reports that the buffer is allocated inside the current loops; called after its stores.
   void allocation(StoredBufferId buffer, int64_t elements);
 
-  // One store: begin, its write and reads (index by index), end. The number of an index is good until the
-  // store ends: what many reads have in common is given once and then by its number.
+  // One store: begin, its write and its reads (index by index), end. The id of an index is valid
+  // until the store ends, so an index that many reads share is added once and then referred to by
+  // its id.
   void begin_store(StoredBufferId buffer);
   IndexId add_index(const Form& index);
   void add_known_index(IndexId index) { pending_.push_back(index); }
-  // The indices since the last access; a read of the written buffer makes the store an update. count:
-  // accesses of the buffer, whose indices stand one after the other.
+  // Adds an access with the indices since the last access. A read of the written buffer makes the
+  // store an update. `count`: number of accesses to the buffer; their indices are concatenated.
   void add_access(StoredBufferId buffer, bool write, size_t count = 1);
   void end_store(const OpCounts& ops);
-  // Of the store that ended last.
+  // Returns the shape of the store that ended last.
   const StoreShape& shape() const { return shape_; }
-  // A whole store, of a shape that was found before. Its buffers must have numbers.
+  // Reports a whole store whose shape is already known. Its buffers must have ids.
   void repeat_store(const StoreShape& shape);
-  // The lengths of the loops entered.
+  // Appends the extents of the loops entered.
   void append_extents(std::vector<int64_t>& out) const {
     for (const Loop& loop : loops_) out.push_back(loop.extent);
   }
 
-  // The buffer is written by a reduction across threads. That is a leaf, but no store to TVM: the row has the
-  // allocation's numbers only.
+  // Reports that a reduction across threads writes the buffer. To TVM, this is a leaf but not a
+  // store: the row only has the numbers of the allocation.
   void combined_across_threads(StoredBufferId buffer);
 
   FeatureMatrix finish() const;
@@ -125,7 +127,7 @@ class StoreCollector {
     float element_bytes = 4;
     std::vector<int64_t> shape, strides;
     RowId row;
-    LeafId leaf;  // the store that the row describes
+    LeafId leaf;  // the leaf that the row describes
   };
   struct AccessFeatures {
     AccessType type = AccessType::kRead;
@@ -150,23 +152,24 @@ class StoreCollector {
     float alloc_size = 0, alloc_product = 0, alloc_outer = 0, alloc_inner = 0;
     float outer_product = 0, loop_count = 0, unroll_step = 0;
   };
-  // A store by itself, in program order.
+  // The row of a single store, in program order.
   struct Leaf {
     StoredBufferId buffer;
     int position = 0;
     Row row;
   };
-  // What the statements seen so far in the body of a loop touch of one buffer in one execution of the loop.
+  // The elements of one buffer that the statements seen so far in a loop body touch in one
+  // execution of the loop.
   struct Touch {
     StoredBufferId buffer;
     int accesses = 0;
-    int64_t first = 0, smallest = 0;  // elements
+    int64_t first = 0, smallest = 0;  // elements of the first and of the smallest access
   };
   struct Loop {
     int64_t extent = 1;
-    size_t touches = 0;  // in touches_
+    size_t touches = 0;  // index into touches_
     bool is_thread = false;
-    // To be restored on leaving.
+    // Values to be restored on leaving.
     float outer_product = 1;
     int64_t unroll_step = 0;
     AnnotationFeatures* annotation = nullptr;
@@ -176,29 +179,29 @@ class StoreCollector {
   };
   struct LoopTouches {
     std::vector<Touch> touches;
-    float bytes = 0;          // sum over the accesses of elements * size
-    float element_bytes = 0;  // sum over the accesses of the size of one element
+    float bytes = 0;          // sum over the accesses of touched elements * element size
+    float element_bytes = 0;  // sum over the accesses of the element size
   };
   struct Index {
     Form form;
     uint64_t loops = 0;
-    bool simple = true;  // loops only, no other atoms
-    ValueRange range;    // while the loops entered so far run
+    bool simple = true;  // a sum of loops only, without other atoms
+    ValueRange range;    // of its values while the loops entered so far run
   };
   struct Tuple {
-    size_t first = 0;  // in tuple_indices_
-    TupleId next;      // of the same access
+    size_t first = 0;  // index into tuple_indices_
+    TupleId next;      // next tuple of the same access
   };
-  // Of the store whose accesses are being reported.
+  // An access of the store that is being reported.
   struct Access {
     StoredBufferId buffer;
     AccessType type = AccessType::kRead;
     TupleId first_tuple, last_tuple;
     uint64_t loops = 0;
     int64_t elements = 0;  // touched while the loops entered so far run
-    size_t first_dim = 0;  // in dims_
+    size_t first_dim = 0;  // index into dims_
   };
-  // The different indices of an access in one dimension: dim_indices_[begin, begin + count).
+  // The distinct indices of an access in one dimension: dim_indices_[begin, begin + count).
   struct Dim {
     size_t begin = 0, count = 0;
   };
@@ -227,26 +230,27 @@ class StoreCollector {
 
   const PerStoreOptions options_;
   FormArena forms_;
-  IdVector<StoredBufferId, BufferInfo> buffers_;  // the first num_buffers_; the rest is memory for more
+  IdVector<StoredBufferId, BufferInfo> buffers_;  // the first num_buffers_ are in use
   size_t num_buffers_ = 0;
   IdVector<RowId, Row> rows_;
   std::vector<Loop> loops_;
-  std::vector<LoopTouches> touches_;  // so are the first num_touches_
+  std::vector<LoopTouches> touches_;  // the first num_touches_ are in use
   size_t num_touches_ = 0;
-  std::vector<size_t> free_touches_, free_thread_touches_;  // the last ones left at the end
+  // Unused indices of touches_, the one freed last at the end.
+  std::vector<size_t> free_touches_, free_thread_touches_;
   IdVector<LeafId, Leaf> leaves_;
   bool keeps_leaves_ = false;
-  int tree_position_ = 2, tree_nodes_ = 2;  // behind the root and its attributes
+  int tree_position_ = 2, tree_nodes_ = 2;  // counted from after the root and its attributes
   float outer_product_ = 1;
   int64_t unroll_step_ = 0;
   AnnotationFeatures vectorize_, unroll_, parallel_;
   bool gpu_;
   std::array<float, kThreadColumns.size()> threads_;
 
-  // Of the current store.
+  // State of the current store.
   StoredBufferId stored_buffer_;
-  std::vector<IndexId> pending_;      // of the next access
-  IdVector<IndexId, Index> indices_;  // different ones
+  std::vector<IndexId> pending_;      // indices of the next access
+  IdVector<IndexId, Index> indices_;  // distinct indices
   IdVector<TupleId, Tuple> tuples_;
   std::vector<IndexId> tuple_indices_;
   std::vector<Dim> dims_;

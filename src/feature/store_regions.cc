@@ -1,4 +1,4 @@
-// The accesses of one store by themselves: which elements they touch while more and more loops run.
+// The accesses of one store: which elements they touch as more and more loops run.
 #include <algorithm>
 #include <cstdlib>
 
@@ -9,7 +9,7 @@ namespace tensorsmith::feature {
 IndexId StoreCollector::add_index(const Form& form) {
   Index index;
   index.form = form;
-  // While no loop runs.
+  // The value while no loop runs.
   index.range = {form.constant, form.constant};
   for (const FormArena::Term& t : forms_.terms(form)) {
     const FormArena::Atom& atom = forms_.atom(t);
@@ -27,7 +27,7 @@ void StoreCollector::add_access(StoredBufferId buffer, bool write, size_t count)
   for (Access& a : accesses_) {
     if (a.buffer == buffer) access = &a;
   }
-  // A store that also reads its buffer is an update, of the same element.
+  // A store that also reads its buffer updates the same element.
   if (access != nullptr && access->type != AccessType::kRead) {
     access->type = AccessType::kReadWrite;
     pending_.clear();
@@ -52,7 +52,7 @@ void StoreCollector::add_access(StoredBufferId buffer, bool write, size_t count)
   pending_.clear();
 }
 
-// Lets loop `level` run too (levels are entered from the innermost outwards).
+// Extends the ranges by loop `level`; levels are entered from the innermost outwards.
 void StoreCollector::enter_level(size_t level) {
   const uint64_t bit = uint64_t{1} << level;
   const int64_t last = loops_[level].extent - 1;
@@ -94,7 +94,8 @@ void StoreCollector::collect_dims() {
   }
 }
 
-// Elements of the box around all tuples of the access, while the loops entered so far run.
+// Returns the elements of the box around all tuples of the access while the loops entered so far
+// run, and appends its extents to `lengths` unless null.
 int64_t StoreCollector::box_of(const Access& access, std::vector<int64_t>* lengths) const {
   const BufferInfo& buffer = buffers_[access.buffer];
   int64_t elements = 1;
@@ -113,8 +114,8 @@ int64_t StoreCollector::box_of(const Access& access, std::vector<int64_t>* lengt
   return std::max<int64_t>(elements, 0);
 }
 
-// Fills shape_ from the accesses reported: what one execution of each loop touches, from the innermost, and
-// which loop moves each access.
+// Fills shape_ from the accesses reported: the elements that one execution of each loop touches,
+// from the innermost loop outwards, and the loops that move each access.
 void StoreCollector::measure() {
   shape_.accesses.clear();
   shape_.elements.clear();
@@ -142,8 +143,8 @@ void StoreCollector::measure() {
   }
 }
 
-// Memory distance, in elements, of one step of the loop: the smallest among the tuples that use it, by the
-// innermost dimension that moves; 0 if none does. Scalars have 1.
+// Returns the distance in memory, in elements, of one step of the loop: the smallest among the
+// tuples that use it, along the innermost dimension that moves; 0 if none does, 1 for scalars.
 int64_t StoreCollector::stride_of(const Access& access, size_t loop) const {
   const BufferInfo& buffer = buffers_[access.buffer];
   if (buffer.shape.empty()) return 1;
@@ -164,7 +165,7 @@ int64_t StoreCollector::stride_of(const Access& access, size_t loop) const {
     for (const IndexId index : all) smallest = smaller(smallest, stride(index, d));
     return smallest;
   }
-  // Tuples of one access move with the loop in different dimensions.
+  // The tuples of the access move with the loop in different dimensions.
   for (TupleId t = access.first_tuple; t.valid(); t = tuples_[t].next) {
     const IndexId* indices = tuple_indices_.data() + tuples_[t].first;
     size_t d = buffer.shape.size();

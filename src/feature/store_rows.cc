@@ -1,4 +1,4 @@
-// Rows as the numbers of the schema.
+// Converts rows to the numbers of the schema.
 #include <cmath>
 
 #include "feature/store_collector.h"
@@ -89,7 +89,7 @@ void StoreCollector::write_access(const AccessFeatures& access, ColumnValues<kBu
   out["stride"] = slog(access.stride);
 }
 
-// What is not written stays 0.
+// Values that are not written stay 0.
 void StoreCollector::write_row(const Row& row, std::span<float> values) {
   const PerStoreValues<float> out(values);
   const auto write_all = [](const auto& quantities, std::span<float> columns) {

@@ -98,7 +98,7 @@ void StoreValues::run_select(const BodyPart& part, OpCounts& ops) {
   count_select(select, part.expr->dtype(), ops);
 }
 
-// x / c is a product to TVM, and nothing for c = 1.
+// TVM turns x / c into a product, or into x for c = 1.
 void StoreValues::run_division(const BodyPart& part, OpCounts& ops) {
   const auto& binary = *ir::as<ir::Binary>(*part.expr);
   const auto divisor = constant_value(ir::as<ir::Cast>(binary.b)->a);
@@ -141,7 +141,7 @@ void StoreValues::run_reads(const ReadRun& run, OpCounts& ops) {
     }
     return;
   }
-  // Reads inside of indices come after the one that they are indices of.
+  // A read inside an index is added after the read that has this index.
   for (const ir::Load* load : run.loads) {
     const sched::Reads::IndexId* indices = reads_->indices_of(load);
     add_reads(load->buffer.get(), indices, 1);
@@ -149,7 +149,7 @@ void StoreValues::run_reads(const ReadRun& run, OpCounts& ops) {
   }
 }
 
-// indices: of all the reads, one after the other.
+// `indices`: those of all the reads, concatenated.
 void StoreValues::add_reads(const ir::BufferNode* buffer, const sched::Reads::IndexId* indices,
                             size_t reads) {
   const StoredBufferId id = id_of(buffer);
@@ -207,7 +207,7 @@ void StoreValues::count_atom(const FormArena::Term& term, OpCounts& ops) {
 
 std::optional<int64_t> StoreValues::constant_value(const ir::Expr& e) {
   const auto* binary = ir::as<ir::Binary>(e);
-  if (binary != nullptr && binary->op == ir::BinaryOp::kMul) {  // of two sums that are constant
+  if (binary != nullptr && binary->op == ir::BinaryOp::kMul) {  // a product of two constant sums
     const auto a = constant_value(binary->a), b = constant_value(binary->b);
     return a && b ? std::optional<int64_t>(*a * *b) : std::nullopt;
   }
@@ -245,7 +245,7 @@ StoreValues::Truth StoreValues::condition(const ir::Expr& e, OpCounts& ops) {
   return Truth::kOpen;
 }
 
-// difference op 0
+// Decides `d op 0` from the range of d.
 StoreValues::Truth StoreValues::compare(ir::BinaryOp op, const ValueRange& d) {
   const auto decide = [](bool always, bool never) {
     return always ? Truth::kYes : never ? Truth::kNo : Truth::kOpen;
@@ -268,14 +268,15 @@ StoreValues::Truth StoreValues::compare(ir::BinaryOp op, const ValueRange& d) {
   }
 }
 
-// A comparison written with the terms spread over both sides so that no coefficient is negative. Of a single
-// quotient the divisor is multiplied with the constant: floordiv(x, d) >= c is x >= d * c.
+// Counts a comparison as it is written with the terms spread over both sides so that no coefficient
+// is negative. For a single quotient, the constant is multiplied by the divisor: floordiv(x, d) >=
+// c is x >= d * c.
 void StoreValues::count_comparison(const Form& difference, OpCounts& ops) {
   ops.add("cmp", false);
   if (difference.count == 1 && std::abs(forms_.terms(difference)[0].coefficient) == 1) {
     const FormArena::Atom atom = forms_.atom(forms_.terms(difference)[0]);
     if (atom.kind == FormArena::Kind::kFloorDiv) return count_form(atom.a, ops);
-    // floormod(floordiv(x, d), c) is floordiv(floormod(x, c * d), d) before.
+    // TVM writes floormod(floordiv(x, d), c) as floordiv(floormod(x, c * d), d) before.
     if (atom.kind == FormArena::Kind::kFloorMod && atom.a.count == 1 && atom.a.constant == 0) {
       const FormArena::Atom inner = forms_.atom(forms_.terms(atom.a)[0]);
       if (inner.kind == FormArena::Kind::kFloorDiv) {

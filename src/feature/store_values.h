@@ -1,5 +1,5 @@
-// The value of a store: which reads it has and how many operations remain of it, with what is known about the
-// loops around it.
+// Visits the value of a store: its reads, and the operations that remain of it with what is known
+// about the loops around it.
 #pragma once
 
 #include <memory>
@@ -16,35 +16,35 @@ class StoreValues {
  public:
   explicit StoreValues(StoreCollector& collector) : collector_(collector), forms_(collector.forms()) {}
 
-  // Forgets the buffers of another schedule.
+  // Forgets the buffers of the previous schedule.
   void clear(const sched::Schedule& schedule) {
     schedule_ = &schedule;
     layouts_.clear();
   }
 
-  // The collector's id of a buffer of the workload, as it is stored.
+  // Returns the collector's id of a buffer of the workload, in the layout in which it is stored.
   StoredBufferId id_of(const ir::BufferNode* buffer);
-  // Null: as declared.
+  // Returns null if the buffer has its declared layout.
   const sched::Layout* layout(const ir::BufferNode* buffer) { return layouts_[id_of(buffer)]; }
-  // An access with the logical indices.
+  // Adds an access, given its logical indices.
   void add_access(const ir::BufferNode* buffer, const std::vector<Form>& indices, bool write);
 
-  // The value that follows is of this stage, at these indices of its axes (spatial, then reduce).
+  // Begins the value of this stage at these indices of its axes (spatial, then reduce).
   void begin(const sched::Stage& stage, const std::vector<Form>& axes);
-  // Adds the reads and, to ops, the operations that remain after simplification.
+  // Adds the reads and, to `ops`, the operations that remain after simplification.
   void visit_value(const ir::Expr& e, OpCounts& ops);
-  // Operations of the form when it is written out as an expression.
+  // Counts the operations of the form when it is written out as an expression.
   void count_form(const Form& form, OpCounts& ops);
 
  private:
   enum class Truth : uint8_t { kNo, kYes, kOpen };
-  // Reads often share indices: what is found out about one holds to the end of the store.
+  // Reads often share indices, so facts about an index are kept to the end of the store.
   struct ReadIndex {
     bool known = false;
     bool plain = false;  // no part is an expression that must be visited
-    IndexId id;          // none: the collector does not have it yet
+    IndexId id;          // none: not yet added to the collector
     Form form;
-    OpCounts ops;  // where plain
+    OpCounts ops;  // set if `plain`
   };
 
   const sched::Layout* layout_of(const ir::BufferNode* buffer) const;
@@ -69,7 +69,7 @@ class StoreValues {
   const sched::Schedule* schedule_ = nullptr;
   IdVector<StoredBufferId, const sched::Layout*> layouts_;  // null: as declared
   std::vector<Binding> axis_bindings_;
-  std::shared_ptr<const sched::Reads> reads_;  // of the present store's operation
+  std::shared_ptr<const sched::Reads> reads_;  // of the current store's operation
   IdVector<sched::Reads::IndexId, ReadIndex> read_indices_;
 };
 

@@ -1,4 +1,4 @@
-// CPU programs: cores kept busy, vector lanes used, footprints of tiles against the caches.
+// CPU programs: use of cores and vector lanes, footprints of tiles relative to the caches.
 #include "feature/summary_parts.h"
 #include "feature/summary_schema_cpu.h"
 
@@ -6,8 +6,8 @@ namespace tensorsmith::feature {
 
 namespace {
 
-// Levels of a tiling: [rounds, outer, middle, inner]; the reduce axes [rounds, inner]. TVM's order of loops
-// is S0 S1 R0 S2 R1 S3.
+// Levels of a tiling: [rounds, outer, middle, inner] for spatial axes, [rounds, inner] for reduce
+// axes. TVM's order of loops is S0 S1 R0 S2 R1 S3.
 struct Levels {
   std::vector<double> rounds, outer, middle, inner;
   std::vector<double> reduce_inner, reduce_whole;
@@ -45,7 +45,7 @@ double bytes_of(const WorkloadAccess& access, std::span<const double> spatial,
   return out;
 }
 
-// A product's tiles on the cores. chunks: of the parallel loop.
+// The tiles of a product on the cores. `chunks`: iterations of the parallel loop.
 struct TiledProduct {
   const WorkloadAccess& access;
   const TraceSummary& trace;
@@ -54,7 +54,7 @@ struct TiledProduct {
   double chunks, rounds;
   double row, inner, rows, reduce_inner, outer_loops, tile_loops, middle_loops, kernels;
   double vectors, accumulators, loads;
-  double cycle;  // of one core, for work that all chunks share
+  double cycle;  // seconds per cycle of work that all chunks share
   std::vector<double> middle, outer;
   double step_tile, deep_tile;
 
@@ -73,10 +73,10 @@ struct TiledProduct {
         outer_loops(product_of(t.rounds)),
         tile_loops(outer_loops * product_of(t.outer)),
         middle_loops(product_of(t.middle)),
-        kernels(tile_loops * middle_loops),  // runs of the innermost tile in a reduce step
+        kernels(tile_loops * middle_loops),  // executions of the innermost tile per reduce step
         vectors(std::ceil(row / cpu.lanes)),
         accumulators(rows * vectors),
-        loads((vectors + rows) / (vectors * rows)),  // of vectors and broadcasts a multiply-add of a vector
+        loads((vectors + rows) / (vectors * rows)),  // vector loads and broadcasts per vector multiply-add
         cycle(rounds / chunks / cpu.clock_hz),
         middle(times(t.middle, t.inner)),
         outer(times(t.outer, middle)),
@@ -84,7 +84,8 @@ struct TiledProduct {
         deep_tile(bytes_of(access, middle, t.reduce_whole)) {}
 };
 
-// What a chunk of the parallel loop touches: it fuses the two outer levels, or the first.
+// The data that a chunk of the parallel loop touches. The parallel loop fuses the two outer levels,
+// or is the first one.
 struct Chunk {
   double repeats, bytes, output;
 
@@ -111,14 +112,14 @@ void set_arithmetic(const TiledProduct& p, TileSeconds& seconds) {
   seconds.set("accumulator_moves", p.kernels * p.t.reduce_steps * p.accumulators * p.cycle);
 }
 
-// Bytes between levels of memory. A tile in cache is read again for each reduce step.
+// Bytes moved between the levels of memory. A tile in a cache is read again in each reduce step.
 void set_traffic(const TiledProduct& p, const Chunk& chunk, TileSeconds& seconds) {
   const WorkloadAccess::Read &first = p.access.reads[0], &second = p.access.reads[1];
   const CpuFigures& cpu = p.cpu;
   const double steps = p.t.reduce_steps, bytes_per_second = cpu.bytes_per_second;
   const double kernel_bytes = bytes_of(p.access, p.t.inner, p.t.reduce_inner) * p.kernels * steps;
   const double step_bytes = p.step_tile * p.tile_loops * steps;
-  const double line_cycle = p.cycle / 64;  // 64 bytes a cycle and core
+  const double line_cycle = p.cycle / 64;  // 64 bytes per cycle and core
   seconds.set("tile_bytes_first", 4 * touched_elements(first, p.t.inner, p.t.reduce_inner) * p.kernels *
                                       steps / bytes_per_second);
   seconds.set("step_bytes_first", 4 * touched_elements(first, p.middle, p.t.reduce_inner) * p.tile_loops *
@@ -130,7 +131,7 @@ void set_traffic(const TiledProduct& p, const Chunk& chunk, TileSeconds& seconds
   seconds.set("l1_misses", p.step_tile > 0.8 * cpu.caches[0] ? kernel_bytes * line_cycle : 0);
   seconds.set("l2_misses", p.deep_tile > 0.8 * cpu.caches[1] ? step_bytes * line_cycle : 0);
   const double chunk_cycle =
-      p.rounds * chunk.repeats / (8 * cpu.clock_hz);  // 8 bytes a cycle from the last level
+      p.rounds * chunk.repeats / (8 * cpu.clock_hz);  // 8 bytes per cycle from the last level
   seconds.set("chunk_output", chunk.output * chunk_cycle);
   seconds.set("chunk_bytes", std::min(chunk.bytes, cpu.caches[1]) * chunk_cycle);
   seconds.set("chunk_bytes_beyond", std::max(chunk.bytes - cpu.caches[1], 0.0) * chunk_cycle);
@@ -171,7 +172,7 @@ Quantities<kTileColumns> tile_columns(const TiledProduct& p, const Chunk& chunk)
   return columns;
 }
 
-// What tiles need beyond the leaves' counts.
+// Adds the resources and columns that tiles have beyond those of the leaves.
 void summarize_tiles(const TiledProduct& product, ProgramSummary& out) {
   const Chunk chunk(product);
   TileSeconds seconds;
@@ -184,11 +185,11 @@ void summarize_tiles(const TiledProduct& product, ProgramSummary& out) {
   add_columns(tile_columns(product, chunk), out);
 }
 
-// A leaf's counts and how it uses cores and lanes.
+// The counts of a leaf and its use of cores and lanes.
 struct Leaf {
   bool vectorized, parallel;
   double statements;
-  double width, workers;  // length of the vectorized loop; chunks of the parallel loop
+  double width, workers;  // extent of the vectorized loop; chunks of the parallel loop
   double busy, lanes, lane_use;
   double float_ops, math, index;
 
@@ -207,7 +208,7 @@ struct Leaf {
         index(row.quantity("int_addsub") + row.quantity("int_mul") + 4 * row.quantity("int_divmod")) {}
 };
 
-// Sums over the leaves, each on its own cores and lanes; their times add up.
+// Sums over the leaves, each with its own use of cores and lanes; their times add up.
 struct LeafSums {
   double operations = 0, operations_scalar = 0, math_scalar = 0, math_vector = 0, reused = 0;
   double reused_lines = 0, unique = 0, integer = 0, serial = 0, lines = 0, chunk_starts = 0;

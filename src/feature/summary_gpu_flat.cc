@@ -1,14 +1,15 @@
-// GPU programs without a tiled product: occupancy, waves, what all statements do together.
+// GPU programs without a tiled product: occupancy, waves, and the totals over all statements.
 #include "feature/summary_parts.h"
 #include "feature/summary_schema_gpu.h"
 #include "sched/tensor_cores.h"
 
 namespace tensorsmith::feature {
 
-// Rates and latencies of a multiprocessor by generation: round figures, near what microbenchmarks print (shared memory of a Turing
-// takes 23 cycles) and not looked up for each device; fitted factors take up what all of them are off by. Kepler's four schedulers start
-// a second instruction of a warp only where it does not depend on the first, so a multiply-add of 32 lanes each is what they keep up.
-// Turing's load and store units are half of Volta's.
+// Rates and latencies of a multiprocessor by generation. They are round values close to those of
+// microbenchmarks (shared memory of a Turing takes 23 cycles) and not looked up for each device;
+// fitted factors absorb their errors. Kepler's four schedulers start a second instruction of a warp
+// only if it does not depend on the first one, so they sustain one multiply-add of 32 lanes each.
+// Turing has half as many load and store units as Volta.
 GpuFigures::GpuFigures(const target::Device& device) {
   const auto or_else = [](double value, double usual) { return value > 0 ? value : usual; };
   cores = or_else(device.cores, 1);
@@ -51,9 +52,10 @@ Rounds::Rounds(double blocks, double room, double warps, const GpuFigures& gpu)
 
 namespace {
 
-constexpr double kSharpness = 4;  // of the norm that stands for the maximum
+constexpr double kSharpness = 4;  // exponent of the norm that approximates the maximum
 
-// Blocks of all kernels of the program. The leaves of a kernel have its grid.
+// Returns the blocks of all kernels of the program. The leaves of a kernel have its grid; kernels
+// beyond the distinct grids are assumed to have the mean number of blocks.
 double blocks_of(const LeafTotals& totals, const TraceSummary& trace) {
   double out = 0;
   for (const auto& [grid, threads] : totals.grids) out += grid;
@@ -73,15 +75,17 @@ void summarize_flat_gpu(const WorkloadAccess& access, const TraceSummary& trace,
   const double compute = access.flops / gpu.flops_per_second;
   const double bytes = access.input_bytes + access.output_bytes;
   const double window = totals.most_runs * 4 / std::max(access.output_bytes, 1.0);
-  // Instructions of a warp that some count of all threads together makes; idle lanes run along.
+  // Seconds per instruction, for instructions counted over all threads; the idle lanes of a warp
+  // are included.
   const double issue =
       warps / threads * rounds.tail * gpu.warp / 32 * gpu.cycle() / (gpu.cores * gpu.schedulers);
-  // A thread waits for its loads in batches of what is unrolled.
+  // A thread waits for its loads in batches of as many as are unrolled.
   const double loads = trace.cross_thread_reduction ? window / threads : window;
   const double batch = std::clamp(trace.unroll + 1, 1.0, std::min(16.0, std::max(loads, 1.0)));
   const double latency = rounds.count * std::ceil(loads / batch) * gpu.memory_latency;
   const double dram = bytes / gpu.bytes_per_second;
-  // Little's law: what is under way at a time, a word a thread, over the latency.
+  // Little's law: the throughput is the data in flight (one word per thread) divided by the
+  // latency.
   const double under_way = 4 * std::min(blocks * threads, gpu.cores * rounds.resident * threads);
   const double started = std::max(dram, bytes / under_way * gpu.memory_latency);
   const double dispatch = blocks_of(totals, trace) * kBlockStartCycles * gpu.cycle();

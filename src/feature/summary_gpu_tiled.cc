@@ -9,7 +9,7 @@ namespace tensorsmith::feature {
 
 namespace {
 
-constexpr int kLineBits = 5;  // of elements: 128 bytes
+constexpr int kLineBits = 5;  // of elements: a line has 128 bytes
 constexpr int kBanks = 32;
 
 double gpu_product(std::span<const double> values) {
@@ -18,7 +18,7 @@ double gpu_product(std::span<const double> values) {
   return out;
 }
 
-// The lanes' addresses come in ascending order more often than not.
+// Returns the addresses in ascending order. They usually are sorted already.
 std::span<int64_t> in_order(std::span<const int64_t> addresses, std::array<int64_t, kMaxLanes>& storage) {
   const auto out = std::span(storage).first(addresses.size());
   std::ranges::copy(addresses, out.begin());
@@ -26,7 +26,7 @@ std::span<int64_t> in_order(std::span<const int64_t> addresses, std::array<int64
   return out;
 }
 
-// Different blocks of 2^unit_bits elements.
+// Returns the number of distinct blocks of 2^unit_bits elements.
 size_t distinct(std::span<const int64_t> addresses, int unit_bits) {
   std::array<int64_t, kMaxLanes> storage;
   const auto sorted = in_order(addresses, storage);
@@ -36,7 +36,8 @@ size_t distinct(std::span<const int64_t> addresses, int unit_bits) {
   return out;
 }
 
-// Rounds that the banks of shared memory need: different addresses in a bank wait for each other.
+// Returns the rounds that the banks of shared memory need: accesses to different addresses in a
+// bank are serialized.
 int bank_rounds(std::span<const int64_t> addresses) {
   std::array<int64_t, kMaxLanes> storage;
   const auto sorted = in_order(addresses.first(std::min<size_t>(addresses.size(), kBanks)), storage);
@@ -71,7 +72,7 @@ struct GpuLevels {
   }
 };
 
-// Of the axes that move along a dimension of the read.
+// Returns the product of the sizes of the spatial axes that move along a dimension of the read.
 double product_along(const WorkloadAccess::Read& read, std::span<const double> sizes) {
   double out = 1;
   for (size_t a = 0; a < sizes.size(); ++a) {
@@ -84,7 +85,7 @@ double product_along(const WorkloadAccess::Read& read, std::span<const double> s
   return out;
 }
 
-// The kernel in figures that need no addresses.
+// The quantities of the kernel that do not depend on addresses.
 struct Kernel {
   const WorkloadAccess& access;
   const TraceSummary& trace;
@@ -94,7 +95,7 @@ struct Kernel {
   double blocks, threads, vthreads, inner, inner2, accumulators, reduce_tile, reduce2;
   double warps, warp_threads;
   size_t lanes;
-  int sector_bits;  // of elements
+  int sector_bits;  // of elements: log2 of a sector's
 
   Kernel(const WorkloadAccess& access_in, const Tiles& tiles, const TraceSummary& trace_in,
          const target::Device& device)
@@ -117,16 +118,16 @@ struct Kernel {
         sector_bits(std::countr_zero(static_cast<uint64_t>(gpu.sector_bytes) / 4)) {}
 };
 
-// Both reads of the product: elements of a block's tile in shared memory, and along the axes of a thread's
-// tiles: all of them, one, the innermost.
+// Both reads of the product: elements of a block's tile in shared memory, and elements along the
+// axes of a thread's tiles: of all tiles (`full`) and of one tile (`tile`).
 struct Operands {
   std::array<ByAxis<double>, 2> extents;
   std::array<double, 2> shared{}, full{}, tile{};
   double input_bytes = 0, output_bytes = 4, shared_bytes = 0;
-  // Values that a thread holds if the compiler loads all operands of the innermost reduce level at once: of
-  // all its tiles, and of the innermost tiles alone. Where they do not fit beside the accumulators, the
-  // accumulators spill, which is a matter of one more reduce step (MI50: 36 steps of 2 run at full speed, 12
-  // of 3 eight times slower).
+  // Values that a thread holds if the compiler loads all operands of the innermost reduce level at
+  // once: for all its tiles, and for the innermost tiles only. If they do not fit besides the
+  // accumulators, the accumulators spill. A reduce length that is larger by one can decide this
+  // (MI50: 36 steps of 2 run at full speed, 12 steps of 3 eight times slower).
   double values = 0, innermost_values = 0;
 };
 
@@ -156,21 +157,22 @@ Operands operands_of(const Kernel& k) {
 }
 
 struct Residency {
-  double register_limit = 0;  // that the compiler may give a thread
+  double register_limit = 0;  // registers that the compiler may give a thread
   double room = 0;            // blocks that a multiprocessor can hold
   double concurrent = 0;      // blocks that the device can hold
-  double waves = 0;           // of these
+  double waves = 0;           // number of blocks divided by these
 };
 
 Residency residency_of(const Kernel& k, const Operands& operands) {
   const GpuFigures& gpu = k.gpu;
   Residency out;
-  // What is left to each thread of the block on NVIDIA (the kernel is compiled for its block size), of the
-  // largest block on AMD (TVM compiles kernels for that).
+  // On NVIDIA, the threads of the block share the registers, since the kernel is compiled for its
+  // block size. On AMD, TVM compiles kernels for the largest block.
   const double sharing = gpu.compiles_for_largest_block ? gpu.threads_per_block : k.warp_threads;
   out.register_limit =
       std::min(gpu.registers_per_thread, std::floor(gpu.registers_per_block / sharing / 8) * 8);
-  // Occupancy: registers are the accumulators, one operand's values and addresses.
+  // For the occupancy, a thread's registers are the accumulators, the values of one operand and
+  // addresses.
   const double registers =
       std::min(k.accumulators + std::min(operands.tile[0], 64.0) + 24, out.register_limit);
   out.room =
@@ -182,7 +184,8 @@ Residency residency_of(const Kernel& k, const Operands& operands) {
   return out;
 }
 
-// What the blocks of a wave read together; blocks are numbered with the last axis fastest.
+// Returns the bytes that the blocks of a wave read together. Blocks are numbered with the last axis
+// fastest.
 double bytes_of_wave(const Kernel& k, double concurrent) {
   ByAxis<double> wave_tile(k.axes, 1);
   double left = std::min(concurrent, k.blocks);
@@ -200,18 +203,19 @@ double bytes_of_wave(const Kernel& k, double concurrent) {
   return out;
 }
 
-// Of the lanes of a warp.
+// The addresses of the lanes of a warp.
 using Addresses = std::array<int64_t, kMaxLanes>;
 std::span<const int64_t> of_lanes(const Kernel& k, const Addresses& addresses) {
   return std::span(addresses).first(k.lanes);
 }
 
-// Fetches from memory into shared memory. By operand: sectors and lines that a lane touches, elements that a
-// thread fetches, the share of them that is needed, bytes side by side.
+// Fetches from device memory into shared memory. By operand: sectors and lines per lane, elements
+// that a thread fetches, the share of them that is needed, contiguous bytes.
 struct Fetches {
   std::array<double, 2> sectors{}, lines{}, fills{}, fill_use{}, runs{};
-  double bytes = 0;  // of the program
-  // Of a block's warps in one step: words of all lanes, instructions, sectors. Of a thread: fetches.
+  double bytes = 0;  // bytes of the whole program
+  // Per step of a block's warps: words of all lanes, instructions, sectors. Per step of a thread:
+  // fetches.
   double words = 0, instructions = 0, step_sectors = 0, batches = 0;
 };
 
@@ -223,7 +227,8 @@ Fetches fetches_of(const Kernel& k, const Operands& operands) {
     const auto& extent = operands.extents[q];
     const double shared = operands.shared[q];
     const double vector = std::max(k.trace.fetch_vector[q], 1.0);
-    // Where each lane's fetch lies in the tile, counted up with a carry: dividing by the extents for each lane took a third of a summary.
+    // The position of each lane's fetch in the tile is counted up with a carry. Dividing by the
+    // extents for each lane took a third of the time of a summary.
     ByAxis<int64_t> at(extent.size(), 0), stride(extent.size(), 1);
     for (size_t d = extent.size(); d-- > 1;) stride[d - 1] = stride[d] * read.shape[d];
     int64_t address = 0;
@@ -260,7 +265,7 @@ Fetches fetches_of(const Kernel& k, const Operands& operands) {
   return out;
 }
 
-// Lanes of the first warp as coordinates of the tile; the last axis is fastest.
+// The coordinates of the first warp's lanes in the tile; the last axis is fastest.
 using Coordinates = std::array<std::array<double, kMaxAxes>, kMaxLanes>;
 Coordinates coordinates_of(const Kernel& k) {
   Coordinates out{};
@@ -275,10 +280,11 @@ Coordinates coordinates_of(const Kernel& k) {
   return out;
 }
 
-// Reads of shared memory a multiply-add of a tile, and with bank conflicts. Different
-// values that a thread reads, with what slides over a window counted once: of its tile, of all its tiles.
+// Reads of shared memory per multiply-add of a tile, without and with bank conflicts. Then the
+// distinct values that a thread reads, with those shared by overlapping windows counted once: of
+// its tile and of all its tiles.
 struct SharedReads {
-  std::array<double, 2> rounds{};  // that the banks need
+  std::array<double, 2> rounds{};  // rounds that the banks need
   double tile = 0, conflicts = 0;
   double distinct_tile = 0, distinct_thread = 0;
 };
@@ -289,7 +295,7 @@ SharedReads shared_reads_of(const Kernel& k, const Operands& operands, const Coo
   for (size_t q = 0; q < 2; ++q) {
     const auto& read = k.access.reads[q];
     const auto& extent = operands.extents[q];
-    ByAxis<double> step(k.axes, 0);  // of the address, by axis
+    ByAxis<double> step(k.axes, 0);  // step of the address, by axis
     double stride = 1;
     for (size_t d = extent.size(); d-- > 0;) {
       for (const auto& term : read.dims[d]) {
@@ -311,7 +317,7 @@ SharedReads shared_reads_of(const Kernel& k, const Operands& operands, const Coo
   return out;
 }
 
-// Sectors that a store of the output by the lanes touches.
+// Returns the sectors that the lanes of a warp touch in one store of the output.
 double store_sectors_of(const Kernel& k, const Coordinates& lane) {
   Addresses addresses{};
   for (size_t l = 0; l < k.lanes; ++l) {
@@ -325,7 +331,7 @@ double store_sectors_of(const Kernel& k, const Coordinates& lane) {
   return distinct(of_lanes(k, addresses), k.sector_bits);
 }
 
-// Of the loops around the multiply-add, innermost first, inside the outermost reduce level.
+// Unrolls the loops around the multiply-add, innermost first, inside the outermost reduce level.
 Unrolling unrolling_of(const Kernel& k, const Tiles& tiles) {
   std::array<UnrollLoop, size_t{4} * kMaxAxes> loops;
   size_t count = 0;
@@ -340,7 +346,7 @@ Unrolling unrolling_of(const Kernel& k, const Tiles& tiles) {
   return unroll_loops(k.vthreads, std::span(loops).first(count), k.trace.unroll);
 }
 
-// All of the above.
+// All quantities above.
 struct Figures {
   Kernel k;
   Operands operands;
@@ -352,7 +358,7 @@ struct Figures {
   Unrolling unrolling;
   double copies_tile, body;  // multiply-adds of the innermost reduction, and of a step
   double fmas, compute, dram, all_sectors;
-  double warp_steps;  // steps of a block's warps on the busiest multiprocessor, of all its blocks
+  double warp_steps;  // steps of the warps of all blocks on the busiest multiprocessor
   double warp_fmas;   // seconds of all its multiply-adds, shared evenly by the schedulers
 
   Figures(const WorkloadAccess& access, const Tiles& tiles, const TraceSummary& trace,
@@ -388,7 +394,8 @@ void set_memory(const Figures& f, Resources& seconds) {
   const Kernel& k = f.k;
   const double bytes_per_second = k.gpu.bytes_per_second, cycle = k.gpu.cycle();
   const double lanes = static_cast<double>(k.lanes), word = lanes / k.gpu.shared_lanes * cycle;
-  // By the footprints of waves, each byte once, each fetched sector.
+  // Memory: by the footprints of the waves, with each byte counted once, and by the fetched
+  // sectors.
   seconds.set("dram", f.dram / bytes_per_second);
   seconds.set("dram_once", (f.operands.input_bytes + f.operands.output_bytes) / bytes_per_second);
   seconds.set("l2", f.all_sectors * k.gpu.sector_bytes / k.gpu.l2_per_second);
@@ -397,7 +404,8 @@ void set_memory(const Figures& f, Resources& seconds) {
   seconds.set("fetch_words", steps * f.fetches.words * word);
   seconds.set("fetch_transactions", steps * f.fetches.step_sectors / 2 * cycle);
   seconds.set("guarded_fetches", k.access.reads[0].windowed() ? steps * f.fetches.words * word : 0.0);
-  // Shared memory: reads without reuse over windows, what the banks make of them, with all reuse.
+  // Shared memory: reads without reuse over windows, the extra rounds of bank conflicts, reads with
+  // all reuse.
   seconds.set("shared_reads", f.warp_steps * f.body * f.reads.tile * word);
   seconds.set("shared_conflicts", f.warp_steps * f.body * (f.reads.conflicts - f.reads.tile) * word);
   seconds.set("shared_distinct", f.warp_steps * k.vthreads * f.reads.distinct_tile * word);
@@ -412,7 +420,7 @@ void set_memory(const Figures& f, Resources& seconds) {
 void set_gpu_arithmetic(const Figures& f, Resources& seconds) {
   const Kernel& k = f.k;
   const double cycle = k.gpu.cycle(), steps = f.rounds.count * k.t.reduce_steps;
-  // What one warp keeps its scheduler busy in a step.
+  // Seconds that one warp keeps its scheduler busy in a step.
   const double issue = f.body * static_cast<double>(k.lanes) * k.gpu.schedulers / k.gpu.fma_lanes * cycle;
   const auto busy = [&](double blocks) { return f.rounds.scheduler_warps(blocks) * issue; };
   const double multiply_adds = k.t.reduce_steps * f.rounds.sum(busy);
@@ -424,13 +432,14 @@ void set_gpu_arithmetic(const Figures& f, Resources& seconds) {
                                   k.gpu.schedulers * cycle);
   seconds.set("launch", 5e-6);
   seconds.set("dispatch", k.blocks * kBlockStartCycles * cycle);
-  // Accumulators beyond the registers, and those that a loop indexes: local memory.
+  // Accumulators that exceed the registers, and those that a loop indexes, are in local memory.
   const double limit = f.residency.register_limit;
-  // Accumulators that addresses and operands leave no register for.
+  // Share of the accumulators for which addresses and operands leave no register.
   const double spilled = std::max(0.0, k.accumulators + 20 - limit) / k.accumulators;
   seconds.set("spill_issue", f.warp_fmas * spilled);
   seconds.set("spill_bytes", f.fmas * 8 / k.gpu.bytes_per_second * spilled);
-  // Operands that fill 0.6 of the registers can be loaded piecemeal; thresholds from the MI50's records.
+  // Operands count up to 0.6 of the registers, since more of them can be loaded piecemeal. The
+  // thresholds are from the records of the MI50.
   const double pressure = (k.accumulators + std::min(f.operands.values, 0.6 * limit)) / limit;
   seconds.set("operand_spills", pressure > 1.13 ? multiply_adds * 8 : 0);
   seconds.set("operand_spill_share", multiply_adds * 16 * std::clamp(pressure - 1.05, 0.0, 0.5));

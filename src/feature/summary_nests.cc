@@ -1,4 +1,5 @@
-// Programs of our own design space on CPUs: resources of each statement of the lowered program, added up.
+// CPU programs of our own design space: the resources of all statements of the lowered program,
+// summed.
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,8 @@ namespace tensorsmith::feature {
 
 namespace {
 
-// In the order in which the buffers were met: a sum over them is the same wherever they lie in memory.
+// Values by buffer, in the order in which the buffers were met, so that a sum over them does not
+// depend on their addresses.
 template <class T>
 class ByBuffer {
  public:
@@ -28,39 +30,42 @@ class ByBuffer {
   std::vector<std::pair<const ir::BufferNode*, T>> values_;
 };
 
-// What the statements' bounds need of a core beside the common figures.
+// Values of a core that limit statements, in addition to the common values.
 struct CoreFigures : CpuFigures {
   explicit CoreFigures(const target::Device& device)
       : CpuFigures(device), rates(target::with_assumed_rates(device.rates)) {
-    // A core that starts one FMA of its widest vectors a cycle takes them in two halves, also from its caches.
+    // A core that starts one FMA of its widest vectors per cycle splits them into halves, also when
+    // it loads them from its caches.
     port_lanes = fma < 2 && lanes > 8 ? lanes / 2 : lanes;
     if (device.fma_per_cycle > 0) fma = target::products_per_cycle(device);
-    // Without FMAs another instruction adds a product, and without AVX's three operands a factor is copied before.
+    // Without FMA, another instruction adds a product. Without the three operands of AVX, a factor
+    // is copied before.
     if (device.arch == "x86-64" && !device.has_feature("fma"))
       product_instructions = device.has_feature("avx") ? 2 : 3;
   }
   target::CoreRates rates;
-  double port_lanes;  // of one load, and of one half of an FMA unit
+  double port_lanes;  // lanes of one load, and of one half of an FMA unit
   double product_instructions = 1;
-  // Products of vectors of so many lanes a cycle.
+  // Returns the products per cycle for vectors of `used` lanes.
   double products(double used) const { return used <= port_lanes ? fma * lanes / port_lanes : fma; }
 };
 
-// What a statement does between two iterations of the loops that are not unrolled.
+// The work of a statement between two iterations of the loops that are not unrolled.
 struct Tile {
-  double runs = 0;        // of the tile, over the whole program
-  double statements = 1;  // in it
-  double vectors = 1;     // vector instructions of one statement of a whole row of lanes
-  double lanes = 1;       // values of one instruction
-  double lane_use = 1;    // of the width of the device
-  double loads = 0, broadcasts = 0, gathers = 0;  // instructions a tile; gathers: elements
+  double runs = 0;        // executions of the tile in the whole program
+  double statements = 1;  // statements in the tile
+  double vectors = 1;     // vector instructions of one statement for a whole row of lanes
+  double lanes = 1;       // values per instruction
+  double lane_use = 1;    // share of the device's vector width that is used
+  double loads = 0, broadcasts = 0, gathers = 0;  // instructions per tile; gathers count elements
   double stores = 0, scatters = 0;
   double accumulators = 0;  // vectors that stay in registers over the loops around the tile
-  double window = 1;        // iterations that they stay for
-  double chunks = 1;        // of the parallel loop
+  double window = 1;        // iterations for which they stay
+  double chunks = 1;        // iterations of the parallel loop
 };
 
-// Bytes that come into a cache: all, and those of them in short runs, which prefetching finds late.
+// Bytes that come into a cache: all of them, those in short runs, which prefetchers find late, and
+// those that are written.
 struct Traffic {
   double bytes = 0, short_bytes = 0, written = 0;
 };
@@ -69,15 +74,15 @@ class NestSummary {
  public:
   NestSummary(const NestTree& tree, const CpuFigures& cpu) : tree_(tree), cpu_(cpu) {}
 
-  // Iterations of the loop and of those outside; 1 for none.
+  // Returns the iterations of the loop times those of the loops outside; 1 without a loop.
   double runs_of(NestLoopId loop) const {
     double out = 1;
     for (; loop.valid(); loop = tree_.loops[loop].parent) out *= tree_.loops[loop].extent;
     return out;
   }
 
-  // Bytes that the statements [first, past) touch while the loops of their paths from place `from` on run
-  // once.
+  // Returns the bytes that the statements [first, past) touch while the loops of their paths from
+  // place `from` on run once.
   double footprint(size_t first, size_t past, size_t from) const {
     ByBuffer<double> bytes;
     for (size_t l = first; l < past; ++l) {
@@ -94,9 +99,9 @@ class NestSummary {
 
   double total_footprint() const { return footprint(0, tree_.leaves.size(), 0); }
 
-  // Into a cache of this many bytes, which holds what it can from one run of the program to the next. The
-  // outermost loops an iteration of which fits read each element once while they run: what one iteration
-  // needs again the cache still has.
+  // Returns the traffic into a cache of `cache` bytes, which keeps what it can from one run of the
+  // program to the next. The outermost loops of which one iteration fits the cache read each
+  // element once while they run, because the cache still holds what an iteration needs again.
   Traffic traffic(double cache) const {
     Traffic out;
     if (total_footprint() <= cache) return out;
@@ -154,12 +159,12 @@ class NestSummary {
   const CpuFigures& cpu_;
 };
 
-// The loops of a leaf: those of its tile, from place `begin` on, are the innermost ones as far as they are
-// unrolled or of lanes.
+// The loops of a leaf's tile: the innermost loops of its path, from place `begin` on, as far as
+// they are unrolled or vectorized.
 struct TileLoops {
   size_t begin;
-  double row = 1;         // values of all lanes
-  uint64_t unrolled = 0;  // bit p: the loop at place p
+  double row = 1;         // values in all lanes
+  uint64_t unrolled = 0;  // bit p: the loop at place p is unrolled
 };
 
 const NestLoop& loop_at(const NestLeaf& leaf, const NestTree& tree, size_t p) {
@@ -167,9 +172,9 @@ const NestLoop& loop_at(const NestLeaf& leaf, const NestTree& tree, size_t p) {
 }
 double iterations_of(const NestLoop& loop) { return std::max(loop.extent, 1.0); }
 
-// Instructions of an access: one for each iteration of the unrolled loops that moves it, as far as these do
-// not come to the same element; none in the tile where the loops around it do not move it: then it is done
-// once for all their iterations.
+// Adds the instructions of an access: one for each iteration of the unrolled loops that moves it,
+// as far as these reach different elements. An access that the loops around the tile do not move is
+// done once for all their iterations.
 void add_access(const NestAccess& access, const NestLeaf& leaf, const NestTree& tree, const TileLoops& loops,
                 const CpuFigures& cpu, Tile& out) {
   const bool local = access.buffer->scope == ir::MemoryScope::kLocal;
@@ -186,7 +191,8 @@ void add_access(const NestAccess& access, const NestLeaf& leaf, const NestTree& 
     out.accumulators = count * (access.vector_step > 0 ? out.vectors : 1);
     out.window = hoisted;
   }
-  // Values that never leave the registers: a local tensor in tiles that do not move in it.
+  // A local tensor that the loops around the tile do not move stays in registers, unless there are
+  // too many accumulators.
   if (local && hoisted > 1 && out.accumulators > cpu.registers) hoisted = 1;
   const double times = count / hoisted;
   const bool contiguous = access.vector_step == 1, uniform = access.vector_step == 0;
@@ -225,26 +231,27 @@ Tile tile_of(const NestLeaf& leaf, const NestTree& tree, const CpuFigures& cpu) 
   return out;
 }
 
-// Sums over the leaves, seconds where nothing else is said.
+// Sums over the leaves, in seconds unless stated otherwise.
 struct NestSums {
   double multiply_adds = 0, others = 0, divisions = 0, calls = 0, scalars = 0, selects = 0;
   double loads = 0, broadcasts = 0, gathers = 0, stores = 0, scatters = 0, latency = 0, spills = 0;
   double tiles = 0, windows = 0, code = 0, busiest = 0, serial = 0, instructions = 0;
-  double flops = 0;  // executed
+  double flops = 0;  // operations executed
   // The leaf with the longest bottleneck.
   double heaviest = -1, chunks = 1;
   Tile heavy;
   const NestLeaf* heavy_leaf = nullptr;
 
   void add(const NestLeaf& leaf, const Tile& tile, const CoreFigures& cpu) {
-    // Seconds of a cycle on each core for work that the chunks share.
+    // Seconds per cycle of work that the chunks distribute over the cores.
     const double cycle = std::ceil(tile.chunks / cpu.cores) / tile.chunks / cpu.clock_hz;
-    const double vectors = tile.runs * tile.statements * tile.vectors;  // instructions for one operation
+    const double vectors = tile.runs * tile.statements * tile.vectors;  // instructions per operation
     const double fma = cpu.products(tile.lanes);
-    // Other arithmetic has pipes of its own in part, which counts where there is one for multiplications.
+    // Other arithmetic partly has its own pipes, which matters if there is only one pipe for
+    // multiplications.
     const double other = (fma + 2) / 2;
     const double arithmetic = vectors * (leaf.multiply_adds / fma + (leaf.others + leaf.selects) / other);
-    // Two loads a cycle and one store, of half a vector where the core has its vectors in halves.
+    // Two loads and one store per cycle, half as many for vectors that the core splits into halves.
     const double ports = tile.lanes > cpu.port_lanes ? 1 : 0.5;
     const double read = tile.runs * (tile.loads * ports + tile.broadcasts * 0.5 + tile.gathers);
     const double written = tile.runs * (tile.stores * 2 * ports + tile.scatters);
@@ -321,13 +328,14 @@ void set_statements(const NestSums& sums, Quantities<kNestResources>& seconds) {
   seconds.set("serial", sums.serial);
 }
 
-// traffic: into L1, L2 and the last cache.
+// `traffic`: into L1, L2 and the last-level cache.
 void set_traffic(const std::array<Traffic, 3>& traffic, double chunks, const CoreFigures& cpu,
                  Quantities<kNestResources>& seconds) {
-  const double share = std::ceil(chunks / cpu.cores) / chunks;  // of a core in what the heaviest nest moves
+  // Share of the heaviest nest's traffic that one core moves.
+  const double share = std::ceil(chunks / cpu.cores) / chunks;
   const double from_l2 = share / (cpu.rates.l2_bytes_per_cycle * cpu.clock_hz);
   const double from_l3 = share / (cpu.rates.l3_bytes_per_cycle * cpu.clock_hz);
-  // Prefetching overlaps the levels: bytes count where they come from.
+  // Prefetching overlaps the levels, so bytes only count at the level that they come from.
   const auto beyond = [&](size_t level, auto what) {
     return std::max(what(traffic[level]) - what(traffic[level + 1]), 0.0);
   };

@@ -1,6 +1,6 @@
-// The columns of program summaries, by kind of program: resources, all of them seconds on the device, and what
-// describes the shape of the program. Those of the kinds for GPUs and of tiles on CPUs stand in files of their
-// own.
+// The columns of program summaries, by kind of program: resources, all in seconds on the device,
+// and columns that describe the shape of the program. Columns that are specific to GPUs and to CPUs
+// are in separate files.
 #pragma once
 
 #include "feature/program_summary.h"
@@ -9,7 +9,7 @@
 
 namespace tensorsmith::feature {
 
-// Of every program.
+// Columns of every program.
 inline constexpr auto kCommonColumns = std::to_array<Column>({
     Column::size(
         Column::log2("flops", "operations", "Operations of the workload, as its records count them.")),

@@ -1,11 +1,12 @@
-// Columns of programs on CPUs. A chunk is an iteration of the parallel loop; a round is a chunk on every core.
+// Columns of programs on CPUs. A chunk is one iteration of the parallel loop; a round is one chunk
+// on every core.
 #pragma once
 
 #include "feature/schema.h"
 
 namespace tensorsmith::feature {
 
-// The statements of a program of another compiler, each on its own cores and lanes.
+// The statements of a program of another compiler, each with its own use of cores and lanes.
 inline constexpr auto kLeafResources = std::to_array<Column>({
     Column::resource("statements", "One statement of a vector per cycle."),
     Column::resource("statements_scalar", "One statement per cycle where it is not vectorized."),
@@ -36,7 +37,8 @@ inline constexpr auto kLeafColumns = std::to_array<Column>({
     Column::plain("attached", "stages", "Stages computed at another one."),
 });
 
-// What multi-level tiles of a product add. The tile of a step is the middle one, of one reduce step.
+// Additional columns for multi-level tiles of a product. The tile of a step is the middle tile, for
+// one reduce step.
 inline constexpr auto kTileResources = std::to_array<Column>({
     Column::resource("multiply_adds", "One multiply-add of a vector per cycle."),
     Column::resource("multiply_adds_scalar", "One multiply-add of a scalar per cycle."),

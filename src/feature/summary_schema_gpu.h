@@ -1,13 +1,13 @@
-// Columns of programs on GPUs. A wave is as many blocks as the multiprocessors can hold at a time. Operands A and B are the first and second read of the
-// product.
+// Columns of programs on GPUs. A wave is as many blocks as the multiprocessors can hold at a time.
+// Operands A and B are the first and second read of the product.
 #pragma once
 
 #include "feature/schema.h"
 
 namespace tensorsmith::feature {
 
-// Tiles of a product in shared memory, accumulators in registers. Where nothing else is said, of the busiest multiprocessor, with its
-// idle lanes.
+// Tiles of a product in shared memory, with accumulators in registers. Unless stated otherwise, a
+// resource is that of the busiest multiprocessor, including its idle lanes.
 inline constexpr auto kTiledGpuResources = std::to_array<Column>({
     Column::resource("multiply_adds", "Multiply-adds of the busiest scheduler, which a warp has for itself."),
     Column::resource("dram", "What the waves read together, and the output, at memory bandwidth."),
@@ -47,7 +47,7 @@ inline constexpr auto kTiledGpuResources = std::to_array<Column>({
     Column::resource("dispatch", "Three cycles of the device for each block."),
 });
 
-// Of one operand of the product.
+// Columns of one operand of the product.
 inline constexpr auto kTiledGpuOperandFields = std::to_array<Column>({
     Column::log2("shared", "elements", "Elements of the block's tile of % in shared memory."),
     Column::log2("vector", "elements", "Vector length of the fetches of %."),
@@ -111,7 +111,7 @@ inline constexpr auto kTiledGpuColumns = concatenated(
                      "Outputs and operands of the innermost tile over the register limit."),
     }));
 
-// A thread an output or less.
+// Programs in which a thread computes one output or less.
 inline constexpr auto kFlatGpuResources = std::to_array<Column>({
     Column::resource("bound", "The longest of dispatch, memory, latency and instructions, as a norm."),
     Column::resource("dispatch", "Three cycles of the device for each block of each kernel."),
@@ -147,7 +147,7 @@ inline constexpr auto kFlatGpuColumns = std::to_array<Column>({
     Column::log2("floats", "ratio", "Floating-point operations per executed statement."),
 });
 
-// Of every program on a GPU.
+// Columns of the device, for every program on a GPU.
 inline constexpr auto kGpuDeviceColumns = std::to_array<Column>({
     Column::device(
         Column::log2("device_cycles", "cycles/second", "Cycles of all multiprocessors per second.")),

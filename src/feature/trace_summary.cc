@@ -1,5 +1,6 @@
-// Tile sizes from a trace, without replaying it: Ansor's multi-level tiling splits each axis of a product in
-// order, the spatial ones into five levels on GPUs and four on CPUs, the reduce axes into three and two.
+// Finds tile sizes in a trace without replaying it. Ansor's multi-level tiling splits the axes of a
+// product in order: the spatial axes into five levels on GPUs and four on CPUs, the reduce axes
+// into three and two.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +16,8 @@ double product(const std::vector<int64_t>& lengths) {
   return out;
 }
 
-// Outermost: the rounds that the inner levels need.
+// Returns the lengths by level; the outermost one is the number of rounds that the inner levels
+// need.
 template <size_t N>
 std::array<double, N> levels(int64_t extent, const std::vector<int64_t>& lengths) {
   std::array<double, N> out;
@@ -25,7 +27,7 @@ std::array<double, N> levels(int64_t extent, const std::vector<int64_t>& lengths
   return out;
 }
 
-// The splits of the stage in the order of the axes; none where it is not tiled like that.
+// Assigns the splits of the stage to the axes in order; none if the stage is not tiled like that.
 std::optional<Tiles> tiles_of(const std::vector<const sched::Split*>& splits, int stage, size_t spatial_parts,
                               const WorkloadAccess& access) {
   Tiles tiles;
@@ -63,7 +65,7 @@ TraceSummary summarize_trace(const sched::Trace& trace, const WorkloadAccess& ac
     } else if (const auto* note = std::get_if<sched::Annotate>(&step)) {
       if (note->annotation == sched::Annotation::kVectorize) ++out.vectorized;
       if (note->annotation == sched::Annotation::kBlockX) ++out.kernels;
-      // A reduction over threads binds them before its blocks.
+      // In a reduction across threads, the threads are bound before the blocks.
       if (note->annotation == sched::Annotation::kThreadX && !block_bound) thread_bound = true;
       if (note->annotation == sched::Annotation::kBlockX) block_bound = true;
       if (thread_bound && !block_bound) out.cross_thread_reduction = true;
@@ -76,7 +78,8 @@ TraceSummary summarize_trace(const sched::Trace& trace, const WorkloadAccess& ac
   if (main != splits.end() && access.has_product() && fits(access.spatial) && fits(access.reduce) &&
       fits(access.reads[0].dims) && fits(access.reads[1].dims))
     out.tiles = tiles_of(splits, (*main)->stage, parts, access);
-  // Of the stages that have one split each: the fetches (the second operand's comes first), or flat kernels.
+  // The stages that have one split each: the fetches (that of the second operand comes first), or
+  // flat kernels.
   std::array<int, 2> stages{};
   size_t others = 0;
   for (const sched::Split* split : splits) {

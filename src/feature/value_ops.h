@@ -1,4 +1,4 @@
-// Which column an operation counts in: TVM's MathOpCounter.
+// The column in which an operation counts, as in TVM's MathOpCounter.
 #pragma once
 
 #include "feature/store_collector.h"
@@ -8,7 +8,7 @@ namespace tensorsmith::feature {
 
 inline void count_unary(ir::UnaryOp op, ir::DType dtype, OpCounts& ops) {
   switch (op) {
-    case ir::UnaryOp::kNeg:  // TVM has 0 - x
+    case ir::UnaryOp::kNeg:  // TVM writes 0 - x
       return ops.add("addsub", ir::is_float(dtype));
     case ir::UnaryOp::kNot:
       ++ops["bool_op"];
@@ -52,8 +52,8 @@ inline void count_binary(ir::BinaryOp op, ir::DType operand, OpCounts& ops) {
   }
 }
 
-// select(condition, A[i], 0) is what padding makes; TVM writes it as a call of if_then_else, which counts as
-// a math function.
+// Padding is select(condition, A[i], 0). TVM writes it as a call of if_then_else, which counts as a
+// math function.
 inline void count_select(const ir::Select& select, ir::DType dtype, OpCounts& ops) {
   const auto constant = [](const ir::Expr& e) {
     return ir::as<ir::IntImm>(e) != nullptr || ir::as<ir::FloatImm>(e) != nullptr;

@@ -1,4 +1,5 @@
-// Which axes move along which dimensions of a workload's product, and which kind of computation it is.
+// Finds which axes move along which dimensions of a workload's product, and which structure the
+// computation has.
 #include <algorithm>
 
 #include "feature/program_summary.h"
@@ -13,7 +14,7 @@ using ir::Expr;
 
 double bytes_of(const ir::Buffer& buffer) { return buffer->num_elements() * ir::bytes_of(buffer->dtype); }
 
-// The axes of an index; what is not a sum of axes is left out.
+// Returns the axes in an index; parts that are not multiples of an axis are left out.
 std::vector<WorkloadAccess::Term> terms_of(const Expr& index, const ir::Operation& op) {
   std::vector<WorkloadAccess::Term> out;
   const ir::LinearSum sum = ir::linearize(index);
@@ -38,7 +39,7 @@ WorkloadAccess::Read read_of(const ir::Load& load, const ir::Operation& op) {
   return read;
 }
 
-// Every reduce axis shares its dimension with a spatial axis, in each read that has it.
+// Returns whether every reduce axis shares a dimension with another axis in some read.
 bool windows_only(const ir::Operation& op, const std::vector<WorkloadAccess::Read>& reads) {
   for (size_t a = 0; a < op.reduce.size(); ++a) {
     bool window = false;

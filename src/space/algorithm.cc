@@ -13,11 +13,12 @@ namespace tensorsmith::space {
 
 namespace {
 
-// AlwaysInline: no reduction, not an output, one result, and cheap where it is read. Not cheap:
-// transcendental functions read more than once; a select (padding) under data reuse, which would be decided
-// in the innermost loop: that is a decision of plans. Nor what a pattern computes.
-// What is read twice is there twice, so chains like x * sigmoid(x) grow fast: a reader that would become too
-// large computes its producers.
+// The rule AlwaysInline: stages without a reduction that are not outputs, have one result, and are
+// cheap where they are read. Not cheap are transcendental functions that are read more than once,
+// and a select (padding) under data reuse, which would be evaluated in the innermost loop; plans
+// decide about the latter. Stages that a pattern keeps are not inlined, either.
+// An inlined stage is copied into each reader, so chains like x * sigmoid(x) grow fast. If a reader
+// would become too large, its largest producers are not inlined.
 IdVector<StageId, bool> always_inlined(const WorkloadAnalysis& analysis, const ir::Workload& workload,
                                        const Patterns& patterns) {
   const size_t n = analysis.stages.size();
@@ -41,7 +42,7 @@ IdVector<StageId, bool> always_inlined(const WorkloadAnalysis& analysis, const i
     size[s] = 1 + info.flops_per_point;
     for (const auto& read : info.reads)
       if (inlined[read.producer]) size[s] += read.loads * size[read.producer];
-    // Packed elements (sched::Dot) are there to be computed once.
+    // Packed elements (sched::Dot) are meant to be computed once.
     bool words = false;
     for (const StageId c : info.consumers) words = words || analysis.stages[c].dot;
     if (words || kept[s]) continue;
@@ -59,13 +60,13 @@ IdVector<StageId, bool> always_inlined(const WorkloadAnalysis& analysis, const i
   return inlined;
 }
 
-// Fewer channels than this do not pay for the transforms anywhere.
+// With fewer channels than this, the transforms never pay off.
 constexpr int64_t kMinChannels = 8;
 
 std::unique_ptr<const Algorithm> rewritten_by_winograd(const ir::Workload& workload, int64_t m,
                                                        const Machine& machine, int threads) {
   sched::ScheduleBuilder builder(workload);
-  // A step inserts stages before its own, so the last convolution comes first.
+  // A step inserts stages before its own, so the last convolution is rewritten first.
   for (size_t s = workload.operations.size(); s-- > 0;) {
     const auto& op = *workload.operations[s];
     if (!op.has_reduction() || op.spatial.size() != 4) continue;
@@ -76,7 +77,8 @@ std::unique_ptr<const Algorithm> rewritten_by_winograd(const ir::Workload& workl
   return std::make_unique<Algorithm>(builder, machine, threads);
 }
 
-// Whether Dot made products of bytes of it that any vector unit computes exactly.
+// Returns whether Dot made products of bytes of the contraction that any vector unit computes
+// exactly.
 bool multiplies_narrow_bytes(const sched::Schedule& schedule, const ir::Operation& contraction) {
   const auto product = schedule.stage_named(contraction.name + ".product");
   if (!product) return false;
@@ -84,15 +86,15 @@ bool multiplies_narrow_bytes(const sched::Schedule& schedule, const ir::Operatio
   return call != nullptr && call->intrinsic == ir::Intrinsic::kDot4Narrow;
 }
 
-// Contractions of packed elements, each along the loop that fills them best; null where there are
-// none.
+// Rewrites contractions to packed elements, each along the reduce loop that fills the words best;
+// null if there are none.
 std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, const Machine& machine,
                                                   int threads) {
   sched::ScheduleBuilder builder(workload);
   const bool fours = machine.multiplies_bytes || std::ranges::any_of(workload.operations, [](const auto& op) {
                        return op->reduced_range;
                      });
-  // Stages before a rewritten one may go, so the last contraction comes first.
+  // Stages before a rewritten one may be removed, so the last contraction is rewritten first.
   for (size_t s = workload.operations.size(); s-- > 0;) {
     const auto& op = *workload.operations[s];
     if (!op.has_reduction()) continue;
@@ -128,13 +130,14 @@ std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, 
   return std::make_unique<Algorithm>(builder, machine, threads);
 }
 
-// Tiles of a reduction with data reuse have some thousand outputs, others one block for each.
+// Outputs of a block: tiles of a reduction with data reuse have some thousand, others have one
+// block per output.
 constexpr double kOutputsOfBlock = 4096;
-// Points of a part that are worth a pass over its results.
+// Fewest points of a part that are worth a pass over the results of the parts.
 constexpr int64_t kLeastPart = 32;
 
-// The reduce axis to be cut in about so many parts, each as long as the others, and how many; none if the
-// operation's outputs fill the device or no axis is long enough.
+// Returns the reduce axis to be cut into about `wanted` parts of equal length, and the number of
+// parts; none if the operation's outputs fill the device or no axis is long enough.
 std::optional<std::pair<size_t, int64_t>> parts_of(const ir::Operation& op, const StageInfo& info,
                                                    int64_t wanted, const GpuMachine& gpu) {
   if (!op.has_reduction() || info.arg_reduction || op.reduce.empty()) return std::nullopt;
@@ -150,12 +153,12 @@ std::optional<std::pair<size_t, int64_t>> parts_of(const ir::Operation& op, cons
   return std::pair(longest, parts);
 }
 
-// Null where no operation is cut.
+// Returns null if no operation is cut.
 std::unique_ptr<const Algorithm> rewritten_in_parts(const ir::Workload& workload, int64_t wanted,
                                                     const Machine& machine, int threads) {
   const WorkloadAnalysis analysis(workload);
   sched::ScheduleBuilder builder(workload);
-  // A step inserts stages before its own, so the last reduction comes first.
+  // A step inserts stages before its own, so the last reduction is rewritten first.
   for (size_t s = workload.operations.size(); s-- > 0;) {
     const auto& op = *workload.operations[s];
     const auto cut = parts_of(op, analysis.stages[StageId(s)], wanted, machine.gpu);

@@ -55,8 +55,8 @@ double cost_of(ir::Intrinsic intrinsic) {
   return 1;
 }
 
-// Walks a body with the knowledge whether a select guards the place; indices of loads are walked as index
-// arithmetic (not counted).
+// Walks a body and tracks whether a select guards the current place. Indices of loads are walked as
+// index arithmetic, which is not counted.
 class BodyWalker {
  public:
   BodyWalker(const ir::Operation& op, const ir::Workload& workload, StageInfo& info)
@@ -76,7 +76,7 @@ class BodyWalker {
                   },
                   [&](const ir::Binary& b) {
                     const bool division = b.op == ir::BinaryOp::kDiv && ir::is_float(e->dtype);
-                    // There is no fused multiply-add of integers, and vpmulld is two operations.
+                    // Integers have no fused multiply-add, and vpmulld is two operations.
                     const bool product = b.op == ir::BinaryOp::kMul && !ir::is_float(e->dtype);
                     count(e, division ? 6 : product ? 2 : 1);
                     if (division && as_constant(b.b) == nullptr) info_.expensive = true;
@@ -106,7 +106,8 @@ class BodyWalker {
   static const ir::FloatImm* as_constant(const Expr& e) { return ir::as<ir::FloatImm>(e); }
 
   void count(const Expr& e, double cost) {
-    // Index arithmetic inside conditions is cheap and mostly loop invariant; data arithmetic is what counts.
+    // Index arithmetic inside conditions is cheap and mostly loop invariant; only data arithmetic
+    // counts.
     if (e->dtype != ir::DType::kI64 && e->dtype != ir::DType::kBool) info_.flops_per_point += cost;
   }
 
@@ -130,7 +131,7 @@ class BodyWalker {
 
   ReadIndex analyze_index(const Expr& index, bool guarded) {
     ReadIndex result;
-    // Loads inside an index (Gather) are reads too.
+    // Loads inside an index (Gather) are reads, too.
     for (const auto* inner : ir::loads_of(index)) add_read(*inner, guarded);
     const auto affine = ir::as_affine(index);
     if (!affine) return blocked_index(index);
@@ -151,7 +152,8 @@ class BodyWalker {
     return {};
   }
 
-  // A sum of axes and of axes divided by constants; else an index that is neither affine nor blocked.
+  // Analyzes a sum of axes and of axes divided by constants. Any other index is neither affine nor
+  // blocked.
   ReadIndex blocked_index(const Expr& index) const {
     const ir::LinearSum sum = ir::linearize(index);
     if (sum.bad) return {};
@@ -196,7 +198,8 @@ bool misses_a_spatial_axis(const StageInfo& info, const Read& read) {
   return false;
 }
 
-// Windows that overlap (pooling 3x3 with stride 2): neighbouring points read the same elements.
+// Returns whether windows overlap (pooling 3x3 with stride 2), so that neighbouring points read the
+// same elements.
 bool windows_overlap(const StageInfo& info, const Read& read) {
   for (const auto& index : read.indices) {
     if (!index.affine) continue;

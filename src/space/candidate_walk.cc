@@ -9,8 +9,8 @@ namespace tensorsmith::space {
 
 namespace {
 
-// Legal candidates that a grammar keeps, the random ones that it draws for them, and the random completions that are
-// tried where none of these can be continued.
+// Numbers of legal candidates that a grammar keeps, of random candidates drawn for them, and of
+// random completions that are tried if none of the kept candidates can be continued.
 constexpr size_t kExamples = 16;
 constexpr int kExampleDraws = 48;
 constexpr int kRandomCompletions = 24;
@@ -75,7 +75,7 @@ bool CandidateWalk::complete(int64_t value, Candidate& out) const {
   const Plan& plan = *s.plans[p];
   const size_t begin = s.offsets[p], end = s.offsets[p + 1];
   out = example_;
-  // Takes what follows from `from`, all decisions of this plan, and makes the tile under way fit.
+  // Takes the remaining decisions of this plan from `from` and makes the current tile fit.
   const auto continues = [&](std::span<const int64_t> from) {
     for (size_t i = at_; i < grammar_->decisions_.size(); ++i) {
       const auto& decision = grammar_->decisions_[i];

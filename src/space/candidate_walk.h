@@ -1,5 +1,6 @@
-// Candidates of a sketch, one decision after the other: which values can follow those taken, so that the candidate becomes
-// a legal one (constrained decoding). No walk ends where nothing can follow.
+// Builds candidates of a sketch one decision at a time: finds the values that can follow those
+// already taken so that the candidate becomes legal (constrained decoding). No walk reaches a dead
+// end.
 #pragma once
 
 #include <memory>
@@ -9,24 +10,24 @@
 
 namespace tensorsmith::space {
 
-// What all walks over a sketch share. Immutable; any number of threads may walk.
+// The data that all walks over a sketch share. Immutable; any number of threads may walk.
 class SketchGrammar {
  public:
-  // kNotFound: no legal candidate of the sketch was found, so that it has no walks.
+  // kNotFound: no legal candidate of the sketch was found, so there are no walks.
   static Result<SketchGrammar> create(const DesignSpace& space, int sketch);
 
-  // One number of a candidate: a length of a tile or a category.
+  // One number of a candidate: a length of a tile, or a category.
   struct Decision {
     size_t slot = 0;
     size_t part = 0;   // of a tile: 0 is the innermost length, which is decided first
-    size_t place = 0;  // in Candidate::decisions
+    size_t place = 0;  // index in Candidate::decisions
   };
-  // In the order in which they are decided.
+  // The decisions in the order in which they are taken.
   const std::vector<Decision>& decisions() const { return decisions_; }
   const DecisionSlot& slot(const Decision& decision) const;
   int sketch() const { return sketch_; }
   const DesignSpace& space() const { return space_; }
-  // The candidate of the sketch that the estimate likes best, of those that were looked at.
+  // The candidate with the best estimate among those of the sketch that were examined.
   const Candidate& draft() const { return examples_.front(); }
 
  private:
@@ -36,36 +37,38 @@ class SketchGrammar {
   DesignSpace space_;
   int sketch_;
   std::vector<Decision> decisions_;
-  std::vector<Candidate> examples_;  // legal, different, fastest first by the estimate
+  std::vector<Candidate> examples_;  // legal and distinct, sorted by estimate, fastest first
 };
 
-// A position in a candidate that is being decided. It keeps a legal candidate that begins as decided, the proof that there
-// is one. Invariant: DesignSpace::check(candidate()) is ok.
+// A position in a candidate that is being decided. It keeps a legal candidate that starts with the
+// decisions taken, as the proof that one exists. Invariant: DesignSpace::check(candidate()) is ok.
 class CandidateWalk {
  public:
   explicit CandidateWalk(const SketchGrammar& grammar);
 
   bool done() const { return at_ == grammar_->decisions_.size(); }
   size_t taken() const { return at_; }
-  // What is decided next. Not when done().
+  // The next decision. Must not be called when done().
   const SketchGrammar::Decision& next() const { return grammar_->decisions_[at_]; }
-  // The values that its slot alone leaves: least() .. most(). A tile's length is at most the extent over the product of
-  // the lengths inside it.
+  // Bounds of the next value by its slot alone. A tile's length is at most the extent divided by
+  // the product of the lengths inside it.
   int64_t least() const;
   int64_t most() const;
-  // Whether a legal candidate with this value next is known. It is found by example: from the walk's own candidate, from
-  // others of the sketch, then from a few random ones, always the same for the same decisions. So what is allowed is
-  // legal, and hardly anything that is legal is not allowed (tests/space/candidate_walk_test.cc counts).
+  // Returns whether a legal candidate with this value next is known. It is looked for in examples:
+  // the walk's own candidate, others of the sketch, then a few random ones, which are always the
+  // same for the same decisions. So allowed values are legal, and hardly any legal value is not
+  // allowed (tests/space/candidate_walk_test.cc counts them).
   bool allows(int64_t value) const;
-  // Decides. False, and nothing is changed: the value is not allowed.
+  // Takes the next decision. Returns false and changes nothing if the value is not allowed.
   bool take(int64_t value);
-  // Decides what a legal candidate of this sketch has, all of it being known to be legal.
+  // Takes the next decision of a candidate of this sketch that is known to be legal.
   void follow(const Candidate& legal);
-  // Begins as decided; legal. When done(), what was decided.
+  // A legal candidate that starts with the decisions taken; when done(), the result.
   const Candidate& candidate() const { return example_; }
 
  private:
-  // A legal candidate with this value next, into `out`. False: none was found.
+  // Finds a legal candidate with this value next and stores it in `out`. Returns false if none was
+  // found.
   bool complete(int64_t value, Candidate& out) const;
 
   const SketchGrammar* grammar_;

@@ -72,7 +72,7 @@ sched::Trace DesignSpace::Impl::trace(const Candidate& c) const {
 
 Status DesignSpace::Impl::schedule(const Candidate& c, sched::Schedule& out) const {
   const auto& s = sketch(c);
-  if (s.inlines && !s.algorithm->inlined_start) {  // the replay says why
+  if (s.inlines && !s.algorithm->inlined_start) {  // the replay gives the reason
     TS_ASSIGN_OR_RETURN(out, sched::replay(workload, trace(c)));
     return {};
   }

@@ -1,5 +1,6 @@
-// The design space of a workload on a device: sketches (structure) and decision vectors (tile sizes,
-// locations, annotations). Search works on candidates; a trace is made only for what is looked at.
+// The design space of a workload on a device: sketches (structure) and decision vectors (tile
+// sizes, locations, annotations). Search works on candidates; a trace is only made for those that
+// are examined.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace tensorsmith::space {
 
 struct Constants;  // estimate/constants.h
 
-// One choice. A tile decision holds the inner lengths of one split axis; a categorical one an index.
+// One choice. A tile decision holds the inner lengths of one split axis, a categorical one an
+// index.
 enum class DecisionKind : uint8_t { kTileLengths, kCategory };
 enum class DecisionRole : uint8_t {
   kTile,
@@ -50,33 +52,34 @@ class DesignSpace {
  public:
   struct Options {
     int threads = 1;
-    // 3x3 convolutions may be computed by Winograd's minimal filtering, whose rounding errors are larger than
-    // those of the sum over products (see algorithm.h).
+    // Allows 3x3 convolutions by Winograd's minimal filtering, whose rounding errors are larger
+    // than those of the direct sum (see algorithm.h).
     bool winograd = true;
-    // The estimate's; null: those of the table. Read by every estimate: who fits them changes them in place.
+    // Constants of the estimate; null: those of the table. Every estimate reads them, so a fit can
+    // change them in place.
     const Constants* constants = nullptr;
   };
   static Result<DesignSpace> build(const ir::Workload& workload, const target::Device& device,
                                    const Options& options);
 
   size_t num_sketches() const;
-  // Combinations of plans of a workload with many groups that the space does not have, because each would
-  // take a share of the samples: those with the most unusual plans.
+  // For workloads with many groups: returns the number of combinations of plans that the space
+  // leaves out, those with the most unusual plans. Each would take a share of the samples.
   double sketches_left_out() const;
   const std::vector<DecisionSlot>& slots(int sketch) const;
-  // The structure, for people; equal texts are equal structures (rescale).
+  // Describes the structure for people. Equal texts mean equal structures (see rescale).
   std::string describe(int sketch) const;
 
-  // The untuned schedule: heuristic, good, no measurement needed. Always legal.
+  // The untuned schedule: good by a heuristic, without measurements. Always legal.
   Candidate default_candidate() const;
-  // Plain loops: what is left where the default cannot be built or run. Always legal.
+  // Plain loops, for use if the default cannot be built or run. Always legal.
   Candidate plain_candidate() const;
   Candidate sample(Rng& rng) const;
-  // Changes one decision (its role is drawn first, mostly tiles); never returns the same candidate
-  // unless the space has one point.
+  // Changes one decision, drawn by role (mostly tiles), and sometimes a second tile. Never returns
+  // the same candidate unless the space has only one.
   Candidate mutate(const Candidate& candidate, Rng& rng) const;
-  // The legal candidates that differ in one decision by a small move (tile lengths) or any (categories): the
-  // steps of a coordinate descent.
+  // Returns the legal candidates that differ in one decision: by a small move for tile lengths, in
+  // any way for categories. These are the steps of a coordinate descent.
   std::vector<Candidate> neighbours(const Candidate& candidate) const;
   Candidate crossover(const Candidate& a, const Candidate& b,
                       Rng& rng) const;  // same sketch, else a copy of a
@@ -84,19 +87,22 @@ class DesignSpace {
   double size(int sketch) const;
   // All candidates of a sketch, in order, at most limit.
   std::vector<Candidate> enumerate(int sketch, size_t limit) const;
-  // Cheap legality and sanity check (registers, workspace, code size); reason why not.
+  // Checks legality and plausibility (registers, workspace, code size) cheaply; the error is the
+  // reason.
   Status check(const Candidate& candidate) const;
-  // The candidate of this space nearest to one of a space with the same structure but other shapes
-  // (transfer).
+  // Returns the candidate of this space that is nearest to one of a space with the same structure
+  // but other shapes (transfer).
   Result<Candidate> rescale(const DesignSpace& source, const Candidate& candidate) const;
 
-  // Rough seconds of a candidate from an analytic model on the decisions alone, without lowering (about a
-  // microsecond): a draft to rank many candidates, not a prediction. +inf if check() refuses it.
+  // Estimates the seconds of a candidate with an analytic model of the decisions alone, without
+  // lowering (about a microsecond). This is a draft to rank many candidates, not a prediction. +inf
+  // if check() refuses the candidate.
   double estimate(const Candidate& candidate) const;
 
   Result<sched::Trace> to_trace(const Candidate& candidate) const;
-  // What replaying the trace gives, without making it and for a tenth of the time: what candidates share is
-  // rewritten once. The memory of `out` is used again; after an error it holds nothing of use.
+  // Computes the schedule that replaying the trace gives, without making the trace, in a tenth of
+  // the time: what candidates share is rewritten once. The memory of `out` is reused; after an
+  // error its content is unspecified.
   Status to_schedule(const Candidate& candidate, sched::Schedule& out) const;
   const ir::Workload& workload() const;
 

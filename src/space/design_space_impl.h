@@ -18,16 +18,16 @@ struct DesignSpace::Impl {
   Status check(const Candidate& c) const;
   double estimate(const Candidate& c) const;
   sched::Trace trace(const Candidate& c) const;
-  // What replaying trace(c) gives.
+  // Computes the schedule that replaying trace(c) gives.
   Status schedule(const Candidate& c, sched::Schedule& out) const;
   size_t pick_sketch(Rng& rng) const;
-  // A legal candidate of the sketch if one is found in a few tries.
+  // Returns a legal candidate of the sketch if one is found in a few tries.
   std::optional<Candidate> draw(Rng& rng, size_t sketch) const;
   std::optional<Candidate> mutate(const Candidate& c, Rng& rng) const;
-  // The first candidate of the sketch, all lengths 1 and all categories 0.
+  // Returns the first candidate of the sketch: all lengths 1 and all categories 0.
   Candidate first(size_t sketch) const;
   bool advance(Candidate& c) const;
-  // Fills seeds and sketch_weights by the analytic model and takes the best seed as the default.
+  // Fills seeds and sketch_weights with the analytic model and takes the best seed as the default.
   void find_seeds();
 
   ir::Workload workload;

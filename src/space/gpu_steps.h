@@ -1,4 +1,4 @@
-// Steps that the plans for GPUs have in common.
+// Steps that the plans for GPUs share.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace tensorsmith::space {
 // Tails are predicated: threads that have nothing to do wait for the others.
 inline constexpr auto kPredicate = sched::TailPolicy::kPredicate;
 
-// A loop of a stage over these loops, none of which stands between others: the loops fused, or a new one of
-// extent 1.
+// Returns one loop for these adjacent loops of a stage: the loops fused, or a new loop of extent 1
+// if there are none.
 LoopId fuse_or_unit(TraceMaker& maker, StageId stage, const std::vector<LoopId>& loops);
 
-// The stage computes into memory of this scope and its readers read there: the new stage, which computes. The
-// stage's loops are untouched, and it is no output.
+// Makes the stage compute into memory of this scope, from where its readers read. Returns the new
+// stage, which computes. The stage must not be an output, and its loops must be unchanged.
 StageId move_to(TraceMaker& maker, StageId stage, ir::MemoryScope scope);
 
-// The threads of a block compute a stage of shared memory together: all its spatial loops are one, handed out
-// in vectors. Reduce loops stay inside. No loop of it was changed.
+// Lets the threads of a block compute a stage in shared memory together: its spatial loops are
+// fused and distributed in vectors. Reduce loops stay inside. The stage's loops must be unchanged.
 void share_among_threads(TraceMaker& maker, StageId stage, int64_t threads, int64_t vector);
 
 }  // namespace tensorsmith::space

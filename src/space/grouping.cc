@@ -43,7 +43,7 @@ class Grouping {
       if (pattern->anchor == anchor) return pattern.get();
     return nullptr;
   }
-  // The pattern of this anchor that no other kind of plan can compute.
+  // Returns the pattern of this anchor if no other kind of plan can compute it.
   const Pattern* required_pattern_of(StageId anchor) const {
     const Pattern* pattern = pattern_of(anchor);
     return pattern != nullptr && pattern->required ? pattern : nullptr;
@@ -97,8 +97,9 @@ class Grouping {
     join();
   }
 
-  // A pattern whose anchor is the group's and not its root. Its first stage inside is placed first: only the
-  // root reads it beside the pattern.
+  // Returns whether the stage belongs to a pattern whose anchor is the group's anchor, but not its
+  // root. The pattern's first stage inside is placed first, because only the root reads it besides
+  // the pattern.
   bool joins_pattern(Group& group, StageId s) const {
     if (group.pattern != nullptr) return contains(group.pattern->inside, s);
     if (!group.anchor.valid() || group.anchor == group.root || !group.pads.empty()) return false;
@@ -108,7 +109,8 @@ class Grouping {
     return true;
   }
 
-  // Whether nothing is computed between the stages of a pattern, and nothing else reads what is inside.
+  // Returns whether nothing is computed between the stages of a pattern, and nothing else reads its
+  // stages inside, except for the first one.
   bool is_closed(const Pattern& pattern) const {
     for (size_t i = 1; i < pattern.inside.size(); ++i)
       for (const StageId reader : readers_[pattern.inside[i]])
@@ -116,7 +118,7 @@ class Grouping {
     return true;
   }
 
-  // The root reads the reduction element by element, through inlined stages.
+  // Returns whether the root reads the stage element by element, through inlined stages.
   bool elementwise(StageId root, StageId s) const {
     const auto& out = context_.stage(root);
     const auto& produced = context_.stage(s);
@@ -144,8 +146,8 @@ class Grouping {
     return reads == 1;
   }
 
-  // By spatial axis of a stage: the axis of the group's root that indexes it in all reads inside the group, or
-  // none. Its readers are placed already.
+  // Returns, for each spatial axis of a stage, the axis of the group's root that indexes it in all
+  // reads inside the group, or none. The stage's readers must have been placed.
   AxisMap root_axes(const Group& group, StageId s) const {
     const auto& info = context_.stage(s);
     AxisMap result(info.num_spatial);
@@ -167,8 +169,9 @@ class Grouping {
     return result;
   }
 
-  // Whether some axis of extent > 1 of the root indexes this stage and all that are attached; else nothing is
-  // gained by a common loop over rows, or the stage would be computed again for every row.
+  // Returns whether some axis of extent > 1 of the root indexes this stage and all attached ones.
+  // Otherwise nothing is gained by a common loop over rows, or the stage would be computed again
+  // for every row.
   bool shares_rows(const Group& group, StageId s) const {
     std::vector<StageId> stages = group.attached;
     if (group.anchor.valid() && group.anchor != group.root) stages.push_back(group.anchor);
@@ -188,7 +191,7 @@ class Grouping {
   using GroupId = Id<Group>;
   IdVector<StageId, GroupId> group_;
   IdVector<StageId, std::vector<StageId>> readers_;  // through inlined stages
-  IdVector<StageId, AxisMap> root_axes_;             // of those that joined a group or are about to
+  IdVector<StageId, AxisMap> root_axes_;             // of stages that joined a group or are about to
   IdVector<GroupId, Group> groups_;
 };
 

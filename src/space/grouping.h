@@ -1,8 +1,9 @@
-// Which stages are scheduled together. Rules, output to input:
+// Decides which stages are scheduled together. Rules, from output to input:
 //   always inline   injective stages that are cheap to recompute where they are read (algorithm.cc)
-//   pattern         stages that a kind of plan has found to be its own, as a whole
-//   group           a root with what can be computed inside its loops: a reduction before its elementwise
-//                   consumer, the padding before a tiled reduction, the reductions of one row
+//   pattern         stages that a kind of plan has matched and computes as a whole
+//   group           a root with what can be computed inside its loops: a reduction before its
+//                   elementwise consumer, the padding before a tiled reduction, the reductions of
+//                   one row
 #pragma once
 
 #include <vector>
@@ -11,8 +12,8 @@
 
 namespace tensorsmith::space {
 
-// Producers before consumers. fuse_rows: compute the stages of a row, and patterns that need not be computed
-// as a whole, inside the loops of one root.
+// Returns the groups, producers before consumers. `fuse_rows`: the stages of a row, and patterns
+// that need not be computed as a whole, are computed inside the loops of one root.
 std::vector<Group> make_groups(const PlanContext& context, bool fuse_rows);
 
 }  // namespace tensorsmith::space

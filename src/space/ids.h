@@ -1,4 +1,4 @@
-// Ids of what plans and steps are about.
+// Ids that plans and steps use.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +7,12 @@
 
 namespace tensorsmith::space {
 
-// An operation of the workload, or a stage that a cache or rfactor step has made (TraceMaker). It keeps its id
-// while steps insert stages; sched::StageId is where a stage stands at the moment.
+// An operation of the workload, or a stage that a cache or rfactor step has made (TraceMaker). The
+// id does not change when steps insert stages; sched::StageId is the current position of a stage.
 using StageId = Id<struct StageInfo>;
-using AxisId = Id<struct StageAxis>;  // of a stage: spatial, which are its output's dimensions, then reduce
-using LoopId = Id<struct TraceLoop>;  // of a TraceMaker, over all stages
+using AxisId =
+    Id<struct StageAxis>;  // of a stage: spatial axes, which are its output's dimensions, then reduce axes
+using LoopId = Id<struct TraceLoop>;  // of a TraceMaker, unique over all stages
 inline constexpr LoopId kNoLoop;
 
 template <class List, class Id>

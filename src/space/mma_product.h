@@ -1,4 +1,4 @@
-// Products of two matrices that the tensor cores of NVIDIA's GPUs compute, for the plans that have them do it.
+// Products of two matrices on the tensor cores of NVIDIA's GPUs, for the plans that use these.
 #pragma once
 
 #include <optional>
@@ -9,16 +9,18 @@
 
 namespace tensorsmith::space {
 
-// As many as a group of an instruction's rows, or its columns.
+// Points of a folded tile along one axis: as many as an instruction has groups of rows, or columns.
 inline constexpr int64_t kFoldedPoints = sched::kMmaColumns;
 static_assert(kFoldedPoints == sched::kMmaGroups);
 
-// What is multiplied: sum over k of A[.., i, k] * B[.., k, j], with these in any order of dimensions. A convolution is such
-// a product for each place in its window: rows or columns are points along an axis of the output, k are input channels.
+// A product: sum over k of A[.., i, k] * B[.., k, j], with these dimensions in any order. A
+// convolution is such a product for each place in its window: rows or columns are points along an
+// axis of the output, k are input channels.
 struct MmaProduct {
   AxisId rows, columns, sum;
-  // An image's points that a tile has are kFoldedPoints along `rows` or `columns` by some along this axis, which stands before
-  // it in the operand; none: they are all along `rows` or `columns`. At most one of the two is there.
+  // If one of these is valid (at most one is), a tile has the points of an image along two axes:
+  // kFoldedPoints along `rows` (or `columns`) times some along this axis, which precedes the former
+  // in the operand. Otherwise all points of a tile are along `rows` or `columns`.
   AxisId folded_rows, folded_columns;
   std::vector<AxisId> batch;   // all other spatial axes: a block has one point of each
   std::vector<AxisId> window;  // all other axes of the reduction: a chunk has one point of each
@@ -26,14 +28,17 @@ struct MmaProduct {
   int element_bytes = 2;
 };
 
-// The product that the anchor computes and the output's stage writes, if tensor cores have instructions for it.
+// Returns the product that the anchor computes and the output's stage writes, if tensor cores have
+// instructions for it.
 std::optional<MmaProduct> match_mma(const PlanContext& context, StageId output, StageId anchor);
 
-// The same product of a convolution with tiles of points along two axes, for images that are narrower than a tile; none where
-// the points of such a tile would not be evenly apart in shared memory.
+// Returns the same product of a convolution with tiles of points along two axes, for images that
+// are narrower than a tile; none if the points of such a tile would not be evenly spaced in shared
+// memory.
 std::optional<MmaProduct> fold_tiles(const PlanContext& context, StageId anchor, const MmaProduct& product);
 
-// One product of matrices that lie in memory with rows, columns or the sum contiguous: no window, no steps between points.
+// Returns whether this is one product of matrices that are contiguous along rows, columns or the
+// sum: without a window and without strides between points.
 bool multiplies_matrices(const PlanContext& context, const MmaProduct& product);
 
 }  // namespace tensorsmith::space

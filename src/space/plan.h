@@ -15,19 +15,19 @@
 
 namespace tensorsmith::space {
 
-// A decision slot with what sampling needs.
+// A decision slot with the data that sampling needs.
 struct Slot {
   DecisionSlot decision;
   std::optional<TileLengths> tiles;  // kTileLengths
   int64_t unit = 1;                  // innermost lengths prefer multiples of this
   std::vector<double> weights;       // kCategory: sampling weights, one a category
-  size_t offset = 0;                 // of its first number in the plan's decisions
+  size_t offset = 0;                 // index of its first number in the plan's decisions
 
   size_t width() const { return decision.kind == DecisionKind::kTileLengths ? decision.parts : 1; }
 };
 
 using Decisions = std::span<const int64_t>;   // of one plan's slots
-using AxisRanges = IdVector<AxisId, double>;  // points of each axis of a stage
+using AxisRanges = IdVector<AxisId, double>;  // number of points along each axis of a stage
 
 class Plan {
  public:
@@ -41,16 +41,16 @@ class Plan {
 
   virtual std::string describe() const = 0;
   virtual void emit(TraceMaker& maker, Decisions decisions) const = 0;
-  // kResourceExhausted with the reason for candidates not worth a look.
+  // Returns kResourceExhausted with the reason for candidates that are not worth examining.
   virtual Status check(Decisions decisions) const = 0;
-  // Rough seconds from an analytic model; only the order within one workload matters.
+  // Estimates seconds with an analytic model; only the order within one workload matters.
   virtual double estimate(Decisions decisions) const = 0;
   virtual void sample(Rng& rng, std::span<int64_t> decisions) const;
 
  protected:
   static constexpr size_t kNone = SIZE_MAX;  // no slot
 
-  // Both return the slot's index. divide: see TileLengths.
+  // Both return the slot's index. `divide`: see TileLengths.
   size_t add_tile(std::string name, int64_t extent, size_t parts, int64_t unit, int64_t max_innermost = 0,
                   bool divide = false);
   size_t add_category(std::string name, DecisionRole role, std::vector<double> weights);
@@ -59,10 +59,12 @@ class Plan {
     return d.subspan(slots_[slot].offset, slots_[slot].width());
   }
   void sample_slot(Rng& rng, size_t slot, std::span<int64_t> decisions) const;
-  // One of the categories with which `allowed`, asked with each of them in place, is true; the first where none is.
+  // Draws one of the categories for which `allowed` is true once the category is set in
+  // `decisions`; takes the first one if there is none.
   void sample_allowed(Rng& rng, size_t slot, std::span<int64_t> decisions,
                       const std::function<bool()>& allowed) const;
-  // Elements of each dimension of a read that are touched while the reader's axes cover `ranges`.
+  // Returns how many elements of each dimension of a read are touched while the reader's axes cover
+  // `ranges`.
   AxisRanges footprint(const Read& read, const AxisRanges& ranges) const;
 
   const PlanContext& context_;

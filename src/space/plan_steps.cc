@@ -11,7 +11,8 @@ int64_t largest_divisor(int64_t n, int64_t limit) {
 }
 
 int64_t vector_lanes(int64_t length, int64_t lanes) {
-  // Long vectors of bytes and halves that are no power of two are taken apart element by element.
+  // Long vectors of bytes and halves are processed element by element unless their length is a
+  // power of two.
   constexpr int64_t kAnyLength = 16, kWorthwhile = 8;
   const int64_t divisor = largest_divisor(length, lanes), power = std::min(length & -length, lanes);
   return divisor > kAnyLength && power >= kWorthwhile ? power : divisor;
@@ -65,7 +66,7 @@ void emit_copy_stage(TraceMaker& maker, StageId stage, const IdVector<AxisId, in
   if (extents[c] > 1) maker.annotate(stage, vectors.back(), sched::Annotation::kVectorize);
   if (!parallel) return;
   if (rows.empty() && vectors.size() > 1) rows.push_back(vectors.front());
-  // Ones stand between the rows and the vectors, so only rows are fused.
+  // Loops of extent 1 are between the rows and the vectors, so only rows are fused.
   parallelize(maker, stage, rows, std::min<size_t>(rows.size(), 3));
 }
 

@@ -13,19 +13,20 @@ namespace {
 constexpr int kDrawTries = 24;
 constexpr int kMutateTries = 48;
 constexpr size_t kSeeds = 24;
-// Sampling weights of sketches: of one that seems hopeless, relative to the best one, and the share of all
-// that plain loops get.
+// Sampling weights of sketches: the least weight relative to the best sketch, and the share of all
+// samples that plain loops get.
 constexpr double kMinSketchWeight = 0.1;
 constexpr double kPlainShare = 0.02;
 constexpr size_t kStarts = 8;
 constexpr int kStartsOfSketch = 2;
-constexpr int kSteps = 120;  // of hill climbing from each
-// How many climb on, and their further steps.
+constexpr int kSteps = 120;  // of hill climbing from each start
+// The number of candidates that climb on, and their further steps.
 constexpr size_t kFinalists = 3;
 constexpr int kFinalSteps = 300;
 
-// How often a mutation changes a slot of this role, relative to the others. Ansor: tiles .90, unroll .04,
-// location .05, parallel .01; here more decisions are categories, so they get more.
+// Returns how often a mutation changes a slot of this role, relative to the others. Ansor uses .90
+// for tiles, .04 for unrolling, .05 for locations and .01 for parallel loops. Here more decisions
+// are categories, so they get more.
 double mutation_weight(DecisionRole role) {
   switch (role) {
     case DecisionRole::kTile:
@@ -48,7 +49,7 @@ double mutation_weight(DecisionRole role) {
 }  // namespace
 
 size_t DesignSpace::Impl::pick_sketch(Rng& rng) const {
-  // The last sketch is plain loops: rarely of interest, but part of the space.
+  // The last sketch is plain loops, which are rarely of interest but part of the space.
   const size_t count = sketches.size();
   if (count == 1 || rng.bernoulli(kPlainShare)) return count - 1;
   return rng.weighted(std::span(sketch_weights).first(count - 1));
@@ -77,7 +78,7 @@ std::optional<Candidate> DesignSpace::Impl::mutate(const Candidate& c, Rng& rng)
     const std::span<int64_t> own(result.decisions.data() + s.offsets[p] + slot.offset, slot.width());
     if (slot.tiles) {
       slot.tiles->mutate(rng, slot.unit, own);
-      // Tiles trade places: growing one axis often needs another to shrink.
+      // Changes a second tile: growing one axis often requires another one to shrink.
       if (rng.bernoulli(0.3)) {
         const auto [p2, number2] = s.owner[rng.weighted(weights)];
         const auto& other = s.plans[p2]->slots()[number2];
@@ -95,14 +96,15 @@ std::optional<Candidate> DesignSpace::Impl::mutate(const Candidate& c, Rng& rng)
 }
 
 void DesignSpace::Impl::find_seeds() {
-  // A fixed seed: the default schedule of a workload never changes from run to run.
+  // A fixed seed, so that the default schedule of a workload is the same in every run.
   Rng rng(0x7465736f72ULL);
   struct Scored {
     double seconds;
     Candidate candidate;
   };
   std::vector<Scored> pool;
-  // Small spaces are drawn from again and again: what was estimated is known, and whether the pool has it.
+  // Small spaces yield the same candidates again and again. Keeps the estimate of each candidate,
+  // and whether it is in the pool.
   std::unordered_map<uint64_t, std::pair<double, bool>> known;
   const auto known_of = [&](const Candidate& c) -> std::pair<double, bool>& {
     const auto [it, added] = known.try_emplace(c.hash());
@@ -119,8 +121,8 @@ void DesignSpace::Impl::find_seeds() {
     for (size_t i = 0; i < draws; ++i)
       if (auto c = draw(rng, k)) consider(*c);
   }
-  // Hill climbing from the best ones, and from the best of each sketch: a random candidate of one can be
-  // further from its best than that of another.
+  // Hill climbing starts from the best candidates overall and from the best ones of each sketch,
+  // since a random candidate of one sketch can be further from its best than that of another.
   std::stable_sort(pool.begin(), pool.end(), faster);
   std::vector<Scored> starts;
   std::vector<int> taken(sketches.size(), 0);
@@ -130,7 +132,8 @@ void DesignSpace::Impl::find_seeds() {
     ++of_sketch;
     starts.push_back(pool[i]);
   }
-  // A sketch is drawn the more often the faster its best draw seems, but none is ruled out by an estimate.
+  // The faster the best draw of a sketch seems, the more often the sketch is drawn, but no estimate
+  // rules it out.
   sketch_weights.assign(sketches.size(), kMinSketchWeight);
   for (const auto& scored : pool) {
     auto& weight = sketch_weights[static_cast<size_t>(scored.candidate.sketch)];
@@ -149,7 +152,7 @@ void DesignSpace::Impl::find_seeds() {
     }
   };
   for (auto& current : starts) climb(current, kSteps);
-  // The best of these are not at their tops yet.
+  // The best of these have not reached their tops yet.
   std::stable_sort(starts.begin(), starts.end(), faster);
   for (size_t i = 0; i < std::min(kFinalists, starts.size()); ++i) climb(starts[i], kFinalSteps);
   std::stable_sort(pool.begin(), pool.end(), faster);
@@ -167,8 +170,8 @@ void DesignSpace::Impl::find_seeds() {
 }
 
 Candidate DesignSpace::sample(Rng& rng) const {
-  // A part of the samples comes from around the analytic favourites, so that few samples suffice for a good
-  // program; the rest covers the space.
+  // A part of the samples is drawn from the neighbourhood of the candidates with the best
+  // estimates, so that few samples suffice for a good program. The rest covers the space.
   if (!impl_->seeds.empty() && rng.bernoulli(0.25)) {
     Candidate c = impl_->seeds[rng.below(impl_->seeds.size())];
     const uint64_t changes = rng.below(3);
@@ -263,7 +266,8 @@ Result<Candidate> DesignSpace::rescale(const DesignSpace& source, const Candidat
       }
     }
   }
-  // Other shapes can make tiles that are not worth a look; the longest ones shrink until they are.
+  // For other shapes, tiles may not be worth examining; the longest lengths are halved until
+  // check() accepts them.
   while (!impl_->check(result).ok()) {
     int64_t* longest = nullptr;
     for (const auto& [p, number] : to.owner) {

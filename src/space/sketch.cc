@@ -32,10 +32,11 @@ Sketch assemble(Plans plans, bool inlines) {
   return sketch;
 }
 
-// By group the index of one of its plans, the first of which is its usual one.
+// For each group, the index of one of its plans; 0 is the usual plan.
 using Choice = std::vector<size_t>;
 
-// The choices with this many unusual plans in the groups from g on, until there are `limit` in all.
+// Adds the choices with this many unusual plans in the groups from g on, until there are `limit`
+// choices in all.
 void add_choices(const std::vector<Plans>& plans, size_t g, size_t unusual, size_t limit, Choice& at,
                  std::vector<Choice>& choices) {
   if (choices.size() == limit || unusual > plans.size() - g) return;
@@ -51,8 +52,8 @@ void add_choices(const std::vector<Plans>& plans, size_t g, size_t unusual, size
   add_choices(plans, g + 1, unusual, limit, at, choices);
 }
 
-// All choices of one plan a group if there are at most `limit`; else those with the fewest unusual plans.
-// Returns how many are left out.
+// Adds the sketches of all choices of one plan per group if there are at most `limit`, else of
+// those with the fewest unusual plans. Returns how many choices are left out.
 double combine(const PlanContext& context, const std::vector<Group>& groups, size_t limit,
                std::vector<Sketch>& sketches) {
   std::vector<Plans> plans;
@@ -80,9 +81,9 @@ double combine(const PlanContext& context, const std::vector<Group>& groups, siz
   return all - choices.size();
 }
 
-// Sketches of an algorithm; each costs estimates and a share of the samples.
+// Most sketches of an algorithm; each costs estimates and a share of the samples.
 constexpr size_t kMostSketches = 16;
-// Of groups without fusion, which are rarely faster.
+// Most sketches without fused rows, which are rarely faster.
 constexpr size_t kMostSeparate = 2;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Sketches: for each group of stages one plan.
+// Sketches: one plan for each group of stages.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 namespace tensorsmith::space {
 
 struct Sketch {
-  const Algorithm* algorithm = nullptr;  // what the plans are over
+  const Algorithm* algorithm = nullptr;  // the algorithm that the plans belong to
   Plans plans;
   std::vector<size_t> offsets;                   // of each plan's decisions; one more at the end
   std::vector<DecisionSlot> slots;               // of all plans
-  std::vector<std::pair<size_t, size_t>> owner;  // by slot: plan and its slot number
+  std::vector<std::pair<size_t, size_t>> owner;  // by slot: the plan and its slot number
   bool inlines = true;                           // applies the always-inline rule
   std::string description;
 
@@ -26,12 +26,12 @@ struct Sketch {
 
 struct SketchList {
   std::vector<Sketch> sketches;
-  double left_out = 0;  // combinations of plans beyond those
+  double left_out = 0;  // number of combinations of plans that are left out
 };
 
-// Sketches of an algorithm, usual plans first.
+// Returns the sketches of an algorithm, usual plans first.
 SketchList make_sketches(const Algorithm& algorithm);
-// Plain loops and nothing inlined: legal for every workload.
+// Returns plain loops with nothing inlined: legal for every workload.
 Sketch make_plain_sketch(const Algorithm& algorithm);
 
 }  // namespace tensorsmith::space

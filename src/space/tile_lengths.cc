@@ -7,8 +7,8 @@ namespace tensorsmith::space {
 
 namespace {
 
-// Tuples of `parts` positive lengths with product <= n. Equal quotients n / l are summed as blocks, so the
-// cost is O(sqrt(n)) a level.
+// Counts the tuples of `parts` positive lengths with product <= n. Equal quotients n / l are summed
+// as blocks, so the cost is O(sqrt(n)) per level.
 double count_products(int64_t n, size_t parts) {
   if (parts == 0) return 1;
   if (parts == 1) return n;
@@ -22,7 +22,7 @@ double count_products(int64_t n, size_t parts) {
   return total;
 }
 
-// Tuples of `parts` lengths with product dividing n.
+// Counts the tuples of `parts` lengths whose product divides n.
 double count_divisions(int64_t n, size_t parts) {
   if (parts == 0) return 1;
   double total = 0;

@@ -1,7 +1,8 @@
-// The inner lengths of one split axis: all tuples (l_1 .. l_parts), outer to inner, of positive lengths whose
-// product is at most the extent, the innermost at most a cap. Not only divisors: a tail is predicated or
-// peeled. Where tiles must not straddle a block of the axis (a group of channels), the extent is that of the
-// block and every product of inner lengths divides it.
+// The inner lengths of one split axis: all tuples (l_1 .. l_parts), outer to inner, of positive
+// lengths whose product is at most the extent and whose innermost length is at most a cap. Lengths
+// need not divide the extent: a tail is predicated or peeled. If tiles must not straddle a block of
+// the axis (a group of channels), the extent is that of the block, and every product of inner
+// lengths divides it.
 #pragma once
 
 #include <cstdint>
@@ -14,37 +15,38 @@ namespace tensorsmith::space {
 
 class TileLengths {
  public:
-  // extent >= 1, parts >= 1; max_innermost 0 = no cap. divide: l_parts, l_(parts-1) * l_parts, ... divide the
-  // extent.
+  // Requires extent >= 1 and parts >= 1; max_innermost 0 = no cap. `divide`: l_parts, l_(parts-1) *
+  // l_parts, ... divide the extent.
   TileLengths(int64_t extent, size_t parts, int64_t max_innermost, bool divide = false);
 
   int64_t extent() const { return extent_; }
-  // How many tuples; exact when below 2^53.
+  // Returns the number of tuples, exact below 2^53.
   double count() const;
   bool contains(std::span<const int64_t> lengths) const;
-  // The lexicographic successor in place; false (and all ones, the first tuple) after the last.
+  // Advances to the lexicographic successor in place. After the last tuple, returns false and sets
+  // the first one (all ones).
   bool advance(std::span<int64_t> lengths) const;
-  // A random tuple that prefers divisors of the extent and multiples of `unit` for the innermost length, but
-  // can be any.
+  // Draws a tuple. Divisors of the extent, and multiples of `unit` for the innermost length, are
+  // preferred, but any tuple is possible.
   void sample(Rng& rng, int64_t unit, std::span<int64_t> lengths) const;
-  // Changes one or two lengths by a small or a large move. May give the same tuple.
+  // Changes one or two lengths by a small or a large move. May leave the tuple unchanged.
   void mutate(Rng& rng, int64_t unit, std::span<int64_t> lengths) const;
-  // The tuples one small move away: a length one step up or down (1, `unit` for the innermost, the next
-  // divisor of the extent, twice or half), or a factor of 2 moved from one length to another. Each once,
-  // without the tuple itself.
+  // Returns the tuples one small move away: a length one step up or down (by 1, by `unit` for the
+  // innermost one, to the next divisor of the extent, to twice or half), or a factor of 2 moved
+  // from one length to another. Each is listed once, without the tuple itself.
   std::vector<std::vector<int64_t>> neighbours(int64_t unit, std::span<const int64_t> lengths) const;
-  // The nearest tuple of this axis to one of another axis: inner lengths are kept as far as they fit.
-  // `lengths` may be the source itself.
+  // Finds the tuple of this axis that is nearest to one of another axis: inner lengths are kept as
+  // far as they fit. `lengths` may be `source` itself.
   void fit(std::span<const int64_t> source, std::span<int64_t> lengths) const;
 
  private:
   int64_t cap(size_t part) const {
     return part + 1 == parts_ && max_innermost_ > 0 ? max_innermost_ : extent_;
   }
-  // A random length in [1, limit] for one part.
+  // Draws a length in [1, limit] for one part.
   int64_t draw(Rng& rng, int64_t unit, int64_t limit) const;
-  // The largest length for `part` that is at most `wanted` and fits `rest`, the extent over the product of
-  // the inner lengths.
+  // Returns the largest length for `part` that is at most `wanted` and fits `rest`, the extent
+  // divided by the product of the inner lengths.
   int64_t fitting(size_t part, int64_t wanted, int64_t rest) const;
 
   int64_t extent_;

@@ -1,6 +1,7 @@
-// Makes steps with stable handles: stages and loops keep their number while steps insert stages and change
-// leaf positions. Mirrors what each step does to positions; legality is sched::apply's matter. The steps
-// become a trace, or are applied to a schedule at once, which is what the trace's replay gives.
+// Makes steps with stable handles: stages and loops keep their ids when steps insert stages and
+// change the positions of leaves. Mirrors what each step does to positions; sched::apply checks
+// legality. The steps become a trace, or are applied to a schedule at once with the same result as
+// replaying the trace.
 #pragma once
 
 #include <cstdint>
@@ -14,40 +15,41 @@ namespace tensorsmith::space {
 
 class TraceMaker {
  public:
-  // steps: those that made the workload from the one that the trace is of.
+  // `steps`: those that made this workload from the one that the trace is for.
   explicit TraceMaker(const ir::Workload& workload, std::vector<sched::Step> steps = {});
-  // Applies the steps to `schedule`, of whose stages the workload's operations are the first definitions.
+  // Applies the steps to `schedule`, whose stages are the workload's operations, possibly inlined.
   TraceMaker(const ir::Workload& workload, sched::Schedule& schedule, sched::Rewrites& rewrites);
 
-  // The loops of a stage, outer to inner.
+  // Returns the loops of a stage, outer to inner.
   const std::vector<LoopId>& leaves(StageId stage) const { return stages_[stage].leaves; }
-  // The same of a stage whose loops no step has changed: one an axis.
+  // Returns the loops of a stage whose loops no step has changed: one per axis.
   IdVector<AxisId, LoopId> axis_loops(StageId stage) const;
 
-  // Outer to inner, lengths.size() + 1 loops.
+  // Returns lengths.size() + 1 loops, outer to inner.
   std::vector<LoopId> split(StageId stage, LoopId loop, std::vector<int64_t> lengths, sched::TailPolicy tail);
   LoopId fuse(StageId stage, std::span<const LoopId> loops);
-  // A new outermost loop of extent 1, of a stage that has no loop to be bound.
+  // Returns a new outermost loop of extent 1, for a stage without a loop that can be bound.
   LoopId unit_loop(StageId stage);
-  // The stage's whole loop order; emits nothing if that is the order already.
+  // Sets the complete loop order of the stage; emits nothing if it is the current order.
   void reorder(StageId stage, const std::vector<LoopId>& order);
   void annotate(StageId stage, LoopId loop, sched::Annotation annotation);
   void auto_unroll(StageId stage, int64_t max_step);
   void compute_at(StageId stage, StageId target, LoopId loop);
   void compute_inline(StageId stage);
   void pack(StageId stage, sched::Layout layout);
-  // The axis of the loop, which is whole, has a stride of k * factor + offset elements.
+  // Gives the axis of the loop, which must not be split, a stride of k * factor + offset elements.
   void storage_align(StageId stage, LoopId loop, int64_t factor, int64_t offset);
-  // The new stage, before `stage`, that computes; `stage` copies from it.
+  // Returns the new stage, before `stage`, which computes; `stage` copies from it.
   StageId cache_write(StageId stage, ir::MemoryScope scope);
-  // The new stage, after `stage`, that copies; the readers read it. dims: rank of the stage's output.
+  // Returns the new stage, after `stage`, which copies; the readers read it. `dims`: rank of the
+  // stage's output.
   StageId cache_read(StageId stage, ir::MemoryScope scope, const std::vector<StageId>& readers, size_t dims);
-  // The new stage, before `stage`, with the reduce loop as a spatial axis at factor_axis; `stage` reduces
-  // over it.
+  // Returns the new stage, before `stage`, in which the reduce loop is a spatial axis at
+  // factor_axis; `stage` reduces over that axis.
   StageId rfactor(StageId stage, LoopId loop, size_t factor_axis);
 
   sched::Trace take() && { return sched::Trace{std::move(steps_)}; }
-  // Of the first step that was refused; none is applied after it.
+  // The status of the first step that was refused; no step is applied after it.
   const Status& status() const { return status_; }
   size_t num_spatial(StageId stage) const { return stages_[stage].num_spatial; }
 
@@ -61,7 +63,7 @@ class TraceMaker {
 
   struct Stage {
     std::vector<LoopId> leaves;
-    size_t num_spatial = 0, num_reduce = 0;  // of the root axes
+    size_t num_spatial = 0, num_reduce = 0;  // numbers of root axes
   };
   IdVector<StageId, Stage> stages_;
   std::vector<StageId> order_;  // by position

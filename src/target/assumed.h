@@ -1,5 +1,5 @@
-// What stands in for figures that a device file leaves out. Nothing of it is known of the device, so whoever
-// predicts from such a file names it.
+// Default values for attributes that a device file leaves out. The device itself says nothing about
+// them, so whoever predicts from such a file reports which values were assumed.
 #pragma once
 
 #include <string>
@@ -10,38 +10,41 @@
 
 namespace tensorsmith::target {
 
-// Of an ordinary CPU.
+// Typical values of a CPU.
 inline constexpr double kAssumedClockGhz = 2;
 inline constexpr double kAssumedBandwidthGbs = 20;
-// From memory, of one core beside others.
+// Memory bandwidth of one core while the other cores are busy, too.
 inline constexpr double kAssumedBytesPerCycle = 6;
 
 struct AssumedAttribute {
-  std::string name;   // as in a device file
-  std::string value;  // with its unit
+  std::string name;   // name of the attribute in a device file
+  std::string value;  // the assumed value with its unit
 };
 
-// Attributes that decide how long a program takes and that the device of this specification (as find_device
-// takes it) does not have: left out of its file, or not known of a probed machine. With what stands in for
-// them. Errors as of find_device.
+// Returns the attributes that decide how long a program takes and whose values are unknown: those
+// that the device file leaves out, or those that probing this machine did not find. Each comes with
+// the value that is assumed for it. `spec` is what find_device accepts; the errors are those of
+// find_device.
 Result<std::vector<AssumedAttribute>> assumed_attributes(std::string_view spec, const Device& device);
 
-// "l2_bytes 262144, memory_bandwidth_gbs 20"; empty for none.
+// Formats as "l2_bytes 262144, memory_bandwidth_gbs 20"; empty if there are none.
 std::string to_string(const std::vector<AssumedAttribute>& attributes);
 
-// The device with these figures put in for those that are 0.
+// Replaces a clock or a bandwidth of 0 by the assumed values above; the peak follows the clock.
 Device with_assumed_figures(Device device);
-// The rates with those of a usual out-of-order core put in for those that are 0.
+// Replaces rates of 0 by those of a typical out-of-order core.
 CoreRates with_assumed_rates(CoreRates rates);
-// The device with the rates of a usual out-of-order core put in for those that are 0, and with a clock and a
-// bandwidth that fit them. They decide which schedule is thought fastest and are no basis of predictions.
+// Replaces rates of 0 by those of a typical out-of-order core, and a missing clock, bandwidth, FMA
+// rate and missing cache sizes by values that match such a core. These values only rank schedules;
+// predictions must not be based on them.
 Device with_assumed_rates(Device device);
 
-// Names among the members of a device file's text that this one does not have. kCorrupt: no JSON object.
+// Returns the names of the attributes that the text of a device file leaves out. kCorrupt: not a
+// JSON object.
 Result<std::vector<std::string>> left_out_attributes(std::string_view text);
-// Whether find_device takes the name for that of a file.
+// Returns whether find_device treats `name` as a file name.
 bool is_device_file(std::string_view name);
-// The text of a device file. kNotFound, kIo, kCorrupt (too large).
+// Reads the text of a device file. Errors: kNotFound, kIo, kCorrupt (too large).
 Result<std::string> read_device_text(const std::string& path);
 
 }  // namespace tensorsmith::target

@@ -1,4 +1,4 @@
-// The compiled-in device files. Internal to the room.
+// The device files that are compiled into the program. Internal to src/target.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@ struct DeviceFile {
   std::string_view name;  // file name
   std::string_view text;  // JSON
 };
-// Sorted by the devices' names.
+// Returns the files, sorted by the names of the devices.
 std::span<const DeviceFile> device_files();
 
 }  // namespace tensorsmith::target

@@ -1,4 +1,4 @@
-// Devices as JSON files, and the check that a file's figures fit together.
+// Reads and writes devices as JSON files, and checks that their values are consistent.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Calls fn(name, member) for every attribute, in the order of a file.
+// Calls fn(name, member) for every attribute, in the order in which a file lists them.
 template <typename D, typename Fn>
 void for_each_attribute(D& d, const Fn& fn) {
   fn("name", d.name);
@@ -58,7 +58,7 @@ void for_each_attribute(D& d, const Fn& fn) {
   fn("sources", d.sources);
 }
 
-// False if the value has another type.
+// The `read` functions return false if the value has another type.
 bool read(const Json& value, std::string& out) {
   if (!value.is_string()) return false;
   out = value.get<std::string>();

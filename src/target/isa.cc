@@ -1,4 +1,4 @@
-// Weaker instruction sets of one machine: the same caches and cores, fewer features.
+// Variants of a device with a weaker instruction set: the same caches and cores, fewer features.
 #include <algorithm>
 #include <array>
 
@@ -7,8 +7,9 @@
 namespace tensorsmith::target {
 namespace {
 
-// Features of x86-64 above each level. What is removed is stated as "-feature", because the CPU name alone
-// implies it. AVX2 is what the processors from Haswell to Zen 3 have: no dot products of AVX-VNNI either.
+// Features of x86-64 above each level. A removed feature is listed as "-feature", because the CPU
+// name alone implies it. The level AVX2 is that of processors from Haswell to Zen 3, so it excludes
+// AVX-VNNI and its relatives, too.
 constexpr std::array<std::string_view, 3> kAboveAvx512 = {"amx-tile", "amx-int8", "amx-bf16"};
 constexpr std::array<std::string_view, 18> kAboveAvx2 = {
     "avx512f",    "avx512cd",           "avx512dq",   "avx512bw",     "avx512vl",        "avx512ifma",
@@ -53,10 +54,10 @@ Result<Device> with_isa(const Device& device, std::string_view isa) {
     remove_features(weaker, kAboveSse42);
     weaker.vector_bytes = 16;
   }
-  // Pipes that take a wide vector in two halves start two narrow ones.
+  // A core that splits wide vectors into two halves starts twice as many narrow ones.
   if (weaker.vector_bytes < device.vector_bytes && device.fma_per_cycle < 2)
     weaker.fma_per_cycle = 2 * device.fma_per_cycle;
-  // A multiply and an add instead of one FMA.
+  // Without FMA, a product takes a multiplication and an addition.
   if (!avx2 && device.has_feature("fma")) weaker.fma_per_cycle /= 2;
   weaker.peak_f32_gflops *= weaker.fma_per_cycle * weaker.vector_bytes / lanes_before;
   return weaker;

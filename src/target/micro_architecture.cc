@@ -8,27 +8,29 @@ namespace tensorsmith::target {
 namespace {
 
 struct Core {
-  std::string_view name;              // LLVM's
-  std::array<uint8_t, 6> models;      // Intel's, family 6; AMD's are in amd_name
-  std::array<const char*, 2> beyond;  // features that it lacks and later processors have
-  int fma_bytes;                      // that FMAs of all pipes start on in a cycle
-  std::string_view rates_of;          // the core whose rates are taken; empty: its own
-  bool adders = false;                // pipes for additions beside those of FMAs
+  std::string_view name;              // LLVM's name
+  std::array<uint8_t, 6> models;      // Intel's model numbers of family 6; AMD's are in amd_name
+  std::array<const char*, 2> beyond;  // features that later processors have and this core lacks
+  int fma_bytes;                      // bytes of the FMAs that all pipes together start per cycle
+  std::string_view rates_of;          // name of the core whose rates are used; empty: its own
+  bool adders = false;                // has pipes for additions apart from those for FMAs
 };
 
-// Models: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 4, table 2-1. FMA pipes: the
-// vendors' optimization guides.
+// Sources. Models: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 4, table
+// 2-1. FMA pipes: the vendors' optimization guides.
 constexpr Core kCores[] = {
-    // Intel, large cores before AVX2. They have no FMAs: the pipes of multiplications and additions.
+    // Intel's large cores before AVX2. They have no FMAs; fma_bytes counts the pipes for
+    // multiplications and additions.
     {"nehalem", {0x1a, 0x1e, 0x1f, 0x2e}, {"avx"}, 32, "haswell"},
     {"westmere", {0x25, 0x2c, 0x2f}, {"avx"}, 32, "haswell"},
     {"sandybridge", {0x2a, 0x2d}, {"avx2"}, 64, "haswell"},
     {"ivybridge", {0x3a, 0x3e}, {"avx2"}, 64, "haswell"},
-    // With AVX2.
+    // Intel's large cores with AVX2.
     {"haswell", {0x3c, 0x3f, 0x45, 0x46}, {"adx", "avx512f"}, 64, ""},
     {"broadwell", {0x3d, 0x47, 0x4f, 0x56}, {"avx512f", "avxvnni"}, 64, ""},
     {"skylake", {0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6}, {"avx512f", "avxvnni"}, 64, ""},
-    // With AVX-512, servers. Model 0x55 is Skylake, Cascade Lake or Cooper Lake, as its features say.
+    // Server cores with AVX-512. Model 0x55 is Skylake, Cascade Lake or Cooper Lake; the features
+    // tell which.
     {"skylake-avx512", {0x55}, {"avx512vnni", "avx512vbmi"}, 128, ""},
     {"cascadelake", {}, {"avx512bf16", "avx512vbmi"}, 128, ""},
     {"cooperlake", {}, {"avx512vbmi", "avxvnni"}, 128, "cascadelake"},
@@ -36,11 +38,11 @@ constexpr Core kCores[] = {
     {"sapphirerapids", {0x8f}, {"amx-fp16", "prefetchi"}, 128, "", true},
     {"emeraldrapids", {0xcf}, {"amx-fp16", "prefetchi"}, 128, "", true},
     {"graniterapids", {0xad, 0xae}, {}, 128, "", true},
-    // Clients: one pipe of 512 bits.
+    // Client cores with AVX-512: a single 512-bit pipe.
     {"icelake-client", {0x7d, 0x7e}, {"avx512bf16", "avxvnni"}, 64, "rocketlake"},
     {"tigerlake", {0x8c, 0x8d}, {"avx512bf16", "avxvnni"}, 64, "icelake-server"},
     {"rocketlake", {0xa7}, {"avx512bf16", "avxvnni"}, 64, ""},
-    // Hybrid processors, by their large cores.
+    // Hybrid processors, described by their large cores.
     {"alderlake", {0x97, 0x9a}, {"avx512f"}, 64, "", true},
     {"raptorlake", {0xb7, 0xba, 0xbf}, {"avx512f"}, 64, "alderlake", true},
     {"meteorlake", {0xaa, 0xac}, {"avx512f"}, 64, "alderlake", true},
@@ -48,7 +50,7 @@ constexpr Core kCores[] = {
     {"arrowlake-s", {0xc6}, {"avx512f"}, 64, "alderlake", true},
     {"lunarlake", {0xbd}, {"avx512f"}, 64, "alderlake", true},
     {"pantherlake", {0xcc}, {"avx512f"}, 64, "alderlake", true},
-    // Small cores: two pipes of 128 bits, or four.
+    // Small cores: two 128-bit pipes, or four.
     {"silvermont", {0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x5d}, {"avx"}, 32, "tremont"},
     {"goldmont", {0x5c, 0x5f}, {"avx"}, 32, "tremont"},
     {"goldmont-plus", {0x7a}, {"avx"}, 32, "tremont"},
@@ -87,7 +89,7 @@ std::string_view amd_name(int family, int model) {
   return {};
 }
 
-// Whether the processor has a feature that a core with this name lacks.
+// Returns whether the processor has a feature that a core of this name lacks.
 bool is_contradicted(std::string_view name, const ProcessorId& id) {
   const Core* core = find_core(name);
   return core != nullptr && std::any_of(core->beyond.begin(), core->beyond.end(), [&](const char* feature) {
@@ -95,7 +97,7 @@ bool is_contradicted(std::string_view name, const ProcessorId& id) {
          });
 }
 
-// The newest cores come first, so that what is newer than all of them is taken for the newest.
+// Newest cores first, so that a core newer than all known ones is taken for the newest.
 std::string_view intel_name_by_features(const ProcessorId& id) {
   if (id.has("amx-fp16") || (id.has("avx512fp16") && id.has("prefetchi"))) return "graniterapids";
   if (id.has("avx512fp16")) return "sapphirerapids";
@@ -108,6 +110,7 @@ std::string_view intel_name_by_features(const ProcessorId& id) {
   return {};
 }
 
+// Newest cores first, as for Intel.
 std::string_view amd_name_by_features(const ProcessorId& id) {
   if (id.has("avx512vl")) return id.has("avx512vp2intersect") || id.has("avxvnni") ? "znver5" : "znver4";
   if (!id.has("avx2")) return {};
@@ -145,20 +148,21 @@ std::string_view micro_architecture(const ProcessorId& id) {
 
 double products_per_cycle(const Device& device) {
   if (device.arch != "x86-64" || device.has_feature("fma")) return device.fma_per_cycle;
-  // On an Emerald Rapids and a Zen 4 the fastest kernels of SSE4.2 come to 1.47 and 1.51 pairs a cycle.
+  // The fastest SSE4.2 kernels on an Emerald Rapids and a Zen 4 reach 1.47 and 1.51 pairs per
+  // cycle.
   const Core* core = find_core(device.cpu);
   const bool adders = core != nullptr && core->adders;
   return adders ? 1.5 * device.fma_per_cycle : device.fma_per_cycle;
 }
 
 double fma_per_cycle(const ProcessorId& id, std::string_view name, int vector_bytes) {
-  // A multiplication and an addition take a pipe each.
+  // Without FMA, a pair occupies two pipes: one for the multiplication, one for the addition.
   if (!id.has("fma")) return 1;
   const Core* core = find_core(name);
-  // Two pipes are the rule, of any width.
+  // Most cores have two pipes for vectors of any width.
   if (core == nullptr) return 2;
   int bytes = core->fma_bytes;
-  // Zen 5 of most laptops (Strix Point, Krackan Point) has half the width.
+  // Zen 5 in most laptops (Strix Point, Krackan Point) has half the width.
   if (name == "znver5" && id.family == 0x1a && (id.model >> 4 == 2 || id.model >> 4 == 6)) bytes /= 2;
   return std::min(2.0, static_cast<double>(bytes) / vector_bytes);
 }

@@ -1,4 +1,5 @@
-// The machine this process runs on, from CPUID (x86-64) and /sys, /proc (Linux).
+// Describes the machine that this process runs on, from CPUID (x86-64) and from /sys and /proc
+// (Linux).
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ int64_t parse_int(std::string_view text) {
   return value;
 }
 
-// "48K", "1M", "512" -> bytes; 0 if absent.
+// Converts "48K", "1M" or "512" to bytes; 0 if absent.
 int64_t parse_size(const std::string& text) {
   int64_t value = parse_int(text);
   if (text.ends_with("K")) value <<= 10;
@@ -39,7 +40,8 @@ int64_t parse_size(const std::string& text) {
   return value;
 }
 
-// The first value of a "key : value" line in /proc/cpuinfo or /proc/meminfo; empty if absent.
+// Returns the value of the first "key : value" line in /proc/cpuinfo or /proc/meminfo; empty if
+// absent.
 std::string proc_value(const std::string& path, std::string_view key) {
   std::ifstream file(path);
   std::string line;
@@ -82,7 +84,8 @@ void probe_caches(Device& d, int cpu) {
   d.l3_bytes = l3;
 }
 
-// Rounded to 0.1 GHz, so that the device key does not follow the jitter of what the kernel reports.
+// The clock is rounded to 0.1 GHz, so that fluctuations of the reported value do not change the
+// device key.
 double probe_clock_ghz(int cpu) {
   const std::string dir = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cpufreq/";
   for (const char* file : {"base_frequency", "cpuinfo_max_freq"})
@@ -101,7 +104,7 @@ struct CpuId {
   CpuId(uint32_t leaf, uint32_t subleaf) { __get_cpuid_count(leaf, subleaf, &eax, &ebx, &ecx, &edx); }
 };
 
-// Extended control register 0: which register states the operating system saves.
+// Reads extended control register 0, which tells which register states the operating system saves.
 uint64_t read_xcr0() {
   uint32_t low = 0;
   uint32_t high = 0;
@@ -173,13 +176,14 @@ void probe_isa(Device& d) {
       {"avx512bf16", leaf7_1.eax, 5, kAvx512},
       {"avx512fp16", leaf7.edx, 23, kAvx512},
   };
-  // Stated only where the processor has them: what others measured keeps its device key.
+  // These are listed only if the processor has them, so that the keys of devices without them,
+  // under which measurements are stored, do not change.
   const Feature matrix_units[] = {
       {"amx-tile", leaf7.edx, 24, kTiles},
       {"amx-int8", leaf7.edx, 25, kTiles},
       {"amx-bf16", leaf7.edx, 22, kTiles},
   };
-  // They tell generations of processors apart, and no kernel uses them.
+  // These features distinguish generations of processors; no kernel uses them.
   const Feature identifying[] = {
       {"clwb", leaf7.ebx, 24, kAlways},
       {"amx-fp16", leaf7_1.eax, 21, kAlways},

@@ -13,12 +13,14 @@
 namespace tensorsmith::target {
 namespace {
 
-// A step takes eight cycles: its additions to one register wait for each other. The four vector instructions beside them are
-// fewer than any core can start in that time, and each waits for itself a step before at most.
+// A step takes eight cycles, because its eight additions to one register depend on each other. The
+// step also has four vector instructions (two on AArch64). Any core can start more than these in
+// eight cycles, and each depends at most on the same instruction of the previous step.
 constexpr double kCyclesPerStep = 8;
 
 #if defined(__x86_64__)
-// clear(i), work(i): instructions on vector register i. finish: what the instructions after it need.
+// clear(i) and work(i) are instructions on vector register i; `finish` is the cleanup after the
+// loop.
 #define TENSORSMITH_STEPS(name, clear, work, finish)                                        \
   void name(uint64_t count) {                                                               \
     uint64_t x = 0;                                                                         \
@@ -43,7 +45,8 @@ TENSORSMITH_STEPS(steps_512, TENSORSMITH_CLEAR_VEX, TENSORSMITH_WORK_512, "vzero
 TENSORSMITH_STEPS(steps_256, TENSORSMITH_CLEAR_VEX, TENSORSMITH_WORK_256, "vzeroupper\n")
 TENSORSMITH_STEPS(steps_128, TENSORSMITH_CLEAR_SSE, TENSORSMITH_WORK_128, "")
 
-// By what this processor has, too: the file of another machine may call itself local.
+// Also checks the features of this processor, because the device file of another machine may name
+// its device "local".
 void run_steps(const Device& device, uint64_t count) {
   if (device.vector_bytes >= 64 && device.has_feature("avx512f") && __builtin_cpu_supports("avx512f"))
     return steps_512(count);
@@ -77,10 +80,10 @@ constexpr bool kHasSteps = true;
 constexpr bool kHasSteps = false;
 #endif
 
-constexpr uint64_t kStepsPerPass = 400'000;  // about a millisecond: some of them are not interrupted
-constexpr double kClockSeconds = 0.2;        // cores take some milliseconds to reach the clock that they keep
+constexpr uint64_t kStepsPerPass = 400'000;  // about a millisecond, so that some passes are not interrupted
+constexpr double kClockSeconds = 0.2;        // cores take some milliseconds to reach their sustained clock
 
-// The fastest pass of the second half, when the clock has settled.
+// Returns the clock of the fastest pass in the second half of the time, when the clock has settled.
 double clock_of_this_thread(const Device& device) {
   const double begin = seconds_now();
   double least = 0;
@@ -103,7 +106,7 @@ double measure_clock_ghz(const Device& device) {
     try {
       threads.emplace_back([&, t] { clocks[t] = clock_of_this_thread(device); });
     } catch (const std::system_error&) {
-      clocks[t] = std::numeric_limits<double>::infinity();  // out of threads: the others tell
+      clocks[t] = std::numeric_limits<double>::infinity();  // no more threads: the others decide
     }
   }
   clocks[0] = clock_of_this_thread(device);

@@ -1,17 +1,21 @@
-// The clock that this machine's cores really run at: what the operating system says is often a nominal one.
+// Measures the clock at which the cores of this machine really run; the operating system often
+// reports only a nominal one.
 #pragma once
 
 #include "target/target.h"
 
 namespace tensorsmith::target {
 
-// 10^9 cycles a second that device.cores threads sustain while they multiply and add vectors of
-// device.vector_bytes (wide vectors and many busy cores lower the clock), rounded to 0.1: the least of the
-// threads. 0 where the architecture is not known. Takes a few tenths of a second.
+// Returns the clock in GHz, rounded to 0.1, that `device.cores` threads sustain while they multiply
+// and add vectors of `device.vector_bytes` (wide vectors and many busy cores lower the clock). The
+// slowest thread counts. Returns 0 on architectures other than x86-64 and AArch64. Takes a few
+// tenths of a second.
 double measure_clock_ghz(const Device& device);
 
-// A device of this machine with that clock and the peak that goes with it, and what it had before as the base clock, which thus says
-// that the other is measured: such a device stays as it is. Never below what it had: what disturbs a measurement makes no device slower.
+// Sets the clock of a device that describes this machine to the measured one, scales the peak with
+// it, and keeps the previous clock as the base clock. A device with a base clock is returned
+// unchanged, since its clock has been measured before. The clock is never lowered: a disturbed
+// measurement must not make the device slower.
 Device with_measured_clock(Device device);
 
 }  // namespace tensorsmith::target

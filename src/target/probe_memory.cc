@@ -1,5 +1,5 @@
-// How fast this machine reads memory and how long its caches keep what was read, measured: no file of the
-// operating system says it.
+// Measures how fast this machine reads memory and how long its caches keep data; the operating
+// system reports neither.
 #include "target/probe_memory.h"
 
 #include <algorithm>
@@ -16,18 +16,19 @@
 namespace tensorsmith::target {
 namespace {
 
-// Several times what the caches can keep of it, within what a small machine can spare.
+// The buffer is several times as large as the caches, within what a small machine can spare.
 constexpr int64_t kCacheFactor = 4;
 constexpr int64_t kLeastBytes = int64_t{64} << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 30;
-// Other programs only make a pass slower: enough passes that some are hardly disturbed.
+// Other programs can only make a pass slower, so there are enough passes for some to be hardly
+// disturbed.
 constexpr int kLeastPasses = 6;
 constexpr double kMemorySeconds = 0.4;
 
-constexpr int64_t kMostRetained = int64_t{4} << 20;  // bytes: more than the caches that a core has for itself
-constexpr int kRetentionRounds = 25;                 // others come and go
+constexpr int64_t kMostRetained = int64_t{4} << 20;  // bytes, more than the private caches of a core
+constexpr int kRetentionRounds = 25;                 // many, since the load of other programs varies
 
-// Four sums, so that additions do not wait for each other.
+// Sums in four accumulators, so that the additions do not depend on each other.
 uint64_t sum(const uint64_t* data, size_t count) {
   uint64_t sums[4] = {};
   for (size_t i = 0; i + 4 <= count; i += 4)
@@ -56,7 +57,7 @@ double measure_memory_bandwidth(const Device& device) {
       try {
         readers.emplace_back(read);
       } catch (const std::system_error&) {
-        read();  // out of threads
+        read();  // no more threads available
       }
     }
     sums[0] += sum(data.data(), part);
@@ -64,7 +65,7 @@ double measure_memory_bandwidth(const Device& device) {
     const double seconds = now() - start;
     best = std::max(best, static_cast<double>(part * sums.size() * sizeof(uint64_t)) / seconds);
   }
-  // All elements are 1. Looking at the sums also keeps the compiler from leaving them out.
+  // All elements are 1. Checking the sums also keeps the compiler from removing the reads.
   uint64_t total = 0;
   for (const uint64_t s : sums) total += s;
   TS_CHECK(total == passes * sums.size() * (part / 4 * 4), "memory reads back wrong");
@@ -92,7 +93,7 @@ double measure_cache_retention(const Device& device) {
     total += sum(others.data(), others.size());
     lost.push_back(read());
   }
-  // Looking at the sums keeps the compiler from leaving them out.
+  // Checking the sums keeps the compiler from removing the reads.
   TS_CHECK(total == kRetentionRounds * (4 * (kept.size() / 4 * 4) + others.size() / 4 * 4),
            "memory reads back wrong");
   return retained_share(median(at_once), median(later), median(lost));

@@ -1,4 +1,4 @@
-// Internal to the room: the clocks of the probes.
+// Clocks used by the probes. Internal to src/target.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,8 @@ inline double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Of the processor, for what one thread does: time that other programs take does not count.
+// Processor time of the calling thread in seconds; the time that other programs take does not
+// count.
 inline double thread_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

@@ -12,13 +12,13 @@
 namespace tensorsmith::target {
 namespace {
 
-// Far above any device file; keeps a wrong path from being read into memory.
+// Far larger than any device file; a wrong path is thus not read into memory.
 constexpr int64_t kMaxFileBytes = 1 << 20;
 
 Result<Device> read_device_file(const std::string& path) {
   TS_ASSIGN_OR_RETURN(const std::string text, read_device_text(path));
   TS_ASSIGN_OR_RETURN(Device device, parse_device(text, path));
-  // Without them nothing can be said of how fast the device is.
+  // Without these attributes nothing can be said about the speed of the device.
   TS_ASSIGN_OR_RETURN(const auto left_out, left_out_attributes(text));
   for (const char* required : {"cores", "clock_ghz"}) {
     if (std::find(left_out.begin(), left_out.end(), required) != left_out.end())
@@ -30,7 +30,7 @@ Result<Device> read_device_file(const std::string& path) {
   return device;
 }
 
-// Data sets write names as they like: "xeon8358", "Xeon_8358".
+// Data sets spell names in different ways: "xeon8358", "Xeon_8358".
 std::string without_dashes(std::string_view name) {
   std::string out;
   for (const char c : name) {
@@ -52,7 +52,8 @@ Result<Device> find_registered(const std::string& name) {
                    "; the name of a device file must contain '/' or end in .json"};
 }
 
-// most: this machine may be asked for more than it gives by default, for all hardware threads of its cores.
+// `most` can exceed device.cores: for this machine it counts all hardware threads that the process
+// may use, while by default only one thread per core is used.
 Result<Device> with_threads(Device device, std::string_view count, int most) {
   int threads = 0;
   const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), threads);

@@ -7,9 +7,10 @@
 
 namespace tensorsmith::target {
 
-// Name, description, sources and memory size do not change how long a program runs; the base and boost clocks
-// and what a multiprocessor holds follow from the rest. Features are sorted: their order means nothing.
-// Power, which limits the clock that is reached, is hashed where it is known.
+// The name, description, sources and memory size do not change how long a program runs. The base
+// and boost clocks and the limits per multiprocessor follow from the other attributes. Features are
+// sorted, because their order means nothing. The power limits the clock that is reached; it is
+// hashed where it is known.
 std::string Device::key() const {
   std::vector<std::string> sorted = features;
   std::sort(sorted.begin(), sorted.end());

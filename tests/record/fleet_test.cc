@@ -233,7 +233,7 @@ TEST_P(FleetTest, KilledWorkersLoseNothingAndDoubleNothing) {
       if (!jobs.ok()) _exit(2);
       if (jobs->empty() && (*fleet)->counts()->done == kJobs) _exit(0);
       for (size_t i = 0; i < jobs->size(); ++i) {
-        sleep_ms(4);
+        sleep_ms(8);
         const auto record =
             std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k == (*jobs)[i].key; });
         const int job = static_cast<int>(record - keys.begin());
@@ -251,7 +251,8 @@ TEST_P(FleetTest, KilledWorkersLoseNothingAndDoubleNothing) {
   Rng rng(31);
   int kills = 0;
   while (fleet_->counts()->done < kJobs) {
-    sleep_ms(30 + static_cast<long>(rng.below(60)));
+    // All jobs take 240 ms of the four workers, so the first kills follow each other quickly.
+    sleep_ms(kills < 8 ? 5 + static_cast<long>(rng.below(20)) : 30 + static_cast<long>(rng.below(60)));
     pid_t& worker = workers[rng.below(kWorkers)];
     kill(worker, SIGKILL);
     int status = 0;

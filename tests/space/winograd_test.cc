@@ -238,7 +238,7 @@ TEST(Winograd, RescalesToOtherShapes) {
 
 // Where the transforms pay, the untuned schedule has them; with few channels it has not.
 // What lies between the stages of a large image is kept in the second cache, strip by strip: its lines come
-// slowly from further away (docs/decisions/007-winograd-in-the-space.md).
+// slowly from further away (docs/decisions/007-winograd.md).
 TEST(Winograd, DefaultKeepsStripsInTheSecondCache) {
   DesignSpace::Options options;
   options.threads = 1;

@@ -184,7 +184,7 @@ TEST(CommandLine, WordsAreReadBackByAShell) {
   EXPECT_EQ(shell_word(""), "''");
   EXPECT_EQ(shell_word("my model"), "'my model'");
   EXPECT_EQ(shell_word("it's $HOME"), R"('it'\''s $HOME')");
-  EXPECT_THAT(command_line(), HasSubstr("tools_report_page_test"));
+  EXPECT_THAT(command_line(), HasSubstr("tools_tests"));
 }
 
 TEST(CommandLine, HasNoPasswords) {

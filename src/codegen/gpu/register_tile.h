@@ -5,7 +5,7 @@
 // Hopper's schedulers issue a multiply-add a cycle, but the registers are two banks, of even and of odd numbers, which give one each
 // a cycle; the third operand has to be one that the instruction before has read, too. A compiler that does not look at that leaves a
 // third of the cycles to waiting. So sums are kept in pairs of registers: the even one of the products with odd columns, the odd one of
-// those with even columns, and a value of A stays for a whole row (docs/decisions/054-banks-of-registers.md).
+// those with even columns, and a value of A stays for a whole row (docs/decisions/049-gpu-products.md).
 #pragma once
 
 #include <cstdint>

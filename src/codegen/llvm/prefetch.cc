@@ -1,5 +1,5 @@
 // Weights are fetched before they are needed: in a model they come from memory, and the prefetchers of processors keep up with a
-// register tile's loads only up to the end of a page (docs/decisions/034-weights-are-fetched-ahead.md).
+// register tile's loads only up to the end of a page (docs/decisions/003-prefetches-and-pages.md).
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>

@@ -49,7 +49,7 @@ using Groups = std::map<std::pair<uint8_t, uint32_t>, std::vector<size_t>>;  // 
 
 // Ridge that pulls the factors of a structure towards those of all structures. Chosen between 1 and
 // 10 on the fast programs of a Zen 4, predicted with factors of an Emerald Rapids
-// (docs/decisions/053-a-cpu-that-nobody-measured.md): the share of the programs' time that is
+// (docs/decisions/015-latency-model.md): the share of the programs' time that is
 // predicted wrong is 15.5 % with 1, 13.0 % with 10, and 12.5 % if structures have no factors of
 // their own.
 constexpr double kStructureRidge = 10;

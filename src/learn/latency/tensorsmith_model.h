@@ -18,7 +18,7 @@
 //   log base + (1 - w) mean over the members + w mean over the rank members - shift
 //
 // so that programs that may spill registers do not reach the first places
-// (docs/decisions/016-slow-programs-and-spills.md).
+// (docs/decisions/015-latency-model.md).
 //
 // Shifts and standard deviations are calibrated for each device, kind and structure of program, on
 // programs whose workloads the fit has not seen. There are two shifts: where the spread is large,
@@ -116,7 +116,7 @@ class TensorsmithModel final : public CostModel {
   // Appends the columns that the trees read, `width` of them: logarithms of the resources' shares
   // of the base, the summary's columns, and base / roofline. Columns that depend on the workload's
   // size are set to 0 except with base=none: few training workloads share a size, so trees would
-  // use these columns to memorize the error of each workload (docs/decisions/055).
+  // use these columns to memorize the error of each workload (docs/decisions/015-latency-model.md).
   void append_row(const SummarizedProgram& program, std::vector<float>& out) const;
   // Like append_row, but for the forests of TensorsmithKind::devices: columns that identify the
   // device or the size of the workload are always 0, for every base.

@@ -10,7 +10,7 @@ double read_cycles(const Machine& m, int64_t stride, double length, double lanes
   const double vectors = std::ceil(length / lanes);
   const auto distance = std::abs(stride);
   if (distance <= 1) return vectors;
-  // As many vectors are loaded, and shuffled together.
+  // As many vectors as the stride are loaded and shuffled together.
   if (distance <= 4) return vectors * (2 * distance + 1);
   return length * m.fitted().strided_element;
 }
@@ -39,7 +39,8 @@ double written_cycles(const Machine& m, double bytes, double all_bytes) {
 
 namespace {
 
-// A loop of its own starts all threads.
+// A separate loop forks all threads. The cycles are those of all threads together, since estimates
+// divide them by the speed-up of the threads.
 double start_cycles(const Machine& m, int threads) { return threads > 1 ? m.fork_cycles() * threads : 0; }
 
 }  // namespace

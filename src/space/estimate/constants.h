@@ -1,16 +1,19 @@
-// The fitted constants of the estimate: all of them, each once.
+// All fitted constants of the CPU estimate, in one table.
 //
-// What a processor can do (rates, latencies, caches) stands in its device file. These say what compiled loops make of
-// it. Each row names its source:
+// The abilities of a processor (rates, latencies, caches) are in its device file. These constants
+// describe how well compiled loops use them. Each row names its source:
 //
-//   fitted    to measured kernels (docs/decisions/008-fitting-the-estimate.md, 033 and 037; 006, 007, 009 and 025 for single plans)
+//   fitted    to measured kernels (docs/decisions/008-estimate.md; 006,
+//             007, 009 and 025 for single plans)
 //   counted   in generated code
-//   chosen    for the use that the row names, beside another row for the same effect: with the value of that one,
-//             default schedules get slower (docs/decisions/030-one-table-of-constants.md)
+//   chosen    for the use that the row names, although another row describes the same effect: with
+//             the value of the other row, default schedules get slower
+//             (docs/decisions/008-estimate.md)
 //   seen      with one network on one processor
 //
-// `bench_estimate fit tests/data/estimate/measurements.jsonl NAME...` prints, for each of them, how well the estimate
-// orders the stored measurements with a quarter to four times its value; `descend` looks for better values of all.
+// `bench_estimate fit tests/data/estimate/measurements.jsonl NAME...` multiplies each named
+// constant by a quarter to four and prints how well the estimate then orders the stored
+// measurements. `descend` searches for better values of all constants.
 #pragma once
 
 #include <span>
@@ -44,7 +47,7 @@
   CONSTANT(accumulator_move, 1, "cycles", "fitted", "an accumulator that is loaded or cleared, and stored")  \
   CONSTANT(alias_bytes, 1024, "bytes", "fitted", "distance of addresses that share a set of L1, nearly")     \
   CONSTANT(not_local, 1.1, "times", "fitted", "accumulating in the output instead of a place of its own")    \
-  /* Vectors that are not simply loaded or stored */                                                         \
+  /* Strided, guarded, copied and transformed vectors */                                                     \
   CONSTANT(strided_element, 2, "cycles", "fitted", "an element of a strided vector that is put together")    \
   CONSTANT(gathered_element, 2, "cycles", "fitted", "an element whose place is computed")                    \
   CONSTANT(guarded_load, 1.2, "times", "fitted",                                                             \
@@ -111,7 +114,7 @@
   CONSTANT(strided_lines, 4, "times", "fitted", "bytes that strided reads move, over those that they use")   \
   CONSTANT(strided_lines_tiled, 1.5, "times", "fitted", "the same where tiles use the neighbours soon")      \
   CONSTANT(plain_point, 5, "cycles", "counted", "of a loop that is not scheduled")                           \
-  /* Instructions that there are not */                                                                      \
+  /* Matrix units, emulated instructions */                                                                  \
   CONSTANT(tile_product, 16, "cycles", "counted", "of a product of two tiles of a matrix unit")              \
   CONSTANT(tile_load, 8, "cycles", "counted", "of a tile's load or store: 16 rows, two a cycle")             \
   CONSTANT(emulated_dot4, 5, "instructions", "counted", "in place of one that adds products of bytes")       \
@@ -139,7 +142,7 @@ struct ConstantInfo {
 };
 
 std::span<const ConstantInfo> constant_table();
-// The values of the table.
+// The values in the table.
 const Constants& default_constants();
 
 }  // namespace tensorsmith::space

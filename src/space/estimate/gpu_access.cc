@@ -8,7 +8,7 @@ namespace tensorsmith::space {
 
 namespace {
 
-// The places that lanes access, in units of `bytes`, each once.
+// The distinct places that the lanes access, in units of `bytes`.
 struct Places {
   std::array<int64_t, 4 * kMostLanes> at;
   size_t count = 0;
@@ -59,7 +59,7 @@ GpuAccess warp_access(const PlanContext& context, const StageInfo& reader, const
     access = strided_access(warp * vector, stride, bytes);
     access.instructions = v;
   }
-  // Rows that are shorter than the warp's piece begin elsewhere.
+  // Rows shorter than the piece of a warp add sectors and lines, since each row begins elsewhere.
   const double rows = std::ceil(v * lanes / static_cast<double>(reader.extent(last)));
   access.sectors += rows - 1;
   access.lines += rows - 1;

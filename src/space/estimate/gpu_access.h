@@ -1,4 +1,5 @@
-// What accesses of device memory and of shared memory move, warp by warp.
+// Accesses of warps to device memory and to shared memory: instructions, sectors, cache lines and
+// bank conflicts.
 #pragma once
 
 #include <array>
@@ -11,24 +12,25 @@
 namespace tensorsmith::space {
 
 struct GpuAccess {
-  double instructions = 0;  // of warps
-  double sectors = 0;       // of kSectorBytes that the lanes touch, instruction by instruction
-  double lines = 0;         // of kLineBytes, each once
+  double instructions = 0;  // executed by warps
+  double sectors = 0;       // sectors of kSectorBytes that the lanes touch, summed over the instructions
+  double lines = 0;         // cache lines of kLineBytes, each counted once
 
   void add(const GpuAccess& other, double times = 1);
 };
 
-// Lanes side by side in memory, `vector` elements each.
+// An access of one warp whose lanes are adjacent in memory, with `vector` elements each.
 GpuAccess contiguous_access(int64_t warp, int64_t vector, int element_bytes);
 
-// The lanes of a warp compute `vector` neighbours each of a stage's outputs, in row-major order.
+// A read by a warp whose lanes each compute `vector` adjacent outputs of stage `reader`, in
+// row-major order.
 GpuAccess warp_access(const PlanContext& context, const StageInfo& reader, const Read& read, int64_t warp,
                       int64_t vector);
 
-// The lanes lie `stride` elements apart.
+// An access of one warp whose lanes are `stride` elements apart.
 GpuAccess strided_access(int64_t warp, int64_t stride, int element_bytes);
 
-// The threads of a block copy elements of which `run` lie side by side each.
+// A copy of `elements` by the threads of a block, in contiguous runs of `run` elements.
 GpuAccess copy_access(const GpuMachine& machine, int64_t threads, double elements, double run, int64_t vector,
                       int element_bytes);
 
@@ -38,10 +40,10 @@ struct WarpAddresses {
   size_t count = 0;
 };
 
-// Cycles of an access to shared memory, `vector` elements a lane: different words in one bank wait for each
-// other.
+// Returns the cycles of an access to shared memory with `vector` elements per lane. Accesses to
+// different words in the same bank are serialized.
 double bank_cycles(const WarpAddresses& lanes, int64_t vector, int element_bytes);
-// Sectors of device memory that an access touches.
+// Returns the number of sectors of device memory that an access touches.
 double distinct_sectors(const WarpAddresses& lanes, int64_t vector, int element_bytes);
 
 }  // namespace tensorsmith::space

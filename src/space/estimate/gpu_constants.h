@@ -1,9 +1,10 @@
-// The constants of the estimate of GPUs: all of them, each once. What a device can do stands in its file. Their source:
+// All constants of the GPU estimate, in one table. The abilities of a device are in its file. Their
+// sources:
 //
-//   fitted    to programs of NASNet on three GPUs (docs/decisions/045-the-estimate-of-gpus.md), coarsely: none is known to
-//             better than a factor of 1.5
-//   measured  beside the programs that are named there
-//   chosen    beside it, where the fit had nothing to say
+//   fitted    to programs of NASNet on three GPUs (docs/decisions/045-the-estimate-of-gpus.md),
+//             coarsely: none is known to better than a factor of 1.5
+//   measured  with the programs that the row names
+//   chosen    together with the fitted ones, where the fit did not determine a value
 //   a name    a publication
 #pragma once
 
@@ -19,7 +20,7 @@
   CONSTANT(value, 0.5, "cycles", "fitted", "of a warp, for an operand's value from shared memory")           \
   CONSTANT(bank_wait, 0.1, "cycles", "fitted", "for each that a value waits for its bank")                   \
   CONSTANT(step, 1, "cycles", "fitted", "of a warp, for a step of the reduction")                            \
-  /* The same where copies into shared memory run ahead */                                                   \
+  /* Arithmetic if copies into shared memory run ahead */                                                    \
   CONSTANT(product_ahead, 1.26, "times", "173 f32 products on an H100",                                      \
            "cycles of products and loads, over those at the device's rate")                                  \
   CONSTANT(alone_ahead, 0.32, "share", "the same", "longer for products of the only warp of a scheduler")    \
@@ -87,9 +88,9 @@
   CONSTANT(memory_again, 0.6, "times", "fitted", "the same of bytes that come again, some of them from L2")  \
   CONSTANT(warps_for_bandwidth, 16, "warps", "chosen", "of each multiprocessor, that reach the bandwidth")   \
   CONSTANT(not_hidden, 0.1, "share", "fitted", "of the shorter of multiprocessors' and memory's time")       \
-  /* What the estimate has wrong of the program that it thinks fastest: bench_gpu_estimate, 87 tasks of */   \
-  /* ResNet-50 and BERT that chose no constant (V100, K80, MI50, RTX 2080 Ti), of Ansor in f32. Of ours */   \
-  /* on an H100: docs/results/gpus.json                                       */                             \
+  /* Error of the estimate for the program that it ranks fastest: bench_gpu_estimate with 87 tasks */        \
+  /* of ResNet-50 and BERT in f32, programs of Ansor, on V100, K80, MI50 and RTX 2080 Ti. None of */         \
+  /* them was used to choose constants. For our own programs on an H100: docs/results/gpus.json */           \
   CONSTANT(error_sigma, 0.65, "log", "measured", "root mean square of log(measured / estimated)")            \
   CONSTANT(error_90, 0.70, "log", "measured", "size of log(measured / estimated) that holds 90 %")
 

@@ -45,21 +45,25 @@ double resident_blocks(const GpuMachine& m, const GpuBlock& block) {
 
 namespace {
 
-// Longer where values that are needed at the same time are more than this share of a thread's registers. They compete long
-// before registers are all in use: the compiler loads early, and spills.
+// Returns the slowdown if the live values take more than the share `free` of a thread's registers.
+// Values compete for registers long before all registers are in use, since the compiler loads early
+// and spills.
 double crowding(const GpuMachine& m, const GpuKernel& kernel, double free) {
   const GpuConstants& k = gpu_constants();
   const double pressure = kernel.live_values / static_cast<double>(m.register_limit(kernel.block.threads));
   return pressure > free ? 1 + k.crowded + k.crowded_more * std::min(pressure - free, k.most_crowded) : 1;
 }
 
-// Of a block's arithmetic, its operands in shared memory before they are needed: its units work, or its banks, or the
-// instructions of a long body are fetched for all warps, whichever takes longest. With few warps each waits for its own products.
+// Returns the cycles of a block's arithmetic if its operands are in shared memory before they are
+// needed. They are the longest of three: the work of the arithmetic units, that of the banks, and
+// fetching the instructions of a long loop body, which all warps share. With few warps, each waits
+// for its own products.
 double cycles_ahead(const GpuMachine& m, const GpuKernel& kernel, double warps) {
   const GpuConstants& k = gpu_constants();
   constexpr double kSchedulers = 4;
   const auto& ahead = kernel.ahead;
-  // A scheduler has no other warp to go on with, or no warp at all.
+  // With few warps, a scheduler has no other warp to switch to (`alone`), or no warp at all
+  // (`idle`).
   const double alone = k.alone_ahead * std::min(1.0, std::pow(kSchedulers / warps, 4)) * k.usual_products /
                        ahead.thread_products;
   const double idle = std::max(1.0, kSchedulers / warps);
@@ -74,7 +78,7 @@ double cycles_ahead(const GpuMachine& m, const GpuKernel& kernel, double warps) 
   return std::max({cycles * a_warp, fetched * a_warp, ahead.load_cycles});
 }
 
-// Of a block's arithmetic.
+// Returns the cycles of a block's arithmetic.
 double product_cycles(const GpuMachine& m, const GpuKernel& kernel, double warps) {
   const GpuConstants& k = gpu_constants();
   if (kernel.ahead.used) return cycles_ahead(m, kernel, warps) + k.value * kernel.values;
@@ -83,7 +87,7 @@ double product_cycles(const GpuMachine& m, const GpuKernel& kernel, double warps
          k.bank_wait * kernel.bank_waits + k.step * kernel.steps;
 }
 
-// Of its accesses of device memory, which few warps do not hide.
+// Returns the cycles of a block's accesses to device memory, which few warps cannot hide.
 double access_cycles(const GpuKernel& kernel, double warps) {
   const GpuConstants& k = gpu_constants();
   const double cycles = k.access * kernel.memory.instructions + k.sector * kernel.memory.sectors +
@@ -95,7 +99,7 @@ double access_cycles(const GpuKernel& kernel, double warps) {
 
 double gpu_seconds(const GpuMachine& m, const GpuKernel& kernel) {
   const GpuConstants& k = gpu_constants();
-  // The multiprocessor with the most blocks.
+  // The multiprocessor with the most blocks decides.
   const double most = std::ceil(kernel.blocks / m.cores);
   const double together = std::min(resident_blocks(m, kernel.block), most);
   const double warps = together * m.warps(kernel.block.threads);

@@ -8,10 +8,10 @@ namespace tensorsmith::space {
 
 namespace {
 
-// Compilers hand registers out in units of this.
+// Compilers allocate registers in units of this size.
 constexpr int64_t kRegisterUnit = 8;
 
-// The figure of the device's file, if it has one.
+// Takes the value from the device file if it has one.
 template <class Member, class Figure>
 void take(Member& member, Figure figure) {
   if (figure > 0) member = static_cast<Member>(figure);

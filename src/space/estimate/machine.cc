@@ -25,7 +25,7 @@ Machine Machine::of(const target::Device& given, const Constants& constants) {
   m.dot4_operations = m.multiplies_bytes ? 1 : constants.emulated_dot4;
   m.dot4_narrow_operations = m.multiplies_bytes ? 1 : constants.emulated_dot4_narrow;
   m.dot2_i16_operations = m.multiplies_bytes ? 1 : constants.emulated_dot2_i16;
-  // Two FMAs, and halves that are taken apart, mostly once for several products.
+  // Emulated by two FMAs and by unpacking the halves, which is mostly shared by several products.
   const bool dot2 = target::has_dot2(device);
   m.dot2_operations = dot2 ? 1 : constants.emulated_dot2;
   m.dot2_latency = dot2 ? device.rates.dot2_latency : 2 * m.fma_latency;

@@ -1,4 +1,4 @@
-// A device as the estimate sees it: figures of its file, in cycles.
+// A device as the estimate sees it: the values of its file, converted to cycles.
 #pragma once
 
 #include <cstdint>
@@ -11,35 +11,37 @@
 
 namespace tensorsmith::space {
 
-// The smallest pages, which prefetchers do not cross and whose offset indexes L1.
+// Size of the smallest pages. Prefetchers do not cross them, and the offset in a page indexes L1.
 inline constexpr double kPageBytes = 4096;
 
 struct Machine {
   target::DeviceKind kind = target::DeviceKind::kCpu;
-  GpuMachine gpu;  // of a GPU; what follows is of CPUs
+  GpuMachine gpu;  // of a GPU; the members below describe CPUs
   int64_t vector_bytes = 1;
   int registers = 1;
-  bool masked_memory = false;  // vectors of any length are loaded and stored at the price of whole ones
+  bool masked_memory = false;  // a masked vector access costs as much as a whole one
   double fma_per_cycle = 1;
-  // Instructions that add dot4 or dot2 of two vectors to a third.
+  // Instructions that add a dot4 or dot2 of two vectors to a third vector; more than 1 if emulated.
   double dot4_operations = 1, dot4_narrow_operations = 1, dot2_operations = 1, dot2_i16_operations = 1;
-  bool multiplies_bytes = false;  // by one such instruction of dot4
+  bool multiplies_bytes = false;  // one instruction computes a dot4
   sched::MatrixUnits matrix;
   double loads_per_cycle = 1, issue_per_cycle = 1;
-  // Instructions of a product that is added, and of an element in all lanes beside its load: more where there are no
-  // FMAs and an instruction overwrites one of its operands.
+  // Instructions per product that is added to a sum, and per broadcast of an element to all lanes
+  // besides its load. There are more on processors without FMA and where an instruction overwrites
+  // one of its operands.
   double product_instructions = 1, broadcast_instructions = 0;
   double fma_latency = 1, dot2_latency = 1;
   double reorder_buffer = 1;  // instructions
   double seconds_per_cycle = 1e-9;
-  // Cache sizes, inner to outer, L3 as a core's part; the bytes a cycle that come from the next level outside.
+  // Cache sizes from inner to outer, L3 as the share of one core; then the bytes per cycle that
+  // each cache receives from the next outer level.
   double l1_bytes = 0, l2_bytes = 0, l3_bytes = 0;
   double l2_bytes_per_cycle = 1, l3_bytes_per_cycle = 1, memory_bytes_per_cycle = 1;
   double line_bytes = 1, l2_ways = 1;
-  double tlb_bytes = 0;     // that the second level of the TLB holds
-  double fork_seconds = 0;  // starting and joining a parallel loop
+  double tlb_bytes = 0;     // memory that the second-level TLB covers
+  double fork_seconds = 0;  // time to start and join a parallel loop
 
-  // constants: outlives the machine.
+  // `constants` must outlive the machine.
   static Machine of(const target::Device& device, const Constants& constants);
   const Constants& fitted() const { return *constants_; }
   double operations_of(ir::Intrinsic dot) const {

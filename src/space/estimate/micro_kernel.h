@@ -1,4 +1,4 @@
-// Cycles of the innermost tile of a contraction, whose accumulators are in registers.
+// Cycles of the innermost tile of a contraction, whose accumulators stay in registers.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +8,29 @@
 
 namespace tensorsmith::space {
 
-// What one step of the reduction does with a register tile. Counts are of vectors.
+// The work of a register tile in one step of the reduction. Counts are of vectors.
 struct RegisterTile {
   double accumulators = 1;
   double products = 1;      // instructions that add to accumulators
-  double loads = 1;         // of operands, elements in all lanes included
-  double broadcasts = 0;    // of these, elements in all lanes
-  double shuffles = 0;      // that put strided operands together
-  double operands = 1;      // vectors and elements that are live beside the accumulators
-  double vectors = 1;       // of these, along the vector axis
-  int64_t lanes = 1;        // of a vector
-  int element_bytes = 4;    // of the accumulators
-  double latency = 1;       // of a product, cycles
-  double instructions = 1;  // of the steps that are unrolled one after the other
-  double chain = std::numeric_limits<
-      double>::infinity();  // steps of a sum, after which another one begins that does not wait for it
-  double loop_cycles = 0;   // of the loops around a step
+  double loads = 1;         // loads of operands, including broadcasts
+  double broadcasts = 0;    // those of `loads` that broadcast an element to all lanes
+  double shuffles = 0;      // shuffles that assemble strided operands
+  double operands = 1;      // operand vectors and broadcast elements that are live besides the accumulators
+  double vectors = 1;       // those of `operands` that lie along the vector axis
+  int64_t lanes = 1;        // lanes of a vector
+  int element_bytes = 4;    // size of an accumulator's element
+  double latency = 1;       // cycles from a product until its sum can be used
+  double instructions = 1;  // code size of all steps that are unrolled
+  // Steps of one sum; the next sum does not wait for it.
+  double chain = std::numeric_limits<double>::infinity();
+  double loop_cycles = 0;  // cycles per step for the loops around it
 };
 
-// Of a step.
+// Returns the cycles of one step.
 double step_cycles(const Machine& machine, const RegisterTile& tile);
 
-// Of two things that go on together: the longer one and the share of the other that is not hidden.
+// Returns the time of two activities that overlap: the longer one plus the share of the shorter one
+// that is not hidden.
 double overlapped(double a, double b, double not_hidden);
 
 }  // namespace tensorsmith::space

@@ -9,8 +9,9 @@ namespace tensorsmith::space {
 
 namespace {
 
-// Elements of the reduction that the operand has for each of its rows or columns; those that overlapping windows share
-// count for one of these.
+// Returns the elements along the reduction that the operand has per row or column. A window axis
+// counts only if it is the sole axis of an index; elements that overlapping windows share are thus
+// counted once.
 double sum_elements(const StageInfo& anchor, const MmaProduct& product, const Read& read) {
   double elements = anchor.extent(product.sum);
   for (const AxisId r : product.window)

@@ -1,4 +1,4 @@
-// What products of matrices on tensor cores read from device memory.
+// Device memory traffic of matrix products on tensor cores.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace tensorsmith::space {
 
-// The blocks of a product, and the order that they run in.
+// The blocks of a matrix product and their order of execution.
 struct MmaBlocks {
-  int64_t rows = 1, columns = 1;  // of a block's tile
-  int64_t down = 1, across = 1;   // tiles along the rows and along the columns
-  bool columns_outside = false;   // tiles along the columns are the outer loop
+  int64_t rows = 1, columns = 1;  // size of a block's tile
+  int64_t down = 1, across = 1;   // number of tiles along the rows and along the columns
+  bool columns_outside = false;   // the outer loop runs over the tiles along the columns
   int64_t group = 1;              // tiles of the outer axis whose blocks follow each other
-  double tiles = 1;               // of all, batches included
-  double together = 1;            // blocks that run at a time
+  double tiles = 1;               // number of all tiles, including batches
+  double together = 1;            // number of blocks that run at the same time
 };
 
-// Bytes of the operands that come from device memory: what the blocks that run together read, once a wave where L2
-// does not hold them from one wave to the next.
+// Returns the bytes of the operands that are read from device memory: what the blocks that run at
+// the same time (a wave) read, once per wave unless L2 holds both operands.
 double operand_bytes(const PlanContext& context, StageId anchor, const MmaProduct& product,
                      const MmaBlocks& blocks);
 

@@ -9,8 +9,8 @@ namespace tensorsmith::space {
 
 namespace {
 
-// With at most so many threads, and iterations that are a piece each, loops are played through; in longer ones a tail is a
-// small part.
+// Most threads and iterations for which the distribution is simulated; every iteration is then a
+// piece by itself. In longer loops, a shorter last tile hardly matters.
 constexpr int kMostThreads = 2 * 8, kMostIterations = static_cast<int>(kLoopPieces) * kMostThreads;
 
 }  // namespace
@@ -26,8 +26,8 @@ void ParallelLoop::add_axis(double extent, double tile, bool short_tail) {
   ++num_axes_;
 }
 
-// The pool's ranges and pieces: each thread takes those of its own range in order, then those that are left of the next
-// ones'.
+// Simulates the pool's ranges and pieces: each thread takes the pieces of its own range in order,
+// then those that are left in the following ranges. Returns the largest share of a thread.
 double ParallelLoop::shares_by_iteration(int iterations, int threads) const {
   std::array<double, kMostIterations + 1> until;  // the work of the iterations before
   until[0] = 0;
@@ -45,7 +45,7 @@ double ParallelLoop::shares_by_iteration(int iterations, int threads) const {
   std::array<int, kMostThreads> taken{};  // pieces of each range
   std::array<double, kMostThreads> clock{};
   for (;;) {
-    // The thread that is free first takes a piece.
+    // The thread that is free first takes the next piece.
     const int thread =
         static_cast<int>(std::min_element(clock.begin(), clock.begin() + threads) - clock.begin());
     bool found = false;
@@ -69,7 +69,8 @@ double ParallelLoop::largest_share(int threads) const {
   if (longest_tail_ > 0 && num_axes_ <= axes_.size() && iterations_ <= kMostIterations &&
       threads <= kMostThreads)
     return shares_by_iteration(static_cast<int>(iterations_), threads);
-  // Where all threads have equally many whole tiles, one of them takes the longest of the others besides.
+  // If the whole tiles divide evenly among the threads, one thread additionally takes the largest
+  // tile that is not whole.
   const double rounds = std::ceil(whole_ / threads);
   return rounds * threads == whole_ ? rounds + longest_tail_ : rounds;
 }

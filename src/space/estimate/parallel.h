@@ -1,4 +1,4 @@
-// What threads gain.
+// Speed-up of parallel loops by threads.
 #pragma once
 
 #include <array>
@@ -6,29 +6,32 @@
 
 namespace tensorsmith::space {
 
-// The iterations of a parallel loop over tiles of some axes, the first axis outermost. The last tile of an axis may be
-// shorter: a loop over 128 rows by 126 has two iterations, and no gain of a second thread.
+// The iterations of a parallel loop over tiles of some axes, the first axis outermost. The last
+// tile of an axis may be shorter. Example: a loop over 128 rows in tiles of 126 has two iterations,
+// but a second thread gains almost nothing.
 class ParallelLoop {
  public:
-  // tile <= extent. short_tail: the last tile takes the time of what it has, not of a whole tile.
+  // Requires tile <= extent. `short_tail`: the last tile takes time in proportion to its length,
+  // not that of a whole tile.
   void add_axis(double extent, double tile, bool short_tail);
 
   double iterations() const { return iterations_; }
-  // The work over the largest share of a thread, as runtime::KernelPool hands iterations out.
+  // Returns the total work divided by the largest share of a thread, with the iterations
+  // distributed as in runtime::KernelPool.
   double speedup(int threads) const;
 
  private:
   struct Axis {
-    double tiles = 1, tail = 1;  // tail: the last tile over a whole one
+    double tiles = 1, tail = 1;  // `tail`: size of the last tile relative to a whole one
   };
   double largest_share(int threads) const;
   double shares_by_iteration(int iterations, int threads) const;
 
-  double iterations_ = 1, whole_ = 1;  // whole_: those of whole tiles
-  double work_ = 1;                    // of all, in whole tiles
-  double longest_tail_ = 0;            // the work of the longest shorter tile
+  double iterations_ = 1, whole_ = 1;  // `whole_`: number of iterations that are whole tiles
+  double work_ = 1;                    // of all iterations, in units of whole tiles
+  double longest_tail_ = 0;            // work of the largest tile that is not whole
   std::array<Axis, 8> axes_;
-  size_t num_axes_ = 0;  // those beyond the array are counted above only
+  size_t num_axes_ = 0;  // axes beyond the array only count in the totals above
 };
 
 }  // namespace tensorsmith::space

@@ -1,7 +1,7 @@
-// The table of plans.
+// The table of the kinds of plans.
 #include "space/plan_kind.h"
 
-// One line a kind: its folder, which defines NAME_kind.
+// One line per kind: its folder, which defines NAME_kind.
 #define TENSORSMITH_PLAN_KINDS(KIND) \
   KIND(attention)                    \
   KIND(winograd)                     \
