@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <optional>
 
+// Debian's library of toml++ has only the functions that throw.
 #define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
 
 #include "base/input_file.h"
