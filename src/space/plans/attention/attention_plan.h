@@ -95,7 +95,7 @@ class AttentionPlan final : public Plan {
   const AttentionStages& stages_;
   double batch_ = 1;
   int64_t queries_ = 1, keys_ = 1, depth_ = 1,
-          width_ = 1;                // depth: of the scores' sums, width: of the values
+          width_ = 1;                // depth: length of the scores' sums, width: columns of the values
   AxisId score_row_, score_column_;  // of the scores and the exponentials
   AxisId score_reduce_;
   AxisId product_row_, product_column_, product_reduce_;

@@ -66,7 +66,7 @@ void GpuTiledPlan::collect_operands() {
     const auto seen = std::find_if(operands_.begin(), operands_.end(), [&](const Operand& other) {
       return other.read.producer == read.producer;
     });
-    if (seen != operands_.end()) {  // the box around both reads can be any
+    if (seen != operands_.end()) {  // the box around both reads can have any size
       seen->cacheable = false;
       continue;
     }
@@ -273,7 +273,7 @@ GpuBlock GpuTiledPlan::block(Decisions d, const Choice& c) const {
     block.shared_bytes += c.stages * copy_of(d, c, operand).bytes;
     operands += values(c, operand, true);
   }
-  // Half of the values of a step wait while the others are used.
+  // Half of the values of a step are held while the others are used.
   block.registers = kTiledOtherRegisters + accumulators + 0.5 * std::min(operands, kMostValues);
   return block;
 }

@@ -35,8 +35,8 @@ class GpuTiledPlan final : public Plan {
     Lengths vthreads, threads;        // of spatial axes
     Lengths outer, inner;             // of spatial axes: both levels of the register tile
     Lengths chunk, step;              // of reduce axes: steps of a chunk, and the points of each
-    std::vector<AxisId> block_order;  // spatial axes, the last one's blocks follow each other
-    int64_t unroll = 1;               // reduction points without a loop
+    std::vector<AxisId> block_order;  // spatial axes; blocks are numbered with the last one fastest
+    int64_t unroll = 1;               // points of the reduction that are unrolled
     int64_t stages = 1;               // chunks of the operands in shared memory at a time
 
     int64_t registers(AxisId a) const { return outer[a] * inner[a]; }
@@ -112,7 +112,7 @@ class GpuTiledPlan final : public Plan {
   AxisMap output_axis_;    // for each spatial axis of the anchor, the axis of the output stage
   AxisId contiguous_;      // the anchor's axis that is contiguous in the output, if any
   std::vector<Operand> operands_;
-  Lengths block_;                    // of spatial axes: tiles divide it; 1 = any tile
+  Lengths block_;                    // by spatial axis: a length that tiles must divide; 1 = any tile
   std::vector<AxisId> live_;         // spatial axes of extent > 1, in the output's order
   std::vector<AxisId> live_reduce_;  // reduce axes of extent > 1
 

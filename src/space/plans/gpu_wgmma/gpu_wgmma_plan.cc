@@ -23,8 +23,8 @@ constexpr int64_t kMostGroupsWithOwnWarp = 2;
 // Limits the pairs of tiles, all of which code generation tries (codegen/gpu/block_cluster.h).
 constexpr int64_t kMostTilesOfClusters = 1 << 14;
 constexpr int64_t kMostLines = 256;  // lines of a box
-constexpr int64_t kVectorBytes =
-    16;  // bytes that a thread copies at once; strides of a box are multiples of it
+// Bytes that a thread copies at once. Strides of a box are multiples of it.
+constexpr int64_t kVectorBytes = 16;
 
 }  // namespace
 

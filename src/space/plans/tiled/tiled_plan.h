@@ -142,7 +142,7 @@ class TiledPlan final : public Plan {
   AxisMap output_axis_;    // for each spatial axis of the anchor, the axis of the output stage
   AxisId contiguous_;      // the anchor's axis that is contiguous in the output, if any
   std::vector<Operand> operands_;
-  Lengths block_;                    // of spatial axes: tiles divide it (see collect_operands); 1 = any tile
+  Lengths block_;                    // by spatial axis: a length that tiles must divide; 1 = any tile
   std::vector<AxisId> live_;         // spatial axes of extent > 1, in the output's order
   std::vector<AxisId> live_reduce_;  // reduce axes of extent > 1
   std::vector<AxisId> vector_axes_;  // categories of the vector slot
