@@ -97,7 +97,7 @@ uint64_t FormArena::loops_of(const Form& f) const {
 
 void FormArena::assume_below(const Form& f, int64_t limit) {
   if (f.constant != 0 || f.count != 1 || terms_[f.begin].coefficient != 1) {
-    // With 0 <= y < g: g * x + y < g * n says x < n.
+    // With 0 <= y < g: g * x + y < g * n implies x < n.
     for (uint32_t i = 0; i < f.count; ++i) {
       const int64_t g = terms_[f.begin + i].coefficient;
       if (g <= 1 || limit % g != 0) continue;

@@ -125,7 +125,7 @@ struct Operands {
   std::array<double, 2> shared{}, full{}, tile{};
   double input_bytes = 0, output_bytes = 4, shared_bytes = 0;
   // Values that a thread holds if the compiler loads all operands of the innermost reduce level at
-  // once: for all its tiles, and for the innermost tiles only. If they do not fit besides the
+  // once: for all its tiles, and for the innermost tiles only. If they do not fit alongside the
   // accumulators, the accumulators spill. A reduce length that is larger by one can decide this
   // (MI50: 36 steps of 2 run at full speed, 12 steps of 3 eight times slower).
   double values = 0, innermost_values = 0;

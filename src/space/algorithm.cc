@@ -26,7 +26,7 @@ IdVector<StageId, bool> always_inlined(const WorkloadAnalysis& analysis, const i
   for (const auto& pattern : patterns)
     for (const StageId s : pattern->never_inlined) kept[s] = true;
   IdVector<StageId, int64_t> written(n, 0);  // size of the bodies after inlining, written out
-  IdVector<StageId, double> size(n, 1);      // of the body after inlining
+  IdVector<StageId, double> size(n, 1);      // operations of the body after inlining
   for (const StageId s : analysis.stages.ids()) {
     const auto& info = analysis.stages[s];
     if (info.placeholder) continue;

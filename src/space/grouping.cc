@@ -89,7 +89,7 @@ class Grouping {
     }
     if (!fuse_rows_ || info.data_reuse || !group.pads.empty() || whole) return start(s);
     if (group.anchor.valid() && context_.stage(group.anchor).data_reuse) return start(s);
-    // A row of several stages.
+    // The stage may join a row of several stages.
     if (context_.stage(group.root).arg_reduction || !shares_rows(group, s)) return start(s);
     if (group.anchor.valid() && group.anchor != group.root) group.attached.push_back(group.anchor);
     group.anchor = {};
@@ -190,7 +190,7 @@ class Grouping {
   bool fuse_rows_;
   using GroupId = Id<Group>;
   IdVector<StageId, GroupId> group_;
-  IdVector<StageId, std::vector<StageId>> readers_;  // through inlined stages
+  IdVector<StageId, std::vector<StageId>> readers_;  // of each stage, through inlined stages
   IdVector<StageId, AxisMap> root_axes_;             // of stages that joined a group or are about to
   IdVector<GroupId, Group> groups_;
 };

@@ -10,8 +10,8 @@ namespace tensorsmith::space {
 // An operation of the workload, or a stage that a cache or rfactor step has made (TraceMaker). The
 // id does not change when steps insert stages; sched::StageId is the current position of a stage.
 using StageId = Id<struct StageInfo>;
-using AxisId =
-    Id<struct StageAxis>;  // of a stage: spatial axes, which are its output's dimensions, then reduce axes
+// An axis of a stage: the spatial axes, which are its output's dimensions, then the reduce axes.
+using AxisId = Id<struct StageAxis>;
 using LoopId = Id<struct TraceLoop>;  // of a TraceMaker, unique over all stages
 inline constexpr LoopId kNoLoop;
 

@@ -1,5 +1,5 @@
-// A plan schedules one group of stages: a root stage and what is attached to its loops. A sketch is a plan
-// for each group of the workload.
+// A plan schedules one group of stages: a root stage and the stages attached to its loops. A sketch
+// is a plan for each group of the workload.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ struct Slot {
   DecisionSlot decision;
   std::optional<TileLengths> tiles;  // kTileLengths
   int64_t unit = 1;                  // innermost lengths prefer multiples of this
-  std::vector<double> weights;       // kCategory: sampling weights, one a category
+  std::vector<double> weights;       // kCategory: sampling weights, one per category
   size_t offset = 0;                 // index of its first number in the plan's decisions
 
   size_t width() const { return decision.kind == DecisionKind::kTileLengths ? decision.parts : 1; }

@@ -12,7 +12,7 @@
 
 namespace tensorsmith::space {
 
-// Stages that are scheduled together: a root and what can be computed inside its loops.
+// Stages that are scheduled together: a root and stages that can be computed inside its loops.
 struct Group {
   StageId root;
   StageId anchor;                 // reduction that is computed in tiles; may be the root, or none
@@ -28,7 +28,7 @@ struct PlanKind {
   std::string_view name;  // name of its folder
   // Appends the plans of this kind for the group, if there are any, the usual one first.
   void (*make)(const PlanContext& context, const Group& group, Plans& plans);
-  // Appends the patterns of this kind in the workload. Null: it has none.
+  // Appends the patterns of this kind in the workload. Null if the kind has none.
   void (*match)(const PlanContext& context, Patterns& patterns) = nullptr;
   target::DeviceKind device = target::DeviceKind::kCpu;  // kind of devices that these plans are offered for
 };

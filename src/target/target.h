@@ -1,8 +1,7 @@
-// The description of a device as data; no other part of the program has code for a particular
-// device. The search space uses it (the sizes of registers and caches guide the sampling), as do
-// code generation (features), the cost models (features of the device) and the records (key of the
-// device). docs/devices.md documents the file format, whose attributes have the names of these
-// members.
+// The description of a device as data; a further device needs no code. The search space uses it (the
+// sizes of registers and caches guide the sampling), as do code generation (features), the cost
+// models (features of the device) and the records (key of the device). docs/devices.md documents
+// the file format, whose attributes have the names of these members.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +33,7 @@ struct Device {
   std::string name;         // registry key: "xeon-8358", "v100", or "local"
   std::string description;  // for people
   DeviceKind kind = DeviceKind::kCpu;
-  std::string arch;                   // "x86-64", "aarch64", "nvptx", "amdgcn"
+  std::string arch;                   // "x86-64", "aarch64", "nvptx", "amdgcn", "opencl"
   std::string cpu;                    // LLVM CPU name, e.g. "znver5"; empty = generic
   std::vector<std::string> features;  // LLVM feature strings that matter: "+avx512f", ...
   int cores = 1;                      // CPU cores or GPU multiprocessors that a program may use

@@ -3,7 +3,7 @@
 //
 //   fitted    to programs of NASNet on three GPUs (docs/decisions/045-the-estimate-of-gpus.md),
 //             coarsely: none is known to better than a factor of 1.5
-//   measured  with the programs that the row names
+//   measured  with the programs that are named there
 //   chosen    together with the fitted ones, where the fit did not determine a value
 //   a name    a publication
 #pragma once

@@ -30,7 +30,7 @@ double step_cycles(const Machine& m, const RegisterTile& tile) {
   // Few registers are left for loads that run ahead.
   const double crowded = tile.accumulators + tile.vectors - (registers - k.registers_crowded);
   if (crowded > 0) cycles *= 1 + k.crowded * crowded;
-  // Accumulators that do not fit besides the vectors that they are multiplied by are stored and
+  // Accumulators that do not fit alongside the vectors that they are multiplied by are stored and
   // loaded in every step.
   if (tile.accumulators + tile.vectors > registers) cycles += k.stored_each_step * tile.accumulators;
   // Vectors whose number of lanes is not a power of two (3, 5, 14, ...) are loaded and stored under

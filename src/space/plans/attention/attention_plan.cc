@@ -83,7 +83,8 @@ AttentionPlan::Choice AttentionPlan::decode(Decisions d) const {
   Choice c;
   c.rows = std::min(lengths(d, rows_slot_)[0], queries_);
   if (context_.threads > 1) c.parallel = category(d, parallel_slot_);
-  // What is left of a loop over blocks is computed by shifting the last one, which parallel loops cannot.
+  // The rest of a loop over blocks is computed by shifting the last block, which parallel loops
+  // cannot do.
   if (c.parallel == 2) c.rows = largest_divisor(queries_, c.rows);
   c.scores = decode_tile(d, score_slots_, c.rows, keys_, depth_);
   c.product = decode_tile(d, product_slots_, c.rows, width_, keys_);

@@ -11,10 +11,10 @@ namespace {
 using sched::Annotation;
 using sched::TailPolicy;
 
-// Vectors of a row's partial results: as many as hide the latency of an operation.
+// Vectors of a row's partial results: enough to hide the latency of an operation.
 constexpr int64_t kPartialVectors = 4;
 
-// Loops of a stage in this order, those that are not named outermost.
+// Orders the loops of a stage: these innermost, in this order, and all others outside.
 void order_inside(TraceMaker& maker, StageId stage, const std::vector<LoopId>& inner) {
   std::vector<LoopId> order;
   for (LoopId loop : maker.leaves(stage))
@@ -23,7 +23,8 @@ void order_inside(TraceMaker& maker, StageId stage, const std::vector<LoopId>& i
   maker.reorder(stage, order);
 }
 
-// Orders the loops of a stage that end in those over a tile's columns, which become unrolled vectors.
+// Orders the loops of a stage so that those over a tile's columns, which become unrolled vectors,
+// are innermost.
 void order_tile(TraceMaker& maker, StageId stage, std::vector<LoopId> inner, LoopId columns, int64_t length,
                 int64_t lanes) {
   std::vector<LoopId> made{columns};
@@ -41,10 +42,11 @@ void AttentionPlan::emit(TraceMaker& maker, Decisions d) const {
   if (packs_masks(c))
     for (const Mask& mask : masks_) maker.pack(mask.constant, packed_mask(c, mask));
   const OutputLoops loops = emit_output(maker, c);
-  // Consumers before producers: all readers of what is attached are inside its loop then.
+  // Consumers before producers, so that all readers of an attached stage are inside its loop.
   emit_accumulators(maker, c.product, stages_.product, product_row_, product_column_, product_reduce_);
   maker.compute_at(stages_.product, output_, loops.tile);
-  // The sums are read by all register tiles of the product, a maximum by the exponentials of its row alone.
+  // All register tiles of the product read the sums. A maximum is only read by the exponentials of
+  // its row.
   const std::vector<StageId> sum_lanes = emit_row_reduction(maker, stages_.sum);
   maker.compute_at(stages_.sum, output_, loops.block);
   const LoopId sum_row = maker.axis_loops(stages_.sum)[sum_row_];
@@ -57,7 +59,7 @@ void AttentionPlan::emit(TraceMaker& maker, Decisions d) const {
   emit_scores(maker, c, loops.block);
 }
 
-// Batch / blocks of rows / register tiles of the product: rows, columns.
+// Loop order: batch / blocks of rows / register tiles of the product (rows, columns).
 AttentionPlan::OutputLoops AttentionPlan::emit_output(TraceMaker& maker, const Choice& c) const {
   const auto all = maker.axis_loops(output_);
   const auto rows =
@@ -95,7 +97,8 @@ void AttentionPlan::emit_accumulators(TraceMaker& maker, const Tile& tile, Stage
   order_tile(maker, stage, inner, all[column_axis], tile.columns, tile.lanes);
 }
 
-// Panels of keys / register tiles: all rows of a block use a panel before the next is read.
+// Loop order: panels of keys / register tiles. All rows of a block use a panel before the next one
+// is read.
 void AttentionPlan::emit_scores(TraceMaker& maker, const Choice& c, LoopId block) const {
   StageId sums = stages_.scores;
   if (stages_.scores == stages_.masked) sums = maker.cache_write(stages_.masked, ir::MemoryScope::kLocal);
@@ -111,7 +114,8 @@ void AttentionPlan::emit_scores(TraceMaker& maker, const Choice& c, LoopId block
   maker.compute_at(sums, masked, rows[0]);
 }
 
-// Row / block, column / panel, row % block, column % panel: as the loops over blocks, panels and tiles go.
+// Row / block, column / panel, row % block, column % panel: the order of the loops over blocks,
+// panels and tiles.
 sched::Layout AttentionPlan::packed_mask(const Choice& c, const Mask& mask) const {
   sched::Layout layout;
   const auto add = [&](AxisId dimension, int64_t divisor, int64_t extent) {

@@ -9,7 +9,8 @@
 
 namespace tensorsmith::space {
 
-// Of a block. from_l2: the columns' operand comes from L2 for each register tile.
+// Returns the cycles of a contraction for a block. `from_l2`: the columns' operand comes from L2
+// for each register tile.
 double AttentionPlan::contraction_cycles(const Tile& tile, double rows, double columns, double depth,
                                          bool from_l2) const {
   const auto& m = context_.machine;
@@ -32,7 +33,8 @@ double AttentionPlan::contraction_cycles(const Tile& tile, double rows, double c
          (cycles * depth + k.accumulator_move * step.accumulators + k.written_row * tile.rows + k.loop_exit);
 }
 
-// Of a block: passes for the maximum, the exponentials and the sum, of which the second computes.
+// Returns the cycles of the softmax of a block: passes for the maximum, the exponentials and the
+// sum, of which the second one does the arithmetic.
 double AttentionPlan::softmax_cycles(const Choice& c) const {
   const auto& m = context_.machine;
   const double keys = keys_;
@@ -42,8 +44,8 @@ double AttentionPlan::softmax_cycles(const Choice& c) const {
   return c.rows * (row_vectors * (passes / m.fma_per_cycle + m.fitted().row_pass) + m.fitted().row_sum);
 }
 
-// Of a block: its rows of masks, which come from beyond L2 for each batch; slowly where a
-// register tile reads a little of each of its rows.
+// Returns the cycles of a block's rows of masks, which come from beyond L2 for each batch. They
+// come slowly if a register tile reads only a little of each of its rows.
 double AttentionPlan::mask_cycles(const Choice& c) const {
   const auto& m = context_.machine;
   double cycles = 0;
@@ -55,7 +57,8 @@ double AttentionPlan::mask_cycles(const Choice& c) const {
   return cycles;
 }
 
-// Of a block: its scores and exponentials are written and read twice each, keys and values read once.
+// Returns the cycles of a block's traffic: scores and exponentials are written and read twice each,
+// keys and values are read once.
 double AttentionPlan::traffic_cycles(const Choice& c) const {
   const auto& m = context_.machine;
   const double block = 8 * (c.rows * keys_);
@@ -70,7 +73,7 @@ double AttentionPlan::estimate(Decisions d) const {
   const auto& m = context_.machine;
   const double queries = queries_;
   const double blocks = std::ceil(queries / c.rows);
-  // Rows of keys lie so far apart that they share sets of L1.
+  // Rows of keys are so far apart that they share sets of L1.
   const bool values_from_l2 = 4 * (keys_ * c.product.columns) > m.fitted().usable * m.l1_bytes;
   const double compute = contraction_cycles(c.scores, c.rows, keys_, depth_, true) +
                          contraction_cycles(c.product, c.rows, width_, keys_, values_from_l2) +

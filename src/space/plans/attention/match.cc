@@ -1,4 +1,4 @@
-// Which stages of a workload are an attention whose division comes last.
+// Finds the stages of a workload that are an attention whose division comes last.
 #include <algorithm>
 
 #include "space/plans/attention/attention_plan.h"
@@ -56,8 +56,9 @@ class Finder {
     return std::find(list.begin(), list.end(), reader) != list.end();
   }
 
-  // The one axis of extent > 1 of what is read that the reader reduces over, its only reduction. All others
-  // are spatial axes of the reader, which has `own` more.
+  // Returns the only axis (of extent > 1) of the producer that the reader reduces over, which must
+  // be the reader's only reduction. All other axes must be spatial axes of the reader, which has
+  // `own` more.
   AxisId column_of(const Read& read, StageId reader, int own) const {
     const auto& info = stage(reader);
     const auto& made = stage(read.producer);
@@ -87,7 +88,7 @@ class Finder {
 
   static bool reduces_one_axis(const StageInfo& info) { return live_axes(info, info.reduce_axes()) == 1; }
 
-  // Another axis of extent > 1: rows that are computed together.
+  // Returns whether there is another axis of extent > 1: rows that are computed together.
   bool has_rows(const Read& read, AxisId column) const {
     const auto& made = stage(read.producer);
     for (const AxisId x : made.axes())
@@ -112,7 +113,7 @@ class Finder {
     return read.producer == producer && !read.guarded && column_of(read, s, 0) == column;
   }
 
-  // Through elementwise stages, each read by the next alone.
+  // Finds the scores behind elementwise stages, each of which only the next one reads.
   std::optional<StageId> scores_of(StageId s) const {
     const auto& info = stage(s);
     if (info.reduction) {
@@ -138,7 +139,7 @@ void match_attention(const PlanContext& context, Patterns& patterns) {
     found->anchor = found->product;
     found->inside = {found->sum, found->exponential, found->maximum, found->masked};
     if (found->scores != found->masked) found->inside.push_back(found->scores);
-    // Read twice, and made in the register tile that sums up the scores.
+    // It is read twice, and computed in the register tile that sums up the scores.
     found->never_inlined = {found->masked};
     patterns.push_back(std::move(found));
   }

@@ -17,7 +17,7 @@ void GpuMmaPlan::emit(TraceMaker& maker, Decisions d) const {
         maker.cache_read(read->producer, ir::MemoryScope::kShared, {anchor}, read->indices.size());
     copies.emplace_back(made, copy_of(c, *read, own));
   }
-  // Into the copies.
+  // Pads are inlined into the copies.
   for (const StageId pad : pads_) maker.compute_inline(pad);
   const LoopId lane = emit_output(maker, c);
   const LoopId chunk = emit_anchor(maker, c, anchor);
@@ -32,7 +32,8 @@ void GpuMmaPlan::emit(TraceMaker& maker, Decisions d) const {
 LoopId GpuMmaPlan::emit_output(TraceMaker& maker, const Choice& c) const {
   const auto axes = maker.axis_loops(output_);
   const AxisId rows = output_axis_[product_.rows], columns = output_axis_[product_.columns];
-  // Tiles, warps, fragments, halves and groups of rows; tiles, warps, fragments, places and pairs of columns.
+  // Loops of rows: tiles, warps, fragments, halves and groups. Loops of columns: tiles, warps,
+  // fragments, places and pairs.
   std::vector<LoopId> blocks;
   const auto in_output = [this](AxisId a) { return a.valid() ? output_axis_[a] : AxisId(); };
   const AxisId outer_rows = in_output(product_.folded_rows),
@@ -94,13 +95,13 @@ LoopId GpuMmaPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId ancho
   for (const AxisId a : info_.spatial_axes()) order.push_back(axes[a]);
   maker.reorder(anchor, order);
   maker.annotate(anchor, axes[product_.columns], sched::Annotation::kUnroll);
-  // Of a nest for tensor cores: so many chunks are in shared memory at a time.
+  // In a nest for tensor cores, this is the number of chunks in shared memory at a time.
   if (c.stages > 1) maker.auto_unroll(anchor, c.stages);
-  // One loop, so that copies run ahead from a place in the window to the next.
+  // One loop, so that copies run ahead from one place in the window to the next.
   return chunks.size() > 1 ? maker.fuse(anchor, chunks) : k[0];
 }
 
-// All threads of the block together, a row of the tile after the other.
+// All threads of the block copy together, one row of the tile after the other.
 void GpuMmaPlan::emit_copy(TraceMaker& maker, const Choice& c, const Copy& copy, StageId stage) const {
   if (copy.aligned.valid()) {
     maker.storage_align(stage, maker.axis_loops(stage)[copy.aligned], copy.factor, copy.offset);

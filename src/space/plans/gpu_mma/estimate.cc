@@ -1,4 +1,4 @@
-// What products on tensor cores cost.
+// The estimate of products on tensor cores.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace tensorsmith::space {
 
 namespace {
 
-constexpr double kWordBytes = 4;  // of a lane's narrowest full access
+constexpr double kWordBytes = 4;  // a lane's narrowest full access
 
 double mma_cycles(const GpuMachine& m) {
   const GpuConstants& k = gpu_constants();
@@ -36,11 +36,11 @@ double GpuMmaPlan::estimate(Decisions d) const {
   for (const AxisId a : product_.batch) batch *= as_double(extent(a));
   kernel.blocks *= batch;
   const double warps = as_double(c.warps()), chunks = as_double(this->chunks(c));
-  const double steps = as_double(c.chunk) * bytes / as_double(sched::kMmaStepBytes);  // of a chunk
+  const double steps = as_double(c.chunk) * bytes / as_double(sched::kMmaStepBytes);  // steps of a chunk
   const double fragments_down = as_double(c.warp_rows / sched::kMmaRows);
   const double fragments_across = as_double(c.warp_columns / sched::kMmaColumns);
-  // Instructions, as many as the arithmetic units would compute in the cycles that they take; the estimate's own factor of
-  // arithmetic is for those alone.
+  // The number of instructions that the arithmetic units would execute in the cycles of the tensor
+  // cores. It is divided by the estimate's factor for arithmetic, which only applies to the former.
   const double cycles = mma_cycles(m);
   const double products = warps * fragments_down * fragments_across * steps;
   kernel.products = chunks * products * cycles * m.lanes / as_double(m.warp) / k.product;
@@ -63,14 +63,14 @@ double GpuMmaPlan::estimate(Decisions d) const {
     if (context_.stage(read->producer).has_select)
       kernel.guarded += chunks * copy.elements() / as_double(copy.vector) / as_double(m.warp);
   }
-  // Copies that run ahead take their cycles and wait for nothing; others are accesses like any.
+  // Copies that run ahead take cycles but are not waited for. Others are ordinary accesses.
   if (c.stages > 1) {
     kernel.values += chunks * (k.access * copies.instructions + k.sector * copies.sectors) / k.value;
   } else {
     kernel.memory.add(copies, chunks);
   }
   kernel.store_sectors = stored / kSectorBytes;
-  // A chunk has been on its way since so many chunks before it.
+  // A chunk is requested `stages - 1` chunks before its use.
   const double resident = std::min(resident_blocks(m, kernel.block), std::ceil(kernel.blocks / m.cores));
   const double chunk_cycles = resident * (products * cycles + loads * k.fragment_loads);
   const double ahead = as_double(c.stages - 1) * chunk_cycles / k.wait;

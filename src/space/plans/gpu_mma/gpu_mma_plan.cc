@@ -9,12 +9,12 @@ namespace tensorsmith::space {
 
 namespace {
 
-constexpr int64_t kTiles[] = {16, 32, 64, 128};  // of a warp, rows and columns
+constexpr int64_t kTiles[] = {16, 32, 64, 128};  // rows and columns of a warp's tile
 constexpr int64_t kMmaWarps[] = {1, 2, 4, 8};
 constexpr int64_t kMmaChunkBytes[] = {32, 64, 128};
 constexpr int64_t kVectors[] = {16, 8, 4};  // bytes
 constexpr int64_t kMmaGroups[] = {1, 2, 4, 8};
-// Registers of a thread beside its sums and fragments: addresses and counters.
+// Registers of a thread besides its sums and fragments, for addresses and counters.
 constexpr double kMmaOtherRegisters = 56;
 constexpr int64_t kMostSums = sched::kMostMmaPairs * sched::kMmaPairs;  // of a thread
 
@@ -22,7 +22,8 @@ bool depends_on(const ReadIndex& index, AxisId a, AxisId b) {
   return index.coefficients[a] != 0 || index.coefficients[b] != 0;
 }
 
-// The dimension that is contiguous in a tile, of those along which the tile has more than one element.
+// Returns the dimension that is contiguous in a tile: the last one along which the tile has more
+// than one element.
 AxisId line_of(const Read& read, AxisId own, AxisId sum) {
   AxisId line;
   for (const AxisId d : read.indices.ids())
@@ -80,15 +81,15 @@ GpuMmaPlan::Choice GpuMmaPlan::decode(Decisions d) const {
   return c;
 }
 
-// Whether vectors along the dimension begin at multiples of their length, in a tensor with lines of this length. Places in a
-// window that shift them by less do not allow it.
+// Returns whether vectors along the dimension begin at multiples of their length, in a tensor with
+// lines of `line` elements. Places in a window that shift them by less than a vector prevent that.
 bool GpuMmaPlan::is_aligned(const ReadIndex& index, AxisId own, int64_t line, int64_t vector) const {
   for (const AxisId a : info_.axes())
     if (a != own && a != product_.sum && extent(a) > 1 && index.coefficients[a] % vector != 0) return false;
   return index.constant % vector == 0 && line % vector == 0;
 }
 
-// own: rows or columns.
+// `own`: the axis of the rows or of the columns.
 GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId own) const {
   const StageInfo& producer = context_.stage(read.producer);
   const AxisId last = producer.contiguous_axis, line = line_of(read, own, product_.sum);
@@ -96,7 +97,7 @@ GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId o
   const int64_t tile = own == product_.rows ? c.rows() : c.columns();
   Copy copy;
   const bool along_sum = index.coefficients[product_.sum] != 0;
-  // Of strided windows, what lies between the points is copied too.
+  // With strided windows, the elements between the points are copied, too.
   const int64_t lines = along_sum ? (tile - 1) * step_of(read, own) + 1 : c.chunk;
   copy.row = along_sum ? c.chunk : tile;
   copy.rows = lines;
@@ -107,8 +108,9 @@ GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId o
   while (copy.vector > 1 && !is_aligned(index, own, producer.extent(last), copy.vector)) copy.vector /= 2;
   copy.row_stride = copy.row;
   if (c.padded) {
-    // Rows begin an odd number of 16 bytes apart, so that eight of them lie in different banks. Of elements that lanes read
-    // one by one four rows do, of 32 bytes each.
+    // Rows begin an odd multiple of 16 bytes apart, so that eight of them are in different banks.
+    // If lanes read single elements, the distance of rows is 32 bytes more than a multiple of 128
+    // bytes, so that four rows of 32 bytes each are in different banks.
     const bool single_elements = !along_sum && product_.element_bytes == 4;
     copy.offset = (single_elements ? 32 : 16) / product_.element_bytes;
     copy.factor = (single_elements ? kBanks * kBankBytes : 32) / product_.element_bytes;
@@ -134,7 +136,7 @@ int64_t GpuMmaPlan::covered(AxisId own, int64_t tile) const {
   return strips * tiles_along(own, tile) * tile;
 }
 
-// Whether the operand is as long as the tile, which is cut short otherwise.
+// Returns whether the operand is at least as long as the tile, which would otherwise be cut short.
 bool GpuMmaPlan::fits(const Read& read, AxisId own, int64_t tile) const {
   const AxisId outer = folded(own);
   if (!outer.valid()) return tile <= extent(own);
@@ -173,7 +175,7 @@ Status GpuMmaPlan::check(Decisions d) const {
     return Error{ErrorCode::kResourceExhausted, name, std::move(reason)};
   };
   const int64_t sum = extent(product_.sum);
-  // Tails of rows and columns are zeros in shared memory; the reduction has none.
+  // Tails of rows and columns are zeros in shared memory. The reduction must have no tail.
   if (sum % c.chunk != 0) return refuse("chunks of the reduction do not divide it");
   if (!fits(product_.a, product_.rows, c.rows()) || !fits(product_.b, product_.columns, c.columns()))
     return refuse("a tile is larger than the output");
@@ -193,7 +195,8 @@ Status GpuMmaPlan::check(Decisions d) const {
   return check_block(context_.machine.gpu, block(c), name, info_.spatial_points());
 }
 
-// What must fit the shapes does, which few of all combinations would.
+// Draws the decisions that must fit the shapes among those that do, since few of all combinations
+// would fit.
 void GpuMmaPlan::sample(Rng& rng, std::span<int64_t> d) const {
   Plan::sample(rng, d);
   const auto sample_where = [&](size_t slot, const auto& allowed) {

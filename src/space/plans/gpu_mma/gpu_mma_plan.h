@@ -1,11 +1,13 @@
-// Products of matrices on the tensor cores of NVIDIA's GPUs (mma.sync), with the elementwise consumer that writes them:
+// Matrix products on the tensor cores of NVIDIA's GPUs (mma.sync), with the elementwise consumer
+// that writes them:
 //
 //   blocks / fragments / warps / lanes / chunks of the reduction / pairs of columns
 //
-// A block computes a tile of the output, a warp its part of that in fragments of 16 x 8. Rows and columns are split so
-// that a lane has the sums that the instruction gives it (sched/tensor_cores.h); what it has of one fragment's half is two
-// neighbours of a row. The fragments are virtual threads, so all of a lane's sums are registers. Chunks of both operands
-// are copied into shared memory, several ahead of their use.
+// A block computes a tile of the output, and a warp its part of it in fragments of 16 x 8. Rows and
+// columns are split so that a lane has the sums that the instruction assigns to it
+// (sched/tensor_cores.h); a lane's sums in one half of a fragment are two neighbours of a row. The
+// fragments are virtual threads, so that all of a lane's sums are registers. Chunks of both
+// operands are copied into shared memory, several chunks ahead of their use.
 #pragma once
 
 #include <vector>
@@ -18,7 +20,7 @@ namespace tensorsmith::space {
 
 class GpuMmaPlan final : public Plan {
  public:
-  // pads: stages that are computed where an operand is copied.
+  // `pads`: stages that are computed where an operand is copied.
   GpuMmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product,
              std::vector<StageId> pads);
 
@@ -30,28 +32,28 @@ class GpuMmaPlan final : public Plan {
 
  private:
   struct Choice {
-    int64_t warp_rows = 16, warp_columns = 16;  // of a warp's tile
+    int64_t warp_rows = 16, warp_columns = 16;  // tile of a warp
     int64_t warps_down = 1, warps_across = 1;
     int64_t chunk = 16;  // steps of the reduction
     int64_t stages = 1;  // chunks in shared memory at a time
     bool padded = false, columns_outside = false;
     int64_t group = 1;          // tiles of the outer axis whose blocks follow each other
-    int64_t vector_bytes = 16;  // that a thread copies at once
+    int64_t vector_bytes = 16;  // bytes that a thread copies at once
 
     int64_t rows() const { return warp_rows * warps_down; }
     int64_t columns() const { return warp_columns * warps_across; }
     int64_t warps() const { return warps_down * warps_across; }
   };
 
-  // How a tile of an operand lies in shared memory.
+  // The layout of an operand's tile in shared memory.
   struct Copy {
-    int64_t vector = 1;         // elements
-    int64_t rows = 1, row = 1;  // of elements along the axis that is contiguous in the tile
+    int64_t vector = 1;         // elements that a thread copies at once
+    int64_t rows = 1, row = 1;  // elements of a row are along the axis that is contiguous in the tile
     bool contiguous = true;     // a row of the tile is contiguous in the tensor too
-    int64_t run = 1;            // elements of a row that are, then
+    int64_t run = 1;            // elements of a row that are contiguous in the tensor, then
     int64_t row_stride = 1;
-    AxisId aligned;                  // whose stride is padded, or none
-    int64_t factor = 1, offset = 0;  // to which multiple, and by how much it is more: elements
+    AxisId aligned;                  // axis whose stride is padded, or none
+    int64_t factor = 1, offset = 0;  // its stride is a multiple of `factor`, plus `offset` elements
     double elements() const { return static_cast<double>(rows * row); }
   };
 
@@ -60,20 +62,21 @@ class GpuMmaPlan final : public Plan {
   bool is_aligned(const ReadIndex& index, AxisId own, int64_t line, int64_t vector) const;
   Copy copy_of(const Choice& c, const Read& read, AxisId own) const;
   GpuBlock block(const Choice& c) const;
-  // Chunks of the whole reduction.
+  // Returns the number of chunks of the whole reduction.
   int64_t chunks(const Choice& c) const;
   double dram_bytes(const Choice& c, double blocks) const;
-  // The axis along which a tile has lines of kFoldedPoints rows or columns, or none.
+  // Returns the axis along which a tile has lines of kFoldedPoints rows or columns, or none.
   AxisId folded(AxisId own) const {
     return own == product_.rows ? product_.folded_rows : product_.folded_columns;
   }
-  // Of so many rows or columns, along their axis, or along the folded one.
+  // Returns the number of tiles of so many rows or columns along their axis, or along the folded
+  // axis.
   int64_t tiles_along(AxisId own, int64_t tile) const;
-  // Rows or columns of the output, and those of all tiles.
+  // Return the rows or columns of the output, and those of all its tiles.
   int64_t points(AxisId own) const;
   int64_t covered(AxisId own, int64_t tile) const;
   bool fits(const Read& read, AxisId own, int64_t tile) const;
-  // Of the axis outside, along which blocks are grouped.
+  // Returns the number of tiles along the outer axis, along which blocks are grouped.
   int64_t outer_tiles(const Choice& c) const;
 
   LoopId emit_output(TraceMaker& maker, const Choice& c) const;

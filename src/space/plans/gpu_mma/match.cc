@@ -1,4 +1,4 @@
-// Groups of a product of two matrices that tensor cores take.
+// Matches products of two matrices that tensor cores can compute.
 #include <optional>
 #include <utility>
 
@@ -22,7 +22,7 @@ bool is_product(const ir::Operation& op, int capability) {
   return sum == wanted && sched::has_mma(capability, x, b->buffer->dtype);
 }
 
-// Each axis stands in one dimension.
+// Returns whether the read is affine and each axis occurs in one dimension only.
 bool plain(const Read& read, const StageInfo& info) {
   if (!read.affine || read.indices.empty()) return false;
   for (const AxisId a : info.axes()) {
@@ -33,8 +33,8 @@ bool plain(const Read& read, const StageInfo& info) {
   return true;
 }
 
-// Whether steps of the reduction are steps of one dimension. The part of a reduction that was cut ("split-K") may say where
-// they begin.
+// Returns whether steps of the reduction are steps along one dimension. In a part of a reduction
+// that was cut ("split-K"), the index of the part may determine where they begin.
 bool steps_along(const Read& read, const StageInfo& info, AxisId sum) {
   for (const ReadIndex& index : read.indices) {
     if (index.coefficients[sum] != 1) continue;
@@ -45,8 +45,8 @@ bool steps_along(const Read& read, const StageInfo& info, AxisId sum) {
   return false;
 }
 
-// Elements of a tile that an instruction takes together lie side by side: its own axis and the sum have a dimension each,
-// and the last of these takes steps of one.
+// Returns whether the elements of a tile that an instruction takes together are adjacent: the
+// tile's own axis and the sum have one dimension each, and the last of these moves in steps of one.
 bool has_lines(const Read& read, AxisId own, AxisId sum) {
   int64_t step = 0;
   for (const ReadIndex& index : read.indices) {
@@ -64,7 +64,7 @@ std::optional<MmaProduct> match_mma(const PlanContext& context, StageId output, 
   if (!is_product(context.op(anchor), context.machine.gpu.capability)) return std::nullopt;
   auto reads = effective_reads(context, anchor);
   if (reads.size() != 2 || reads[0].producer == reads[1].producer) return std::nullopt;
-  // What an inlined producer computes is in no memory.
+  // The results of an inlined producer are not in memory.
   for (const Read& read : info.reads)
     if (context.inlined[read.producer]) return std::nullopt;
   for (const Read& read : reads)
@@ -77,7 +77,7 @@ std::optional<MmaProduct> match_mma(const PlanContext& context, StageId output, 
   if (!product.sum.valid()) return std::nullopt;
   for (const AxisId r : info.reduce_axes())
     if (info.extent(r) > 1 && r != product.sum) product.window.push_back(r);
-  // Columns are what is contiguous in the output, rows the longest axis of the other factor alone.
+  // Columns are contiguous in the output. Rows are the longest axis that only the other factor has.
   const AxisMap output_axis = axes_in(context, output, anchor);
   for (const AxisId a : info.spatial_axes()) {
     if (info.extent(a) == 1) continue;
@@ -117,7 +117,8 @@ std::optional<MmaProduct> match_mma(const PlanContext& context, StageId output, 
 
 namespace {
 
-// The dimension of the operand that the axis alone indexes beside the places in a window, in steps of one.
+// Returns the dimension of the operand that the axis indexes in steps of one, alone except for the
+// places in a window; none if there is no such dimension.
 AxisId dimension_of(const Read& read, const StageInfo& info, AxisId axis) {
   for (const AxisId d : read.indices.ids()) {
     if (read.indices[d].coefficients[axis] != 1) continue;
@@ -135,7 +136,7 @@ std::optional<MmaProduct> fold_tiles(const PlanContext& context, StageId anchor,
   const StageInfo& info = context.stage(anchor);
   for (const bool columns : {false, true}) {
     const Read &read = columns ? product.b : product.a, &other = columns ? product.a : product.b;
-    // The two last dimensions of the operand that are the tile's own.
+    // The last two dimensions of the operand that belong to the tile.
     AxisId own, outer, own_dimension, outer_dimension;
     for (const AxisId a : info.spatial_axes()) {
       if (info.extent(a) == 1 || other.depends_on(a)) continue;
@@ -150,7 +151,8 @@ std::optional<MmaProduct> fold_tiles(const PlanContext& context, StageId anchor,
       }
     }
     if (!own.valid() || !outer.valid() || (columns && own != product.columns)) continue;
-    // Neither dimension is shorter than a tile, and no steps of the reduction lie between the two.
+    // The inner dimension must not be shorter than a line, and no steps of the reduction may be
+    // between the two dimensions.
     if (context.stage(read.producer).extent(own_dimension) < kFoldedPoints) continue;
     bool between = false;
     for (const AxisId d : read.indices.ids())
@@ -193,7 +195,8 @@ void make_gpu_mma(const PlanContext& context, const Group& group, Plans& plans) 
   for (auto& made : {product, fold_tiles(context, group.anchor, *product)}) {
     if (!made) continue;
     auto plan = std::make_shared<GpuMmaPlan>(context, group.root, group.anchor, *made, group.pads);
-    // The smallest tile, copied in the widest vectors that rows hold; the last decision is their width.
+    // The smallest tile, copied in the widest vectors that the rows allow; the last decision is
+    // their width.
     std::vector<int64_t> d(plan->width(), 0);
     bool fits = plan->check(d).ok();
     while (!fits && ++d.back() < plan->slots().back().decision.categories) fits = plan->check(d).ok();

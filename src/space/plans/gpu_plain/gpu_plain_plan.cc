@@ -1,4 +1,4 @@
-// One thread an output, in blocks of a few warps: legal for every stage of a GPU's program.
+// One thread per output, in blocks of a few warps: legal for every stage of a GPU program.
 #include <algorithm>
 #include <cmath>
 

@@ -20,7 +20,7 @@ void GpuRowsPlan::emit(TraceMaker& maker, Decisions d) const {
   for (const StageId p : pads_) maker.compute_inline(p);
   for (const auto& member : members_)
     if (member.shared_slot != kNone && !in_shared(d, member)) maker.compute_inline(member.stage);
-  std::vector<StageId> stages;  // that compute the members
+  std::vector<StageId> stages;  // stages that compute the members; none if inlined
   for (const auto& member : members_) {
     if (member.shared_slot != kNone && !in_shared(d, member)) {
       stages.emplace_back();
@@ -31,7 +31,7 @@ void GpuRowsPlan::emit(TraceMaker& maker, Decisions d) const {
     }
   }
   const LoopId attach = emit_root(maker, d);
-  // Consumers before producers, so that each stage's readers are attached before it.
+  // Consumers before producers, so that the readers of each stage are attached before it.
   for (size_t k = 0; k < members_.size(); ++k) {
     if (!stages[k].valid()) continue;
     if (context_.stage(members_[k].stage).reduction) {
@@ -43,7 +43,7 @@ void GpuRowsPlan::emit(TraceMaker& maker, Decisions d) const {
   }
 }
 
-// Returns the loop of blocks.
+// Returns the loop over blocks.
 LoopId GpuRowsPlan::emit_root(TraceMaker& maker, Decisions d) const {
   const auto axes = maker.axis_loops(output_);
   std::vector<LoopId> outer, columns;
@@ -76,8 +76,9 @@ LoopId GpuRowsPlan::emit_root(TraceMaker& maker, Decisions d) const {
   return grid;
 }
 
-// Binds the rows of a stage and its other axes, as one loop, to the threads of a block. Loops of other axes have
-// one iteration in a block. Returns the innermost of these loops, inside which a thread computes one element.
+// Binds the rows of a stage, and its columns as one loop, to the threads of a block. Loops over
+// other axes have one iteration per block. Returns the innermost of these loops, inside which a
+// thread computes one element.
 LoopId GpuRowsPlan::bind(TraceMaker& maker, Decisions d, StageId stage, AxisId row,
                          const std::vector<AxisId>& columns) const {
   const auto axes = maker.axis_loops(stage);
@@ -107,7 +108,7 @@ LoopId GpuRowsPlan::bind(TraceMaker& maker, Decisions d, StageId stage, AxisId r
   return last.valid() ? last : maker.unit_loop(stage);
 }
 
-// A stage of shared memory whose elements threads add up in registers.
+// Schedules a stage in shared memory whose elements the threads sum up in registers.
 void GpuRowsPlan::emit_step(TraceMaker& maker, Decisions d, StageId stage, AxisId row,
                             const std::vector<AxisId>& columns, LoopId attach) const {
   const StageId sum = maker.cache_write(stage, ir::MemoryScope::kLocal);

@@ -1,4 +1,4 @@
-// What row-wise reductions on a GPU cost.
+// The estimate of row-wise reductions on a GPU.
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +21,7 @@ double GpuRowsPlan::estimate(Decisions d) const {
     return std::any_of(members_.begin(), members_.end(), [&](const Member& o) { return o.stage == s; });
   };
   std::vector<StageId> seen;
-  // rounds: of all threads of a block; each computes a point of the stage.
+  // `rounds`: of all threads of a block; each thread computes a point of the stage per round.
   const auto add = [&](StageId s, double rounds, bool along, int64_t vector) {
     const auto& stage = context_.stage(s);
     kernel.products += warps * rounds * stage.flops_per_point * static_cast<double>(vector);
@@ -46,7 +46,7 @@ double GpuRowsPlan::estimate(Decisions d) const {
     const auto& stage = context_.stage(member.stage);
     const double points = points_of_block(d, member);
     if (!stage.reduction) {
-      // Inlined: once a reader.
+      // An inlined stage is computed once per reader.
       const double times = in_shared(d, member) ? 1 : static_cast<double>(stage.consumers.size());
       add(member.stage, times * std::ceil(points / n), true, 1);
       kernel.waits += 1;

@@ -8,7 +8,7 @@ namespace tensorsmith::space {
 namespace {
 
 constexpr int64_t kMaxWarps = 32, kMaxRows = 128;
-// Results that are combined by one thread each rather than in two steps.
+// Most results that are combined in one step, by one thread, rather than in two steps.
 constexpr int64_t kOneStep = 16;
 constexpr double kRegisters = 32;
 
@@ -51,14 +51,14 @@ GpuRowsPlan::GpuRowsPlan(const PlanContext& context, const Group& group)
          v *= 2)
       vectors.push_back(1);
   if (vectors.size() > 1) vector_slot_ = add_category(name + ".vectorize", DecisionRole::kVectorize, vectors);
-  IdVector<StageId, bool> inlined = context.inlined;  // and the members that may be
+  IdVector<StageId, bool> inlined = context.inlined;  // also the members that may be inlined
   for (auto& member : members_) {
     const auto& stage = context.stage(member.stage);
     if (stage.reduction) {
       find_lanes(member);
       continue;
     }
-    // Stored where inlining it would make definitions too large.
+    // A member is stored if inlining it would make definitions too large.
     inlined[member.stage] = true;
     const bool fits = inlining_fits(*context.workload, inlined);
     inlined[member.stage] = fits;
@@ -74,7 +74,8 @@ void GpuRowsPlan::add_member(StageId stage) {
   members_.push_back(std::move(member));
 }
 
-// The root's axis that indexes each axis of a member in all reads, readers before what they read.
+// Finds the root's axis that indexes each axis of a member in all reads. Readers come before the
+// members that they read.
 void GpuRowsPlan::map_members() {
   for (size_t k = self_ ? 1 : 0; k < members_.size(); ++k) {
     Member& member = members_[k];
@@ -105,7 +106,8 @@ AxisMap GpuRowsPlan::map_through(StageId consumer, const AxisMap* consumer_map, 
   return merged;
 }
 
-// The reduce axis along memory if there is one with points enough for a warp, else all of them.
+// Distributes over lanes the reduce axis along memory if it has enough points for a warp, else all
+// reduce axes.
 void GpuRowsPlan::find_lanes(Member& member) {
   const auto& stage = context_.stage(member.stage);
   const auto reads = effective_reads(context_, member.stage);
@@ -194,7 +196,7 @@ GpuBlock GpuRowsPlan::block(Decisions d) const {
       const int64_t lanes = lanes_of(d, member), second = second_lanes(lanes);
       bytes += points * static_cast<double>(1 + (lanes > 1 ? lanes : 0) + (second > 1 ? second : 0));
     } else if (in_shared(d, member)) {
-      // Reads that move along a column may stick out of it; what does is kept.
+      // Reads that move along a column may extend beyond it; the elements beyond are stored, too.
       bytes += member.moved ? 2 * points : points;
     }
   }

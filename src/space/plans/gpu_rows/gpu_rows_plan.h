@@ -1,10 +1,12 @@
-// Row-wise reductions on a GPU (softmax, layer normalization, means, products of a matrix and a vector): a block
-// computes a few rows. The threads of a row each reduce a part of it in registers, leave it in shared memory, and
-// what they left is combined in at most two steps, each by as many threads as there are results:
+// Row-wise reductions on a GPU (softmax, layer normalization, means, products of a matrix and a
+// vector). A block computes a few rows. The threads of a row each reduce a part of it in registers
+// and store the result in shared memory. These partial results are combined in at most two steps,
+// each by as many threads as it has results:
 //
 //   sum[row] of 256 lanes:  sum.rf[row, 256] in registers -> [row, 16] -> [row]
 //
-// Elementwise stages of a row are computed again by each reader, or once, into shared memory.
+// Elementwise stages of a row are either recomputed by each reader or computed once, into shared
+// memory.
 #pragma once
 
 #include <string>
@@ -27,10 +29,10 @@ class GpuRowsPlan final : public Plan {
  private:
   struct Member {
     StageId stage;
-    AxisMap to_output;              // by own spatial axis: the root stage's axis, or none
-    size_t shared_slot = kNone;     // of elementwise ones
-    bool moved = false;             // some read of it does not stay at the reader's place
-    std::vector<AxisId> lane_axes;  // of reductions: reduce axes that are shared among lanes, one loop
+    AxisMap to_output;              // for each own spatial axis, the root stage's axis or none
+    size_t shared_slot = kNone;     // elementwise stages only
+    bool moved = false;             // some read of it is not at the reader's own index
+    std::vector<AxisId> lane_axes;  // reductions only: reduce axes that lanes share, as one loop
   };
 
   void add_member(StageId stage);
@@ -48,11 +50,11 @@ class GpuRowsPlan final : public Plan {
   bool in_shared(Decisions d, const Member& member) const {
     return member.shared_slot != kNone && category(d, member.shared_slot) == 1;
   }
-  // Lanes of a reduction's rows: fewer where it has no points for all.
+  // Returns the lanes of a reduction's rows; fewer if it does not have enough points.
   int64_t lanes_of(Decisions d, const Member& member) const;
-  // Lanes that the first step of combining leaves; 1: there is no second.
+  // Returns the lanes that the first combining step leaves; 1: there is no second step.
   static int64_t second_lanes(int64_t lanes);
-  // Elements of a member that a block computes.
+  // Returns the elements of a member that a block computes.
   double points_of_block(Decisions d, const Member& member) const;
   GpuBlock block(Decisions d) const;
 
@@ -63,10 +65,11 @@ class GpuRowsPlan final : public Plan {
                  const std::vector<AxisId>& columns, LoopId attach) const;
   LoopId bind(TraceMaker& maker, Decisions d, StageId stage, AxisId row,
               const std::vector<AxisId>& columns) const;
-  // Rows and lanes are the two axes of a block's threads.
+  // Annotations of rows and lanes, the two axes of a block's threads.
   sched::Annotation row_threads() const;
   sched::Annotation lane_threads(Decisions d) const;
-  // Of a member: the axis of which a block computes a few, and those that it computes as a whole.
+  // Return the axis of a member of which a block computes a few points, and the axes that it
+  // computes as a whole.
   AxisId row_of(const Member& member) const;
   std::vector<AxisId> columns_of(const Member& member) const;
 
@@ -76,7 +79,7 @@ class GpuRowsPlan final : public Plan {
   bool self_;                           // the output is a reduction
   std::vector<Member> members_;         // consumers before producers
   std::vector<AxisId> rows_, columns_;  // of extent > 1
-  bool lanes_last_ = true;              // neighbouring threads are lanes of a row, not neighbouring rows
+  bool lanes_last_ = true;              // adjacent threads are lanes of a row, not adjacent rows
   int64_t warp_;
   size_t threads_slot_ = kNone, rows_slot_ = kNone, vector_slot_ = kNone;
 };

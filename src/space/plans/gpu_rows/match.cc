@@ -1,4 +1,4 @@
-// Groups of the reductions of a row, and single reductions of more than a few points.
+// Groups with the reductions of a row, and single reductions of more than a few points.
 #include "space/plans/gpu_rows/gpu_rows_plan.h"
 
 namespace tensorsmith::space {

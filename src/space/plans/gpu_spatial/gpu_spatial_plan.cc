@@ -1,5 +1,6 @@
-// A thread computes whole outputs: elementwise chains, transposes, gathers, argmax, short reductions. All outputs
-// are one loop of blocks, threads, elements of a thread, and vectors; a reduction adds up in registers.
+// A thread computes whole outputs: elementwise chains, transposes, gathers, argmax, short
+// reductions. All outputs form one loop that is split into blocks, elements of a thread, threads,
+// and vectors; a reduction is summed up in registers.
 #include <algorithm>
 #include <cmath>
 
@@ -22,20 +23,21 @@ class GpuSpatialPlan final : public Plan {
   double estimate(Decisions d) const override;
 
  private:
-  // Of a warp: 2^category.
+  // A block has 2^category warps, at most this many.
   static constexpr int64_t kMaxWarps = 32;
 
   int64_t threads(Decisions d) const { return warp_ << category(d, threads_slot_); }
-  // Elements of a thread: vectors of neighbours, and vectors a block apart.
+  // Elements of a thread: vectors of adjacent elements, and several such vectors, a block's width
+  // apart.
   int64_t vector(Decisions d) const {
     return vector_slot_ == kNone ? 1 : int64_t{1} << category(d, vector_slot_);
   }
   int64_t items(Decisions d) const { return int64_t{1} << category(d, items_slot_); }
 
-  StageId output_, anchor_;  // anchor: a reduction; none, or the output, or what it reads element by element
+  StageId output_, anchor_;  // anchor: a reduction (the output or its elementwise operand), or none
   std::vector<StageId> pads_;
   const StageInfo& info_;      // of the output
-  const StageInfo& computed_;  // of the anchor, or the output
+  const StageInfo& computed_;  // of the anchor if there is one, else of the output
   std::vector<Read> reads_;
   int64_t warp_;
   size_t threads_slot_ = kNone, vector_slot_ = kNone, items_slot_ = kNone;
@@ -55,7 +57,7 @@ GpuSpatialPlan::GpuSpatialPlan(const PlanContext& context, const Group& group)
   for (int64_t w = 1; w <= kMaxWarps && w * warp_ <= context.machine.gpu.max_threads; w *= 2)
     warps.push_back(w * warp_ >= 128 && w * warp_ <= 512 ? 1 : 0.3);
   threads_slot_ = add_category(name + ".threads", DecisionRole::kParallel, warps);
-  // A vector is of neighbours in memory, and begins at a multiple of its length.
+  // A vector has adjacent elements in memory and begins at a multiple of its length.
   std::vector<double> vectors;
   const auto row = static_cast<int64_t>(info_.spatial_points());
   if (!computed_.reduction)

@@ -29,7 +29,7 @@ void GpuTiledPlan::emit(TraceMaker& maker, Decisions d) const {
     const StageId made = maker.cache_read(source, ir::MemoryScope::kShared, {anchor}, copy.extents.size());
     copies.push_back({made, std::move(copy)});
   }
-  // Into the copies, or where there is none into the anchor.
+  // Pads are inlined into the copies, or into the anchor if there is no copy.
   for (const StageId pad : pads_) maker.compute_inline(pad);
   const LoopId thread = emit_output(maker, c).back();
   const LoopId chunk = emit_anchor(maker, c, anchor);
@@ -42,7 +42,7 @@ void GpuTiledPlan::emit(TraceMaker& maker, Decisions d) const {
   }
 }
 
-// The loops of blocks, virtual threads and threads of the output stage.
+// Emits the loops of the output stage. Returns those over blocks, virtual threads and threads.
 std::vector<LoopId> GpuTiledPlan::emit_output(TraceMaker& maker, const Choice& c) const {
   const auto axes = maker.axis_loops(output_);
   IdVector<AxisId, LoopId> block(info_.num_spatial);
@@ -65,7 +65,7 @@ std::vector<LoopId> GpuTiledPlan::emit_output(TraceMaker& maker, const Choice& c
       inner.push_back(made[3]);
     }
   }
-  // Axes of extent 1 have the outermost blocks.
+  // Axes of extent 1 are the outermost loops over blocks.
   for (const AxisId a : axes.ids())
     if (split[a.place()] == 0) blocks.push_back(axes[a]);
   for (const AxisId a : c.block_order) blocks.push_back(block[a]);
@@ -120,7 +120,7 @@ LoopId GpuTiledPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId anc
   maker.reorder(anchor, order);
   for (const auto* loops : {&outer, &inner})
     for (const LoopId loop : *loops) maker.annotate(anchor, loop, sched::Annotation::kUnroll);
-  // The reduction from the inside, while the limit allows.
+  // Unrolls the reduction from the inside outwards within the limit.
   int64_t unrolled = 1;
   const auto unroll = [&](const std::vector<LoopId>& loops, const std::vector<int64_t>& counts) {
     for (size_t i = loops.size(); i-- > 0;) {
@@ -132,7 +132,8 @@ LoopId GpuTiledPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId anc
   unroll(points, point_lengths);
   unroll(steps, step_lengths);
   if (c.stages == 1) return chunks.back();
-  // One loop, so that copies run ahead from a chunk of one axis to the next: so many are in shared memory at a time.
+  // The chunks become one loop, so that copies run ahead from a chunk of one axis to the next. The
+  // unroll value is the number of chunks in shared memory at a time.
   maker.auto_unroll(anchor, c.stages);
   return chunks.size() > 1 ? maker.fuse(anchor, chunks) : chunks.back();
 }

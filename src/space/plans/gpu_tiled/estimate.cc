@@ -1,4 +1,4 @@
-// What tiles on a GPU cost.
+// The estimate of tiles on a GPU.
 #include <bit>
 #include <cmath>
 
@@ -18,9 +18,9 @@ int64_t power_of_two_in(int64_t n, int64_t most) { return std::min(n & -n, most)
 
 }  // namespace
 
-// By lane of a warp: elements that the operand's address moves.
+// Returns by how many elements each lane of a warp moves the operand's address.
 WarpAddresses GpuTiledPlan::lanes(const Choice& c, const Operand& operand, const Copy& copy) const {
-  // Strides by spatial axis: in the tile's rows, or in the tensor's.
+  // Strides by spatial axis, in the tile's rows or in the tensor's.
   Lengths strides(info_.num_spatial, 0);
   if (copy.made) {
     int64_t stride = 1;
@@ -62,7 +62,7 @@ WarpAddresses GpuTiledPlan::lanes_with(const Choice& c, const Lengths& strides) 
   return out;
 }
 
-// Elements side by side in the rows of a tile that a thread can load at once.
+// Returns how many adjacent elements of a tile's rows a thread can load at once.
 int64_t GpuTiledPlan::loaded_together(const Choice& c, const Operand& operand, const Copy& copy) const {
   const auto& producer = context_.stage(operand.read.producer);
   const AxisId last = producer.contiguous_axis;
@@ -85,7 +85,7 @@ int64_t GpuTiledPlan::loaded_together(const Choice& c, const Operand& operand, c
   return together;
 }
 
-// Elements of a tile that lie side by side in the tensor.
+// Returns how many elements of a tile are contiguous in the tensor.
 double GpuTiledPlan::run(const Operand& operand, const Copy& copy) const {
   const auto& producer = context_.stage(operand.read.producer);
   double run = 1;
@@ -96,12 +96,12 @@ double GpuTiledPlan::run(const Operand& operand, const Copy& copy) const {
   return run;
 }
 
-// Operations of an element that is computed where it is read.
+// Returns the operations of an element that is computed where it is read.
 double GpuTiledPlan::computed_by(const Operand& operand) const {
   return operand.pad == kNone ? 0 : context_.stage(pads_[operand.pad]).flops_per_point;
 }
 
-// An operand that is read in place, in each step.
+// Adds an operand that is read in place, in each step.
 void GpuTiledPlan::add_reads(const Operand& operand, const WarpAddresses& at, int64_t together, double reads,
                              GpuKernel& kernel) const {
   const GpuConstants& k = gpu_constants();
@@ -110,7 +110,7 @@ void GpuTiledPlan::add_reads(const Operand& operand, const WarpAddresses& at, in
   kernel.products += reads * as_double(together) * computed_by(operand);
 }
 
-// An operand's tile in shared memory: the copy, chunk by chunk, and its values, step by step.
+// Adds the copies of an operand's tile into shared memory, one per chunk.
 void GpuTiledPlan::add_copy(const Operand& operand, const Copy& copy, const Choice& c,
                             GpuKernel& kernel) const {
   const auto& m = context_.machine.gpu;
@@ -123,7 +123,7 @@ void GpuTiledPlan::add_copy(const Operand& operand, const Copy& copy, const Choi
       copy_access(m, kernel.block.threads, elements, run(operand, copy), copy.vector, producer.element_bytes);
   double rounds = chunks * elements / as_double(kAccessLanes);
   if (c.stages > 1) {
-    // Copies that run ahead take their cycles and wait for nothing; no register holds what they move.
+    // Copies that run ahead take cycles but are not waited for, and they hold no registers.
     double cycles = k.access * access.instructions + k.sector * access.sectors;
     if (copy.aligned.valid()) cycles += k.padded_copy * access.instructions;
     if (!std::has_single_bit(static_cast<uint64_t>(kernel.block.threads)))
@@ -138,7 +138,8 @@ void GpuTiledPlan::add_copy(const Operand& operand, const Copy& copy, const Choi
   kernel.products += rounds * computed_by(operand);
 }
 
-// Of a block for device memory: each chunk, or, where copies run ahead, what the products of the chunks before do not hide.
+// Returns how often a block waits for device memory: for each chunk or, if copies run ahead, for
+// the part that the products of the chunks before do not hide.
 double GpuTiledPlan::waits(const Choice& c, const GpuKernel& kernel) const {
   const auto& m = context_.machine.gpu;
   const GpuConstants& k = gpu_constants();
@@ -151,7 +152,8 @@ double GpuTiledPlan::waits(const Choice& c, const GpuKernel& kernel) const {
   return 1 + chunks * (std::max(0.0, 1 - ahead) + k.meeting_ahead / resident);
 }
 
-// The same of steps of the reduction where sums are in pairs of registers.
+// Returns how many adjacent steps of the reduction a thread can load at once if its sums are in
+// pairs of registers.
 int64_t GpuTiledPlan::steps_together(const Choice& c, const Operand& operand) const {
   const AxisId last = context_.stage(operand.read.producer).contiguous_axis;
   for (const AxisId r : live_reduce_)
@@ -206,9 +208,9 @@ double GpuTiledPlan::estimate(Decisions d) const {
   for (const auto& operand : operands_) copies.push_back(copy_of(d, c, operand));
   const int64_t columns = pair_columns(c, copies);
   kernel.ahead.pair_columns = as_double(columns);
-  // Columns of all steps of a group are loaded before its first product.
+  // The columns of all steps of a group are loaded before its first product.
   kernel.live_values = live_values(c) + as_double((kPairSteps - 1) * columns);
-  // Short loops are unrolled by the compiler, too.
+  // The compiler also unrolls short loops by itself.
   const double few =
       columns > 0 ? kPairSteps : std::max(1.0, std::floor(gpu_constants().compilers_body / products));
   const double body = std::max(as_double(unrolled_points(c)), few);
@@ -242,8 +244,8 @@ double GpuTiledPlan::estimate(Decisions d) const {
   return gpu_seconds(m, kernel);
 }
 
-// Bytes of the operands that come from device memory: what the blocks that run together read, once a wave
-// where L2 does not hold the operand from one wave to the next.
+// Adds the bytes of the operands that come from device memory: the whole operands once, and again
+// what the waves (the blocks that run together) read beyond that.
 void GpuTiledPlan::add_bytes(const Choice& c, GpuKernel& kernel) const {
   const auto& m = context_.machine.gpu;
   const double together = std::max(1.0, resident_blocks(m, kernel.block) * m.cores);

@@ -12,16 +12,17 @@ namespace tensorsmith::space {
 namespace {
 
 constexpr int64_t kGpuUnrollLimits[] = {1, 4, 16, 64};
-// Registers of a thread beside its accumulators and operands: addresses and counters.
+// Registers of a thread besides its accumulators and operands, for addresses and counters.
 constexpr double kTiledOtherRegisters = 24;
-// Of these, those that are in use while products are computed.
+// The part of these that is in use while products are computed.
 constexpr double kLiveAddresses = 12;
 constexpr double kMostValues = 64;
-constexpr int64_t kMostUnrolled = 4096;  // products without a loop
-// Of copies that run ahead: 1 is none.
+constexpr int64_t kMostUnrolled = 4096;  // products that are unrolled
+// Weights of the number of chunks in shared memory, from 1, with which no copies run ahead.
 constexpr double kStageWeights[] = {1, 1, 1, 0.7};
 
-// Whether an index is a multiple of this where its axis of neighbours is: the others take whole steps.
+// Returns whether an index is a multiple of `multiple` whenever its axis of stride 1 is: the other
+// axes move it by whole multiples.
 bool begins_at(const ReadIndex& index, int64_t multiple) {
   if (!index.affine || index.constant % multiple != 0) return false;
   int neighbours = 0;
@@ -65,7 +66,7 @@ void GpuTiledPlan::collect_operands() {
     const auto seen = std::find_if(operands_.begin(), operands_.end(), [&](const Operand& other) {
       return other.read.producer == read.producer;
     });
-    if (seen != operands_.end()) {  // the box around both reads can be any
+    if (seen != operands_.end()) {  // the box around both reads can have any size
       seen->cacheable = false;
       continue;
     }
@@ -81,8 +82,8 @@ void GpuTiledPlan::collect_operands() {
   }
 }
 
-// As for CPUs: a read that stays in place over a block of a spatial axis (the channels of a grouped convolution)
-// counts as affine where tiles of that axis divide the block.
+// As for CPUs, a read that stays in place over a block of a spatial axis (the channels of a grouped
+// convolution) counts as affine if tiles of that axis divide the block.
 bool GpuTiledPlan::tile_within_blocks(const Read& read) {
   if (!read.blocked) return false;
   Lengths blocks = block_;
@@ -108,7 +109,8 @@ void GpuTiledPlan::make_slots() {
                              4, 1, kMaxInner, block > 1);
   }
   for (const AxisId a : live_reduce_) {
-    // Without a tail, if the extent has a divisor to speak of.
+    // Lengths must divide, so that there is no tail, if the extent has a divisor above 2 or is
+    // short.
     const int64_t divisor = largest_divisor(extent(a), kMaxStep);
     tile_slot_[a] = add_tile(name + ".tile." + context_.axis_name(anchor_, a), extent(a), 2, 1, kMaxStep,
                              divisor > 2 || extent(a) <= kMaxStep);
@@ -172,8 +174,8 @@ GpuTiledPlan::Choice GpuTiledPlan::decode(Decisions d) const {
   return c;
 }
 
-// What bound inference makes of a tile's reads: what sticks out of the tensor is kept, to be filled with zeros, unless
-// it is more than the tensor.
+// Computes the region of a tile's reads as bound inference does: elements outside the tensor are
+// kept, to be filled with zeros, unless the region is at least twice as long as the tensor.
 GpuTiledPlan::Lengths GpuTiledPlan::region(const Read& read, const AxisRanges& ranges) const {
   Lengths result;
   for (const AxisId dim : read.indices.ids()) {
@@ -202,7 +204,8 @@ GpuTiledPlan::Copy GpuTiledPlan::copy_of(Decisions d, const Choice& c, const Ope
   copy.extents = region(operand.read, ranges);
   const AxisId last = producer.contiguous_axis;
   if (last.valid() && operand.vector_slot != kNone) {
-    // Vectors end where rows do, in the tile and in the tensor, and begin at multiples of their length.
+    // Vectors must end where rows do, in the tile and in the tensor, and begin at multiples of
+    // their length.
     const int64_t row = copy.extents[last];
     const auto& index = operand.read.indices[last];
     const bool whole = row == producer.extent(last);
@@ -270,7 +273,7 @@ GpuBlock GpuTiledPlan::block(Decisions d, const Choice& c) const {
     block.shared_bytes += c.stages * copy_of(d, c, operand).bytes;
     operands += values(c, operand, true);
   }
-  // Half of the values of a step wait while the others are used.
+  // Half of the values of a step are held while the others are used.
   block.registers = kTiledOtherRegisters + accumulators + 0.5 * std::min(operands, kMostValues);
   return block;
 }
@@ -296,7 +299,7 @@ double GpuTiledPlan::live_values(const Choice& c) const {
   double accumulators = 1, operands = 0;
   for (const AxisId a : live_) accumulators *= static_cast<double>(c.thread_tile(a));
   for (const auto& operand : operands_) operands += values(c, operand, true);
-  // Of copies that run ahead the next point's operands are enough.
+  // With copies that run ahead, only the operands of the next point are live.
   if (c.stages > 1) return kLiveAddresses + accumulators + operands;
   int64_t step = 1;
   for (const AxisId r : live_reduce_) step *= c.step[r];
@@ -316,8 +319,9 @@ int64_t GpuTiledPlan::store_vector(const Choice& c) const {
   return std::gcd(c.registers(contiguous_), std::min<int64_t>(most, 4));
 }
 
-// Tiles in shared memory are filled up where they leave the tensor; what is read in place would need a guard at
-// each product, which threads that share a tile do not agree on.
+// Returns whether products would need guards. Tiles in shared memory are filled up where they
+// extend beyond the tensor. An operand that is read in place would need a guard at each product, on
+// which threads that share a tile do not agree.
 bool GpuTiledPlan::guards_products(Decisions d, const Choice& c) const {
   bool shared = false, leaves = false;
   for (const auto& operand : operands_) {

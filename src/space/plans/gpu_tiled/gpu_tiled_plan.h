@@ -2,9 +2,10 @@
 //
 //   blocks / virtual threads / threads / reduction outside / reduction inside / register tile
 //
-// A block computes a tile of the output, a thread accumulates its part of it in registers: as many register
-// tiles as there are virtual threads, whose elements lie apart. Before each chunk of the reduction the block's
-// threads load what it needs of the operands into shared memory together.
+// A block computes a tile of the output. A thread accumulates its part of the tile in registers:
+// one register tile for each virtual thread; the elements of different ones are apart. Before each
+// chunk of the reduction, the threads of the block together load the parts of the operands that it
+// needs into shared memory.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +35,8 @@ class GpuTiledPlan final : public Plan {
     Lengths vthreads, threads;        // of spatial axes
     Lengths outer, inner;             // of spatial axes: both levels of the register tile
     Lengths chunk, step;              // of reduce axes: steps of a chunk, and the points of each
-    std::vector<AxisId> block_order;  // spatial axes, the last one's blocks follow each other
-    int64_t unroll = 1;               // reduction points without a loop
+    std::vector<AxisId> block_order;  // spatial axes; blocks are numbered with the last one fastest
+    int64_t unroll = 1;               // points of the reduction that are unrolled
     int64_t stages = 1;               // chunks of the operands in shared memory at a time
 
     int64_t registers(AxisId a) const { return outer[a] * inner[a]; }
@@ -43,28 +44,28 @@ class GpuTiledPlan final : public Plan {
     int64_t tile(AxisId a) const { return threads[a] * thread_tile(a); }
   };
 
-  // What the anchor reads of one producer, through inlined stages.
+  // The read of one producer by the anchor, through inlined stages.
   struct Operand {
     Read read;
     size_t pad = kNone;      // index into pads_
-    bool cacheable = false;  // the region of a tile is known
+    bool cacheable = false;  // the region that a tile reads is known
     size_t cache_slot = kNone, vector_slot = kNone, align_slot = kNone;
   };
 
-  // How a tile of an operand lies in shared memory.
+  // The layout of an operand's tile in shared memory.
   struct Copy {
     bool made = false;
     int64_t vector = 1;  // elements that a thread loads at once
     Lengths extents;     // by axis of the producer
-    AxisId aligned;      // whose stride is padded, or none
+    AxisId aligned;      // axis whose stride is padded, or none
     int64_t align_factor = 1, align_offset = 0;
-    int64_t row_stride = 1;  // of the axis before the contiguous one
+    int64_t row_stride = 1;  // stride of the axis before the contiguous one
     int64_t bytes = 0;
   };
 
   int64_t extent(AxisId axis) const { return info_.extent(axis); }
   Choice decode(Decisions decisions) const;
-  // By axis of the producer.
+  // Returns the extents of the region that is read, by axis of the producer.
   Lengths region(const Read& read, const AxisRanges& ranges) const;
   Copy copy_of(Decisions decisions, const Choice& c, const Operand& operand) const;
   void collect_operands();
@@ -76,11 +77,12 @@ class GpuTiledPlan final : public Plan {
 
   int64_t threads(const Choice& c) const;
   GpuBlock block(Decisions decisions, const Choice& c) const;
-  // Points of an operand that a thread's register tiles need for a point of the reduction.
+  // Returns the points of an operand that a thread's register tiles need per point of the
+  // reduction. `vthreads`: of all virtual threads, else of one.
   double values(const Choice& c, const Operand& operand, bool vthreads) const;
   int64_t store_vector(const Choice& c) const;
-  double chunks(const Choice& c) const;  // of the whole reduction
-  // Values of a thread that products of the unrolled steps need at the same time.
+  double chunks(const Choice& c) const;  // number of chunks of the whole reduction
+  // Returns how many values of a thread the products of the unrolled steps need at the same time.
   double live_values(const Choice& c) const;
   double run(const Operand& operand, const Copy& copy) const;
   void add_reads(const Operand& operand, const WarpAddresses& at, int64_t together, double reads,
@@ -91,26 +93,26 @@ class GpuTiledPlan final : public Plan {
   double computed_by(const Operand& operand) const;
   WarpAddresses lanes(const Choice& c, const Operand& operand, const Copy& copy) const;
   WarpAddresses output_lanes(const Choice& c) const;
-  // The threads lie on the axes, the last one's next to each other.
+  // Returns the addresses of a warp's lanes. Threads are numbered with the last axis fastest.
   WarpAddresses lanes_with(const Choice& c, const Lengths& strides) const;
   int64_t loaded_together(const Choice& c, const Operand& operand, const Copy& copy) const;
-  // Columns of a thread's sums where code generation keeps these in pairs of registers (codegen/gpu/register_tile.h), else 0.
-  // copies: by operand.
+  // Returns the columns of a thread's sums if code generation keeps the sums in pairs of registers
+  // (codegen/gpu/register_tile.h), else 0. `copies`: by operand.
   int64_t pair_columns(const Choice& c, const std::vector<Copy>& copies) const;
   int64_t steps_together(const Choice& c, const Operand& operand) const;
-  // Of the reduction, without a loop.
+  // Returns the points of the reduction that are unrolled.
   int64_t unrolled_points(const Choice& c) const;
-  double unrolled(const Choice& c) const;  // products without a loop
+  double unrolled(const Choice& c) const;  // products that are unrolled
   bool guards_products(Decisions decisions, const Choice& c) const;
 
   StageId output_, anchor_;
   bool self_;  // the anchor is the output
   std::vector<StageId> pads_;
   const StageInfo& info_;  // of the anchor
-  AxisMap output_axis_;    // by the anchor's spatial axis: axis of the output stage
+  AxisMap output_axis_;    // for each spatial axis of the anchor, the axis of the output stage
   AxisId contiguous_;      // the anchor's axis that is contiguous in the output, if any
   std::vector<Operand> operands_;
-  Lengths block_;                    // of spatial axes: tiles divide it; 1 = any tile
+  Lengths block_;                    // by spatial axis: a length that tiles must divide; 1 = any tile
   std::vector<AxisId> live_;         // spatial axes of extent > 1, in the output's order
   std::vector<AxisId> live_reduce_;  // reduce axes of extent > 1
 

@@ -7,7 +7,7 @@ namespace {
 
 void make_gpu_tiled(const PlanContext& context, const Group& group, Plans& plans) {
   if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty()) return;
-  // Without reuse a tile gains nothing over the threads of gpu_rows and gpu_spatial.
+  // Without reuse, a tile gains nothing over the threads of gpu_rows and gpu_spatial.
   const auto& info = context.stage(group.anchor);
   if (!info.data_reuse || info.num_axes() == info.num_spatial) return;
   plans.push_back(std::make_shared<GpuTiledPlan>(context, group.root, group.anchor, group.pads));

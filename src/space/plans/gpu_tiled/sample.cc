@@ -6,7 +6,7 @@ namespace tensorsmith::space {
 
 namespace {
 
-// Lengths of an axis that grow by small factors.
+// The lengths of an axis, which grow by small factors.
 struct Growing {
   const Slot* slot;
   std::span<int64_t> lengths;
@@ -14,7 +14,7 @@ struct Growing {
     const int64_t most = slot->decision.max_innermost;
     return part + 1 == lengths.size() && most > 0 ? most : slot->decision.extent;
   }
-  // A factor that leaves no tail, else 2; 0: the part cannot grow.
+  // Returns a factor that leaves no tail, else 2; 0 if the part cannot grow.
   int64_t factor(size_t part) const {
     int64_t all = 1;
     for (const int64_t l : lengths) all *= l;
@@ -56,7 +56,8 @@ int64_t power(Rng& rng, const std::array<double, N>& weights) {
 
 }  // namespace
 
-// Mostly programs as people write them: whole warps, tens of accumulators, chunks of some tens of points.
+// Draws mostly programs as people write them: whole warps, tens of accumulators, chunks of some
+// tens of points.
 void GpuTiledPlan::sample(Rng& rng, std::span<int64_t> d) const {
   Plan::sample(rng, d);
   if (live_.empty() || rng.bernoulli(0.1)) return;
@@ -71,7 +72,7 @@ void GpuTiledPlan::sample(Rng& rng, std::span<int64_t> d) const {
   };
   const auto& m = context_.machine.gpu;
   std::vector<Growing> spatial = axes_of(live_);
-  // The innermost registers first: what is left of a short axis goes to threads.
+  // Mostly the innermost registers first, so that the rest of a short axis goes to threads.
   const int64_t threads = m.warp * power(rng, std::array{0.5, 1.0, 2.0, 2.0, 0.5});
   const bool registers_first = rng.bernoulli(0.6);
   const int64_t inner = power(rng, std::array{1.0, 1.0, 2.0, 1.0, 1.0});

@@ -1,5 +1,6 @@
-// A transpose and what is like it: the output runs along one axis in memory, what it reads along another one. A block
-// loads a square of both in rows into shared memory, and stores it in columns.
+// Transposes and similar stages: the output is contiguous along one axis, its operand along another
+// one. A block loads a square of both axes row by row into shared memory and stores it column by
+// column.
 #include <algorithm>
 #include <cmath>
 
@@ -12,13 +13,13 @@ namespace tensorsmith::space {
 
 namespace {
 
-// Shorter axes are read in lines that neighbouring threads share anyway.
+// Shorter axes are read in cache lines that neighbouring threads share anyway.
 constexpr int64_t kLeastExtent = 8;
 constexpr int64_t kSides[] = {16, 32, 64};
 
 class GpuTransposePlan final : public Plan {
  public:
-  // read: of a producer that nothing else of the stage's definition reads.
+  // `read`: of a producer that nothing else in the stage's definition reads.
   GpuTransposePlan(const PlanContext& context, StageId output, Read read, AxisId along);
 
   std::string describe() const override { return "squares " + context_.op(output_).name; }
@@ -36,13 +37,13 @@ class GpuTransposePlan final : public Plan {
   bool padded(Decisions d) const { return align_slot_ != kNone && category(d, align_slot_) == 1; }
   int64_t elements(Decisions d) const { return side(d, across_) * side(d, along_); }
   GpuBlock block(Decisions d) const;
-  // The producer's axis whose stride is padded: the last one before rows that is part of the square.
+  // Returns the producer's axis whose stride is padded: the last one before the contiguous axis.
   AxisId padded_axis() const;
 
   StageId output_;
   const StageInfo& info_;
   Read read_;
-  AxisId across_, along_;  // contiguous in the output, and in what it reads
+  AxisId across_, along_;  // axes that are contiguous in the output and in its operand
   size_t side_slot_ = kNone, threads_slot_ = kNone, align_slot_ = kNone;
 };
 
@@ -147,7 +148,7 @@ void make_gpu_transpose(const PlanContext& context, const Group& group, Plans& p
     const auto same = [&](const Read& other) { return other.producer == read.producer; };
     if (!read.affine || read.guarded || std::ranges::count_if(reads, same) > 1) continue;
     if (context.stage(read.producer).arg_reduction || std::abs(read.stride(across)) <= 1) continue;
-    // Each axis of the square moves along a dimension of its own.
+    // Each axis of the square must move along a dimension of its own.
     AxisId along;
     int moved = 0;
     for (const AxisId a : info.spatial_axes())

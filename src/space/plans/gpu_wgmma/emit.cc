@@ -19,7 +19,7 @@ void GpuWgmmaPlan::emit(TraceMaker& maker, Decisions d) const {
   const LoopId chunk = emit_anchor(maker, c, anchor);
   maker.compute_at(anchor, output_, lane);
   for (const size_t f : {0, 1}) {
-    // Neighbours in columns have the same rows, which the first factor has.
+    // Neighbours in columns have the same rows, which are those of the first factor.
     emit_copy(maker, c, copies[f], c.cluster && (f == 0) == neighbours_in_columns(c));
     maker.compute_at(copies[f], anchor, chunk);
   }
@@ -49,7 +49,7 @@ LoopId GpuWgmmaPlan::emit_output(TraceMaker& maker, const Choice& c) const {
   blocks.push_back(outer);
   blocks.push_back(inner);
   if (group.valid()) blocks.push_back(group);
-  // Sums in the order of the instruction's: fragments of eight columns, halves of rows, pairs.
+  // The sums in the order of the instruction: fragments of eight columns, halves of rows, pairs.
   const std::vector<LoopId> fragments = {j[2], i[3]}, warps = {i[1], j[1], i[2]}, lanes = {i[4], j[3]};
   std::vector<LoopId> order = blocks;
   for (const auto* loops : {&fragments, &warps, &lanes})
@@ -60,7 +60,7 @@ LoopId GpuWgmmaPlan::emit_output(TraceMaker& maker, const Choice& c) const {
   const LoopId fragment = maker.fuse(output_, fragments), warp = maker.fuse(output_, warps),
                lane = maker.fuse(output_, lanes);
   if (c.persistent) {
-    // Neighbouring blocks have neighbouring tiles at a time.
+    // Neighbouring blocks have neighbouring tiles at any time.
     const auto made = maker.split(output_, block, {blocks_at_a_time(c)}, kPredicate);
     block = made[1];
     maker.reorder(output_, {block, made[0], fragment, warp, lane, j[4]});
@@ -83,14 +83,15 @@ LoopId GpuWgmmaPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId anc
   for (const AxisId a : info_.spatial_axes()) order.push_back(axes[a]);
   maker.reorder(anchor, order);
   maker.annotate(anchor, axes[product_.columns], sched::Annotation::kUnroll);
-  // Of a nest for tensor cores: so many chunks are in shared memory at a time.
+  // In a nest for tensor cores, this is the number of chunks in shared memory at a time.
   maker.auto_unroll(anchor, c.stages);
   return k[0];
 }
 
 void GpuWgmmaPlan::emit_copy(TraceMaker& maker, const Choice& c, StageId stage, bool for_cluster) const {
-  // Loops that no threads share out are a box, of which once is enough. `unroll` of the copy: 1, a warp of its own does
-  // it; 2, of two blocks together.
+  // A copy whose loops are not distributed over threads is a box, which needs to be requested once.
+  // The unroll value of the copy tells who does it: 1 = a separate warp of the block, 2 = those of
+  // two blocks together.
   if (c.copies == Copies::kOwnWarp) maker.auto_unroll(stage, for_cluster ? 2 : 1);
   if (c.copies != Copies::kThreads) return;
   const auto& leaves = maker.leaves(stage);

@@ -1,4 +1,4 @@
-// What products by warpgroups cost.
+// The estimate of products by warpgroups.
 #include <algorithm>
 #include <cmath>
 
@@ -22,23 +22,25 @@ double GpuWgmmaPlan::estimate(Decisions d) const {
   kernel.blocks = as_double(tiles(c));
   const double warps = as_double(sched::kWarpgroupWarps * c.groups()),
                chunks = as_double(extent(product_.sum)) / as_double(c.chunk);
-  // Of 16 x 8 x 32 bytes: a chunk's, by the block.
+  // Products of 16 rows, 8 columns and 32 bytes of the reduction, in a chunk of a block.
   const double products = as_double(c.rows() / sched::kMmaRows) *
                           as_double(c.columns() / sched::kMmaColumns) * as_double(c.chunk) * bytes /
                           as_double(sched::kMmaStepBytes);
   const double resident = std::min(resident_blocks(m, kernel.block), std::ceil(kernel.blocks / m.cores));
-  // An instruction reads its rows and columns in shared memory: narrow ones wait for that.
+  // An instruction reads its rows and columns from shared memory, and narrow instructions wait for
+  // these reads.
   const double read = as_double(c.groups()) * as_double(sched::kWarpgroupRows + c.columns_of_group) *
                       as_double(c.chunk) * bytes;
   const double chunk_cycles = std::max(products * k.wgmma_cycles, read / k.wgmma_bytes);
-  // Who waits for whom between chunks; several resident blocks hide each other's.
+  // The factor depends on who waits for whom between chunks; several resident blocks hide each
+  // other's waits.
   double slower = 1;
   if (c.copies == Copies::kThreads) slower = k.wgmma_threads_copy;
   if (c.copies == Copies::kBoxes) slower = k.wgmma_meeting;
   if (c.copies == Copies::kOwnWarp && c.groups() == 1) slower = k.wgmma_one_group;
   slower = 1 + (slower - 1) / resident;
   if (c.cluster) slower *= k.wgmma_cluster;
-  // The estimate's own factors of arithmetic are for the arithmetic units alone.
+  // The estimate's own factors for arithmetic only apply to the arithmetic units.
   const double together = resident * m.warps(kernel.block.threads);
   kernel.products = chunks * chunk_cycles * slower * m.lanes / as_double(m.warp) /
                     (k.product * (1 + k.few_warps / together));
@@ -54,7 +56,8 @@ double GpuWgmmaPlan::estimate(Decisions d) const {
   }
   kernel.steps = chunks * warps;
   kernel.store_sectors = stored / kSectorBytes;
-  // A chunk has been on its way since so many chunks before it. Blocks that have several tiles wait for the first alone.
+  // A chunk is requested `stages - 1` chunks before its use. Blocks that have several tiles only
+  // wait for the first one.
   const double ahead = as_double(c.stages - 1) * resident * chunk_cycles * slower / k.wait;
   const double of_tiles =
       c.persistent && c.copies == Copies::kOwnWarp ? kernel.blocks / as_double(blocks_at_a_time(c)) : 1;

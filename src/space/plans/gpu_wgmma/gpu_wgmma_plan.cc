@@ -16,14 +16,15 @@ constexpr int64_t kWgmmaChunkBytes[] = {64, 128};
 constexpr int64_t kFewestStages = 2;
 constexpr int64_t kWgmmaGroups[] = {1, 2, 4, 8, 16};
 constexpr int64_t kThreads = 32 * sched::kWarpgroupWarps;
-// Registers of a thread beside its sums: addresses, descriptors and counters.
+// Registers of a thread besides its sums, for addresses, descriptors and counters.
 constexpr double kWgmmaOtherRegisters = 40;
-// A warp beside those that compute leaves registers to two warpgroups at most.
+// With a separate warp that copies, registers only suffice for two warpgroups.
 constexpr int64_t kMostGroupsWithOwnWarp = 2;
-// Code generation tries all pairs (codegen/gpu/block_cluster.h).
+// Limits the pairs of tiles, all of which code generation tries (codegen/gpu/block_cluster.h).
 constexpr int64_t kMostTilesOfClusters = 1 << 14;
-constexpr int64_t kMostLines = 256;   // of a box
-constexpr int64_t kVectorBytes = 16;  // that a thread copies at once, and strides of a box are multiples of
+constexpr int64_t kMostLines = 256;  // lines of a box
+// Bytes that a thread copies at once. Strides of a box are multiples of it.
+constexpr int64_t kVectorBytes = 16;
 
 }  // namespace
 
@@ -135,7 +136,8 @@ Status GpuWgmmaPlan::check(Decisions d) const {
   return check_block(context_.machine.gpu, block(c), name, info_.spatial_points());
 }
 
-// What must fit the shapes does, which few of all combinations would.
+// Draws the decisions that must fit the shapes among those that do, since few of all combinations
+// would fit.
 void GpuWgmmaPlan::sample(Rng& rng, std::span<int64_t> d) const {
   Plan::sample(rng, d);
   const auto sample_where = [&](size_t slot, const auto& allowed) {
@@ -173,7 +175,8 @@ void make_gpu_wgmma(const PlanContext& context, const Group& group, Plans& plans
     return;
   if (context.machine.gpu.warp != 32 || context.machine.gpu.capability != sched::kHopper) return;
   auto product = match_mma(context, group.root, group.anchor);
-  // Factors are rounded to TF32 in registers, and these products read shared memory.
+  // Factors are rounded to TF32 in registers, but these products read their factors from shared
+  // memory.
   if (!product || product->element_bytes == 4 || !multiplies_matrices(context, *product)) return;
   auto plan = std::make_shared<GpuWgmmaPlan>(context, group.root, group.anchor, std::move(*product));
   // The smallest tile and chunk.

@@ -1,11 +1,14 @@
-// Products of matrices by the warpgroups of Hopper (wgmma), with the elementwise consumer that writes them:
+// Matrix products by the warpgroups of Hopper (wgmma), with the elementwise consumer that writes
+// them:
 //
 //   (tiles of a block /) blocks / fragments / warps / lanes / chunks of the reduction / pairs of columns
 //
-// As the plan of mma.sync (gpu_mma), with four warps of 16 rows and all columns of one instruction in place of a warp with
-// several fragments. Who copies the chunks is a decision: all threads (cp.async), one of them (boxes, by the tensor memory
-// accelerator), or a warp beside those that compute. A block computes one tile, or as many as come to it where only as many
-// blocks are started as run at a time. Two neighbouring blocks may be a cluster, whose warps that copy bring what both need once.
+// Like the plan for mma.sync (gpu_mma), but with four warps of 16 rows each and all columns of one
+// instruction instead of a warp with several fragments. A decision chooses who copies the chunks:
+// all threads (cp.async), one of them (boxes, by the tensor memory accelerator), or a warp besides
+// those that compute. A block computes one tile or, if only as many blocks are started as run at a
+// time, several tiles. Two neighbouring blocks may form a cluster, whose copying warps fetch only
+// once what both blocks need.
 #pragma once
 
 #include "sched/tensor_cores.h"
@@ -37,7 +40,7 @@ class GpuWgmmaPlan final : public Plan {
     bool columns_outside = false;
     int64_t group = 1;  // tiles of the outer axis whose blocks follow each other
     bool persistent = false;
-    bool cluster = false;  // two neighbouring blocks copy what both need together
+    bool cluster = false;  // two neighbouring blocks copy together what both need
 
     int64_t groups() const { return groups_down * groups_across; }
     int64_t rows() const { return sched::kWarpgroupRows * groups_down; }
@@ -47,12 +50,13 @@ class GpuWgmmaPlan final : public Plan {
   Choice decode(Decisions decisions) const;
   int64_t extent(AxisId axis) const { return info_.extent(axis); }
   GpuBlock block(const Choice& c) const;
-  int64_t tiles(const Choice& c) const;  // of all blocks together
+  int64_t tiles(const Choice& c) const;  // number of tiles of all blocks
   int64_t outer_tiles(const Choice& c) const;
-  // Blocks that run at a time, at most as many as there are tiles.
+  // Returns the number of blocks that run at a time, at most as many as there are tiles.
   int64_t blocks_at_a_time(const Choice& c) const;
   double dram_bytes(const Choice& c) const;
-  // Along which neighbouring blocks differ, and tiles that follow each other along it.
+  // The axis along which neighbouring blocks differ (columns or rows), and the number of tiles that
+  // follow each other along it.
   bool neighbours_in_columns(const Choice& c) const { return c.columns_outside == (c.group > 1); }
   int64_t run(const Choice& c) const;
 

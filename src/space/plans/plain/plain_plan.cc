@@ -1,4 +1,4 @@
-// Nothing but a parallel outermost loop: legal for every stage.
+// Only a parallel outermost loop: legal for every stage.
 #include "space/plan_kind.h"
 
 namespace tensorsmith::space {

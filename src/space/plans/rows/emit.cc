@@ -86,7 +86,7 @@ void RowsPlan::emit_member(TraceMaker& maker, Decisions d, const Member& member,
       vector_axis = a;
       extent = row_width(d);
     } else if (vector_axis == a) {
-      vector_axis = {};  // one point a row
+      vector_axis = {};  // one point per row
     }
   }
   if (!vector_axis.valid()) return;

@@ -37,7 +37,7 @@ RowsPlan::Traffic RowsPlan::traffic_cycles(Decisions d) const {
             std::find(rows_.begin(), rows_.end(), member.to_output[a]) != rows_.end())
           shared = shared && !read.depends_on(a);
       if (shared && bytes > k.usable * m.l1_bytes) {
-        // It pushes out what comes from memory, too: nothing hides it.
+        // This data also evicts what comes from memory, so nothing hides it.
         out.streamed += rows * bytes / stream_rate(m, bytes);
         out.waited += rows * bytes / stream_rate(m, bytes);
       } else if (contiguous_row_ && !shared && bytes > k.usable_once * m.l2_bytes) {
@@ -64,7 +64,7 @@ double RowsPlan::estimate(Decisions d) const {
   for (const auto& member : members_) {
     const auto& stage = context_.stage(member.stage);
     const double points = stage.spatial_points() * stage.reduce_points();
-    // Cycles a point: of the arithmetic in vectors of `width`, and of reads that gather.
+    // Cycles per point: of the arithmetic in vectors of `width`, and of reads that gather.
     double width = 1, extra = 0, gathers = 0;
     const double flops = stage.flops_per_point + 1;
     if (contiguous_row_) {
@@ -79,7 +79,8 @@ double RowsPlan::estimate(Decisions d) const {
     } else if (!stage.reduction) {
       width = std::min(full, stage.spatial_points());
     } else if (member.factor_slot != kNone && category(d, member.factor_slot) > 0) {
-      // The dependent chain of additions is shared by the vectors in flight; then the lanes are halved.
+      // The vectors in flight share the dependent chain of additions; then the lanes are added up
+      // by halving.
       const double factor = factor_of(member, category(d, member.factor_slot));
       width = std::min(factor, full) / std::max(1.0, m.fma_latency * full / std::max(factor, full) / flops);
       extra = stage.spatial_points() * (factor / full + k.halving * std::log2(std::min(factor, full)));

@@ -1,4 +1,4 @@
-// Groups of the reductions of a row, and reductions along memory.
+// Groups with the reductions of a row, and reductions along memory.
 #include <cmath>
 
 #include "space/plans/rows/rows_plan.h"
@@ -7,8 +7,8 @@ namespace tensorsmith::space {
 
 namespace {
 
-// The reads of a reduction run along a reduce axis in memory, so that lanes over its output axes would
-// gather.
+// Returns whether the reads of a reduction run along a reduce axis in memory, so that lanes over
+// its output axes would gather.
 bool reduces_contiguously(const PlanContext& context, StageId s) {
   const auto& info = context.stage(s);
   for (const auto& read : effective_reads(context, s)) {

@@ -23,7 +23,7 @@ RowsPlan::RowsPlan(const PlanContext& context, StageId output, std::vector<Stage
   }
   contiguous_row_ = !rows_.empty() && rows_.back() == info_.contiguous_axis && !reduces_along_memory();
   if (contiguous_row_) width_slot_ = add_category(name + ".width", DecisionRole::kVectorize, {1, 1, 0.5});
-  IdVector<StageId, bool> inlined = context.inlined;  // and the members that may be
+  IdVector<StageId, bool> inlined = context.inlined;  // also the members that may be inlined
   for (auto& member : members_) {
     const auto& stage = context.stage(member.stage);
     const std::string own = context.op(member.stage).name;

@@ -13,7 +13,7 @@ namespace tensorsmith::space {
 
 class RowsPlan final : public Plan {
  public:
-  // attached: producers before consumers; empty when the output is the reduction itself.
+  // `attached`: producers before consumers; empty if the output is the reduction itself.
   RowsPlan(const PlanContext& context, StageId output, std::vector<StageId> attached);
 
   std::string describe() const override;
@@ -27,7 +27,7 @@ class RowsPlan final : public Plan {
  private:
   struct Member {
     StageId stage;
-    AxisMap to_output;   // by own spatial axis: the root stage's axis, or none
+    AxisMap to_output;   // for each own spatial axis, the root stage's axis or none
     AxisId factor_axis;  // reduce axis that is contiguous in the reads, or none
     size_t factor_slot = kNone, inline_slot = kNone;
   };
@@ -38,12 +38,13 @@ class RowsPlan final : public Plan {
     return std::find(member.to_output.begin(), member.to_output.end(), axis) != member.to_output.end();
   }
 
-  // Axis maps from the consumers inside the group, last stage first.
+  // Sets the axis maps from the consumers inside the group, last stage first.
   void map_members(const std::vector<StageId>& attached);
 
   void find_factor_axis(Member& member) const;
 
-  // Some reduction reads whole vectors along a reduce axis, and none along the rows.
+  // Returns whether some reduction reads whole vectors along a reduce axis, and none reads along
+  // the rows.
   bool reduces_along_memory();
 
   size_t parallel(Decisions d) const { return parallel_slot_ == kNone ? 0 : category(d, parallel_slot_); }
@@ -52,14 +53,16 @@ class RowsPlan final : public Plan {
 
   int64_t row_width(Decisions d) const;
 
-  // Cycles that what the group reads from outside takes: each tensor once, and what all rows share again for each of
-  // them where it leaves L1; and what is waited for, pieces of rows that lie pages apart.
+  // Cycles of what the group reads from outside. Each tensor is streamed once; data that all rows
+  // share is streamed again for each row if it exceeds L1. `waited` is not hidden by anything: that
+  // repeated data, and pieces of rows that are pages apart.
   struct Traffic {
     double streamed = 0, waited = 0;
   };
   Traffic traffic_cycles(Decisions d) const;
 
-  // Elements that a member's read moves from one row to the next, in vectors of rows.
+  // Returns by how many elements a member's read moves from one row to the next, in vectors of
+  // rows.
   int64_t stride_along_rows(const Member& member, const Read& read) const;
 
   // Orders a member's loops so that the vector axis is innermost, and vectorizes it.

@@ -11,7 +11,7 @@ void SpatialPlan::emit(TraceMaker& maker, Decisions d) const {
   if (is_flat(d)) {
     const std::vector<LoopId> all(loops.begin(), loops.end());
     const LoopId fused = maker.fuse(output_, all);
-    // Loops of chunks, of vectors in a chunk, and one vector.
+    // The loops over chunks, over the vectors of a chunk, and over one vector.
     const auto made = maker.split(output_, fused, {flat_chunk(d), flat_length(d)}, tail);
     if (parallel(d) > 0) maker.annotate(output_, made[0], sched::Annotation::kParallel);
     maker.annotate(output_, made[2], sched::Annotation::kVectorize);

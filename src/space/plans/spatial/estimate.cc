@@ -21,7 +21,7 @@ double SpatialPlan::estimate(Decisions d) const {
   const double width = std::min(v, full);
   double per_vector = info_.flops_per_point * std::ceil(v / full) + 1;
   for (const auto& read : reads_) {
-    // An index that repeats (the one of i / 2) is one element for a vector inside a block.
+    // An index that repeats (like i / 2) is a single element for a vector inside a block.
     const bool repeats =
         !read.affine && vectorized && read.blocked && read.block_of(vector_axis_) % vector == 0;
     if (read.affine || repeats)
@@ -33,7 +33,7 @@ double SpatialPlan::estimate(Decisions d) const {
   double vectors = points / v;
   if (!is_flat(d) && v < e) vectors *= std::ceil(e / v) * v / e;
   double cycles = vectors * per_vector + points / std::max(1.0, width * unrolled(d)) * k.vector_step;
-  // Strided reads fetch a cache line for each element unless neighbours are used soon (tiles).
+  // Strided reads fetch a cache line per element unless neighbours are used soon (tiles).
   double bytes = points * info_.element_bytes;
   for (const auto& read : reads_) {
     double factor = 1;
@@ -42,7 +42,7 @@ double SpatialPlan::estimate(Decisions d) const {
   }
   cycles = std::max(
       cycles, bytes / (bytes > k.usable_once * m.l2_bytes ? m.l3_bytes_per_cycle : m.l2_bytes_per_cycle));
-  // A condition for each vector.
+  // A condition is evaluated for each vector.
   if (!is_flat(d) && vectorized && row % (vector_length(d) * unrolled(d)) != 0 &&
       category(d, tail_slot_) == 0)
     cycles *= k.tail_spatial;

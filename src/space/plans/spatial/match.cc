@@ -1,4 +1,4 @@
-// Groups without a reduction that others are attached to or that is tiled.
+// Groups without an anchor and without attached stages.
 #include "space/plans/spatial/spatial_plan.h"
 
 namespace tensorsmith::space {

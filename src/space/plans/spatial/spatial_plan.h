@@ -1,5 +1,5 @@
-// Plans of stages without data reuse: elementwise chains, transposes, gathers, argmax. Rows outside, the
-// contiguous axis in vectors; optionally all axes tiled.
+// Plans of stages without data reuse: elementwise chains, transposes, gathers, argmax. Rows are
+// outside, and the contiguous axis is vectorized; optionally all axes are tiled.
 #pragma once
 
 #include <string>
@@ -22,7 +22,8 @@ class SpatialPlan final : public Plan {
   double estimate(Decisions d) const override;
 
  private:
-  // Categories of the flat slot: 0 = rows, else {vector length, vectors in a chunk}.
+  // Categories of the flat slot: 0 = rows, else combinations of vector length and vectors per
+  // chunk.
   bool is_flat(Decisions d) const { return flat_ && category(d, flat_slot_) > 0; }
   size_t parallel(Decisions d) const { return parallel_slot_ == kNone ? 0 : category(d, parallel_slot_); }
   int64_t flat_length(Decisions d) const { return category(d, flat_slot_) >= 3 ? 2 * lanes_ : lanes_; }
@@ -30,7 +31,7 @@ class SpatialPlan final : public Plan {
   int64_t vector_length(Decisions d) const { return lengths(d, tile_slot_)[1]; }
   int64_t unrolled(Decisions d) const { return vector_axis_.valid() ? lengths(d, tile_slot_)[0] : 1; }
 
-  // Every read runs through memory like the output, or does not move.
+  // Returns whether every read runs through memory like the output, or does not move.
   bool flat_compatible() const;
 
   StageId output_;

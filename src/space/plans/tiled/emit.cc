@@ -68,8 +68,8 @@ void TiledPlan::emit(TraceMaker& maker, Decisions d) const {
   }
 }
 
-// Vectorizes the vector axis' innermost loop, unrolls the other inner loops and the reduction as decided, and
-// sets the loop order outer, reduce, inner. inner is by spatial axis (kNoLoop where there is none).
+// Vectorizes the innermost loop of the vector axis, unrolls the other inner loops, and sets the
+// loop order outer, reduce, inner. `inner`: by spatial axis (kNoLoop if there is none).
 void TiledPlan::emit_register_tile(TraceMaker& maker, const Choice& c, StageId stage,
                                    const std::vector<LoopId>& outer, const std::vector<LoopId>& reduce,
                                    const IdVector<AxisId, LoopId>& inner) const {
@@ -170,7 +170,8 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output
     outer = std::vector<LoopId>(rest.begin(), rest.end());
     outer.insert(outer.begin(), loop);
   }
-  // With one tile in all, a loop of extent 1 still makes the anchor's storage the tile's own.
+  // Even with a single tile, attaching to a loop of extent 1 makes the anchor's storage that of the
+  // tile.
   LoopId outer_last = outer.empty() ? kNoLoop : outer.back();
   if (outer.empty() && middle.empty() && !ones.empty()) outer_last = ones.back();
   const LoopId attach = middle.empty() ? outer_last : middle.back();
@@ -190,7 +191,7 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output
     append(r0, made[0]);
     append(r1, made[1]);
   }
-  // With no tile loops between them both reduction levels are one run of loops.
+  // Without tile loops between them, both reduction levels are one run of loops.
   std::vector<LoopId> before = r0, reduce = r1;
   before.insert(before.end(), a2.begin(), a2.end());
   if (a2.empty()) {
@@ -198,7 +199,7 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output
     before.clear();
   }
   emit_register_tile(maker, c, anchor, before, reduce, inner);
-  // Unrolls the reduction from the inside while the product stays in the limit.
+  // Unrolls the reduction from the inside outwards while the product stays within the limit.
   if (c.unroll > 1) {
     int64_t product = 1;
     for (size_t i = c.reduce_order.size(); i-- > 0;) {
@@ -245,7 +246,7 @@ void TiledPlan::emit_direct(TraceMaker& maker, const Choice& c, StageId stage) c
   emit_register_tile(maker, c, stage, before, r1, inner);
   const size_t count = std::min(c.parallel, outer.size());
   LoopId outer_last = outer.empty() ? kNoLoop : outer.back();
-  // Axes of extent 1 stand before the outer tiles, so the tiles are consecutive.
+  // Axes of extent 1 are before the outer tiles, so the tiles are consecutive.
   const LoopId fused = parallelize(maker, stage, outer, count);
   if (count > 0 && count == outer.size()) outer_last = fused;
   emit_pads(maker, c, stage, outer_last, stage, r0.empty() ? kNoLoop : r0.back());
@@ -285,10 +286,10 @@ void TiledPlan::emit_pads(TraceMaker& maker, const Choice& c, StageId output, Lo
   }
 }
 
-// The digits of each index in the order of the loops that run over them, so that the register tile reads the
-// packed tensor from front to back. Example, W[oc, ic, kh, kw] with 16 channels in the tile:
-// {oc/16, ic, kh, kw, oc%16}. Rows that are kept, A[m, k] with 14 rows in the tile and 16 points of k a step:
-// {m/14, k/16, m%14, k%16}.
+// Returns the digits of each index in the order of the loops over them, so that the register tile
+// reads the packed tensor from front to back. Example, W[oc, ic, kh, kw] with 16 channels in the
+// tile: {oc/16, ic, kh, kw, oc%16}. With rows that are kept together, A[m, k] with 14 rows in the
+// tile and 16 points of k per step: {m/14, k/16, m%14, k%16}.
 sched::Layout TiledPlan::packed_layout(const Choice& c, const Operand& operand) const {
   const auto& shape = context_.stage(operand.read.producer).extents;
   AxisMap dim_of(info_.num_axes());

@@ -1,4 +1,4 @@
-// The geometry of a tiled plan for the estimate: its register tile, copies, writes and padding; what crosses the
+// The estimate of a tiled plan: its register tile, copies, writes and padding. Traffic between the
 // caches is in traffic.cc.
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace tensorsmith::space {
 
-// Copies of whole operands before the tiles, shared by the threads.
+// Returns the cycles to copy whole operands before the tiles; the threads share this work.
 double TiledPlan::copy_cycles(const Choice& c) const {
   const auto& m = context_.machine;
   double cycles = 0;
@@ -29,7 +29,7 @@ double TiledPlan::copy_cycles(const Choice& c) const {
 }
 
 bool TiledPlan::keeps_rows(const Choice& c, const Operand& operand) const {
-  // Rows of a tile are contiguous along the reduction.
+  // Rows of a packed tile are contiguous along the reduction.
   if (operand.packable && c.pack) {
     const bool varies = !c.vector_axis.valid() || operand.read.depends_on(c.vector_axis);
     return !varies && !c.reduce_order.empty() && operand.read.depends_on(c.reduce_order.back()) &&
@@ -46,9 +46,9 @@ bool TiledPlan::keeps_rows(const Choice& c, const Operand& operand) const {
   return two_level_ && length < extent(axis) && vector_lanes(length, lanes) * 4 >= lanes;
 }
 
-// Loads a vector of the operand costs: two where it lies across two cache lines. Packed and copied operands
-// are aligned; the others are only where each row is a whole number of vectors and no window shifts the
-// reads.
+// Returns the mean number of loads per vector of the operand: a vector that crosses a cache line
+// takes two. Packed and copied operands are aligned. Others are only aligned if each row is a whole
+// number of vectors and no window shifts the reads.
 double TiledPlan::line_crossings(const Choice& c, const Operand& operand) const {
   if (c.lanes == 1 || rearranged(c, operand)) return 1;
   const auto& producer = context_.stage(operand.read.producer);
@@ -63,7 +63,8 @@ double TiledPlan::line_crossings(const Choice& c, const Operand& operand) const 
   return aligned ? 1 : 1 + (bytes - producer.element_bytes) / context_.machine.line_bytes;
 }
 
-// A short innermost reduction loop is left, and its addresses are set up again, every few steps.
+// Returns the cycles per step for leaving a short innermost reduction loop and setting up its
+// addresses again.
 double TiledPlan::loop_exit_cycles(const Choice& c) const {
   const double exit_cycles = context_.machine.fitted().loop_exit;
   if (c.reduce_order.empty()) return 0;
@@ -73,7 +74,8 @@ double TiledPlan::loop_exit_cycles(const Choice& c) const {
     // Unrolled loops have no exit; the first one that stays a loop has.
     if (trips > c.unroll) return exit_cycles / trips;
   }
-  // All of the inner level is unrolled: the outer one is left, unless several register tiles lie between.
+  // If all of the inner level is unrolled, the outer loop is left, unless several register tiles
+  // are between the two.
   for (const AxisId a : live_)
     if (c.region[a] > c.t3[a]) return exit_cycles / trips;
   if (two_level_) {
@@ -83,7 +85,7 @@ double TiledPlan::loop_exit_cycles(const Choice& c) const {
   return exit_cycles / trips;
 }
 
-// Steps of the reduction that a register tile goes through before the next one begins.
+// Returns the steps of the reduction that a register tile goes through before the next one begins.
 double TiledPlan::steps_of_a_sum(const Choice& c) const {
   bool several_tiles = false;
   for (const AxisId a : live_) several_tiles = several_tiles || c.region[a] > c.t3[a];
@@ -109,8 +111,8 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   const AxisId v = c.vector_axis;
   const double vector_length = v.valid() ? c.register_length(v) : 1, lanes = c.lanes;
   const double vectors_along = vector_length / lanes * std::ceil(lanes / full_lanes);
-  // A vector that is twice as wide as the units takes both load ports, and so does an element in all lanes
-  // where it is loaded by itself, as it is for products of words.
+  // A vector that is twice as wide as the units takes both load ports. So does a broadcast that is
+  // a load by itself, as it is for dot products of packed words.
   const double ports = info_.dot && m.fma_per_cycle < 2 && 2 * c.lanes * info_.element_bytes > m.vector_bytes
                            ? m.loads_per_cycle / m.fitted().broadcasts
                            : 1;
@@ -138,13 +140,14 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
     }
     const bool guarded =
         operand.read.guarded || (operand.pad != kNone && c.pads[operand.pad] == PadLocation::kInline);
-    // Conditions of the border are decided lane by lane, and keep the compiler from sharing loads.
+    // Conditions at the border are evaluated for each lane and keep the compiler from sharing
+    // loads.
     if (guarded) {
       const bool strided = vectorized && operand.read.affine && std::abs(operand.read.stride(v)) > 1;
       cost = cost * m.fitted().guarded_load + m.fitted().guarded_setup;
       if (strided) waits += count * m.fitted().guarded_strided;
     }
-    // Scalars of an unpacked constant or strided operand come from as many cache lines.
+    // Scalars of an unpacked constant or of a strided operand come from separate cache lines.
     loads += count * cost;
   }
   RegisterTile tile;
@@ -154,7 +157,8 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   tile.loads = loads;
   tile.broadcasts = broadcasts;
   tile.shuffles = shuffles;
-  // Each vector meets each element: one kind is kept while the other goes by.
+  // Each vector is multiplied by each element: one kind stays in registers while the other one
+  // passes.
   tile.operands = std::max(live_vectors, 1 + std::min(all_vectors, all_elements));
   tile.vectors = vectors_along;
   tile.lanes = c.lanes;
@@ -167,8 +171,8 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   return step_cycles(m, tile);
 }
 
-// The rows of the local tile lie apart by a multiple of the distance at which addresses share a set of the
-// cache.
+// Returns whether the rows of the local tile are apart by a multiple of the distance at which
+// addresses share a set of L1.
 bool TiledPlan::aliased_rows(const Choice& c) const {
   if (!c.vector_axis.valid()) return false;
   const auto distance = static_cast<int64_t>(context_.machine.fitted().alias_bytes);
@@ -203,7 +207,7 @@ double TiledPlan::pad_cycles(const Choice& c) const {
           space::pad_cycles(context_.machine, pad.spatial_points(), pad.element_bytes, context_.threads);
       continue;
     }
-    // Once a tile: the region times the number of tiles.
+    // Padding once per tile: the region times the number of tiles.
     AxisRanges ranges(info_.num_axes());
     const bool reduce_tile = c.pads[p] == PadLocation::kReduceTile;
     for (const AxisId a : info_.spatial_axes())
@@ -227,8 +231,8 @@ double TiledPlan::pad_cycles(const Choice& c) const {
   return cycles;
 }
 
-// Register tiles along an axis. A peeled tail takes the time of its share of one, at least that of a chain
-// of products.
+// Returns the number of register tiles along an axis. A peeled tail counts as its share of a tile,
+// but at least as long as a chain of products takes.
 double TiledPlan::register_tiles(const Choice& c, AxisId a, double micro_cycles) const {
   const int64_t inner = c.t3[a], rest = extent(a) % inner;
   if (c.tail != sched::TailPolicy::kPeel) {
@@ -270,13 +274,13 @@ double TiledPlan::estimate(Decisions d) const {
   const bool direct = self_ && !c.cache_write;
   if (tiles_inside > 1 || direct)
     cycles += tiles * steps / std::max(1.0, steps_inside) * accumulators(c) * k.accumulator_move;
-  // The output is no place of the program's own: its rows lie far apart.
+  // The output is not a local buffer, so its rows are far apart.
   if (direct) cycles *= k.not_local;
   for (const AxisId a : live_) cycles *= tail_cost(c, a, c.tile(a));
   for (const AxisId r : live_reduce_) cycles *= tail_cost(c, r, c.r1[r]);
   const Traffic traffic = traffic_cycles(c);
   cycles = overlapped(cycles, traffic.from_l2, k.not_hidden_l2);
-  // The rows of a tile are all asked for at once.
+  // All rows of a tile are requested at once.
   const auto tile = matrix_tile(c);
   const double waited = tile ? traffic.waited / static_cast<double>(tile->depth) : traffic.waited;
   cycles = overlapped(cycles, traffic.from_beyond, k.not_hidden) + waited + write_cycles(c);

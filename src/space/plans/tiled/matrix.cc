@@ -16,7 +16,7 @@ std::optional<TiledPlan::MatrixTile> TiledPlan::matrix_tile(const Choice& c) con
   const int64_t steps = inner_steps(c, k);
   if (!sched::steps_fit(steps)) return std::nullopt;
   tile.depth = std::min(steps, kTileSide);
-  // A tail that is no loop of its own is a condition on the products.
+  // A tail without a loop of its own is a condition on the products.
   const bool conditions = c.tail != sched::TailPolicy::kPeel;
   for (const AxisId r : live_reduce_)
     if (conditions && two_level_ && extent(r) % c.r1[r] != 0) return std::nullopt;
@@ -30,7 +30,8 @@ std::optional<TiledPlan::MatrixTile> TiledPlan::matrix_tile(const Choice& c) con
   if (!tile.rows.valid()) return std::nullopt;
   tile.row_tiles = others * sched::tiles_of(c.register_length(tile.rows));
   tile.column_tiles = sched::tiles_of(c.register_length(v));
-  // Vectors of a tail that differ in length are loops one after the other, which are no nest.
+  // Vectors of a tail that differ in length become loops one after the other, which do not form a
+  // nest.
   if (const int64_t rest = extent(v) % c.tile(v) % c.register_length(v);
       rest > kTileSide && rest % kTileSide != 0)
     return std::nullopt;
@@ -63,7 +64,7 @@ bool TiledPlan::sample_matrix_tile(Rng& rng, std::span<int64_t> d) const {
     l.back() = wanted;
     slot.tiles->fit(l, l);  // outer lengths shrink to fit
   };
-  // A whole number of tiles, or the largest part of one that leaves no tail.
+  // Returns a whole number of tiles, or the largest part of one that leaves no tail.
   const auto side = [&](AxisId axis, int64_t most) {
     const int64_t length = extent(axis);
     if (length % kTileSide == 0) return kTileSide * rng.uniform_int(1, std::min(most, length / kTileSide));

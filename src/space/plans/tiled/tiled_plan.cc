@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kUnrollLimits[] = {1, 4, 16, 64};
 
-// The innermost stride-1 read of an axis after row-major storage.
+// Returns whether a step along the axis moves the read by one element, in row-major storage.
 bool contiguous_along(const Read& read, AxisId axis) {
   return read.affine && std::abs(read.stride(axis)) == 1;
 }
@@ -58,7 +58,8 @@ void TiledPlan::collect_operands() {
       if (producer.extent(d) == 1) continue;
       const AxisId axis = read.indices[d].single_axis();
       if (axis.valid()) {
-        // A constant may have more steps of a reduction than are read here (the sums of sched::Dot).
+        // A constant may have more steps of a reduction than are read here (from the sums of
+        // sched::Dot).
         const int64_t beyond = producer.extent(d) - extent(axis);
         whole_axes = read.indices[d].constant == 0 && !used[axis] &&
                      (beyond == 0 || (beyond > 0 && producer.constant && info_.is_reduce(axis)));
@@ -69,7 +70,7 @@ void TiledPlan::collect_operands() {
     }
     for (size_t p = 0; p < pads_.size(); ++p)
       if (pads_[p] == read.producer) operand.pad = p;
-    // A layout has no dimension of nothing.
+    // A layout cannot have an empty dimension.
     for (const int64_t e : producer.extents) whole_axes = whole_axes && e > 0;
     operand.packable = whole_axes && producer.constant && read.indices.size() > 1;
     operand.copyable = whole_axes && producer.placeholder && !producer.constant && read.indices.size() > 1;
@@ -77,7 +78,7 @@ void TiledPlan::collect_operands() {
     operand.read = std::move(read);
     operands_.push_back(std::move(operand));
   }
-  // A constant read twice in different ways keeps its layout.
+  // A constant that is read twice in different ways keeps its layout.
   for (auto& a : operands_)
     for (auto& b : operands_)
       if (&a != &b && a.read.producer == b.read.producer) a.packable = a.copyable = false;
@@ -206,7 +207,8 @@ TiledPlan::Choice TiledPlan::decode(Decisions d) const {
   c.unroll = kUnrollLimits[pick(unroll_slot_, 0)];
   c.tail = pick(tail_slot_, 0) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
   for (size_t slot : pad_slots_) c.pads.push_back(static_cast<PadLocation>(category(d, slot)));
-  // A loop of its own over the steps of one product of tiles: packed rows are contiguous along it.
+  // With one level, the steps of one product of tiles still have a loop of their own, along which
+  // packed rows are contiguous.
   if (const auto tile = two_level_ ? std::nullopt : matrix_tile(c)) c.r1[c.reduce_order.back()] = tile->depth;
   return c;
 }
@@ -227,7 +229,8 @@ double TiledPlan::accumulators(const Choice& c) const {
   return vectors * ((bytes + context_.machine.vector_bytes - 1) / context_.machine.vector_bytes);
 }
 
-// Steps of the reduction that follow each other without a loop. A loop of more steps than the limit is not unrolled at all.
+// Returns how many steps of the reduction are unrolled. A loop with more steps than the limit is
+// not unrolled at all.
 int64_t TiledPlan::unrolled_steps(const Choice& c) const {
   int64_t product = 1;
   for (size_t i = c.reduce_order.size(); i-- > 0;) {
@@ -238,10 +241,11 @@ int64_t TiledPlan::unrolled_steps(const Choice& c) const {
   return product;
 }
 
-// Size of the register tile's code, in simple vector instructions: what compile time grows with.
+// Returns the size of the register tile's code in simple vector instructions; compile time grows
+// with it.
 double TiledPlan::unrolled_instructions(const Choice& c) const {
   double size = accumulators(c) * static_cast<double>(unrolled_steps(c));
-  // Conditions at every read, vectors of odd lengths and vectors that are shuffled together.
+  // Conditions at every read, vectors of odd lengths and shuffled vectors take more code.
   for (const auto where : c.pads)
     if (where == PadLocation::kInline) size *= 4;
   if ((c.lanes & (c.lanes - 1)) != 0) size *= 2;
@@ -252,8 +256,9 @@ double TiledPlan::unrolled_instructions(const Choice& c) const {
   return size;
 }
 
-// How often the register tile's code is repeated for tails that are peeled. Example, 17 rows by tiles of 6 in registers of
-// 4: a tile has 4 + 2, and the last one, of 5 rows, 4 + 1.
+// Returns how often the register tile's code is repeated for peeled tails. Example, 17 rows in
+// tiles of 6 with register tiles of 4: a tile has 4 + 2 rows, and the last tile, of 5 rows, has 4 +
+// 1.
 double TiledPlan::peeled_bodies(const Choice& c) const {
   if (c.tail != sched::TailPolicy::kPeel) return 1;
   const auto pieces = [](int64_t length, int64_t tile) {

@@ -34,45 +34,46 @@ class TiledPlan final : public Plan {
 
   // The decisions, by axis of the anchor. Lengths are 1 where an axis has no slot.
   struct Choice {
-    Lengths t1, t2, t3;               // of spatial axes: tile counts and register tile
-    Lengths r1;                       // of reduce axes: inner length of two levels
-    Lengths region;                   // of spatial axes: what the anchor computes at its attach point
+    Lengths t1, t2, t3;  // of spatial axes: tile counts and register tile
+    Lengths r1;          // of reduce axes: inner length of two levels
+    Lengths region;      // of spatial axes: extents of what the anchor computes at its attach point
     std::vector<AxisId> outer_order;  // spatial axes of extent > 1, outermost tile loops in this order
     std::vector<AxisId> reduce_order;
     AxisId vector_axis;  // none: no vectors
-    int64_t lanes = 1;   // of the anchor's innermost loop
+    int64_t lanes = 1;   // lanes of the anchor's innermost loop
     bool pack = false, cache_write = true;
     uint32_t copied = 0;        // bit i: the i-th operand is copied
-    bool attach_outer = false;  // two levels: at the outer tile loops
-    size_t parallel = 0;        // how many outer loops are fused and parallel
-    int64_t unroll = 1;         // reduction points unrolled
+    bool attach_outer = false;  // two levels: attach at the outer tile loops
+    size_t parallel = 0;        // number of outer loops that are fused and parallel
+    int64_t unroll = 1;         // unrolled points of the reduction
     sched::TailPolicy tail = sched::TailPolicy::kPredicate;
     std::vector<PadLocation> pads;
 
-    // Points of a spatial axis: of an outer tile, and of the register tile at the end of the region.
+    // Points of a spatial axis in an outer tile, and in the register tile.
     int64_t tile(AxisId a) const { return t1[a] * t2[a] * t3[a]; }
     int64_t register_length(AxisId a) const { return std::min(t3[a], region[a]); }
   };
 
-  // A read of the anchor, through inlined stages, with what the decisions can do to it.
+  // A read of the anchor, through inlined stages, and the changes that decisions can make to it.
   struct Operand {
     Read read;
     bool direct = false;    // read by the anchor itself
     bool packable = false;  // constant whose dimensions are whole axes
-    bool copyable = false;  // the same for an intermediate or input
+    bool copyable = false;  // the same for an input that is no constant
     size_t pad = kNone;     // index into pads_
-    uint32_t bit = 0;       // in Choice::copied
+    uint32_t bit = 0;       // bit in Choice::copied
     size_t copy_slot = kNone;
   };
 
   int64_t extent(AxisId axis) const { return info_.extent(axis); }
-  // Of a reduce axis: steps of the loop inside the tiles.
+  // Returns the steps of a reduce axis in the loop inside the tiles.
   int64_t inner_steps(const Choice& c, AxisId axis) const { return two_level_ ? c.r1[axis] : extent(axis); }
   Choice decode(Decisions decisions) const;
-  // Reads that stay in place over a block of a spatial axis (the channels of a grouped convolution) count as
-  // affine: tiles of such an axis divide the block, so that none straddles two.
+  // Collects the reads. A read that stays in place over a block of a spatial axis (the channels of
+  // a grouped convolution) counts as affine: tiles of such an axis divide the block, so that none
+  // straddles two blocks.
   void collect_operands();
-  bool tile_within_blocks(const Read& read);  // and records the blocks
+  bool tile_within_blocks(const Read& read);  // also records the blocks
   void make_slots();
 
   void emit_attached(TraceMaker& maker, const Choice& c, StageId output, StageId anchor) const;
@@ -81,19 +82,20 @@ class TiledPlan final : public Plan {
                           const std::vector<LoopId>& reduce, const IdVector<AxisId, LoopId>& inner) const;
   void emit_pads(TraceMaker& maker, const Choice& c, StageId output, LoopId output_loop, StageId anchor,
                  LoopId reduce_loop) const;
-  // The operand is read from a place of the schedule's own, in the order of its loops.
+  // Returns whether the operand is read from a copy or packed constant of the schedule's own, in
+  // the order of its loops.
   static bool rearranged(const Choice& c, const Operand& operand) {
     return (operand.packable && c.pack) || (c.copied & operand.bit) != 0;
   }
-  // A copied operand whose elements are broadcast keeps pieces of its rows together, so that the copy moves
-  // whole vectors instead of transposing.
+  // Returns whether a copied operand whose elements are broadcast keeps pieces of its rows
+  // together. The copy then moves whole vectors instead of transposing.
   bool keeps_rows(const Choice& c, const Operand& operand) const;
   sched::Layout packed_layout(const Choice& c, const Operand& operand) const;
 
-  // Bytes of a cache with a way of way_bytes that an operand takes: more than it has where its rows fall into
-  // the same sets.
+  // Returns the bytes that an operand occupies in a cache with ways of way_bytes: more than its
+  // size if its rows fall into the same sets.
   double occupied(const Operand& operand, const AxisRanges& touched, double bytes, double way_bytes) const;
-  // Of the whole operand, and from one of its rows to the next.
+  // Return the bytes of the whole operand, and the bytes from one of its rows to the next.
   double bytes_of(const Operand& operand) const;
   double row_distance(const Operand& operand) const;
   double conflicting_rows(const Choice& c, const Operand& operand, const AxisRanges& touched,
@@ -104,25 +106,28 @@ class TiledPlan final : public Plan {
   bool aliased_rows(const Choice& c) const;
   double steps_of_a_sum(const Choice& c) const;
   double micro_kernel_cycles(const Choice& c) const;
-  // Cycles of what comes from L2, L3 and memory while products are computed, and of what they wait for.
+  // Cycles of the data that comes from L2, and from L3 and memory, while products are computed, and
+  // cycles that products wait for.
   struct Traffic {
     double from_l2 = 0, from_beyond = 0, waited = 0;
   };
   Traffic traffic_cycles(const Choice& c) const;
   double broadcast_streams(const Choice& c) const;
   double register_tiles(const Choice& c, AxisId axis, double micro_cycles) const;
-  // Factor of a tile that does not divide.
+  // Returns the slowdown by a tile that does not divide the extent.
   double tail_cost(const Choice& c, AxisId axis, int64_t tile) const;
   double pad_cycles(const Choice& c) const;
   double write_cycles(const Choice& c) const;
-  // A register tile that matrix units compute (codegen/matrix_nest.h): how many tiles its rows and columns are.
+  // A register tile that matrix units compute (codegen/matrix_nest.h): the numbers of tiles that
+  // its rows and columns have.
   struct MatrixTile {
     AxisId rows;
     int64_t row_tiles = 1, column_tiles = 1;
-    int64_t depth = 1;  // steps of the reduction that one product of tiles takes
+    int64_t depth = 1;  // steps of the reduction in one product of tiles
   };
   std::optional<MatrixTile> matrix_tile(const Choice& c) const;
-  // False: the decisions are no register tile of matrix units, and another one is to be sampled.
+  // Returns false if the decisions are no register tile of matrix units, and another one must be
+  // sampled.
   bool sample_matrix_tile(Rng& rng, std::span<int64_t> decisions) const;
   double accumulators(const Choice& c) const;
   int64_t unrolled_steps(const Choice& c) const;
@@ -134,10 +139,10 @@ class TiledPlan final : public Plan {
   std::vector<StageId> pads_;
   bool two_level_;
   const StageInfo& info_;  // of the anchor
-  AxisMap output_axis_;    // by the anchor's spatial axis: axis of the output stage
+  AxisMap output_axis_;    // for each spatial axis of the anchor, the axis of the output stage
   AxisId contiguous_;      // the anchor's axis that is contiguous in the output, if any
   std::vector<Operand> operands_;
-  Lengths block_;                    // of spatial axes: tiles divide it (see collect_operands); 1 = any tile
+  Lengths block_;                    // by spatial axis: a length that tiles must divide; 1 = any tile
   std::vector<AxisId> live_;         // spatial axes of extent > 1, in the output's order
   std::vector<AxisId> live_reduce_;  // reduce axes of extent > 1
   std::vector<AxisId> vector_axes_;  // categories of the vector slot

@@ -1,4 +1,5 @@
-// Bytes that cross each cache level below a tiled plan's loops, and what a register tile waits for.
+// Bytes that cross each cache level below the loops of a tiled plan, and the data that a register
+// tile waits for.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -20,15 +21,15 @@ double TiledPlan::row_distance(const Operand& operand) const {
   return producer.element_bytes;
 }
 
-// Example, 14 rows of a matrix with 1024 columns of 4 bytes: all lie in the same set of a cache whose ways
-// have 4096 bytes, so that they take 14 ways.
+// Example: 14 rows of a matrix with 1024 columns of 4 bytes are all in the same set of a cache
+// whose ways have 4096 bytes, so they take 14 ways.
 double TiledPlan::occupied(const Operand& operand, const AxisRanges& touched, double bytes,
                            double way_bytes) const {
   if (way_bytes <= 0 || touched.empty()) return bytes;
   const auto& producer = context_.stage(operand.read.producer);
   const double line_bytes = context_.machine.line_bytes;
   const auto way = static_cast<int64_t>(way_bytes);
-  double covered = 0, lines = 1;  // bytes of a way that the rows fall on; lines of the region
+  double covered = 0, lines = 1;  // bytes of a way that the rows map to; lines of the region
   int64_t next = producer.element_bytes;
   for (const AxisId d : std::views::reverse(touched.ids())) {
     const int64_t stride = next;
@@ -48,8 +49,8 @@ double TiledPlan::occupied(const Operand& operand, const AxisRanges& touched, do
   return ways > context_.machine.fitted().crowded_ways ? std::max(bytes, ways * way_bytes) : bytes;
 }
 
-// Rows of a copied operand that a step of the register tile reads, if they fall into too few sets of a cache.
-// Its rows are as long as the reduction's inner length.
+// Returns the rows of a copied operand that a step of the register tile reads if they fall into too
+// few sets of a cache, else 0. Its rows are as long as the inner length of the reduction.
 double TiledPlan::conflicting_rows(const Choice& c, const Operand& operand, const AxisRanges& touched,
                                    double way_bytes, double cache_bytes) const {
   const auto& producer = context_.stage(operand.read.producer);
@@ -62,7 +63,8 @@ double TiledPlan::conflicting_rows(const Choice& c, const Operand& operand, cons
   return rows / places * way_bytes > cache_bytes ? rows : 0;
 }
 
-// Places that a register tile reads elements in all lanes from, each in lines of its own.
+// Returns the number of places, each in cache lines of its own, from which a register tile
+// broadcasts elements.
 double TiledPlan::broadcast_streams(const Choice& c) const {
   double streams = 0;
   for (const auto& operand : operands_) {
@@ -83,7 +85,7 @@ double TiledPlan::broadcast_streams(const Choice& c) const {
 TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
   const auto& m = context_.machine;
   const Constants& k = m.fitted();
-  // Loops outer to inner as (axis, trips).
+  // Loops from outer to inner, as (axis, trips).
   struct Loop {
     AxisId axis;
     double trips;
@@ -92,7 +94,7 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
   const auto add = [&](AxisId axis, double trips) {
     if (trips > 1) loops.push_back({axis, trips});
   };
-  // A tail that is peeled moves no more than it has.
+  // A peeled tail only moves its own data.
   const auto passes = [&](double length, double tile) {
     return c.tail == sched::TailPolicy::kPeel ? length / tile : std::ceil(length / tile);
   };
@@ -123,7 +125,7 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
     if (rearranged(c, operand) || line_continues) return elements * element;
     const AxisId last = producer.contiguous_axis;
     if (!last.valid()) return elements * element;
-    // A short row touches a line more than it fills, and no prefetcher runs ahead of it.
+    // A short row touches one line more than it fills, and no prefetcher runs ahead of it.
     const double row = touched[last] * element;
     const double whole = element * producer.extent(last);
     if (row >= whole && last != AxisId(0)) {
@@ -138,7 +140,7 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
     for (const double t : touched) pieces *= t;
     return pieces / touched.back();
   };
-  // The accumulators go through the caches too where they do not stay in registers.
+  // Accumulators that do not stay in registers go through the caches, too.
   bool in_memory = self_ && !c.cache_write;
   for (const AxisId a : live_) in_memory = in_memory || c.region[a] > c.t3[a];
   const auto accumulator_bytes = [&](size_t depth) {
@@ -146,18 +148,18 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
     for (const AxisId a : live_) bytes *= ranges[depth][a];
     return bytes;
   };
-  // The first level's index is a part of the page offset; the last level's is hashed.
+  // The index of L1 is a part of the page offset; that of the last level is hashed.
   const struct {
     double bytes, rate, way_bytes;
   } levels[] = {{m.l1_bytes * k.usable, m.l2_bytes_per_cycle, kPageBytes},
                 {m.l2_bytes * k.usable, m.l3_bytes_per_cycle, m.l2_bytes / m.l2_ways},
                 {m.l3_bytes * k.usable_shared, m.memory_bytes_per_cycle, 0}};
-  // Where a processor waits for memory: for lines that share too few sets of L1, and for rows
-  // that lie a page apart in a place that the second level of the TLB does not hold. Prefetchers do not cross
-  // pages, either. All else comes while products are computed; what they bring into L2 comes faster than what is
-  // waited for, and lines that lie apart in a small place cost little. Products of 18 rows that lie apart and
-  // one vector that comes from L3 take up to twice as long as those of 12 rows and two vectors, from which as
-  // much comes: prefetchers follow only so many streams.
+  // A processor waits for lines that share too few sets of L1, and for rows that are a page apart
+  // in data that the second-level TLB does not cover (prefetchers do not cross pages, either). All
+  // other data arrives while products are computed: prefetchers bring it into L2 faster than data
+  // that is waited for, and scattered lines in a small area cost little. But prefetchers only
+  // follow a limited number of streams: products of 18 scattered rows and one vector from L3 take
+  // up to twice as long as those of 12 rows and two vectors, which need as much data.
   Traffic out;
   for (const auto& level : levels) {
     size_t depth = 0;
@@ -180,18 +182,18 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
       for (size_t i = depth; i-- > 0;) {
         auto [axis, trips] = loops[i];
         if (stays && !operand.read.depends_on(axis)) {
-          // Over a blocked axis it moves once a block.
+          // Over a blocked axis, the operand moves once per block.
           const int64_t block = operand.read.block_of(axis);
           if (block == 1) continue;
           trips = std::max(1.0, ranges[i][axis] / block);
           if (trips == 1) continue;
         }
         stays = false;
-        // What a peeled tail reads is less only along its axis.
+        // The data of a peeled tail is smaller only along its own axis.
         times *= operand.read.depends_on(axis) ? trips : std::ceil(trips);
       }
       const auto touched = footprint(operand.read, ranges[depth]);
-      // The next pass of the innermost loop outside goes on in the same cache lines.
+      // The next pass of the innermost loop outside continues in the same cache lines.
       const double element = context_.stage(operand.read.producer).element_bytes;
       const bool along = fits && depth > 0 && operand.read.affine &&
                          operand.read.depends_on(loops[depth - 1].axis) &&
@@ -205,7 +207,8 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
       } else if (rearranged(c, operand) || along || touched.empty() ||
                  touched.back() * element >= k.stream_bytes) {
         streamed += moved;
-        // No prefetcher follows rows from page to page. (What vectors read, code generation fetches ahead.)
+        // No prefetcher follows rows from page to page. (Code generation prefetches what vectors
+        // read.)
         const bool in_all_lanes = !c.vector_axis.valid() || !operand.read.depends_on(c.vector_axis);
         if (!touched.empty() && !rearranged(c, operand) && in_all_lanes &&
             row_distance(operand) >= kPageBytes)

@@ -10,7 +10,7 @@ namespace tensorsmith::space {
 
 double WindowPlan::estimate(Decisions d) const {
   const auto& m = context_.machine;
-  double tiles = 1, vectors = strip(d);  // of one tile
+  double tiles = 1, vectors = strip(d);  // `vectors`: of one tile
   for (const AxisId a : live_) {
     const double e = extent(a), t = tile_length(d, a);
     tiles *= std::ceil(e / t);
@@ -35,7 +35,8 @@ double WindowPlan::estimate(Decisions d) const {
     --left;
   }
   cycles += pad_cycles(d);
-  // Other plans of the same stage are estimated without such an excess.
+  // Measured times exceed the sum by this factor. The estimates of other plans for the same stage
+  // have no such factor.
   cycles *= k.window_measured;
   return cycles * m.seconds_per_cycle / loop.speedup(context_.threads) +
          (loop.iterations() > 1 ? m.fork_seconds : 0);
@@ -65,7 +66,7 @@ double WindowPlan::tile_cycles(Decisions d, double vectors) const {
     }
     const int64_t stride = read.strides.empty() ? 8 : read.strides[vector_axis_];
     const double v = width(d);
-    // Neighbouring points of the window share the vectors that strided ones are shuffled from.
+    // Neighbouring points of the window share the vectors from which strided ones are shuffled.
     const double distance = std::abs(stride);
     const double factor = distance <= 1 ? 1 : distance <= 4 ? distance * k.window_strided : v;
     loads += strips * distinct * factor * k.window_crossing;
@@ -74,7 +75,8 @@ double WindowPlan::tile_cycles(Decisions d, double vectors) const {
     bool inline_pad = read.guarded;
     for (size_t p = 0; p < pads_.size(); ++p)
       inline_pad = inline_pad || (pads_[p] == read.producer && location(d, p) == PadLocation::kInline);
-    // Rows are guarded by choosing an address; columns by masks, which are constants if the row is whole.
+    // Rows are guarded by selecting an address, columns by masks, which are constants if the row is
+    // whole.
     if (inline_pad)
       other += distinct * (tile_length(d, vector_axis_) >= extent(vector_axis_) ? k.window_border_row
                                                                                 : strips * k.window_border);
@@ -84,7 +86,8 @@ double WindowPlan::tile_cycles(Decisions d, double vectors) const {
   if (excess > 0) loads = std::max(loads, std::min(arithmetic, loads + arithmetic * excess / kept));
   const double written =
       vectors * (1 + k.window_epilogue * (anchor_ == output_ ? 0 : context_.stage(output_).flops_per_point));
-  // Each output is one chain of dependent operations; a reorder buffer holds only so many of them.
+  // Each output is one chain of dependent operations, and the reorder buffer holds only so many of
+  // them.
   const double chains = std::max(1.0, m.reorder_buffer / (k.window_instructions * window));
   double cycles = std::max({arithmetic / m.fma_per_cycle, loads / m.loads_per_cycle, other,
                             (arithmetic + loads + other + written) / m.issue_per_cycle,

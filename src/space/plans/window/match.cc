@@ -5,11 +5,11 @@ namespace tensorsmith::space {
 
 namespace {
 
-// Larger windows are left to loops.
+// Larger windows are left to plans that keep their loops.
 constexpr double kMaxWindow = 128;
 
-// Every reduce axis moves some read along an output axis: no channels are summed, so that no operand but the
-// window's weights is used by several outputs as a whole.
+// Returns whether every reduce axis moves some read along an output axis. Then no channels are
+// summed, and only the window's weights are used by several outputs as a whole.
 bool slides(const PlanContext& context, StageId anchor) {
   const auto& info = context.stage(anchor);
   IdVector<AxisId, bool> sliding(info.num_axes(), false);
@@ -31,12 +31,14 @@ bool slides(const PlanContext& context, StageId anchor) {
   return any;
 }
 
-// None where the anchor reduces over no small sliding window or its output has no contiguous axis.
+// Makes no plan if the anchor does not reduce over a small sliding window or its output has no
+// contiguous axis.
 void make_window(const PlanContext& context, const Group& group, Plans& plans) {
   const StageId output = group.root, anchor = group.anchor;
   if (!anchor.valid() || group.pattern != nullptr || !group.attached.empty()) return;
   const auto& info = context.stage(anchor);
-  // A window plan computes what its anchor reads in place: packed elements would be packed many times.
+  // A window plan computes the anchor's operands in place; packed elements would be packed many
+  // times.
   if (info.dot) return;
   if (info.arg_reduction || info.reduce_points() > kMaxWindow || !slides(context, anchor)) return;
   AxisMap output_axis = axes_in(context, output, anchor);

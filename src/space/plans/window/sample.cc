@@ -8,8 +8,8 @@ namespace tensorsmith::space {
 void WindowPlan::sample(Rng& rng, std::span<int64_t> d) const {
   Plan::sample(rng, d);
   if (rng.bernoulli(0.15)) return;
-  // Vectors that leave no tail, or full ones; one of them or the whole row; as many rows as the code may
-  // have.
+  // Vectors that leave no tail, or full ones; one vector or the whole row; as many rows as the
+  // limit of unrolled code allows.
   const int64_t e = extent(vector_axis_);
   int64_t v = vector_lanes(e, lanes_);
   if (v * 2 <= std::min(e, lanes_) || rng.bernoulli(0.2)) v = std::min(e, lanes_);

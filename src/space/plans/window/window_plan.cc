@@ -24,7 +24,8 @@ WindowPlan::WindowPlan(const PlanContext& context, StageId output, StageId ancho
   }
   std::sort(live_.begin(), live_.end(),
             [&](AxisId x, AxisId y) { return output_axis_[x] < output_axis_[y]; });
-  // Tiles of axes that windows slide along: only there neighbours have loads in common.
+  // Only axes that windows slide along are tiled, because only there neighbours have loads in
+  // common.
   tile_slot_.assign(info_.num_spatial, kNone);
   for (const AxisId a : live_)
     if (a != vector_axis_ && slides_along(a))

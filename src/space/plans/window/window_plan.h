@@ -1,7 +1,7 @@
-// Plans of reductions over a small sliding window (depthwise convolutions, pooling). The window is unrolled
-// inside each vector of outputs, and so are the rows of a tile: then the loads that neighbouring rows have in
-// common are shared, the border's masks are constants where a tile spans the image, and an output goes to
-// memory straight from its accumulator:
+// Plans of reductions over a small sliding window (depthwise convolutions, pooling). The window is
+// unrolled inside each vector of outputs, and so are the rows of a tile. Then loads are shared by
+// neighbouring rows, the masks at the border are constants if a tile spans the image, and an output
+// goes to memory straight from its accumulator:
 //
 //   parallel outer tiles / strips of vectors / rows / window / vector
 #pragma once
@@ -30,7 +30,7 @@ class WindowPlan final : public Plan {
   double estimate(Decisions d) const override;
 
  private:
-  // Window points in the code of one tile, what compile time grows with.
+  // Most window points in the code of one tile; compile time grows with them.
   static constexpr double kMaxUnrolled = 320;
   enum class PadLocation : uint8_t { kInline, kTile, kRoot };
 
@@ -39,7 +39,7 @@ class WindowPlan final : public Plan {
     const size_t slot = tile_slot_[axis];
     return slot == kNone ? 1 : lengths(d, slot)[0];
   }
-  // Some index moves along the axis and along the window.
+  // Returns whether some index moves both along the axis and along the window.
   bool slides_along(AxisId axis) const;
   int64_t width(Decisions d) const { return std::min(lengths(d, strip_slot_)[1], extent(vector_axis_)); }
   int64_t strip(Decisions d) const { return lengths(d, strip_slot_)[0]; }
@@ -56,17 +56,19 @@ class WindowPlan final : public Plan {
   sched::TailPolicy tail_of(Decisions d) const {
     return category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
   }
-  // Of the anchor's axes, in one tile.
+  // Returns the points of each of the anchor's axes in one tile.
   AxisRanges tile_ranges(Decisions d) const;
 
   void emit_pads(TraceMaker& maker, Decisions d, LoopId outer_last) const;
 
-  // Places along the window and the rows of a tile that differ in their load, with the vector axis at rest.
+  // Returns the number of different loads for the points of the window and the rows of a tile, for
+  // a single point of the vector axis.
   double distinct_loads(const Read& read, Decisions d) const;
 
   double tile_cycles(Decisions d, double vectors) const;
 
-  // What crosses the cache that holds everything: whole rows stream, pieces of rows touch a line more each.
+  // Returns the cycles of the data from the cache that holds everything: whole rows stream, and
+  // each piece of a row touches one more line.
   double traffic_cycles(Decisions d, double tiles) const;
 
   double pad_cycles(Decisions d) const;
@@ -74,8 +76,8 @@ class WindowPlan final : public Plan {
   StageId output_, anchor_;
   std::vector<StageId> pads_;
   const StageInfo& info_;    // of the anchor
-  AxisMap output_axis_;      // by the anchor's spatial axis: axis of the output stage
-  std::vector<Read> reads_;  // of the anchor, through inlined stages
+  AxisMap output_axis_;      // for each spatial axis of the anchor, the axis of the output stage
+  std::vector<Read> reads_;  // reads of the anchor, through inlined stages
   int64_t lanes_;
   std::vector<AxisId> live_;  // spatial axes of extent > 1, in the output's order
   AxisId vector_axis_;        // contiguous in the output

@@ -11,11 +11,11 @@ namespace {
 using sched::Annotation;
 using sched::TailPolicy;
 
-// Vectors that are transposed together, at most. With more of them code and shuffles a vector grow, and what
-// they gain, longer rows, is no faster to store.
+// Most vectors that are transposed together. More of them take more code and more shuffles per
+// vector, and the longer rows that they give are not stored faster.
 constexpr int64_t kTransposed = 8;
 
-// Splits a loop into full vectors and the loop around them, or takes it whole.
+// A loop split into full vectors and the loop around them; a short loop is a single vector.
 struct VectorLoop {
   std::vector<LoopId> outer;
   LoopId vector;
@@ -50,11 +50,13 @@ void WinogradPlan::emit(TraceMaker& maker, Decisions d) const {
   emit_data_transform(maker, c, loops.strip);
 }
 
-// Strips / rows of tiles / blocks of channels / channels / rows of the image, which are contiguous.
+// Loop order: strips / rows of tiles / blocks of channels / channels / rows of the image, which are
+// contiguous.
 WinogradPlan::OutputLoops WinogradPlan::emit_output(TraceMaker& maker, const Choice& c) const {
   const auto all = maker.axis_loops(output_);
   const auto loop_of = [&](AxisId a) { return all[output_axis_[a]]; };
-  // Rows beyond the last are few and decided once a row: no second copy of the whole nest for them.
+  // Rows beyond the last one are few and are checked once per row, which avoids a second copy of
+  // the whole nest.
   const auto h =
       maker.split(output_, loop_of(kHeight), {c.strips ? c.strip : 1, stages_.m}, TailPolicy::kPredicate);
   const auto channels =
@@ -93,8 +95,8 @@ WinogradPlan::OutputLoops WinogradPlan::emit_output(TraceMaker& maker, const Cho
 void WinogradPlan::emit_inverse_transform(TraceMaker& maker, StageId anchor, LoopId block) const {
   const int64_t lanes = channel_lanes(out_channels_);
   {
-    // n, oc, h, w: vectors of channels beside each other, which the code generator turns into rows. They are
-    // of whole tiles, m outputs of a row each.
+    // n, oc, h, w: adjacent vectors of channels, which the code generator transposes into rows.
+    // They cover whole tiles, with m outputs of a row each.
     const auto all = maker.leaves(anchor);
     const int64_t tiles = std::max<int64_t>(std::min(kTransposed, context_.machine.lanes(4)) / stages_.m, 1);
     const VectorLoop w =
@@ -125,7 +127,7 @@ void WinogradPlan::emit_product(TraceMaker& maker, const Choice& c, StageId loca
         maker.split(copy, all[4], {c.tile_w}, shifts_tiles(c) ? TailPolicy::kShift : TailPolicy::kPeel);
     const auto channels = maker.split(copy, all[5], {c.tile_c}, TailPolicy::kPeel);
     const VectorLoop vectors = split_vectors(maker, copy, channels[1], c.tile_c, c.lanes);
-    // All tiles use a panel of the weights before the next is read.
+    // All tiles use a panel of the weights before the next one is read.
     std::vector<LoopId> order{all[0], all[1], channels[0], all[2], h[0], w[0], h[1], w[1]};
     append_loops(order, vectors.outer);
     order.push_back(vectors.vector);
@@ -179,7 +181,7 @@ void WinogradPlan::emit_data_transform(TraceMaker& maker, const Choice& c, LoopI
     vectorize(maker, stages_.rows, all[4], lanes);
     maker.compute_at(stages_.rows, stages_.input, block);
   }
-  // Rows beside each other, which the code generator turns into vectors of channels.
+  // Adjacent rows, which the code generator transposes into vectors of channels.
   const StageId data = stages_.data;
   const auto all = maker.leaves(data);  // n, y, x, ic
   const int64_t row = context_.stage(data).extent(AxisId(2));

@@ -1,4 +1,4 @@
-// The geometry of a Winograd plan for the estimate.
+// The estimate of a Winograd plan.
 #include <algorithm>
 #include <cmath>
 
@@ -11,14 +11,15 @@ namespace tensorsmith::space {
 
 namespace {
 
-// Cycles of a vector of points of one pass of a transform: as many loads and stores as a tile has rows, and
-// additions among them.
+// Returns the cycles of one vector of points in one pass of a transform: its loads and stores (as
+// many as a tile has rows), with the additions hidden among them.
 double pass_cycles(const Machine& m, double loads, double stores) {
   return loads * m.fitted().transform_load + stores * m.fitted().transform_store;
 }
 
-// Bytes a cycle of what lies between two stages and takes `bytes` in all: L2 keeps a part. The lines of the rest are written one by
-// one to as many planes as a tile has points, which no prefetcher follows: they come much slower than a stream.
+// Returns the bytes per cycle for the data between two stages, which takes `bytes` in all. L2 keeps
+// a part of it. The cache lines of the rest are written one by one to as many planes as a tile has
+// points, which no prefetcher follows, so they are much slower than a stream.
 double planes_rate(const Machine& m, double bytes) {
   const double kept = std::min(1.0, m.fitted().usable_planes * m.l2_bytes / bytes);
   const double beyond =
@@ -28,7 +29,7 @@ double planes_rate(const Machine& m, double bytes) {
 
 }  // namespace
 
-// What a strip keeps between its stages.
+// Returns the bytes that a strip keeps between its stages.
 double WinogradPlan::strip_bytes(const Choice& c) const {
   const double a = stages_.m + 2;
   const double tiles = (c.strips ? 1 : batch_) * c.strip * tiles_w_;
@@ -58,7 +59,7 @@ double WinogradPlan::product_cycles(const Choice& c) const {
   const bool shifted = shifts_tiles(c);
   const int64_t wide = tiles_w_ / c.tile_w + (shifted ? 1 : 0), rest_w = shifted ? 0 : tiles_w_ % c.tile_w;
   const int64_t panels = out_channels_ / c.tile_c, rest_c = out_channels_ % c.tile_c;
-  double row = 0;  // of a row of register tiles
+  double row = 0;  // cycles of a row of register tiles
   for (const auto& [channels, count] :
        {std::pair{c.tile_c, panels}, std::pair{rest_c, rest_c > 0 ? int64_t{1} : 0}}) {
     if (count == 0) continue;
@@ -68,8 +69,9 @@ double WinogradPlan::product_cycles(const Choice& c) const {
   return a * a * (batch_ * (tiles_h_ / c.tile_h)) * row;
 }
 
-// The weights are read once a strip: from where they stay between strips. What they take more than those of the
-// definition comes from memory: between two runs a model reads all its other weights.
+// The weights are read once per strip, from the cache that keeps them between strips. The part by
+// which they are larger than the weights of the definition comes from memory, since a model reads
+// all its other weights between two runs.
 double WinogradPlan::weights_cycles(const Choice& c) const {
   const auto& m = context_.machine;
   const double a = stages_.m + 2;
@@ -96,7 +98,7 @@ double WinogradPlan::data_cycles(const Choice& c) const {
   if (c.data == DataLocation::kStrip) repeated = 1 + 2 / (tile * c.strip);
   const double elements = rows * tile * repeated * x * channels;
   double cycles = elements * m.fitted().transposed_element;
-  // Written and read again from the cache it fits.
+  // The data is written and read again, through the cache that it fits.
   const double kept = 4 * (c.data == DataLocation::kBlock   ? a * x * m.lanes(4)
                            : c.data == DataLocation::kStrip ? elements / (rows / c.strip)
                                                             : elements);
@@ -104,7 +106,7 @@ double WinogradPlan::data_cycles(const Choice& c) const {
   cycles += rows * vectors * x * pass_cycles(m, a, a);
   const double tiles = rows * tiles_w_;
   cycles += tiles * vectors * a * pass_cycles(m, a, a);
-  // Its result is too large for L1, and may be for the others; it is written and read.
+  // The result is too large for L1, and perhaps for the other caches; it is written and read.
   const double bytes = 4 * a * a * tiles * channels;
   cycles += 2 * bytes / planes_rate(m, strip_bytes(c));
   return cycles;

@@ -1,15 +1,15 @@
-// Convolutions that the algorithm has rewritten.
+// Finds the convolutions that the algorithm has rewritten.
 #include "space/plans/winograd/winograd_plan.h"
 
 namespace tensorsmith::space {
 
 namespace {
 
-// Each step inserts five stages before its own.
+// Each step inserts five stages before the one that it rewrites.
 constexpr int kInserted = 5;
 
 void match_winograd(const PlanContext& context, Patterns& patterns) {
-  // Steps come last convolution first, so those that follow one move its stages.
+  // The last convolution is rewritten first, so later steps move the stages of earlier ones.
   int moved = 0;
   for (size_t i = context.rewriting.size(); i-- > 0;) {
     const auto* step = std::get_if<sched::Winograd>(&context.rewriting[i]);
@@ -31,7 +31,7 @@ void match_winograd(const PlanContext& context, Patterns& patterns) {
     found->never_inlined = found->inside;
     found->never_inlined.push_back(found->result);
     found->required = true;
-    found->needed_axes = {kChannel, kHeight, kWidth};  // the loops follow all axes but the batch
+    found->needed_axes = {kChannel, kHeight, kWidth};  // the loops follow all axes except for the batch
     patterns.push_back(std::move(found));
   }
 }

@@ -17,7 +17,7 @@ void WinogradPlan::sample(Rng& rng, std::span<int64_t> d) const {
     return l[0];
   };
   const int64_t vectors = std::max<int64_t>(out_channels_ / lanes, 1);
-  // Mostly tiles that divide: the others need the code twice.
+  // Mostly tiles that divide, since others need the code twice.
   constexpr double kDivides = 0.85;
   int64_t across = rng.uniform_int(1, std::min<int64_t>(vectors, 4));
   if (rng.bernoulli(kDivides)) across = largest_divisor(vectors, across);

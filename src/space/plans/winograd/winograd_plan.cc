@@ -9,10 +9,11 @@ namespace tensorsmith::space {
 namespace {
 
 constexpr int64_t kWinogradUnrollLimits[] = {1, 2, 4, 8};
-// Products of vectors that are written one after the other, in all copies of the code: what more of them
-// save, a jump in as many cycles as there are products, is not worth their code.
+// Most vector products that are unrolled, over all copies of the code. More of them would save a
+// jump in as many cycles as there are products, which is not worth the code.
 constexpr int64_t kUnrolledProducts = 48;
-// Of a row of tiles at most 1 / kLargestShare is computed twice rather than written as code of its own.
+// At most 1 / kLargestShare of a row of tiles is computed twice; otherwise the tail has its own
+// code.
 constexpr int64_t kLargestShare = 10;
 
 }  // namespace

@@ -4,9 +4,10 @@
 //   strips:  for each strip of tile rows: its tiles of the data, their products with the weights, its outputs
 //   stages:  all tiles of the data, then all products, then all outputs
 //
-// Strips keep what lies between the three in the cache and read the weights once a strip; stages read them
-// once. In both, the transform of the data makes one block of channels of one row of tiles at a time, and so
-// does that of the outputs: rows and columns, which lie between two passes, never leave L1.
+// Strips keep the intermediate results of these steps in the cache and read the weights once per
+// strip. Stages read the weights once. In both, the transform of the data processes one block of
+// channels of one row of tiles at a time, and so does that of the outputs. The rows and columns
+// between the two passes of a transform therefore never leave L1.
 #pragma once
 
 #include <vector>
@@ -15,10 +16,10 @@
 
 namespace tensorsmith::space {
 
-// Where the stages of a convolution stand that sched::Winograd has rewritten. Its anchor, the stage that was the
-// convolution, is the result.
+// The stages of a convolution that sched::Winograd has rewritten. The anchor is the result, the
+// stage that was the convolution.
 struct WinogradStages final : Pattern {
-  int64_t m = 4;  // outputs of a tile by dimension
+  int64_t m = 4;  // outputs of a tile per dimension
   StageId weights, data, rows, input, product, columns;
   StageId result;
 };
@@ -28,7 +29,7 @@ inline constexpr AxisId kBatch(0), kChannel(1), kHeight(2), kWidth(3);
 
 class WinogradPlan final : public Plan {
  public:
-  // output: the stage that reads stages.result element by element, or that stage itself.
+  // `output`: the stage that reads stages.result element by element, or that stage itself.
   WinogradPlan(const PlanContext& context, StageId output, const WinogradStages& stages);
 
   std::string describe() const override;
@@ -38,28 +39,30 @@ class WinogradPlan final : public Plan {
   void sample(Rng& rng, std::span<int64_t> decisions) const override;
 
  private:
-  // Where the data is brought into the order with channels innermost: all of it, that of a strip, or that of
-  // a block of channels of a row of tiles. The last two repeat what two strips or rows share.
+  // Where the data is brought into the order with channels innermost: all of it, that of a strip,
+  // or that of a block of channels of a row of tiles. The last two repeat the data that two strips
+  // or rows share.
   enum class DataLocation : uint8_t { kRoot, kStrip, kBlock };
 
   struct Choice {
     bool strips = true;
-    int64_t strip = 1;                           // rows of tiles in a strip; all of them without strips
+    int64_t strip = 1;                           // rows of tiles in a strip; all rows without strips
     int64_t tile_h = 1, tile_w = 1, tile_c = 1;  // register tile of the products
-    int64_t lanes = 1;                           // of the products' vectors
-    int64_t unroll = 1;                          // input channels
+    int64_t lanes = 1;                           // lanes of the products' vectors
+    int64_t unroll = 1;                          // unrolled input channels
     DataLocation data = DataLocation::kRoot;
     bool parallel = false;
   };
 
   Choice decode(Decisions decisions) const;
   int64_t channel_lanes(int64_t channels) const;
-  // The last register tile of a row is shifted over its neighbour: little is computed twice, and its code is
-  // that of the others.
+  // Returns whether the last register tile of a row is shifted over its neighbour. Little is then
+  // computed twice, and the tile has the same code as the others.
   bool shifts_tiles(const Choice& c) const;
-  int64_t code_copies(const Choice& c) const;  // of the products' register tile, tails included
+  int64_t code_copies(const Choice& c) const;  // of the products' register tile, including tails
 
-  // The loop of the output stage around a strip, and the one around a block of channels of a row of tiles.
+  // Loops of the output stage: the one around a strip, and the one around a block of channels of a
+  // row of tiles.
   struct OutputLoops {
     LoopId strip, block;
   };
@@ -78,7 +81,7 @@ class WinogradPlan final : public Plan {
   StageId output_;
   bool self_;  // the result is the output: cache_write makes the copy
   const WinogradStages& stages_;
-  AxisMap output_axis_;  // by the result's axis: axis of the output stage
+  AxisMap output_axis_;  // for each axis of the result, the axis of the output stage
   int64_t batch_, height_, width_, in_channels_, out_channels_;
   int64_t tiles_h_, tiles_w_;
 
