@@ -4,7 +4,7 @@ namespace tensorsmith::record {
 
 namespace {
 
-using namespace sched;  // NOLINT: the steps by their names
+using namespace sched;  // NOLINT: uses the steps' unqualified names
 
 // Whether a step is of a kind that only TVM's sketch rules make.
 bool makes_structure(const Step& step) {

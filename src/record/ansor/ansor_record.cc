@@ -10,7 +10,7 @@ namespace tensorsmith::record {
 
 namespace {
 
-using namespace sched;  // NOLINT: the steps by their names
+using namespace sched;  // NOLINT: uses the steps' unqualified names
 
 constexpr double kFailedSeconds = 1e9;  // TVM writes 1e10
 constexpr int kMaxNesting = 64;

@@ -8,7 +8,7 @@ namespace tensorsmith::record {
 
 namespace {
 
-using namespace sched;  // NOLINT: the steps by their names
+using namespace sched;  // NOLINT: uses the steps' unqualified names
 
 class StepWriter {
  public:
