@@ -2,10 +2,11 @@
 // against concurrent writers (processes, threads, and with a server other machines).
 //
 // Every change is one transaction, which is on disk when the call returns. Errors (place = the
-// file, or the address without its password): kCorrupt for a damaged or foreign file, kMismatch for
-// a foreign database or a newer schema, kNotFound, kIo if the disk is full, the file not writable,
-// or the server not reachable, kTimeout if another process keeps the database locked. A lost
-// connection is reopened and the request repeated, for up to two minutes; then it is an error.
+// file, or the address without its password): kCorrupt for a damaged file or one that is not an
+// SQLite file, kMismatch for a foreign database or a newer schema, kNotFound, kIo if the disk is
+// full, the file not writable, or the server not reachable, kTimeout if another process keeps the
+// database locked. A lost connection is reopened and the request repeated, for up to two minutes;
+// then it is an error.
 #pragma once
 
 #include <functional>
