@@ -250,7 +250,6 @@ Status check_output_directory(const std::string& directory) {
   }
   // Only an attempt shows whether a directory can be created: access() allows everything for the
   // superuser and on special file systems.
-  // access() allows everything.
   std::string probe = (parent / ".tensorsmith-XXXXXX").string();
   if (::mkdtemp(probe.data()) == nullptr) {
     const bool is_denied = errno == EACCES || errno == EPERM || errno == EROFS;

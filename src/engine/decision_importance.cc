@@ -53,7 +53,6 @@ class Analysis {
   // Returns the sum over groups of the squares that the values explain, less the part that random
   // values explain on average: for n programs with k values, (k - 1) / (n - 1) of the group's sum
   // of squares.
-  // programs with k values these are (k - 1) / (n - 1) of all.
   double explained(const std::vector<double>& logs) const {
     std::vector<double> sums(cell_group_.size(), 0);
     for (const auto& [program, cell] : cell_of_) sums[cell] += logs[program];

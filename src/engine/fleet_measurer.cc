@@ -102,7 +102,6 @@ class FleetMeasurer final : public measure::Measurer {
         // A program that the database already has is requested in order to be measured again, which
         // makes no second record, unless the existing record is the fresh answer of another
         // requester's job.
-        // asker's job has just given it.
         TS_ASSIGN_OR_RETURN(const auto there, database_.find(job.key));
         if (there) {
           int64_t missing = 0;

@@ -20,7 +20,7 @@ using learn::lm::Quality;
 constexpr double kFastest = 0.5;  // share of the fastest programs in places_to_learn
 // Candidates drawn for each one that is kept as a favourite of the estimate.
 constexpr size_t kDrawn = 12;
-// Programs of similar tasks that the prompt of a sketch may contain.
+// Most programs of similar tasks that the model sees while it answers for a sketch.
 constexpr size_t kSimilar = 2;
 
 // A task on a device with its measured programs.

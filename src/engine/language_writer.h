@@ -39,7 +39,7 @@ class LanguageWriter {
 
   // Returns candidates, the best first; fewer if the space has no more. A sketch gets more answers
   // the faster its best candidates are by the estimate. `known`: fast programs of other tasks,
-  // which the model sees in the prompt.
+  // which the model sees while it writes.
   Result<std::vector<space::Candidate>> write(const graph::Task& task, const space::DesignSpace& space,
                                               const target::Device& device, const WarmStart& known,
                                               const WriterOptions& options);

@@ -41,7 +41,7 @@ class Proposers {
   Status load(const ProposalRequest& request, int threads);
 
   // Returns at most `count` different candidates, the best first, without the untuned one. `known`:
-  // fast programs of other tasks, which a language model sees in its prompt.
+  // fast programs of other tasks, which a language model sees while it writes.
   Result<std::vector<search::Seed>> propose(const ProposalRequest& request, const graph::Task& task,
                                             const space::DesignSpace& space, const target::Device& device,
                                             const WarmStart& known, size_t count, uint64_t seed);

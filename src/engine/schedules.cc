@@ -18,7 +18,6 @@ constexpr size_t kAlternatives = 3;
 
 // Returns the trace of a record if it replays on the workload and the device can run it; imported
 // records may come from anywhere.
-// come from anywhere.
 Result<sched::Trace> replayable_trace(const ir::Workload& workload, const std::string& text,
                                       const target::Device& device) {
   TS_ASSIGN_OR_RETURN(sched::Trace trace, sched::parse_trace(text));

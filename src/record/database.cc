@@ -17,12 +17,12 @@ namespace {
 
 constexpr size_t kBatch = 512;
 
-// Collects items and adds them to a database in batches, each a transaction.
+// Adds items to a database in batches, each in one transaction.
 class Batches {
  public:
   explicit Batches(Database& database) : database_(database) {}
 
-  // bytes: about what the item takes.
+  // bytes: approximate size of the item.
   Status add(Database::Item item, size_t bytes) {
     items_.push_back(std::move(item));
     bytes_ += bytes;
@@ -75,7 +75,7 @@ std::string shown_database(const std::string& path) {
 
 bool is_database_file(const std::string& path) {
   if (is_database_address(path)) return true;
-  // SQLite's file format, section 1.3.1: 16 bytes with the closing zero.
+  // The SQLite file format (section 1.3.1) begins with 16 bytes including a terminating zero.
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
   std::string begin(kMagic.size(), '\0');
   const auto file = open_input(path);

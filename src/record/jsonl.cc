@@ -19,16 +19,16 @@ namespace tensorsmith::record {
 namespace {
 
 using Json = nlohmann::json;
-constexpr int kJsonVersion = 2;  // 1 had a text "origin" instead of the candidate
+constexpr int kJsonVersion = 2;  // version 1 had a text "origin" instead of the candidate
 constexpr int kProfileLineVersion = 3;
-// A file that begins with so many lines of something else is not ours.
+// A file with this many leading lines of other content is not ours.
 constexpr int64_t kMaxForeignLines = 100'000;
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Error corrupt(std::string reason) { return Error{ErrorCode::kCorrupt, "", std::move(reason)}; }
 
-// Typed access to the fields of an object; the first problem is kept.
+// Typed access to the fields of an object; keeps the first error.
 class Fields {
  public:
   explicit Fields(const Json& json) : json_(json) {}
@@ -305,7 +305,7 @@ Status check_jsonl_file(const std::string& path) {
     blank = false;
     ++foreign;
   }
-  if (blank) return {};  // the export of an empty database
+  if (blank) return {};  // for example the export of an empty database
   return Error{ErrorCode::kCorrupt, path,
                "no line is a Tensorsmith record; name a file that `db export` wrote"};
 }

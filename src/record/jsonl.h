@@ -1,4 +1,5 @@
-// Tasks, devices and records as JSON lines, and the file access that export and import need.
+// Converts tasks, devices, records and profiles to JSON lines and back, and writes files
+// atomically.
 #pragma once
 
 #include <cstdint>
@@ -13,35 +14,37 @@
 
 namespace tensorsmith::record {
 
-// One line without the newline. Bytes that are not UTF-8 become U+FFFD.
+// Returns one line without the newline. Invalid UTF-8 becomes U+FFFD.
 std::string to_json_line(const TaskInfo& task);
 std::string to_json_line(const DeviceInfo& device);
 std::string to_json_line(const Record& record);
-std::string to_json_line(const Profile& profile);  // after the line of its record
+std::string to_json_line(const Profile& profile);  // follows the line of its record
 
 using JsonLine = Database::Item;
 
-// Strict: every field present, of the right type and in range, "key" equal to the content key. kCorrupt, the
-// reason names the field.
+// Strict: every field must be present, of the right type and in range, and "key" equal to the
+// content key. kCorrupt with a reason that names the field.
 Result<JsonLine> parse_json_line(std::string_view line);
 
-// What add() demands of a record: kInvalidArgument, the reason names the field.
+// Checks the requirements of add(): kInvalidArgument with a reason that names the field.
 Status check_record(const Record& record);
 
-// Ok if some of the first 100,000 lines that are not blank is a task, a device or a record, or all are blank.
-// kCorrupt for a foreign file, as one error instead of one for each of its lines.
+// Ok if one of the first 100,000 non-blank lines is a valid item, or if all lines are blank.
+// Otherwise kCorrupt, so that a foreign file gives one error instead of one per line.
 Status check_jsonl_file(const std::string& path);
 
-// A new file beside `path` that is to take its place: no other file has its name, so none is lost, and the
-// rename stays in the folder. kNotFound, kIo; kInvalidArgument where path is something else than a file.
+// A new file in the directory of `path`, to replace it by a rename. Its name is unique, so that no
+// other file is overwritten. Errors: kNotFound, kIo; kInvalidArgument if the path is not a regular
+// file.
 struct FileBeside {
-  std::string path;       // the file that is replaced: where a link leads to
-  std::string temporary;  // the new one
+  std::string path;       // the file to be replaced, with links resolved
+  std::string temporary;  // the new file
   int descriptor = -1;    // open for reading and writing
 };
 Result<FileBeside> create_file_beside(const std::string& path);
 
-// Writes a file beside its destination and renames it over it on commit(); without commit nothing is left.
+// Writes a temporary file beside the destination, which commit() renames to the destination;
+// without commit() it is removed.
 class AtomicFileWriter {
  public:
   static Result<std::unique_ptr<AtomicFileWriter>> open(const std::string& path);

@@ -15,11 +15,11 @@ namespace tensorsmith::record {
 namespace {
 
 constexpr size_t kChunk = size_t{1} << 16;
-// Records pack to a fifth to a hundredth of their size; zstd can do 1 to 20,000 and more. So many bytes are
-// read whatever they were packed to.
+// Records compress to between a fifth and a hundredth of their size, but zstd can reach 1 : 20,000
+// and more. Up to kFreeBytes are read whatever the ratio is.
 constexpr int64_t kMaxRatio = 200;
 constexpr int64_t kFreeBytes = int64_t{64} << 20;
-// What a frame may ask of memory: 128 MiB, as the zstd program allows.
+// Limits a frame's window memory to 128 MiB, as the zstd program does.
 constexpr int kMaxWindowLog = 27;
 constexpr unsigned char kZstdMagic[4] = {0x28, 0xb5, 0x2f, 0xfd};
 
@@ -33,7 +33,7 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 class LineReader::Source {
  public:
   virtual ~Source() = default;
-  // The next bytes, valid until the next call; empty at the end.
+  // Returns the next bytes, valid until the next call; empty at the end.
   virtual Result<std::string_view> read() = 0;
 };
 
@@ -87,7 +87,7 @@ class LineReader::ZstdSource : public Source {
         return Error{ErrorCode::kCorrupt, path_,
                      std::string("the compressed data is damaged: ") + ZSTD_getErrorName(left)};
       between_frames_ = left == 0;
-      full_ = out.pos == out.size;  // more may wait inside
+      full_ = out.pos == out.size;  // the decompressor may hold more output
       unpacked_ += static_cast<int64_t>(out.pos);
       if (unpacked_ > std::max(kFreeBytes, compressed_.bytes() * kMaxRatio))
         return Error{ErrorCode::kResourceExhausted, path_,

@@ -1,4 +1,4 @@
-// Lines of a file, plain or compressed with zstd (recognized by its content).
+// Reads the lines of a file, plain or compressed with zstd (recognized by its content).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace tensorsmith::record {
 
-// Reads lines of at most max_bytes bytes; longer ones are skipped and reported, never held in memory. Memory:
-// one line and a fixed buffer, however large the file.
+// Reads lines of at most max_bytes bytes; longer ones are skipped and reported without being held
+// in memory. Uses memory for one line and a fixed buffer, however large the file is.
 class LineReader {
  public:
   static Result<std::unique_ptr<LineReader>> open(const std::string& path, size_t max_bytes);
@@ -25,11 +25,11 @@ class LineReader {
     std::string text;    // without the newline
     bool too_long = false;
   };
-  // nullopt at the end of the file. Errors (place: the file): kIo, and kCorrupt where compressed data is
-  // damaged or ends early, after the lines before the damage; kResourceExhausted where it unpacks to more
-  // than 200 times its size.
+  // Returns nullopt at the end of the file. Errors (place: the file): kIo; kCorrupt if compressed
+  // data are damaged or end early, after the lines before the damage; kResourceExhausted if the
+  // file unpacks to more than 200 times its size.
   Result<std::optional<Line>> next();
-  // The same into a line that is used again, so that its memory is; false at the end.
+  // As above, but reuses the memory of `line`; false at the end.
   Result<bool> next(Line& line);
 
  private:
@@ -40,7 +40,7 @@ class LineReader {
   std::unique_ptr<Source> source_;
   size_t max_bytes_;
   int64_t number_ = 0;
-  std::string_view rest_;  // what the source gave and no line took
+  std::string_view rest_;  // input that is not yet part of a line
 };
 
 }  // namespace tensorsmith::record

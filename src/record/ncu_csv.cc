@@ -17,7 +17,8 @@ Error corrupt_line(int64_t line, const std::string& reason) {
   return Error{ErrorCode::kCorrupt, "line " + std::to_string(line), reason};
 }
 
-// Records of a comma-separated text, one after the other; quoted cells may hold commas, doubled quotes and newlines.
+// Reads the records of comma-separated text; quoted cells may contain commas, doubled quotes and
+// newlines.
 class CsvReader {
  public:
   explicit CsvReader(std::string_view text) : text_(text) {}
@@ -68,7 +69,7 @@ class CsvReader {
   int64_t line_ = 1, next_line_ = 1;
 };
 
-// "1,234.5" as ncu prints it in most languages' settings.
+// Parses "1,234.5", as ncu prints it in most locales.
 std::optional<double> number(std::string text) {
   text.erase(std::remove(text.begin(), text.end(), ','), text.end());
   double value = 0;
@@ -77,7 +78,8 @@ std::optional<double> number(std::string text) {
   return value;
 }
 
-// What a unit is in base units: "Kbyte/second" 1e3, "usecond" 1e-6, "Ginst" 1e9. Others as they are.
+// Returns a unit's factor to base units: "Kbyte/second" 1e3, "usecond" 1e-6, "Ginst" 1e9; 1 for
+// other units.
 double scale_of(std::string_view unit) {
   constexpr std::array<std::pair<char, double>, 7> kPrefixes = {
       {{'n', 1e-9}, {'u', 1e-6}, {'m', 1e-3}, {'K', 1e3}, {'M', 1e6}, {'G', 1e9}, {'T', 1e12}}};
@@ -111,7 +113,7 @@ Result<std::vector<NcuLaunch>> parse_ncu_csv(std::string_view text) {
   while (true) {
     TS_ASSIGN_OR_RETURN(const bool more, reader.next(cells));
     if (!more) break;
-    if (cells.size() == 1) continue;  // "==PROF== Connected", or nothing
+    if (cells.size() == 1) continue;  // "==PROF== Connected", or an empty line
     if (!kernel) {
       kernel = place_of(cells, kKernelColumn);
       if (kernel && !place_of(cells, kIdColumn)) kernel.reset();
@@ -125,14 +127,14 @@ Result<std::vector<NcuLaunch>> parse_ncu_csv(std::string_view text) {
     if (cells.size() != header.size())
       return corrupt_line(reader.line(), "has " + std::to_string(cells.size()) + " cells, the header has " +
                                              std::to_string(header.size()));
-    // Units stand in the first row, whose kernel has no name.
+    // The first row has the units, and no kernel name.
     if (cells[*kernel].empty()) {
       units = cells;
       continue;
     }
     NcuLaunch launch{cells[*kernel], {}};
     for (size_t c = 0; c < cells.size(); ++c) {
-      // Metrics are "unit__name"; the other columns say where the kernel ran.
+      // Metrics are named "unit__name"; the other columns say where the kernel ran.
       if (header[c].find("__") == std::string::npos) continue;
       const auto value = number(cells[c]);
       if (value) launch.metrics[header[c]] = *value * (units.empty() ? 1 : scale_of(units[c]));

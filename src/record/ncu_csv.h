@@ -1,4 +1,4 @@
-// Counters of NVIDIA's Nsight Compute: what `ncu --csv --page raw` prints.
+// Parses the counters that NVIDIA's Nsight Compute prints with `ncu --csv --page raw`.
 #pragma once
 
 #include <map>
@@ -11,25 +11,27 @@
 
 namespace tensorsmith::record {
 
-// Of the version of this importer, as records name it.
+// Name and version of this importer in records.
 inline constexpr const char* kNcuProfiler = "ncu-1";
 
-// A launch of a kernel. Metrics in their base units: bytes, seconds, bytes a second; percent stay percent.
+// One launch of a kernel. Metrics are in base units: bytes, seconds, bytes per second; percent stay
+// percent.
 struct NcuLaunch {
   std::string kernel;
   std::map<std::string, double> metrics;
 };
 
-// Lines of ncu's own before the table ("==PROF== ...") are left out, as are cells that are no numbers. kCorrupt with
-// the line: no table of the raw page (the details page has a line a metric), a row with more or fewer cells than the
-// header, a quote that does not end, a kernel without a number. Any text is safe.
+// Parses the table of the raw page. Ignores ncu's messages before the table ("==PROF== ...") and
+// cells that are not numbers. kCorrupt with the line: not a table of the raw page (the details page
+// has one line per metric), a row with another number of cells than the header, an unterminated
+// quote, a kernel without any number. Safe for arbitrary text.
 Result<std::vector<NcuLaunch>> parse_ncu_csv(std::string_view text);
 
-// Several launches that are one program: sums add up, everything else is a mean by duration (gpu__time_duration.sum, or
-// evenly without it).
+// Merges the launches of one program: sums are added, everything else is averaged by duration
+// (gpu__time_duration.sum), or unweighted without it.
 std::map<std::string, double> merge_launches(const std::vector<NcuLaunch>& launches);
 
-// The record whose key stands in the kernel's name; empty: none of these.
+// Returns the record key that is part of the kernel's name; empty if there is none.
 std::string record_in(const std::string& kernel, const std::set<std::string>& record_keys);
 
 }  // namespace tensorsmith::record

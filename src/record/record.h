@@ -1,4 +1,5 @@
-// What was measured, how, where, with which code version, and why it failed. Plain data.
+// A measurement: what was measured, how, where and with which code version, and why it failed.
+// Plain data.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +14,21 @@
 
 namespace tensorsmith::record {
 
-// Of what a measurement means: bumped where older ones mislead, as when traces get another meaning or timing
-// another protocol. Faster or slower code does not need it: each tuning run measures the records it builds on again.
+// Version of the meaning of measurements. It is increased if older records would mislead, for
+// example after a change of the meaning of traces or of the timing protocol. Changes of the speed
+// of our code do not need it, since each tuning run measures the records that it builds on again.
 inline constexpr int kCodeVersion = 1;
 
 enum class Outcome : uint8_t {
   kOk,
-  kInvalidSchedule,  // does not replay or lower
+  kInvalidSchedule,  // does not replay or cannot be lowered
   kBuildError,
   kBuildTimeout,
   kCrash,  // signal in the worker; the reason names it
   kRunTimeout,
   kMemoryLimit,
   kWrongOutput,  // the reason gives the worst element
-  kWorkerLost,   // the worker could not be started or talked to: not the candidate's fault
+  kWorkerLost,   // the worker could not be started or did not answer: not the candidate's fault
 };
 std::string_view to_string(Outcome outcome);  // "ok", "build_error", ...: stored, so never renamed
 std::optional<Outcome> parse_outcome(std::string_view name);
@@ -34,16 +36,16 @@ std::optional<Outcome> parse_outcome(std::string_view name);
 struct MeasureResult {
   Outcome outcome = Outcome::kOk;
   std::string reason;           // empty when kOk
-  std::vector<double> seconds;  // one a repeat, each the mean of `runs_per_repeat` runs
+  std::vector<double> seconds;  // one per repeat, each the mean of `runs_per_repeat` runs
   int runs_per_repeat = 0;
-  bool stopped_early = false;  // hopeless against the best: fewer repeats than asked
+  bool stopped_early = false;  // hopeless against the best, with fewer repeats than requested
   double build_seconds = 0;
   double measure_seconds = 0;  // wall time in the worker
 
   bool ok() const { return outcome == Outcome::kOk; }
   double best_estimate() const;  // median of seconds; +inf when not ok or empty
 };
-// A measurement that gave no time. outcome is not kOk.
+// A result without a time; `outcome` must not be kOk.
 MeasureResult failure(Outcome outcome, std::string reason);
 
 // How a measurement was made; part of the content key.
@@ -63,7 +65,8 @@ struct Record {
   int code_version = kCodeVersion;
   Candidate candidate;
 
-  // Content key of (task, device, settings, trace, code version): equal keys are never measured twice.
+  // Content key of (task, device, settings, trace, code version); equal keys are never measured
+  // twice.
   std::string key() const;
 };
 

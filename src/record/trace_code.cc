@@ -1,12 +1,12 @@
-// A trace is the number of its steps, then each step's code and its fields in their order; integers are
-// base-128 varints of their zigzag form, lists their length and elements.
+// A trace is encoded as the number of its steps, then each step's code and its fields in order.
+// Integers are base-128 varints in zigzag form; lists are their length and elements.
 #include "record/trace_code.h"
 
 namespace tensorsmith::record {
 
 namespace {
 
-using namespace sched;  // NOLINT: the steps by their names
+using namespace sched;  // NOLINT: uses the steps' unqualified names
 
 class Encoder {
  public:
@@ -64,7 +64,7 @@ class Decoder {
   void operator()(LayoutDim& v) { (*this)(v.dim), (*this)(v.divisor), (*this)(v.extent); }
   template <class T>
   void operator()(std::vector<T>& list) {
-    // Every element takes a byte at least.
+    // Every element takes at least one byte.
     list.resize(static_cast<size_t>(in_range(0, static_cast<int64_t>(bytes_.size()))));
     for (T& v : list) {
       if (!failed_) (*this)(v);

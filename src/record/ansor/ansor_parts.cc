@@ -4,9 +4,9 @@ namespace tensorsmith::record {
 
 namespace {
 
-using namespace sched;  // NOLINT: the steps by their names
+using namespace sched;  // NOLINT: uses the steps' unqualified names
 
-// What TVM's sketch rules alone do.
+// Whether a step is of a kind that only TVM's sketch rules make.
 bool makes_structure(const Step& step) {
   return std::holds_alternative<Split>(step) || std::holds_alternative<FollowSplit>(step) ||
          std::holds_alternative<FollowFusedSplit>(step) || std::holds_alternative<Reorder>(step) ||
@@ -14,7 +14,7 @@ bool makes_structure(const Step& step) {
          std::holds_alternative<Rfactor>(step);
 }
 
-// Takes the numbers out of a step.
+// Moves the numbers of a step to `out`.
 void take_numbers(Step& step, std::vector<int64_t>& out) {
   if (auto* split = std::get_if<Split>(&step)) {
     out.insert(out.end(), split->lengths.begin(), split->lengths.end());

@@ -1,4 +1,4 @@
-// A record's steps as TLM (OSDI 2024) reads them: a sketch, and what is decided in it.
+// Splits a record's steps into a sketch and its decisions, as TLM (OSDI 2024) does.
 #pragma once
 
 #include <optional>
@@ -8,24 +8,25 @@
 
 namespace tensorsmith::record {
 
-// The sketch ends with the last step that makes stages or loops (TVM's sketch rules make those): cache and rfactor steps,
-// splits, reorders. What follows is placement: where stages are computed, which loops are fused, parallel, vectorized,
-// bound to threads, unrolled. It names loops by positions that depend on each other, so it is one decision of several
-// steps, not a number a step.
+// The sketch ends with the last step that makes stages or loops (only TVM's sketch rules make
+// these): cache and rfactor steps, splits, reorders. The following steps are the placement: where
+// stages are computed, and which loops are fused, parallel, vectorized, bound to threads or
+// unrolled. These steps name loops by positions that depend on each other, so the placement is one
+// decision of several steps rather than one number per step.
 struct AnsorParts {
-  sched::Trace sketch;           // lengths of splits are 1, limits of unrolling 0
-  sched::Trace placement;        // limits of unrolling are 0
-  std::vector<int64_t> numbers;  // lengths of splits and limits of unrolling, in the order of the steps
+  sched::Trace sketch;           // with split lengths of 1 and unroll limits of 0
+  sched::Trace placement;        // with unroll limits of 0
+  std::vector<int64_t> numbers;  // split lengths and unroll limits in the order of the steps
   friend bool operator==(const AnsorParts&, const AnsorParts&) = default;
 };
 
 AnsorParts split_trace(const sched::Trace& trace);
-// The inverse. Nothing: there are more or fewer numbers than the steps have.
+// The inverse of split_trace(); nullopt if the steps need more or fewer numbers.
 std::optional<sched::Trace> join_trace(const AnsorParts& parts);
 
-// How many numbers a step has: the lengths of a split, one limit of unrolling.
+// The number of numbers in a step: the lengths of a split, or one unroll limit.
 size_t numbers_of(const sched::Step& step);
-// Sets the number at `place` of these.
+// Sets the step's number with index `place`.
 void set_number(sched::Step& step, size_t place, int64_t value);
 
 }  // namespace tensorsmith::record

@@ -10,12 +10,13 @@ namespace tensorsmith::record {
 
 namespace {
 
-using namespace sched;  // NOLINT: the steps by their names
+using namespace sched;  // NOLINT: uses the steps' unqualified names
 
 constexpr double kFailedSeconds = 1e9;  // TVM writes 1e10
 constexpr int kMaxNesting = 64;
 
-// Walks JSON text without building a document. After an error everything returns at once; the first is kept.
+// Walks JSON text without building a document. After an error all methods return at once; the first
+// error is kept.
 class Cursor {
  public:
   explicit Cursor(std::string_view text)
@@ -41,7 +42,7 @@ class Cursor {
     ++at_;
     return true;
   }
-  // One element of a list or object: true while there is one. first starts as true.
+  // Advances to the next element of a list or object; false at its end. `first` must start as true.
   bool element(char close, bool& first) {
     if (failed() || accept(close)) return false;
     if (!first) expect(',');
@@ -88,7 +89,7 @@ class Cursor {
     for (bool first = true; element(']', first);) out.push_back(small());
   }
 
-  // A short string without escapes: a word of the format.
+  // Reads a short string without escapes, a word of the format.
   std::string_view word() {
     expect('"');
     const char* start = at_;
@@ -143,7 +144,7 @@ class Cursor {
       fail("expected a value");
     }
   }
-  // The elements that remain of a list.
+  // Skips the remaining elements of a list.
   void skip_rest(char close) {
     for (bool first = false; element(close, first);) skip_value();
   }
@@ -301,13 +302,13 @@ class RecordParser {
       }
     } else if (kind == "AN") {
       const int iterator = next(), annotation = next();
-      // Ansor's numbers are ours; its last one is tensorize.
+      // Ansor's annotation numbers equal ours, except its last one, tensorize.
       if (annotation < 0 || annotation > static_cast<int>(Annotation::kThreadZ))
         return json_.fail("annotation " + std::to_string(annotation) + " is not supported",
                           ErrorCode::kUnsupported);
       steps.emplace_back(Annotate{stage, iterator, static_cast<Annotation>(annotation)});
     } else if (kind == "PR") {
-      next();  // the loop; the pragma holds for the stage
+      next();  // the loop; the pragma applies to the stage
       comma();
       read_pragma(stage);
     } else if (kind == "CA") {
@@ -389,7 +390,7 @@ bool is_step_of_ansor(const Step& step) {
                    ComputeInline, ComputeRoot, CacheRead, CacheWrite, Rfactor, StorageAlign>(step);
 }
 
-// The extent of a root axis of a stage that is computed in full; 0 for other loops.
+// Returns the extent of a root axis of a stage that is computed at root; 0 for other loops.
 int64_t axis_extent(const Schedule& schedule, const Split& split) {
   if (split.stage < 0 || std::cmp_greater_equal(split.stage, schedule.stages.size()) || split.iterator < 0)
     return 0;

@@ -1,4 +1,4 @@
-// Measured programs of TVM's auto-scheduler (Ansor, TenSet): one JSON line each,
+// Measured programs of TVM's auto-scheduler (Ansor, TenSet), one JSON line each:
 //   {"i":[[workload_key, target, hardware, ...], [[], steps]], "r":[[seconds...], error_no, all_cost, time],
 //   "v":"v0.6"}
 #pragma once
@@ -14,38 +14,43 @@
 namespace tensorsmith::record {
 
 struct AnsorRecord {
-  std::string task;          // its JSON text: what the steps are of, with the hardware's parameters
+  std::string task;  // its JSON text: the workload and target of the steps, with the hardware parameters
   std::string workload_key;  // JSON text: ["md5 or function", shape or arguments...]
   std::string target;        // "llvm -keys=cpu -mcpu=..."
   int64_t cacheline_bytes = 64;
   sched::Trace trace;
-  // By step: the extent that a split names for the loop it splits; 0 for other steps and unknown extents.
+  // By step: the extent that the record states for the loop that a split divides; 0 for other steps
+  // and unknown extents.
   std::vector<int64_t> split_extents;
-  std::vector<double> seconds;  // one a repeat
-  int error_no = 0;             // 0: measured
+  std::vector<double> seconds;  // one per repeat
+  int error_no = 0;             // 0: measured successfully
   int64_t unix_seconds = 0;
 
-  // A program that could not be built or run, or whose time is TVM's mark for that (1e10 seconds).
+  // True for a program that could not be built or run, or whose time is TVM's failure mark (1e10
+  // seconds).
   bool failed() const;
-  // A program that was written and not measured: without an error, all times 0.
+  // True for a program that was written but not measured: no error, and all times are 0.
   bool unmeasured() const;
-  double mean_seconds() const;  // of a record that has not failed
+  double mean_seconds() const;  // must not be called for a failed record
 };
 
-// Into a record that is used again. Errors: kCorrupt for a line that does not follow the format, kUnsupported
-// for steps that we do not have (tensorize, other pragmas); the place is "column N". Never crashes (fuzzed).
+// Parses a line into a record, reusing its memory. Errors: kCorrupt for a line that does not follow
+// the format, kUnsupported for unsupported steps (tensorize, other pragmas); the place is "column
+// N". Never crashes (fuzzed).
 Status parse_ansor_record(std::string_view line, AnsorRecord& out);
 
-// The record as TVM v0.16 writes and reads it, without the newline. Its steps are those that parsing makes.
+// Returns the record in the format of TVM v0.16, without the newline. Its steps must be of the
+// kinds that parsing makes.
 std::string to_ansor_line(const AnsorRecord& record);
 
-// The record's steps applied to Schedule::create's result. Besides what a step's checks refuse: kMismatch
-// where a split names another extent than the workload gives that axis, so that a wrong workload does not go
-// unnoticed.
+// Applies the record's steps to the result of Schedule::create(). Errors: those of the steps'
+// checks, and kMismatch if a split states another extent than the workload has for that axis, so
+// that a wrong workload is detected.
 Result<sched::Schedule> replay(sched::Schedule fresh, const AnsorRecord& record);
 
-// What records name of a trace's splits: by step, the extent of a root axis of a stage that is computed in full, 0 for other
-// loops and steps. kUnsupported: a step that TVM does not have, by its place; else what the steps' checks refuse.
+// Returns the extents that records state for a trace's splits: by step, the extent of a root axis
+// of a stage that is computed at root, 0 for other loops and steps. kUnsupported with the step's
+// index for a step that TVM lacks; else the errors of the steps' checks.
 Result<std::vector<int64_t>> split_extents(sched::Schedule fresh, const sched::Trace& trace);
 
 }  // namespace tensorsmith::record

@@ -1,4 +1,4 @@
-// The expressions of a printed DAG as a workload.
+// Builds the workload of a parsed DAG.
 #include "record/ansor/dag.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class BodyBuilder {
               const std::vector<ir::OperationRef>& made)
       : op_(op), axes_(axes), made_(made) {}
 
-  // A value of a tensor.
+  // Returns a tensor's element as an expression.
   Result<Expr> value() {
     Expr e = expression(op_.body);
     if (!error_ && e.dtype() == DType::kI64 && op_.nodes[static_cast<size_t>(op_.body)].kind != Kind::kCast)
@@ -36,7 +36,8 @@ class BodyBuilder {
     return 0;
   }
 
-  // Both operands in one dtype: TVM writes no cast where a literal takes the other's.
+  // Converts both operands to one dtype: TVM writes no cast for a literal that takes the other
+  // operand's dtype.
   void unify(Expr& a, Expr& b) {
     const DType x = a.dtype(), y = b.dtype();
     if (x == y) return;
@@ -90,7 +91,7 @@ class BodyBuilder {
       }
       case Kind::kCast: {
         const Expr e = expression(node.children[0]);
-        // Indices are kI64 whatever width TVM gives them.
+        // Indices are kI64 whatever width TVM uses.
         const bool index = e.dtype() == DType::kI64 && ir::is_int(node.dtype);
         return error_ || index || e.dtype() == node.dtype ? e : ir::cast(node.dtype, e);
       }

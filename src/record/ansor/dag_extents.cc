@@ -1,4 +1,4 @@
-// Extents of the axes of a printed DAG.
+// Infers the extents of the axes of a printed DAG.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,7 +17,7 @@ constexpr int64_t kLimit = int64_t{1} << 40;      // numbers in the text, elemen
 constexpr int64_t kMaxPoints = int64_t{1} << 60;  // iterations of an operation
 constexpr int64_t kMaxCoefficient = int64_t{1} << 20;
 
-// Of axes by number.
+// An affine sum of axes, by their numbers.
 using AxisSum = ir::AffineSum<int>;
 
 class AxisSums final : public ir::AffineRules<AxisSums, AxisSum> {
@@ -47,7 +47,8 @@ std::optional<AxisSum> combined(const DagOperation& op, const DagNode& node) {
   return std::nullopt;
 }
 
-// The sum of axes that an index is; nullopt if it is none, or its numbers are beyond what a shape can need.
+// Returns an index as a sum of axes; nullopt if it is not one, or if its numbers exceed what a
+// shape can need.
 std::optional<AxisSum> sum_of(const DagOperation& op, int id) {
   const DagNode& node = op.nodes[static_cast<size_t>(id)];
   std::optional<AxisSum> out;
@@ -61,7 +62,7 @@ std::optional<AxisSum> sum_of(const DagOperation& op, int id) {
     case Kind::kBinary:
       out = combined(op, node);
       break;
-    case Kind::kCast:  // of indices, between integers
+    case Kind::kCast:  // of indices, between integer types
       return sum_of(op, node.children[0]);
     case Kind::kFloat:
     case Kind::kRead:
@@ -76,7 +77,7 @@ std::optional<AxisSum> sum_of(const DagOperation& op, int id) {
   return out;
 }
 
-// low <= axis < high, from the conditions around a read; 0 and kLimit: none.
+// low <= axis < high, from the conditions around a read; 0 and kLimit mean unbounded.
 struct Guard {
   int64_t low = 0, high = kLimit;
 };
@@ -85,7 +86,7 @@ struct Guard {
 struct IndexUse {
   int tensor = 0;
   size_t dimension = 0;
-  std::optional<AxisSum> sum;  // none: it is no sum of axes
+  std::optional<AxisSum> sum;  // nullopt: not a sum of axes
   std::vector<Guard> guards;   // by axis
 };
 
@@ -182,7 +183,7 @@ class Inference {
     return std::nullopt;
   }
 
-  // The extent that the use suggests for its only open axis: 0 if it suggests none.
+  // Returns the extent that the use implies for its only unknown axis; 0 if it implies none.
   int64_t suggested(size_t o, const IndexUse& use, bool sums, size_t* open_axis) const {
     const int64_t dimension = extents_[static_cast<size_t>(use.tensor)][use.dimension];
     if (dimension == 0 || !use.sum) return 0;
@@ -202,12 +203,13 @@ class Inference {
     *open_axis = open;
     const Guard& guard = use.guards[open];
     const int64_t whole = rest / factor + 1;
-    if (guard.high >= whole && guard.high != kLimit && guard.low == 0) return 0;  // how much behind?
+    // The padding behind is not known.
+    if (guard.high >= whole && guard.high != kLimit && guard.low == 0) return 0;
     if (guard.high == kLimit) return whole;
     return symmetric_ ? guard.high + guard.low : 0;
   }
 
-  // Axes that alone index a dimension first, then those in sums with others.
+  // Infers axes that index a dimension alone before axes in sums.
   bool forward() {
     for (const bool sums : {false, true}) {
       bool found = false;
@@ -223,14 +225,15 @@ class Inference {
           extents_[o][a] = best[a];
           found = true;
         }
-        if (found && sums) return true;  // one operation at a time: others may get simpler reads
+        // One operation at a time, since other operations may then get simpler reads.
+        if (found && sums) return true;
       }
       if (found) return true;
     }
     return false;
   }
 
-  // An open dimension is as long as its readers need it.
+  // Makes an unknown dimension as long as its readers need.
   bool backward() {
     for (size_t t = 0; t < dag_.size(); ++t) {
       for (size_t d = 0; d < dag_[t].rank; ++d) {
@@ -250,7 +253,7 @@ class Inference {
     return false;
   }
 
-  // The largest value, or -1 if an axis is open.
+  // Returns the largest value of the sum, or -1 if an axis is unknown.
   int64_t reach(size_t o, const AxisSum& sum) const {
     int64_t value = sum.constant;
     for (const auto& [axis, coefficient] : sum.terms) {
@@ -296,7 +299,7 @@ class Inference {
 Result<DagExtents> infer_extents(const DagSyntax& dag, const DagExtents& known) {
   auto symmetric = Inference(dag, known, true).run();
   if (symmetric.ok()) return symmetric;
-  // Padding of another amount behind than before: as much as is read.
+  // If the padding is not symmetric, pads only as much as is read.
   auto needed = Inference(dag, known, false).run();
   return needed.ok() ? std::move(needed) : std::move(symmetric);
 }
@@ -317,7 +320,7 @@ DagExtents extents_of_key(const DagSyntax& dag, std::string_view workload_key) {
     }
     return known;
   }
-  // ["md5", shape of each input, shape of the output], as lists or one after the other.
+  // ["md5", shape of each input, shape of the output], as nested or flat lists.
   const DagOperation& last = dag.back();
   if (last.is_placeholder || json[0].get_ref<const std::string&>().size() != 32) return known;
   std::vector<int64_t> flat;

@@ -17,7 +17,7 @@ using ir::Token;
 using Kind = DagNode::Kind;
 
 constexpr int kMaxDagNesting = 200;
-constexpr int kMaxChain = 500;  // operators of equal strength in a row
+constexpr int kMaxChain = 500;  // operators of equal precedence in a row
 constexpr size_t kMaxOperations = 4096;
 
 struct Infix {
@@ -25,7 +25,7 @@ struct Infix {
   BinaryOp op;
   int strength;
 };
-// TVM prints parentheses around every operator; the strengths are C's for text that was written by hand.
+// TVM prints parentheses around every operator; the precedences are C's, for hand-written text.
 constexpr Infix kInfix[] = {
     {"||", BinaryOp::kOr, 1},       {"&&", BinaryOp::kAnd, 2},     {"==", BinaryOp::kEq, 3},
     {"!=", BinaryOp::kNe, 3},       {"<=", BinaryOp::kLe, 4},      {">=", BinaryOp::kGe, 4},
@@ -44,7 +44,7 @@ std::optional<BinaryOp> function_operator(std::string_view name) {
   return std::nullopt;
 }
 
-// TVM's names; of several for one the first is written.
+// TVM's names; if several map to one intrinsic, the first is written.
 constexpr std::pair<std::string_view, Intrinsic> kIntrinsics[] = {
     {"fabs", Intrinsic::kAbs},    {"abs", Intrinsic::kAbs},     {"sqrt", Intrinsic::kSqrt},
     {"exp", Intrinsic::kExp},     {"log", Intrinsic::kLog},     {"sin", Intrinsic::kSin},
@@ -181,7 +181,7 @@ class DagParser {
       fail(at, "the reduction of '" + operation_.name + "' has no reduce axis");
   }
 
-  // --- expressions: each returns the number of a node
+  // --- expressions: each function returns the index of a node
 
   int node(DagNode made, const Token& at) {
     made.line = at.line;
@@ -232,7 +232,7 @@ class DagParser {
     const int operand = prefix();
     --nesting_;
     if (error_) return -1;
-    if (number && at.is("-")) {  // a literal, not an operation
+    if (number && at.is("-")) {  // a negative literal, not an operation
       DagNode& literal = operation_.nodes[static_cast<size_t>(operand)];
       if (literal.kind == Kind::kInt) literal.integer = -literal.integer;
       if (literal.kind == Kind::kFloat) literal.number = -literal.number;
@@ -262,7 +262,7 @@ class DagParser {
     return -1;
   }
 
-  // "(a + b)", or a typed literal: "(int64)5".
+  // Parses "(a + b)", or a typed literal: "(int64)5".
   int parenthesized() {
     if (lexer_.peek().kind == Token::Kind::kName && lexer_.peek(1).is(")")) {
       if (const auto dtype = dtype_named(lexer_.peek().text)) {
@@ -289,7 +289,7 @@ class DagParser {
     return code == std::errc() && end == text.data() + text.size();
   }
 
-  // 3, 1e-05f, 0.5f64, 0f, 1h
+  // Parses 3, 1e-05f, 0.5f64, 0f, 1h.
   int number(const Token& at) {
     std::string_view text = at.text;
     DagNode made;
@@ -402,7 +402,7 @@ class DagParser {
     return -1;
   }
 
-  // Functions that are no intrinsics of ours: 1 / (1 + exp(-x)), 1 / sqrt(x).
+  // Builds functions that are not intrinsics of ours: 1 / (1 + exp(-x)), 1 / sqrt(x).
   int composed(std::string_view name, int x, const Token& at) {
     DagNode one;
     one.kind = Kind::kFloat;

@@ -4,7 +4,7 @@
 //   pad(i0, i1, i2, i3) = tir.if_then_else(((i2 >= 1) && (i2 < 57)), data[i0, i1, (i2 - 1), i3], 0f)
 //   pool(ax0, ax1, ax2, ax3) max= pad[ax0, ax1, ((ax2*2) + rv0), ax3]
 //
-// The text names no dtypes and no extents; record/ansor/dag.h finds them.
+// The text has no dtypes and no extents; record/ansor/dag.h infers them.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ namespace tensorsmith::record {
 
 struct DagNode {
   enum class Kind : uint8_t {
-    kInt,    // integer
-    kFloat,  // number
+    kInt,    // integer literal
+    kFloat,  // floating-point literal
     kAxis,   // index: into the operation's axes, spatial then reduce
-    kRead,   // index: the operation read; children: one index a dimension
+    kRead,   // index: the operation read; children: one index per dimension
     kUnary,
     kBinary,
     kSelect,  // condition, a, b
@@ -38,16 +38,16 @@ struct DagNode {
   ir::UnaryOp unary = ir::UnaryOp::kNeg;
   ir::BinaryOp binary = ir::BinaryOp::kAdd;
   ir::Intrinsic intrinsic = ir::Intrinsic::kExp;
-  std::vector<int> children;  // into DagOperation::nodes
+  std::vector<int> children;  // indices into DagOperation::nodes
   int line = 0, column = 0;
 };
 
 struct DagOperation {
   std::string name;
   bool is_placeholder = false;
-  std::vector<int64_t> shape;     // placeholders
+  std::vector<int64_t> shape;     // only for placeholders
   std::vector<std::string> axes;  // spatial, then reduce axes in the order of their first use
-  size_t rank = 0;                // number of spatial axes, or of the placeholder's dimensions
+  size_t rank = 0;                // number of spatial axes, or of dimensions of a placeholder
   ir::Combiner combiner = ir::Combiner::kNone;
   std::vector<DagNode> nodes;
   int body = -1;
@@ -56,12 +56,12 @@ struct DagOperation {
 
 using DagSyntax = std::vector<DagOperation>;
 
-// Errors: kCorrupt for text that does not follow the form, kUnsupported for what TVM may print and we cannot
-// compute (extern calls, reductions of tuples); the place is "line:column". Never crashes (fuzzed); nesting
-// and size are limited.
+// Errors: kCorrupt for text that does not follow the syntax, kUnsupported for text that TVM may
+// print but we cannot compute (extern calls, reductions of tuples); the place is "line:column".
+// Never crashes (fuzzed); nesting and size are limited.
 Result<DagSyntax> parse_dag_syntax(std::string_view text);
 
-// The intrinsic's name there, without "tir."; empty: there is none.
+// TVM's name of the intrinsic, without "tir."; empty if it has none.
 std::string_view tvm_name(ir::Intrinsic intrinsic);
 
 }  // namespace tensorsmith::record

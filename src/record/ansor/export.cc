@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 constexpr double kTvmFailed = 1e10;  // seconds
 constexpr int64_t kNoLimit = 2147483647;
 
-// MeasureErrorNo of TVM.
+// Returns TVM's MeasureErrorNo.
 int error_number(Outcome outcome) {
   switch (outcome) {
     case Outcome::kOk:
@@ -34,7 +34,7 @@ int error_number(Outcome outcome) {
   }
 }
 
-// HardwareParams of TVM: cores, bytes of a vector and of a cache line, then limits of GPUs.
+// Returns TVM's HardwareParams: cores, bytes of a vector and of a cache line, then limits of GPUs.
 Json hardware(const target::Device& d) {
   if (d.kind == target::DeviceKind::kGpu)
     return {-1,
@@ -63,7 +63,7 @@ Status AnsorExporter::add(const TaskInfo& info) {
   Task task;
   TS_ASSIGN_OR_RETURN(task.dag, to_dag_text(workload));
   task.fresh = sched::Schedule::create(workload);
-  // As keys of TVM's networks: a hash, then the shapes of inputs and the output.
+  // The format of the keys of TVM's networks: a hash, then the shapes of inputs and the output.
   Json key = {info.key};
   for (const ir::Buffer& input : workload.inputs()) key.push_back(input->shape);
   key.push_back(workload.outputs.back()->shape);

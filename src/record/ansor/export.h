@@ -1,4 +1,5 @@
-// Records of ours as those of TVM's auto-scheduler, with the compute DAGs that they refer to.
+// Exports our records in the format of TVM's auto-scheduler, with the compute DAGs that they refer
+// to.
 #pragma once
 
 #include <map>
@@ -11,18 +12,21 @@
 
 namespace tensorsmith::record {
 
-// TVM's target and hardware parameters of a device: "cuda -keys=cuda,gpu -arch=sm_90 ...", "llvm -keys=cpu -mcpu=...".
+// TVM's target string of a device: "cuda -keys=cuda,gpu -arch=sm_90 ...", "llvm -keys=cpu
+// -mcpu=...".
 std::string tvm_target(const target::Device& device);
 
 class AnsorExporter {
  public:
-  // Workloads come before their records. kUnsupported: the task has no form in TVM (to_dag_text), nor have its records.
+  // Must be called for a workload before its records. kUnsupported: the task cannot be expressed in
+  // TVM (to_dag_text), and neither can its records.
   Status add(const TaskInfo& task);
-  // The line, without the newline. Failures are TVM's: 1e10 seconds and a number that says where it failed. kNotFound: the
-  // task is none that was added; kUnsupported: a step that TVM does not have. How tails are computed is not told: TVM guards
-  // them.
+  // Returns the line of a record, without the newline. Failures are written as in TVM: 1e10 seconds
+  // and an error number. kNotFound: the task was not added; kUnsupported: a step that TVM lacks.
+  // The tail handling of loops is not written, since TVM always guards tails.
   Result<std::string> line(const Record& record, const target::Device& device) const;
-  // {"WORKLOAD KEY": {"compute_dag": text, "flops": number}}, which `dataset import --workloads` reads.
+  // Returns {"WORKLOAD KEY": {"compute_dag": text, "flops": number}}, which `dataset import
+  // --workloads` reads.
   std::string workloads() const;
   size_t tasks() const { return tasks_.size(); }
 

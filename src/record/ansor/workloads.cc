@@ -13,10 +13,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// TenSet's has 20 MiB.
+// TenSet's file has 20 MiB.
 constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 
-// The operation of the DAG that a stage was made of, or -1: cache stages are named like it, with a suffix.
+// Returns the DAG operation that a stage was made from, or -1; the names of cache stages are the
+// operation's name with a suffix.
 int operation_of(const DagSyntax& dag, const sched::Stage& stage) {
   const std::string& name = stage.op->name;
   int best = -1;
@@ -29,8 +30,8 @@ int operation_of(const DagSyntax& dag, const sched::Stage& stage) {
   return best;
 }
 
-// What the splits of a record tell about the extents. Steps do not look at extents, so they apply whatever
-// these are.
+// Adds the extents that the splits of a record state. Steps do not depend on extents, so they can
+// be replayed with arbitrary ones.
 DagExtents extents_of_steps(const DagSyntax& dag, DagExtents known, const AnsorRecord& record) {
   DagExtents made_up(dag.size());
   for (size_t o = 0; o < dag.size(); ++o) {
@@ -51,7 +52,8 @@ DagExtents extents_of_steps(const DagSyntax& dag, DagExtents known, const AnsorR
       if (o >= 0 && stage.attach == sched::AttachKind::kRoot && position < stage.leaves.size()) {
         const DagOperation& op = dag[static_cast<size_t>(o)];
         const size_t root = stage.leaves[position].place();
-        // The copy behind a cache has the spatial axes only, an rfactor stage others.
+        // The copy behind a cache stage has only the spatial axes, and an rfactor stage has
+        // different ones.
         const bool same = stage.op->spatial.size() == op.rank &&
                           (stage.op->reduce.empty() || stage.num_roots() == op.axes.size());
         if (same && root < stage.num_roots()) {
@@ -66,7 +68,8 @@ DagExtents extents_of_steps(const DagSyntax& dag, DagExtents known, const AnsorR
   return known;
 }
 
-// "conv2d_layer" of a key that names a function; otherwise the operation with the most work a name tells.
+// Returns the function named in the key ("conv2d_layer"), else the name of the operation with the
+// most work.
 std::string workload_name(const std::string& key, const ir::Workload& workload) {
   const Json json = parse_json<Json>(key);
   if (json.is_array() && !json.empty() && json[0].is_string()) {
@@ -149,7 +152,7 @@ Result<AnsorWorkloads::Replayed> AnsorWorkloads::replay(const AnsorRecord& recor
   std::unique_lock lock(entry.mutex);
   std::shared_ptr<const Task> task = entry.task;
   const bool confirmed = entry.confirmed;
-  if (confirmed) lock.unlock();  // nothing will change any more
+  if (confirmed) lock.unlock();  // the entry is final
   Error error = entry.error;
   if (task) {
     auto schedule = record::replay(task->fresh, record);

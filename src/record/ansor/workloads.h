@@ -1,4 +1,4 @@
-// The workloads that records of Ansor refer to, by their keys.
+// The workloads that records of Ansor refer to, by key.
 #pragma once
 
 #include <map>
@@ -15,15 +15,16 @@ namespace tensorsmith::record {
 
 class AnsorWorkloads {
  public:
-  // A JSON file: workload key -> {"compute_dag": text, "flops": number}; flops may be missing. A workload
-  // whose text cannot be read is an error only for the records that name it. Errors: kNotFound, kIo,
-  // kCorrupt.
+  // Reads a JSON file: workload key -> {"compute_dag": text, "flops": number}; flops may be
+  // missing. A workload whose text is not readable gives an error only for records that use it.
+  // Errors: kNotFound, kIo, kCorrupt.
   static Result<AnsorWorkloads> load(const std::string& path);
   static Result<AnsorWorkloads> from_json(std::string_view json);
 
   struct Task {
-    std::string key;   // as in the records
-    std::string name;  // the function in the key, or the operation that does the work: "conv2d_layer"
+    std::string key;  // as in the records
+    // The function in the key, or else the operation with most of the work: "conv2d_layer".
+    std::string name;
     ir::Workload workload;
     std::string structural_key;
     double flops = 0;
@@ -33,11 +34,12 @@ class AnsorWorkloads {
     std::shared_ptr<const Task> task;
     sched::Schedule schedule;
   };
-  // The record's program. Where the text leaves extents open, or the record's splits name others than were
-  // guessed, the workload's extents are found anew with what the splits tell, until a first record of it was
-  // replayed. Errors: kNotFound for an unknown key, those of parse_dag and of replay. Thread-safe.
+  // Replays the record's program. Until a first record of a workload has been replayed, its extents
+  // are inferred again from the record's splits if the text leaves extents open or the splits
+  // contradict the inferred ones. Errors: kNotFound for an unknown key, those of parse_dag and of
+  // replay. Thread-safe.
   Result<Replayed> replay(const AnsorRecord& record) const;
-  // nullptr where the key is unknown or its text not readable.
+  // Null if the key is unknown or its text not readable.
   std::shared_ptr<const Task> find(std::string_view key) const;
   size_t size() const { return entries_.size(); }
 
@@ -46,9 +48,9 @@ class AnsorWorkloads {
     std::string text;
     double flops = 0;
     std::mutex mutex;
-    std::shared_ptr<const Task> task;  // null: error says why
+    std::shared_ptr<const Task> task;  // null: see `error`
     Error error;
-    bool confirmed = false;  // a record was replayed
+    bool confirmed = false;  // a record was replayed, so the task is final
   };
   static Result<std::shared_ptr<const Task>> make_task(const std::string& key, const Entry& entry,
                                                        const AnsorRecord* example);

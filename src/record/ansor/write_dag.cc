@@ -55,7 +55,7 @@ class DagWriter {
     for (size_t a = 0; a < op.spatial.size(); ++a) out_ += (a > 0 ? ", " : "") + op.spatial[a].var.name();
     const std::string body = text(op.bodies.front());
     out_ += ") " + combiner(op) + " " + body + "\n";
-    // The text has reduce axes in the order of their first use.
+    // The text lists reduce axes in the order of their first use.
     for (size_t a = 0; a < op.reduce.size(); ++a)
       if (a >= seen_.size() || !(seen_[a] == op.reduce[a].var))
         fail("its reduce axes are not first used in their order, which is what TVM's text has");
@@ -170,7 +170,8 @@ class DagWriter {
     return fail("operations on bits have no form in TVM's text");
   }
 
-  // Without a cast of f32 to itself, which keeps a product from being rounded with a sum: TVM has none.
+  // Omits a cast of f32 to itself, which keeps a product from being fused into a sum: TVM has no
+  // such cast.
   std::string cast(const ir::Cast& cast, DType to) {
     const std::string a = text(cast.a);
     if (cast.a.dtype() == to) return a;

@@ -1,4 +1,4 @@
-// A workload as the compute DAG that TVM prints: the inverse of parse_dag.
+// Writes a workload as the compute DAG that TVM prints: the inverse of parse_dag().
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace tensorsmith::record {
 
-// kUnsupported for what the text has no form for, with the operation: tensors that are not f32 (it names no dtypes),
-// infinities, reductions of two values, reduce axes that are not first used in their order, some intrinsics.
+// kUnsupported with the operation if the text cannot express it: tensors that are not f32 (the text
+// has no dtypes), infinities, reductions of two values, reduce axes whose first uses are in another
+// order, some intrinsics.
 Result<std::string> to_dag_text(const ir::Workload& workload);
 
 }  // namespace tensorsmith::record

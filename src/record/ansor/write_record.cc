@@ -1,4 +1,4 @@
-// The text of a record, as TVM writes it.
+// Writes a record in TVM's format.
 #include <array>
 #include <charconv>
 
@@ -8,7 +8,7 @@ namespace tensorsmith::record {
 
 namespace {
 
-using namespace sched;  // NOLINT: the steps by their names
+using namespace sched;  // NOLINT: uses the steps' unqualified names
 
 class StepWriter {
  public:
@@ -52,7 +52,7 @@ class StepWriter {
   }
   void operator()(const Unroll& s) {
     begin("PR", s.stage);
-    number(0);  // the loop: the outermost
+    number(0);  // the outermost loop
     word("auto_unroll_max_step$" + std::to_string(s.auto_max_step));
   }
   void operator()(const ComputeAt& s) {
@@ -79,7 +79,7 @@ class StepWriter {
     number(s.factor);
     number(s.offset);
   }
-  // Steps that Ansor does not have.
+  // Steps that Ansor lacks.
   template <class Other>
   void operator()(const Other&) {
     TS_CHECK(false, "records of Ansor have no such step");

@@ -28,7 +28,7 @@ std::string percent_decoded(std::string_view text) {
 
 struct Split {
   std::string shown;
-  std::vector<std::string> secrets;  // as they are written
+  std::vector<std::string> secrets;  // passwords as written in the address
 };
 
 Split split(const std::string& address) {
@@ -36,7 +36,8 @@ Split split(const std::string& address) {
   const size_t scheme = address.find("://");
   if (scheme == std::string::npos) return {address, {}};
   const size_t begin = scheme + 3;
-  // An '@' or '/' of a password should be written as %40 or %2F; who did not wants it hidden all the same.
+  // An '@' or '/' in a password should be written as %40 or %2F; passwords with unescaped
+  // characters are hidden too.
   size_t at = address.rfind('@', address.find('?', begin));
   if (at == std::string::npos || at < begin) {
     at = address.find('@', begin);

@@ -1,4 +1,4 @@
-// Addresses of PostgreSQL servers, and what of them may be shown. For use inside the room.
+// Addresses of PostgreSQL servers, and how to show them without secrets. Internal to src/record.
 #pragma once
 
 #include <string>
@@ -6,14 +6,15 @@
 
 namespace tensorsmith::record {
 
-// "postgresql://..." or "postgres://...".
+// True for "postgresql://..." and "postgres://...".
 bool is_postgresql_address(std::string_view text);
 
-// "postgresql://user:secret@host/name?password=x&sslmode=require" -> "postgresql://user@host/name?sslmode=require". Of text
-// that is no proper address, rather too much is left out.
+// "postgresql://user:secret@host/name?password=x&sslmode=require" ->
+// "postgresql://user@host/name?sslmode=require". For text that is not a valid address, removes too
+// much rather than too little.
 std::string without_password(const std::string& address);
 
-// A message about the address without the passwords in it.
+// Removes the passwords of the address from a message about it.
 std::string without_passwords_of(const std::string& address, std::string message);
 
 }  // namespace tensorsmith::record

@@ -13,7 +13,8 @@ namespace tensorsmith::record {
 
 namespace {
 
-// Where neither the address nor PostgreSQL's variables say otherwise: a peer that is silent is given up after some 25 s.
+// Defaults unless the address or PostgreSQL's variables say otherwise: an unresponsive server is
+// given up after about 25 s.
 constexpr std::array<std::array<const char*, 2>, 6> kDefaults = {
     {{"connect_timeout", "10"},
      {"keepalives_idle", "10"},
@@ -22,15 +23,16 @@ constexpr std::array<std::array<const char*, 2>, 6> kDefaults = {
      {"tcp_user_timeout", "25000"},
      {"fallback_application_name", "tensorsmith"}}};
 
-// Of each session. Nothing in another schema can take the place of our tables. The server gives up a client that is silent
-// as the client gives up the server.
+// Settings of each session. The search path keeps objects of other schemas from replacing our
+// tables. The server gives up an unresponsive client in the same way as the client gives up the
+// server.
 constexpr const char* kSession =
     "SET search_path=tensorsmith, pg_catalog, pg_temp; SET bytea_output=hex; SET extra_float_digits=1; "
     "SET client_min_messages=warning; SET standard_conforming_strings=on; "
     "SET tcp_keepalives_idle=10; SET tcp_keepalives_interval=5; SET tcp_keepalives_count=3; "
     "SET tcp_user_timeout=25000";
 
-// "tensors", for pg_advisory_xact_lock: whoever changes the schema.
+// Lock key ("tensors") for pg_advisory_xact_lock, held by a client that changes the schema.
 constexpr const char* kSchemaLock = "SELECT pg_advisory_xact_lock(32762643847672435)";
 
 std::string one_line(std::string text) {
@@ -45,7 +47,7 @@ std::string one_line(std::string text) {
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-// A server takes no other text. Broken bytes become U+FFFD, as in an export.
+// Servers accept only valid UTF-8. Invalid bytes become U+FFFD, as in an export.
 std::string valid_text(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
@@ -60,7 +62,7 @@ std::string valid_text(const std::string& text) {
       if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) length = 0;
     if (length > 1) {
       const auto second = static_cast<unsigned char>(text[i + 1]);
-      // Longer than needed, halves of UTF-16 pairs, and beyond U+10FFFF.
+      // Overlong encodings, UTF-16 surrogates, and values beyond U+10FFFF.
       if ((byte == 0xe0 && second < 0xa0) || (byte == 0xed && second >= 0xa0) ||
           (byte == 0xf0 && second < 0x90) || (byte == 0xf4 && second >= 0x90))
         length = 0;
@@ -99,7 +101,7 @@ PostgresqlConnection::PostgresqlConnection(std::string address, bool read_only)
 Status PostgresqlConnection::connect() {
   transient_ = false;
   std::vector<const char*> keys, values;
-  // What the address says comes later, and so counts.
+  // Parameters of the address come later and override the defaults.
   for (const auto& [key, value] : kDefaults) {
     keys.push_back(key);
     values.push_back(value);
@@ -113,7 +115,7 @@ Status PostgresqlConnection::connect() {
   connection_.reset(PQconnectdbParams(keys.data(), values.data(), /*expand_dbname=*/1));
   if (connection_ == nullptr) return Error{ErrorCode::kResourceExhausted, place_, "out of memory"};
   if (PQstatus(connection_.get()) != CONNECTION_OK) return connect_error();
-  // Notices go nowhere: nothing in this room prints.
+  // Notices are discarded, since a library must not print.
   PQsetNoticeReceiver(connection_.get(), [](void*, const PGresult*) {}, nullptr);
   TS_RETURN_IF_ERROR(execute(kSession));
   return read_only_ ? execute("SET default_transaction_read_only=on") : Status();
@@ -150,13 +152,14 @@ Error PostgresqlConnection::connect_error() {
 Error PostgresqlConnection::answer_error(const PGresult* answer) {
   const char* field = answer != nullptr ? PQresultErrorField(answer, PG_DIAG_SQLSTATE) : nullptr;
   const std::string state = field != nullptr ? field : "";
-  // An error without a state is of the library, which got no answer.
+  // An error without a state comes from libpq, which got no answer.
   const bool lost = PQstatus(connection_.get()) != CONNECTION_OK || state.empty();
   const char* primary = answer != nullptr ? PQresultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY) : nullptr;
   const std::string detail = without_passwords_of(
       address_, one_line(primary != nullptr ? primary : PQerrorMessage(connection_.get())));
   const std::string kind = state.substr(0, 2);
-  // 40: the transaction is to be tried again; 57P01 to 57P05: the server stops or starts, or was idle for too long.
+  // Class 40: the transaction must be retried; 57P01 to 57P05: the server is stopping or starting,
+  // or the session was idle for too long.
   transient_ = lost || kind == "08" || state == "40001" || state == "40P01" || state.starts_with("57P");
   if (transient_)
     return {ErrorCode::kIo, place_,
@@ -214,7 +217,8 @@ Status PostgresqlConnection::execute(const std::string& sql) {
 
 namespace {
 
-// 0: there are no tables. The catalogue is read as a table: to_regclass() may answer from before the transaction began.
+// Returns 0 if there are no tables. Reads the catalogue as a table, because to_regclass() may use a
+// state from before the transaction.
 Result<int> schema_version(PostgresqlConnection& connection) {
   TS_ASSIGN_OR_RETURN(
       const Answer there,
@@ -232,11 +236,11 @@ Result<int> schema_version(PostgresqlConnection& connection) {
 
 Status migrate(PostgresqlConnection& connection) {
   TS_RETURN_IF_ERROR(connection.execute(kSchemaLock));
-  // Another client may have done it meanwhile.
+  // Another client may have changed the schema meanwhile.
   TS_ASSIGN_OR_RETURN(const int version, schema_version(connection));
   if (version >= kPostgresqlVersion) return {};
   if (version == 0) {
-    // Without rights to make one, an existing schema will do.
+    // A user who may not create a schema can use an existing one.
     TS_ASSIGN_OR_RETURN(
         const Answer there,
         connection.ask("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname='tensorsmith'", {}));

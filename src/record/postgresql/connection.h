@@ -1,5 +1,5 @@
-// A connection to a PostgreSQL server: how it is made, what is asked on it, and what its errors mean. For use inside the
-// room: no other header shows libpq.
+// A connection to a PostgreSQL server: opening, queries, and the meaning of its errors. Internal to
+// src/record; no other header exposes libpq.
 #pragma once
 
 #include <libpq-fe.h>
@@ -12,21 +12,21 @@
 
 namespace tensorsmith::record {
 
-// What a server answered; never null.
+// A server's answer; never null.
 using Answer = std::unique_ptr<PGresult, decltype(&PQclear)>;
 
 class PostgresqlConnection {
  public:
   PostgresqlConnection(std::string address, bool read_only);
 
-  // Drops the connection that there is and makes a new one.
+  // Drops the current connection and makes a new one.
   Status connect();
-  // One statement with parameters. Rows come as text.
+  // Executes one statement with parameters. Rows are returned as text.
   Result<Answer> ask(const std::string& sql, const SqlValues& values);
-  // Statements without parameters and rows.
+  // Executes statements without parameters and rows.
   Status execute(const std::string& sql);
-  // Whether the last error may go away on a new connection: the connection was lost, the server is about to start or to
-  // stop, or it asks for the transaction once more.
+  // Whether the last error may disappear on a new connection: the connection was lost, the server
+  // is starting or stopping, or it requests a retry of the transaction.
   bool is_transient() const { return transient_; }
   const std::string& place() const { return place_; }
 
@@ -40,12 +40,12 @@ class PostgresqlConnection {
   bool transient_ = false;
 };
 
-// Whether libpq's words are of a server that starts, stops or is cut off, with or without TLS. One that is not there at all says
-// something else.
+// Whether libpq's message is about a server that is starting, stopping or was cut off, with or
+// without TLS. The message for a server that does not exist differs.
 bool is_about_to_be_there(const std::string& words);
 
-// Makes the tables, or brings them to the present schema version; where read_only, only looks. kMismatch: a newer version,
-// or no tables.
+// Creates the tables or upgrades them to the present schema version; only checks them if read_only.
+// kMismatch: a newer version, or no tables.
 Status prepare_schema(PostgresqlConnection& connection, bool read_only);
 
 }  // namespace tensorsmith::record

@@ -8,8 +8,9 @@
 
 namespace tensorsmith::record {
 
-// The i-th brings a database from schema version i to i + 1; a row is never changed once a release has it. Columns are
-// those of SQLite's tables (sqlite/schema.h), so that both have the same queries.
+// Element i upgrades a database from schema version i to i + 1; an element never changes after its
+// release. The columns are those of SQLite's tables (sqlite/schema.h), so that both engines use the
+// same queries.
 inline constexpr const char* kMigrations[] = {
     R"sql(
 CREATE TABLE task(

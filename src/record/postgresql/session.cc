@@ -13,16 +13,17 @@ namespace tensorsmith::record {
 
 namespace {
 
-// How long a lost connection is tried again, and the pauses between.
+// How long a lost connection is retried, and the pauses between attempts.
 constexpr double kRetrySeconds = 120;
 constexpr double kFirstPause = 0.05, kLongestPause = 5;
-// Of a server that is about to be there, when a database is opened.
+// How long opening a database waits for a server that is starting.
 constexpr double kStartSeconds = 20;
 constexpr int kRowsOfFetch = 256;
 
-// One writer at a time ("records"): rows become visible in the order of their numbers, so that nobody who goes on from the
-// last number misses one; and two writers of the same keys cannot wait for each other. A writer that is silent inside of
-// its transaction is ended, so that the others go on.
+// Begins a transaction with a lock ("records") that admits one writer at a time. So rows become
+// visible in the order of their numbers, and a reader that continues after the last number misses
+// none; and two writers of the same keys cannot deadlock. The server ends a writer that is idle
+// inside its transaction, so that others can continue.
 constexpr const char* kBeginWriting =
     "BEGIN; SET LOCAL lock_timeout='60s'; SET LOCAL idle_in_transaction_session_timeout='30s'; "
     "SELECT pg_advisory_xact_lock(32199693894251635)";
@@ -38,7 +39,7 @@ class PostgresqlRows : public SqlRows {
             static_cast<size_t>(PQgetlength(answer_.get(), row_, column))};
   }
   std::string blob(int column) const override {
-    const std::string hex = text(column);  // "\x0a1b"
+    const std::string hex = text(column);  // for example "\x0a1b"
     std::string out;
     for (size_t i = 2; i + 1 < hex.size(); i += 2)
       out.push_back(static_cast<char>(16 * hex_digit(hex[i]) + hex_digit(hex[i + 1])));
@@ -57,7 +58,7 @@ class PostgresqlRows : public SqlRows {
   int row_ = -1;
 };
 
-// Fetches some rows at a time from a cursor.
+// Fetches rows from a cursor in small batches.
 class CursorRows final : public PostgresqlRows {
  public:
   CursorRows(PostgresqlConnection& connection, std::string cursor)
@@ -74,7 +75,7 @@ class CursorRows final : public PostgresqlRows {
     if (!open_) return false;
     auto next = connection_.ask("FETCH " + std::to_string(kRowsOfFetch) + " FROM " + cursor_, {});
     if (!next.ok()) {
-      open_ = false;  // with its transaction
+      open_ = false;  // closed with its transaction
       return std::move(next).error();
     }
     answer_ = std::move(next).value();
@@ -102,7 +103,7 @@ class PostgresqlSession final : public SqlSession {
       bool starting = !status.ok() && is_about_to_be_there(status.error().reason);
       if (status.ok()) {
         status = prepare_schema(connection_, read_only_);
-        starting = !status.ok() && connection_.is_transient();  // cut off meanwhile
+        starting = !status.ok() && connection_.is_transient();  // the connection was lost meanwhile
       }
       if (status.ok() || !starting || clock_.monotonic_seconds() - start > kStartSeconds) return status;
       sleep(pause);
@@ -144,7 +145,7 @@ class PostgresqlSession final : public SqlSession {
 
   Status ensure(SqlTable /*table*/) override { return {}; }
   Result<bool> has(SqlTable /*table*/) override { return true; }
-  Status check_structure() override { return {}; }  // pages are the server's business
+  Status check_structure() override { return {}; }  // pages are checked by the server
   const char* row_number() const override { return "id"; }
   const char* now_ms() const override {
     return "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)";
@@ -165,7 +166,7 @@ class PostgresqlSession final : public SqlSession {
     return status;
   }
 
-  // Where the connection was lost, makes a new one and tries again.
+  // Repeats the attempt on a new connection if the connection was lost.
   Status retrying(const std::function<Status()>& attempt) {
     const double start = clock_.monotonic_seconds();
     for (double pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {

@@ -1,4 +1,4 @@
-// A PostgreSQL server as a session. For use inside the room.
+// A PostgreSQL server as a session. Internal to src/record.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace tensorsmith::record {
 
-// As of Database::open() and open_read_only().
+// As Database::open() and open_read_only().
 Result<std::unique_ptr<SqlSession>> open_postgresql(const std::string& address, bool read_only);
 
 }  // namespace tensorsmith::record

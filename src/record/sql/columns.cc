@@ -21,7 +21,7 @@ SqlValues candidate_values(const Candidate& candidate) {
 std::optional<Candidate> read_candidate(const SqlRows& row, int first) {
   Candidate candidate;
   candidate.note = row.text(first);
-  // Later versions may know more reasons; the record is as good without.
+  // Later versions may have more reasons; the record is usable without its reason.
   candidate.reason = parse_reason(row.text(first + 1)).value_or(Reason::kUnstated);
   candidate.strategy = row.text(first + 2);
   if (row.is_null(first + 3)) return candidate;

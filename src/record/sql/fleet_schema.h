@@ -1,7 +1,9 @@
-// The tables of fleets, but for the column that numbers jobs; the types are PostgreSQL's, which SQLite understands.
+// The tables of fleets, except the id column of jobs; the types are PostgreSQL's, which SQLite
+// accepts.
 #pragma once
 
-// state: "waiting", "taken", "done" or "failed". result: the record as a JSON line, of a failed job the reason.
+// state: "waiting", "taken", "done" or "failed". result: the record as a JSON line; for a failed
+// job the reason.
 #define TENSORSMITH_JOB_COLUMNS                                                                             \
   "key TEXT UNIQUE NOT NULL, recorded BIGINT NOT NULL, task_key TEXT NOT NULL, device_key TEXT NOT NULL, "  \
   "threads BIGINT NOT NULL, flush_cache BIGINT NOT NULL, code_version BIGINT NOT NULL, trace TEXT NOT "     \

@@ -1,5 +1,5 @@
-// What the record database needs of an SQL engine: SQLite's and PostgreSQL's sessions implement it, so that each query
-// stands once. For use inside the room.
+// The interface between the record database and an SQL engine. SQLite's and PostgreSQL's sessions
+// implement it, so that each query is written once. Internal to src/record.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace tensorsmith::record {
 struct Blob {
   std::string bytes;
 };
-// std::monostate: NULL.
+// std::monostate represents NULL.
 using SqlValue = std::variant<std::monostate, int64_t, double, std::string, Blob>;
 using SqlValues = std::vector<SqlValue>;
 
-// Rows of a query; columns count from 0 and are there after step() returned true.
+// Rows of a query. Columns count from 0 and are available after step() returned true.
 class SqlRows {
  public:
   virtual ~SqlRows() = default;
@@ -32,35 +32,36 @@ class SqlRows {
   virtual double real(int column) const = 0;
 };
 
-// Tables that an SQLite file gets when they are first needed: files without them are read by earlier versions too.
+// Tables that are added to an SQLite file when they are first needed, because earlier versions can
+// read files without them.
 enum class SqlTable : uint8_t { kDevice, kProfile, kFleet };
 
 class SqlSession {
  public:
   virtual ~SqlSession() = default;
-  virtual const std::string& place() const = 0;  // for errors
+  virtual const std::string& place() const = 0;  // for error messages
 
-  // Parameters are $1, $2, ...; no other dollar stands in the text.
+  // Parameters are $1, $2, ...; the text must not contain any other dollar sign.
   virtual Result<std::unique_ptr<SqlRows>> query(const std::string& sql, const SqlValues& values) = 0;
-  // Within snapshot() only: rows come as they are asked for, and other queries may run between them.
+  // Only within snapshot(): rows are fetched on demand, and other queries may run in between.
   virtual Result<std::unique_ptr<SqlRows>> stream(const std::string& sql, const SqlValues& values) = 0;
-  // The number of rows that were inserted or changed. Within transaction() only.
+  // Returns the number of inserted or changed rows. Only within transaction().
   virtual Result<int64_t> change(const std::string& sql, const SqlValues& values) = 0;
 
-  // All that `body` changes, or nothing; one writer at a time, so that the numbers of rows follow the order in which they
-  // become visible. Where the connection is lost, body runs again on a new one, also when it had come to its end: it must
-  // be right to run it twice.
+  // Runs `body` as a transaction, all or nothing. There is one writer at a time, so that the row
+  // numbers follow the order in which rows become visible. If the connection is lost, `body` runs
+  // again on a new one, even if it had already completed, so running it twice must be correct.
   virtual Status transaction(const std::function<Status()>& body) = 0;
-  // What `body` reads is of one moment. Runs again as above.
+  // All reads of `body` see the same snapshot. It runs again as in transaction().
   virtual Status snapshot(const std::function<Status()>& body) = 0;
 
-  virtual Status ensure(SqlTable table) = 0;  // within transaction() only
+  virtual Status ensure(SqlTable table) = 0;  // only within transaction()
   virtual Result<bool> has(SqlTable table) = 0;
-  virtual Status check_structure() = 0;  // as far as the engine can tell
+  virtual Status check_structure() = 0;  // as far as the engine can check it
 
-  // The column that numbers the rows of every table in the order of insertion.
+  // The column that numbers the rows of each table in insertion order.
   virtual const char* row_number() const = 0;
-  // An expression: the engine's clock, milliseconds since 1970.
+  // An SQL expression for the engine's clock: milliseconds since 1970.
   virtual const char* now_ms() const = 0;
 };
 

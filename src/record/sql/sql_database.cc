@@ -11,7 +11,7 @@ namespace tensorsmith::record {
 
 namespace {
 
-// Rows of one INSERT: a round trip to a server costs more than a row.
+// Rows per INSERT, because a round trip to a server costs more than a row.
 constexpr size_t kRowsAtOnce = 32;
 constexpr int64_t kBeforeAll = std::numeric_limits<int64_t>::min();
 
@@ -242,7 +242,7 @@ Status SqlDatabase::for_each_item(const ExportOptions& options,
         std::to_string(kCodeVersion) + ") AS ranked";
   const std::string condition =
       options.fastest > 0 ? "place<=" + std::to_string(options.fastest) : std::string();
-  // Where the connection was lost, what was given already is not given again.
+  // After a lost connection the snapshot runs again; items that were already visited are skipped.
   int64_t last_task = kBeforeAll, last_device = kBeforeAll, last_record = kBeforeAll;
   return session_->snapshot([&]() -> Status {
     TS_RETURN_IF_ERROR(walk(all_tasks(), last_task, [&](const SqlRows& row) -> Status {

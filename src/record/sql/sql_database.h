@@ -1,4 +1,4 @@
-// The record database over an SQL session. For use inside the room.
+// The record database on an SQL session. Internal to src/record.
 #pragma once
 
 #include <memory>
@@ -37,33 +37,34 @@ class SqlDatabase final : public Database {
  private:
   Status check(const Record& record) const;
   Status check(const Profile& profile) const;
-  // True: inserted. False: the key was there, and of profiles the counters too.
+  // Return true if inserted; false if the key existed, for profiles with the same counters.
   Result<bool> insert(const TaskInfo& task);
   Result<bool> insert(const DeviceInfo& device);
   Result<bool> insert(const Profile& profile);
-  // How many were inserted.
+  // Returns the number of inserted records.
   Result<int64_t> insert_records(const std::vector<const Record*>& records);
   Result<bool> has_record(const std::string& key);
-  // The first record of a query for kRecordColumns.
+  // Returns the first record of a query for kRecordColumns.
   Result<std::optional<Record>> first_of(const std::string& sql, const SqlValues& values);
-  // which: the end of a query, with one parameter. Within a snapshot.
+  // which: the end of a query, with one parameter. Only within a snapshot.
   Status read_profiles(const std::string& which, const SqlValue& parameter,
                        const std::function<Status(const Profile&)>& fn);
   struct Walk {
     std::string columns;
     int column_count = 0;
-    std::string source, number;  // a table, and its column that numbers the rows
+    std::string source, number;  // table, and its column that numbers the rows
     std::string condition;       // empty: all rows
-    SqlValues values;            // of the condition
+    SqlValues values;            // parameters of the condition
   };
-  // The rows whose number is above `last`, in order. last follows, so that a second call goes on. Within a snapshot.
+  // Visits the rows whose number is above `last`, in order, and advances `last`, so that a second
+  // call continues. Only within a snapshot.
   Status walk(Walk walk, int64_t& last, const std::function<Status(const SqlRows&)>& fn);
   Walk all_tasks() const;
   Walk all_devices() const;
   static Walk records_where(std::string source, std::string condition, SqlValues values);
 
   std::unique_ptr<SqlSession> session_;
-  std::mutex mutex_;  // one session, one transaction at a time
+  std::mutex mutex_;  // one session allows one transaction at a time
 };
 
 }  // namespace tensorsmith::record

@@ -36,7 +36,7 @@ SqlValues job_values(const Job& job) {
 
 int64_t milliseconds(double seconds) { return static_cast<int64_t>(seconds * 1000); }
 
-// "($1, $2, $3)" and the values.
+// Appends the keys to the values and returns "($1, $2, $3)".
 std::string list(const std::vector<std::string>& keys, SqlValues& values) {
   for (const std::string& key : keys) values.emplace_back(key);
   return placeholders(1, keys.size());
@@ -180,7 +180,7 @@ Result<std::vector<Job>> SqlFleet::take(const FleetWorker& worker, size_t count,
   const SqlValues device{worker.device_key, static_cast<int64_t>(worker.threads),
                          static_cast<int64_t>(kCodeVersion)};
   std::vector<Job> jobs;
-  // Whoever only looks takes no lock.
+  // Checks for jobs without a lock first.
   TS_ASSIGN_OR_RETURN(
       const bool some,
       any("SELECT 1 FROM job WHERE " + mine + " AND (state='waiting' OR " + expired + ") LIMIT 1", device));
@@ -199,7 +199,7 @@ Result<std::vector<Job>> SqlFleet::take(const FleetWorker& worker, size_t count,
                               given_up));
     TS_RETURN_IF_ERROR(
         change("UPDATE job SET state='waiting', owner='' WHERE " + mine + " AND " + expired, device));
-    // One task, one protocol: that of the job that waits longest.
+    // Takes jobs of one task and protocol, those of the job that has waited longest.
     TS_ASSIGN_OR_RETURN(const auto first,
                         session_->query("SELECT task_key, protocol, flush_cache FROM job WHERE " + mine +
                                             " AND state='waiting' ORDER BY id LIMIT 1",
@@ -264,7 +264,7 @@ Result<bool> SqlFleet::finish(const FleetWorker& worker, const Job& job, const R
                              ", result=$1 WHERE id=$2 AND owner=$3 AND state='taken'",
                          {to_json_line(record), job.id, worker.owner}));
     if (rows == 0) {
-      // Done already, by an attempt whose answer was lost with the connection.
+      // Stored before, by an attempt whose answer was lost with the connection.
       TS_ASSIGN_OR_RETURN(
           kept, any("SELECT 1 FROM job WHERE id=$1 AND owner=$2 AND state='done'", {job.id, worker.owner}));
       return {};
@@ -293,7 +293,8 @@ Status SqlFleet::beat(const FleetWorker& worker, double lease_seconds) {
 }
 
 Status SqlFleet::free_jobs_of(const FleetWorker& worker, bool blameless) {
-  // Only the one that was begun with has an attempt more than when it was taken.
+  // Undoes the attempt that was counted when the worker began a job. The update does not
+  // distinguish that job from the other jobs that the worker has taken.
   return change(std::string("UPDATE job SET state='waiting', owner=''") +
                     (blameless ? ", attempts=CASE WHEN attempts>0 THEN attempts - 1 ELSE 0 END" : "") +
                     " WHERE owner=$1 AND state='taken'",

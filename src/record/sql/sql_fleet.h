@@ -1,4 +1,4 @@
-// The fleet over an SQL session. For use inside the room.
+// The fleet on an SQL session. Internal to src/record.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ class SqlFleet final : public Fleet {
  public:
   explicit SqlFleet(std::unique_ptr<SqlSession> session) : session_(std::move(session)) {}
 
-  Status prepare();  // makes the tables where they are missing
+  Status prepare();  // creates missing tables
 
   Status post(const std::vector<Job>& jobs) override;
   Result<std::vector<JobAnswer>> answers(const std::vector<std::string>& keys, int64_t& missing) override;
@@ -31,7 +31,7 @@ class SqlFleet final : public Fleet {
 
  private:
   Status change(const std::string& sql, const SqlValues& values);
-  // Of one statement.
+  // Runs one statement in a transaction of its own.
   Status change_alone(const std::string& sql, const SqlValues& values);
   Result<bool> any(const std::string& sql, const SqlValues& values);
   Status free_jobs_of(const FleetWorker& worker, bool blameless);

@@ -14,9 +14,10 @@ namespace {
 
 constexpr int kApplicationId = 0x54534d74;  // "TSmt"
 constexpr int kSchemaVersion = 2;
-// A full structural check at every open is cheap up to here; larger files are checked by check_integrity().
+// Up to this file size, a full structural check at each opening is cheap; larger files are checked
+// by check_integrity().
 constexpr int64_t kQuickCheckBytes = int64_t{256} << 20;
-// Of a text or blob: twice the longest line of an export.
+// Limit of a text or blob: twice the longest line of an export.
 constexpr int kMaxValueBytes = 2 * static_cast<int>(Database::kMaxJsonLine);
 
 }  // namespace
@@ -29,7 +30,7 @@ Status Connection::prepare(bool writable) {
   TS_ASSIGN_OR_RETURN(const bool empty, is_empty());
   if (empty) {
     if (!writable) return Error{ErrorCode::kMismatch, path_, "is an empty file, not a Tensorsmith database"};
-    // Another process may be creating it at this moment: look again under the write lock.
+    // Another process may be creating the database now, so this checks again under the write lock.
     Status created = transaction([&]() -> Status {
       TS_ASSIGN_OR_RETURN(const bool still_empty, is_empty());
       if (!still_empty) return {};
@@ -55,7 +56,7 @@ Status Connection::prepare(bool writable) {
                  "has schema version " + std::to_string(version) +
                      ", which never existed; restore a copy of the database"};
   struct stat info = {};
-  // SQLite reads the missing end of a last page as zeros.
+  // SQLite would read the missing end of the last page as zeros.
   TS_ASSIGN_OR_RETURN(const int64_t pages, scalar("PRAGMA page_count"));
   TS_ASSIGN_OR_RETURN(const int64_t page_bytes, scalar("PRAGMA page_size"));
   if (stat(path_.c_str(), &info) == 0 && info.st_size < pages * page_bytes)
@@ -70,7 +71,7 @@ Status Connection::prepare(bool writable) {
 
 Status Connection::recover() {
   TS_RETURN_IF_ERROR(configure());
-  // SQLite does it before the first read.
+  // SQLite rolls the journal back before the first read.
   TS_ASSIGN_OR_RETURN([[maybe_unused]] const int64_t objects, scalar("SELECT count(*) FROM sqlite_master"));
   return {};
 }
@@ -78,7 +79,7 @@ Status Connection::recover() {
 Status Connection::configure() {
   sqlite3_extended_result_codes(db_, 1);
   sqlite3_busy_timeout(db_, kBusyTimeoutMs);
-  // The file may come from anyone (https://www.sqlite.org/security.html).
+  // The file may come from an untrusted source (https://www.sqlite.org/security.html).
   sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, kMaxValueBytes);
   sqlite3_db_config(db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
@@ -87,7 +88,7 @@ Status Connection::configure() {
   return execute("PRAGMA cell_size_check=ON");
 }
 
-// A file that was opened for reading stays as it is; a copy in memory takes its place.
+// A file that was opened read-only is not changed; a copy in memory replaces it.
 Status Connection::upgrade(bool writable) {
   if (!writable) {
     TS_ASSIGN_OR_RETURN(sqlite3 * copy, copy_to_memory(db_, path_));
@@ -95,7 +96,7 @@ Status Connection::upgrade(bool writable) {
     TS_RETURN_IF_ERROR(configure());
   }
   Status upgraded = transaction([&]() -> Status {
-    // Another process may have done it meanwhile.
+    // Another process may have upgraded it meanwhile.
     TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
     if (version >= kSchemaVersion) return {};
     TS_RETURN_IF_ERROR(migrate_from_1(db_, path_));
@@ -111,7 +112,8 @@ Status Connection::execute(const std::string& sql) {
   return {};
 }
 
-// A view, a trigger or a computed column in the place of ours would run what the file's author wants.
+// Rejects other objects: a view, a trigger or a generated column in place of ours would run code of
+// the file's author.
 Status Connection::check_schema() {
   for (const char* sql :
        {"SELECT type || ' ' || name FROM sqlite_schema WHERE NOT (type='table' AND name "
@@ -151,7 +153,7 @@ Status Connection::check(const std::string& pragma) {
   TS_ASSIGN_OR_RETURN(const bool row, select.step());
   std::string answer = row ? select.text(0) : std::string("no answer");
   if (answer == "ok") return {};
-  // The problem stands below a headline "*** in database main ***".
+  // The problem follows a headline "*** in database main ***".
   if (answer.rfind("***", 0) == 0 && answer.find('\n') != std::string::npos)
     answer.erase(0, answer.find('\n') + 1);
   return Error{ErrorCode::kCorrupt, path_,

@@ -16,7 +16,8 @@ Status migrate_from_1(sqlite3* db, const std::string& path) {
     return {};
   };
   TS_RETURN_IF_ERROR(execute(kFrom1To2));
-  // Row by row: what a query sees of rows that are changed while it runs is not defined.
+  // Goes row by row, because the result of a query over rows that change while it runs is
+  // undefined.
   Statement select(db, path, "SELECT id, note FROM record WHERE id>?1 ORDER BY id LIMIT 1");
   Statement update(db, path,
                    "UPDATE record SET note=?1, why=?2, strategy=?3, sketch=?4, decisions=?5 WHERE id=?6");

@@ -1,4 +1,4 @@
-// Databases of earlier schema versions. For use inside the room.
+// Migrates databases of earlier schema versions. Internal to src/record.
 #pragma once
 
 #include <sqlite3.h>
@@ -10,11 +10,12 @@
 
 namespace tensorsmith::record {
 
-// From schema 1 to 2: the text `origin` becomes columns; every row stays. To be called in a transaction, which
-// the caller ends. path: the place of errors.
+// Migrates from schema 1 to 2: the text `origin` becomes columns; all rows are kept. Must be called
+// in a transaction of the caller. `path` is the place of errors.
 Status migrate_from_1(sqlite3* db, const std::string& path);
 
-// A copy of the whole database in memory, for files that may not be changed. The caller closes it.
+// Copies the whole database to memory, for files that must not be changed. The caller closes the
+// copy.
 Result<sqlite3*> copy_to_memory(sqlite3* db, const std::string& path);
 
 }  // namespace tensorsmith::record

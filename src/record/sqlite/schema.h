@@ -1,13 +1,14 @@
-// The tables of a record database.
+// The tables of a record database in an SQLite file.
 #pragma once
 
 #include "record/sql/fleet_schema.h"
 
 namespace tensorsmith::record {
 
-// Rollback journal (SQLite's default) rather than WAL: the database stays one file that can be copied, works
-// on network file systems, and a reader needs no write access. synchronous=FULL: a committed record survives
-// a power cut. best_seconds is derived from seconds, kept for the index.
+// Uses a rollback journal (SQLite's default) rather than WAL: the database stays one file that can
+// be copied, it works on network file systems, and readers need no write access. synchronous=FULL:
+// a committed record survives a power failure. best_seconds is derived from `seconds` for the
+// index.
 inline constexpr const char* kSchema = R"sql(
 CREATE TABLE task(
   key TEXT PRIMARY KEY NOT NULL, text TEXT NOT NULL, name TEXT NOT NULL, flops REAL NOT NULL);
@@ -22,25 +23,27 @@ CREATE TABLE record(
 CREATE INDEX record_by_task ON record(task_key, device_key, threads, flush_cache, code_version, best_seconds);
 )sql";
 
-// Made when the first device is added, so that earlier versions of this program and this one read each
-// other's databases.
+// Created when the first device is added, so that this and earlier versions of the program can read
+// each other's databases.
 inline constexpr const char* kDeviceSchema =
     "CREATE TABLE IF NOT EXISTS device(key TEXT PRIMARY KEY NOT NULL, json TEXT NOT NULL)";
 
-// Made when the first profile is added, with schema version 3, which earlier versions of this program refuse.
+// Created when the first profile is added, with schema version 3, which earlier versions of the
+// program reject.
 inline constexpr const char* kProfileSchema =
     "CREATE TABLE IF NOT EXISTS profile(record_key TEXT NOT NULL, profiler TEXT NOT NULL, counters TEXT NOT "
     "NULL, "
     "PRIMARY KEY(record_key, profiler))";
 inline constexpr int kProfileSchemaVersion = 3;
 
-// Made when the first job is posted or worker comes, with schema version 4.
+// Created when the first job is posted or the first worker joins, with schema version 4.
 inline constexpr const char* kFleetSchema =
     "CREATE TABLE job(id INTEGER PRIMARY KEY, " TENSORSMITH_JOB_COLUMNS ");" TENSORSMITH_FLEET_TABLES;
 inline constexpr int kFleetSchemaVersion = 4;
 inline constexpr int kNewestSchemaVersion = kFleetSchemaVersion;
 
-// Schema 1 had a column origin instead of the candidate's columns, whose text is to be parsed after this.
+// Schema 1 had a column `origin` instead of the candidate's columns; its text is parsed after this
+// migration.
 inline constexpr const char* kFrom1To2 = R"sql(
 ALTER TABLE record RENAME COLUMN origin TO note;
 ALTER TABLE record ADD COLUMN why TEXT NOT NULL DEFAULT 'unstated';

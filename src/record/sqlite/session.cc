@@ -17,7 +17,7 @@ namespace tensorsmith::record {
 
 namespace {
 
-// SQLite numbers parameters by ?1, ?2; what begins with a dollar is a name for it.
+// SQLite numbers parameters as ?1, ?2; a leading dollar sign would make them named parameters.
 std::string numbered(std::string sql) {
   std::replace(sql.begin(), sql.end(), '$', '?');
   return sql;
@@ -103,7 +103,7 @@ class SqliteSession final : public SqlSession {
   }
   Status check_structure() override { return connection_.check("PRAGMA integrity_check(1)"); }
   const char* row_number() const override { return "rowid"; }
-  // julianday('now') counts days, with the fraction in milliseconds; 2440587.5 is 1970.
+  // julianday('now') is in days with millisecond resolution; 2440587.5 is 1970.
   const char* now_ms() const override {
     return "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
   }
@@ -142,7 +142,7 @@ Result<std::unique_ptr<SqlSession>> open_with(const std::string& path, int flags
   auto session = std::make_unique<SqliteSession>(db, path);
   if (Status prepared = session->prepare((flags & SQLITE_OPEN_READWRITE) != 0); !prepared.ok()) {
     session.reset();
-    // A file that this call made and could not fill (disk full) is not left behind.
+    // Removes a file that this call created but could not fill (disk full).
     struct stat after = {};
     if (!existed && stat(path.c_str(), &after) == 0 && after.st_size == 0) unlink(path.c_str());
     return prepared.error();
@@ -160,8 +160,8 @@ Result<std::unique_ptr<SqlSession>> open_sqlite(const std::string& path, OpenMod
     return Error{code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,
                  std::string("cannot be opened: ") + std::strerror(code)};
   }
-  // A writer that was killed leaves a journal that the next writer rolls back; a reader cannot. So be a
-  // writer for a moment where that is allowed.
+  // A killed writer leaves a journal that a writer can roll back but a reader cannot, so this opens
+  // the file for writing for a moment if that is permitted.
   struct stat journal = {};
   if (stat((path + "-journal").c_str(), &journal) == 0) {
     [[maybe_unused]] const Status recovered = recover(path);

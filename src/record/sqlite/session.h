@@ -1,4 +1,4 @@
-// An SQLite file as a session. For use inside the room.
+// An SQLite file as a session. Internal to src/record.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace tensorsmith::record {
 
 enum class OpenMode : uint8_t { kCreate, kRead };
 
-// As of Database::open() and open_read_only().
+// As Database::open() and open_read_only().
 Result<std::unique_ptr<SqlSession>> open_sqlite(const std::string& path, OpenMode mode);
 
 }  // namespace tensorsmith::record

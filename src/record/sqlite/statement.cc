@@ -40,7 +40,7 @@ Error sqlite_error(sqlite3* db, int code, const std::string& path) {
     case SQLITE_READONLY:
       return {ErrorCode::kIo, path, "the database or its folder is not writable (" + detail + ")"};
     case SQLITE_CANTOPEN:
-      // SQLite's ENOENT may be of the file that it then could not create.
+      // SQLite's ENOENT may refer to the file that it then could not create.
       if (os_error == ENOENT && access(folder_of(path).c_str(), F_OK) == 0)
         return {ErrorCode::kIo, path, "cannot be created: its folder is not writable; name another path"};
       return {os_error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path,

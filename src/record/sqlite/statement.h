@@ -1,4 +1,4 @@
-// SQLite statements and errors. For use inside the room: no other header shows SQLite.
+// SQLite statements and errors. Internal to src/record; no other header exposes SQLite.
 #pragma once
 
 #include <sqlite3.h>
@@ -13,13 +13,13 @@
 
 namespace tensorsmith::record {
 
-// How long a call waits for another process's lock.
+// How long a call waits for a lock of another process.
 inline constexpr int kBusyTimeoutMs = 60'000;
 
-// The error for a failed SQLite call on the file; says what the user can do.
+// Returns the error for a failed SQLite call on the file, with a remedy for the user.
 Error sqlite_error(sqlite3* db, int code, const std::string& path);
 
-// A prepared statement; column access after step() returned true.
+// A prepared statement; columns are available after step() returned true.
 class Statement {
  public:
   Statement(sqlite3* db, const std::string& path, const std::string& sql) : db_(db), path_(path) {
@@ -55,12 +55,12 @@ class Statement {
     return *this;
   }
   Statement& bind_blob(const void* data, size_t bytes) {
-    // A null pointer would bind NULL; an empty blob is meant.
+    // A null pointer would bind NULL instead of an empty blob.
     keep(bytes == 0 ? sqlite3_bind_zeroblob(statement_, ++bound_, 0)
                     : sqlite3_bind_blob64(statement_, ++bound_, data, bytes, SQLITE_TRANSIENT));
     return *this;
   }
-  // True: a row is there. False: done.
+  // Returns true if there is a row, false at the end.
   Result<bool> step() {
     if (code_ == SQLITE_OK) {
       code_ = sqlite3_step(statement_);

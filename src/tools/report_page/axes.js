@@ -1,5 +1,5 @@
-// Axes with ticks that say something whatever the range is.
-const kLogFrom = 8;  // the largest over the smallest value: from there on an axis is logarithmic
+// Axes with informative ticks for every range.
+const kLogFrom = 8;  // an axis is logarithmic if the largest value is at least this many times the smallest
 
 function axis(title, options = {}) {
   const { tick, ...rest } = options;
@@ -16,7 +16,7 @@ function niceStep(span, most) {
   return power * [1, 2, 2.5, 5, 10].find((lead) => lead * power >= rough * (1 - 1e-9));
 }
 
-// Some `most` round values, at least three.
+// Returns about `most` round values, at least three.
 function linearTicks(low, high, most) {
   const step = niceStep(high - low, most);
   const ticks = [];
@@ -24,7 +24,7 @@ function linearTicks(low, high, most) {
   return ticks.length < 3 && most < 20 ? linearTicks(low, high, most + 1) : ticks;
 }
 
-// Between three and some ten: steps of a linear axis within a decade, leading digits over few, powers of ten over many.
+// Returns three to about ten ticks: linear steps within a decade, leading digits over few decades, powers of ten over many.
 function logTicks(low, high) {
   const span = Math.log10(high / low);
   if (span < .75) return linearTicks(low, high, 6);
@@ -41,10 +41,10 @@ function logTicks(low, high) {
   return ticks;
 }
 
-// The unit of an axis: minutes from three on, so that a run of a minute has seconds.
+// The unit of an axis: minutes only from three minutes on, so that a run of a minute is shown in seconds.
 const axisUnit = (most, units) => units.find(([size]) => most >= size * (units === kDurationUnits ? 3 : 1)) || units[units.length - 1];
 
-// All ticks in one unit where the axis is linear, each in its own where it spans decades; no more digits than needed.
+// Labels of ticks: in one unit if the axis is linear, each in its own if it spans decades; no more digits than needed.
 function tickText(units) {
   return function (value, index, ticks) {
     if (value === 0) return "0";
@@ -62,7 +62,7 @@ function tickText(units) {
   };
 }
 
-// As many round values of the axis' unit as there is room for.
+// Returns as many round values in the axis' unit as there is room for.
 const tickRoom = (scale) =>
   Math.max(3, Math.min(8, Math.floor(scale.isHorizontal() ? scale.maxWidth / 60 : scale.maxHeight / 40)));
 const evenTicks = (units) => (scale) => {
@@ -70,8 +70,8 @@ const evenTicks = (units) => (scale) => {
   scale.ticks = linearTicks(scale.min / size, scale.max / size, tickRoom(scale)).map((value) => ({ value: value * size }));
 };
 
-// An axis of values with units. values: all that are shown. zero: bars begin there. log: true and false decide, else the
-// values do.
+// An axis of values with units. values: all shown values. zero: the axis begins at 0, for bars. log: true or false; if
+// not given, the values decide.
 function valueAxis(title, units, values, { zero = false, log = null, ticks = {} } = {}) {
   const known = values.filter((value) => isKnown(value) && (value > 0 || zero));
   const low = Math.min(...known), high = Math.max(...known);
@@ -88,7 +88,7 @@ function valueAxis(title, units, values, { zero = false, log = null, ticks = {} 
   return axis(title, { type: "linear", min: Math.max(low - room, low < 0 ? -Infinity : 0), max: high + room, tick, ticks, afterBuildTicks: evenTicks(units) });
 }
 
-// The names beside bars, each one shown.
+// An axis of bar names that shows every name.
 const nameAxis = (options = {}) => {
   const { ticks = {}, ...rest } = options;
   return axis("", { grid: { display: false }, ticks: { autoSkip: false, ...ticks }, ...rest });

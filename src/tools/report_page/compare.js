@@ -1,7 +1,7 @@
-// Two runs side by side: of two reports, of two setups, or of two stretches of time in which a database grew.
+// Two runs side by side: of two reports, of two setups, or of two periods in which a database grew.
 const kMostCompared = 24;
 
-// Every run on the page: {label, data, setup, run}; run is null for all records of the setup, else counts the pauses before.
+// Every run on the page: {label, data, setup, run}; run is null for all records of the setup, else the number of pauses before it.
 function runsOf(data) {
   const runs = [];
   const shortTitle = (report) => report.title.replace(/^Tensorsmith: /, "");
@@ -21,7 +21,7 @@ function runsOf(data) {
   return runs;
 }
 
-// What a run says of its tasks: key -> {name, calls, untuned, best, programs, failed, steps, loops}.
+// Summarizes the tasks of a run: key -> {name, calls, untuned, best, programs, failed, steps, loops}.
 function resultsOf(run) {
   const { data } = run;
   const mine = (task, r) => run.run === null || task.records.run[r] === run.run;
@@ -47,7 +47,7 @@ function resultsOf(run) {
   return results;
 }
 
-// The sum over tasks of calls * fastest so far; a task counts with its first time until it has another.
+// Returns the sum over tasks of calls * fastest so far; a task counts with its first time until it has another.
 function sumCurve(rows, which) {
   const events = rows.flatMap((row, k) => row[which].steps.map((step) => ({ ...step, k }))).sort((a, b) => a.x - b.x);
   const now = rows.map((row) => (isKnown(row[which].untuned) ? Math.max(row[which].untuned, row[which].steps[0].y) : row[which].steps[0].y));

@@ -1,4 +1,4 @@
-// Elements and what folds out. Text from the data only ever becomes text nodes and attribute values.
+// Elements and collapsible sections. Text from the data only becomes text nodes and attribute values.
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -8,7 +8,7 @@ function element(name, attributes = {}, ...children) {
 
 const paragraph = (text, quiet = false) => element("p", quiet ? { class: "quiet" } : {}, text);
 
-// What is made when somebody opens it, or prints the page.
+// Functions that make the content of unopened sections, called when a section is opened or the page is printed.
 const unopened = new Map();
 function fill(details) {
   const make = unopened.get(details);
@@ -23,7 +23,7 @@ function foldedOut(id, title, make, attributes = {}) {
   return made;
 }
 
-// pairs: [name, value] or [name, value, "strong"] for what the reader came for.
+// pairs: [name, value], or [name, value, "strong"] for the most important ones.
 function figures(pairs) {
   return element("dl", { class: "figures" }, ...pairs.map(([name, value, weight]) =>
     element("div", { class: weight || (value.length > 12 ? "wide" : "plain") }, element("dt", {}, name), element("dd", {}, value))));

@@ -1,4 +1,4 @@
-// Files that the reader saves: they are made here and never leave the page in another way.
+// Files that the reader saves. They are made in the page and not sent anywhere.
 function save(name, blob) {
   const address = URL.createObjectURL(blob);
   const link = element("a", { href: address, download: name });
@@ -10,7 +10,7 @@ function save(name, blob) {
 
 const fileName = (id, extension) => "tensorsmith-" + id.replace(/^(plot|table)-/, "").replace(/[^A-Za-z0-9-]+/g, "-") + "." + extension;
 
-// A cell of text that a spreadsheet would take as a formula gets an apostrophe before it.
+// Prefixes a text cell with an apostrophe if a spreadsheet would take it for a formula.
 function csvCell(value) {
   if (value === null || value === undefined || (typeof value === "number" && !isFinite(value))) return "";
   if (typeof value === "number") return String(value);
@@ -18,7 +18,7 @@ function csvCell(value) {
   return /[",\r\n]/.test(text) ? '"' + text.replace(/"/g, '""') + '"' : text;
 }
 
-// Numbers are in the units that the first line names, with all their digits.
+// Numbers are in the units that the header line states, with all their digits.
 function csvText(columns, rows) {
   const names = columns.map(([name, kind]) => (kind && kind.unit ? `${name} (${kind.unit})` : name));
   return [names, ...rows].map((row) => row.map(csvCell).join(",") + "\r\n").join("");

@@ -1,4 +1,4 @@
-// Numbers for people.
+// Formats numbers for display.
 const isKnown = (value) => typeof value === "number" && isFinite(value);
 
 function digits(value, count = 3) {
@@ -32,7 +32,7 @@ const percent = (share) => (isKnown(share) ? digits(100 * share) + " %" : "not k
 const duration = (value) =>
   value < 90 ? digits(value, 2) + " s" : value < 5400 ? digits(value / 60, 2) + " min" : digits(value / 3600, 2) + " h";
 
-// What a column of a table holds: how a number is shown, and its unit in a CSV file. Text has none.
+// Kinds of table columns: how a number is shown, and its unit in a CSV file. Text has no unit.
 const asText = null;
 const asSeconds = { show: seconds, unit: "s" };
 const asDuration = { show: (value) => (isKnown(value) ? duration(value) : "not known"), unit: "s" };

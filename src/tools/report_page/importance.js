@@ -1,4 +1,4 @@
-// How much each decision of the search explains of the times that were measured.
+// How much of the variation of the measured times each decision of the search explains.
 const kMostDecisions = 20;
 
 const kRoleNames = {
@@ -8,10 +8,10 @@ const kRoleNames = {
 };
 const roleName = (role) => kRoleNames[role] || role;
 
-// Only such decisions have their values listed.
+// The values of a decision are listed only if it explains more than chance.
 const isAboveChance = (decision) => decision.values.length > 0;
 
-// {role, share} over all tasks: of each task the decision of the role that explains most, weighted by the task's time.
+// {role, share} over all tasks: for each task the decision of the role that explains most, weighted by the task's time.
 function importanceOfRoles(data, tasks) {
   const total = tasks.reduce((sum, t) => sum + weightOf(data, t), 0);
   const sums = new Map();

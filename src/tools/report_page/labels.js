@@ -1,4 +1,4 @@
-// Names that have to fit beside a bar: shortened in the middle, so that they stay distinct.
+// Shortens names to fit beside a bar, by a cut in the middle that keeps them distinct.
 function shortened(text, most, head) {
   const letters = [...text];
   if (letters.length <= most) return text;
@@ -6,7 +6,7 @@ function shortened(text, most, head) {
   return letters.slice(0, kept).join("") + "…" + letters.slice(letters.length - (most - 1 - kept)).join("");
 }
 
-// One label of at most so many letters a name; different names have different labels.
+// Returns a label of limited length for each name; different names have different labels.
 function shortNames(names, most) {
   const labels = new Map();
   const distinct = [...new Set(names)];
@@ -14,12 +14,12 @@ function shortNames(names, most) {
   for (const name of taken) labels.set(name, name);
   for (const name of distinct) {
     if (labels.has(name)) continue;
-    // The cut in the middle first, then others, nearest to the middle first.
+    // Tries the cut in the middle first, then others by their distance from the middle.
     const middle = Math.floor((most - 1) / 2);
     const cuts = Array.from({ length: most - 2 }, (_, i) => i + 1).sort((a, b) => Math.abs(a - middle) - Math.abs(b - middle));
     const cut = cuts.map((head) => shortened(name, most, head)).find((label) => !taken.has(label));
     let label = cut;
-    // They differ in what no single cut shows: a number does it.
+    // No single cut shows the difference, so a number makes the label distinct.
     for (let n = 2; label === undefined; ++n) {
       const mark = " #" + n;
       const numbered = shortened(name, most - mark.length, Math.floor((most - mark.length) / 2)) + mark;

@@ -1,4 +1,4 @@
-// What was gained: before and after, and beside other engines.
+// The gain of tuning: before and after, and in comparison with other engines.
 function nameOf(model) {
   return model.name || model.directory;
 }

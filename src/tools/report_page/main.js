@@ -1,4 +1,4 @@
-// The page: sections of the data, drawn again in other colours, for print, and when a run goes on.
+// The page: sections of the data, redrawn for other colours, for print, and during a run.
 const kSections = [
   ["summary", "Summary", summarySection],
   ["latency", "Latency", latencySection],
@@ -29,14 +29,14 @@ function summarySection(data) {
   return [pairs.length > 0 ? figures(pairs) : paragraph("Nothing was measured yet."), ...warnings(all)];
 }
 
-// Where and when, below the title.
+// The line below the title: where and when.
 function about(data) {
   const made = data.settings.find(([name]) => name === "made");
   const setups = data.setups.map((_, s) => setupName(data, s));
   return [...setups.slice(0, 3), ...(setups.length > 3 ? [`${setups.length - 3} other setups`] : []), ...(made ? [made[1]] : [])].join(" · ");
 }
 
-const state = {};  // what the reader chose, kept while the page is drawn again
+const state = {};  // the reader's choices, kept when the page is redrawn
 
 function showLive(live) {
   const line = document.getElementById("live");
@@ -80,7 +80,7 @@ function render(data) {
   markCurrent();
 }
 
-// The link of the section that is read.
+// Marks the link of the section that is being read.
 let watched = null;
 function markCurrent() {
   if (watched) watched.disconnect();
@@ -111,7 +111,7 @@ function follow(data) {
     .catch(() => showLive({ state: "The run no longer answers: it has ended or was stopped. " + data.live.result }));
 }
 
-// On paper: dark on white, and the numbers behind each plot.
+// For print: dark on white, with each plot's numbers.
 function print(on) {
   const root = document.documentElement;
   if (on) {

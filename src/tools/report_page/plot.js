@@ -1,6 +1,6 @@
 // Plots by Chart.js in the colours of the page, each with its buttons: zoom, PNG, CSV.
 const plots = new Map();  // canvas -> {id, title, chart, make, legend, zoom, buttons}
-const kPngScale = 2;      // pixels of a saved picture for one of the page
+const kPngScale = 2;      // pixels of a saved picture per pixel of the page
 
 function palette() {
   const style = getComputedStyle(document.documentElement);
@@ -19,8 +19,8 @@ function toolButton(id, text, title, act) {
 }
 
 // description: what the plot shows, as a sentence or two. make: colours -> {type, datasets, scales, tooltip, labels, plugins}.
-// more: zoom, the axes that can be zoomed ("x", "xy", ""); table: {id, caption, columns, rows: () => rows}, what the
-// CSV file has; folded: whether the table stands behind the plot (else the caller shows it).
+// more: zoom, the axes that can be zoomed ("x", "xy", ""); table: {id, caption, columns, rows: () => rows}, the contents
+// of the CSV file; folded: whether the table is shown collapsed below the plot (else the caller shows it).
 function plot(id, title, description, height, make, more = {}) {
   const { zoom = "", table: behind = null, folded = true } = more;
   const canvas = element("canvas", { id, role: "img", "aria-label": title + ". " + description });
@@ -92,7 +92,7 @@ function drawNew() {
   for (const [canvas, entry] of plots) if (canvas.isConnected && !entry.chart) draw(canvas, entry);
 }
 
-// The plot as it is on the page, with its title and its legend.
+// Draws the plot as on the page, with its title and its legend.
 function picture(canvas, entry) {
   const colours = palette(), width = canvas.clientWidth, height = canvas.clientHeight, edge = 16;
   const font = (weight, size) => `${weight} ${size}px ${getComputedStyle(document.body).fontFamily}`;
@@ -136,7 +136,7 @@ function picture(canvas, entry) {
   return made;
 }
 
-// At once: toBlob() waits for an idle moment, which may be long in coming.
+// Synchronous, because toBlob() waits for an idle moment, which may come late.
 function savePng(canvas, entry) {
   const bytes = atob(picture(canvas, entry).toDataURL("image/png").split(",")[1]);
   save(fileName(entry.id, "png"), new Blob([Uint8Array.from(bytes, (letter) => letter.charCodeAt(0))], { type: "image/png" }));
@@ -153,7 +153,7 @@ const bars = (label, colour, data, more = {}) => ({
   label, data, borderColor: colour, backgroundColor: colour, borderRadius: 3, maxBarThickness: 26, ...more,
 });
 
-// A line across a plot of bars, at what they are compared with.
+// A reference line across a bar plot, at the value that the bars are compared with.
 const markAt = (value, colour) => ({
   id: "markAt",
   afterDatasetsDraw(chart) {

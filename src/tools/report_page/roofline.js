@@ -1,5 +1,5 @@
-// How far each kernel is from what the device can do.
-// {title, points, roofs} of each roofline plot: kernels of a model that ran, else the best program of each task.
+// Roofline plots: how far each kernel is from the device's limits.
+// {title, points, roofs} of each roofline plot: the kernels of a model that ran, else the best program of each task.
 function rooflines(data) {
   const list = [];
   data.models.forEach((model) => {
@@ -22,13 +22,13 @@ const roofName = (roof) =>
   `${roof.name}: ${roof.flops_per_second ? flopRate(roof.flops_per_second) : byteRate(roof.bytes_per_second)}` +
   (roof.assumed ? " (assumed)" : "");
 
-// The least of the peak and the memory's bandwidth times the intensity.
+// Returns the smaller one of the peak and the memory's bandwidth times the intensity.
 function bound(roofs, x) {
   const peak = roofs.find((roof) => roof.flops_per_second), memory = roofs.find((roof) => roof.name === "memory");
   return Math.min(peak ? peak.flops_per_second : Infinity, memory ? memory.bytes_per_second * x : Infinity);
 }
 
-// Names of the limits beside their lines.
+// Draws the names of the limits beside their lines.
 const roofNames = (roofs, lineOf, colours) => ({
   id: "roofNames",
   afterDatasetsDraw(chart) {
@@ -40,7 +40,7 @@ const roofNames = (roofs, lineOf, colours) => ({
     pen.font = "600 11px " + getComputedStyle(document.body).fontFamily;
     pen.textBaseline = "bottom";
     roofs.forEach((roof, i) => {
-      // The part that is seen: a plot that is zoomed may show a piece of the line, or nothing of it.
+      // The visible part: a zoomed plot may show only a part of the line, or nothing of it.
       const [first, last] = lineOf(roof), bandwidth = roof.bytes_per_second;
       const begin = Math.max(first.x, x.min, bandwidth ? y.min / bandwidth : 0);
       const end = Math.min(last.x, x.max, bandwidth ? y.max / bandwidth : Infinity);
@@ -58,7 +58,7 @@ const roofNames = (roofs, lineOf, colours) => ({
       } else {
         pen.translate(from[0], from[1]);
         pen.rotate(angle);
-        pen.translate(along, below ? 16 : -3);  // lines of near bandwidths have their names on both sides
+        pen.translate(along, below ? 16 : -3);  // names of lines with similar bandwidths are on opposite sides
       }
       pen.fillText(text, 0, 0);
       pen.restore();
@@ -72,9 +72,9 @@ function rooflineOf(roofline, m) {
   const { points, roofs, title } = roofline;
   const xs = points.map((p) => p.x), ys = points.map((p) => p.y);
   const peak = roofs.find((roof) => roof.flops_per_second);
-  // Where a bandwidth's line meets the peak's.
+  // Where a bandwidth's line intersects the peak's.
   const ridges = peak ? roofs.filter((roof) => roof.bytes_per_second).map((roof) => peak.flops_per_second / roof.bytes_per_second) : [];
-  // All points and the ends of all lines lie inside, with room around them.
+  // The range includes all points and the ends of all lines, with a margin.
   const low = Math.min(...xs, ...ridges) / 2, high = Math.max(...xs, ...ridges) * 2.5;
   const least = Math.min(...ys) / 2, most = Math.max(...ys, ...(peak ? [peak.flops_per_second] : [])) * 1.8;
   const lineOf = (roof) => {

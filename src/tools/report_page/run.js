@@ -1,10 +1,10 @@
-// Where the time of a run goes: a timeline, a bar a kernel, and how far each is from what the device can do.
+// Where the time of a run goes: a timeline, a bar per kernel, and how far each is from the device's limits.
 const kMostRows = 24;
 
-// Letters of a name beside a bar.
+// Most letters of a name beside a bar.
 const rowRoom = () => (innerWidth < 600 ? 18 : 34);
 
-// Kernels by task: the ones that take longest first.
+// Kernels by task, the longest first.
 function byTask(kernels) {
   const rows = new Map();
   for (const kernel of kernels) {

@@ -1,7 +1,7 @@
-// How the search went: the best so far over time, of models and of tasks.
+// Course of the search: the best so far over time, for models and for tasks.
 const kMostCurves = 7;
 
-// Steps of one task: [at, fastest so far].
+// The steps of one task: [time, fastest so far].
 function stepsOf(task) {
   const { at, seconds: taken, implausible } = task.records;
   const ignored = new Set(implausible);
@@ -27,7 +27,7 @@ function curves(data) {
              .filter((curve) => curve.points.length > 0);
 }
 
-// Weight of a task in what was searched, to show the heaviest first: seconds of all its calls.
+// Weight of a task in the search, the seconds of all its calls; the heaviest task is shown first.
 function weightOf(data, t) {
   const task = data.tasks[t];
   const calls = data.models.reduce(

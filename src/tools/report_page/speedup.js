@@ -1,9 +1,9 @@
-// What tuning gained of each model. The numbers and the warning are those that the run printed: nothing is computed here.
+// The gain of tuning for each model. The numbers and the warning are those that the run printed; nothing is computed here.
 const ratioText = (ratio) => (isKnown(ratio) ? ratio.toFixed(2) + "×" : "not known");
 
-// {name, before, after, ratio, word, how, warning, now}: word says what the ratio is. Only whole models that ran untuned and
-// tuned in turn have a speed-up; without such runs there is an estimate. before and after are always of one measurement; now,
-// a time of the compiled model that was taken for this page, only stands where there is neither.
+// {name, before, after, ratio, word, how, warning, now}: word names the ratio. Only whole models that ran untuned and
+// tuned in turn have a speed-up; without such runs there is an estimate. before and after always come from the same
+// measurement; now, a time of the compiled model that was measured for this page, is used only if both are missing.
 function gains(data) {
   const gain = (name, whole, estimate, now) => {
     if (whole)
@@ -22,7 +22,7 @@ function gains(data) {
                                             null, setup.estimate, null));
 }
 
-// As a table shows it: an estimate never stands there as if it were a speed-up.
+// The text in tables, which never shows an estimate as if it were a speed-up.
 const gainText = (gain) => (gain.word === "speed-up" ? ratioText(gain.ratio) : `${gain.word} ${ratioText(gain.ratio)}`);
 
 const warnings = (list) =>

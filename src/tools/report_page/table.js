@@ -1,13 +1,13 @@
-// Tables whose rows are sorted by a click on a heading and filtered by words. What the reader chose is kept by the table's
-// id while the page is drawn again.
-const kFilterFrom = 8;    // rows: shorter tables have no filter
-const kRowsAtFirst = 200;  // more are shown when asked for
+// Tables whose rows can be sorted by a click on a heading and filtered by words. The reader's choices are kept by the
+// table's id when the page is redrawn.
+const kFilterFrom = 8;    // rows; shorter tables have no filter
+const kRowsAtFirst = 200;  // the others are shown on request
 const tableStates = new Map();  // id -> {column, descending, words, all}
 
 function compareCells(a, b) {
   const numbers = [isKnown(a), isKnown(b)];
   if (numbers[0] && numbers[1]) return a - b;
-  if (numbers[0] !== numbers[1]) return numbers[0] ? -1 : 1;  // what is not known comes last
+  if (numbers[0] !== numbers[1]) return numbers[0] ? -1 : 1;  // unknown values come last
   return String(a ?? "").localeCompare(String(b ?? ""), "en", { numeric: true });
 }
 
@@ -15,8 +15,8 @@ const shownCell = (kind, value) => (kind && (isKnown(value) || value === null ||
 
 const longestOf = (rows, c) => rows.reduce((most, row) => Math.max(most, String(row[c]).length), 0) + 1;
 
-// columns: [heading, kind]; rows: lists of numbers and texts, one a column. Text in a column of numbers says why there is
-// no number.
+// columns: [heading, kind]; rows: lists of numbers and texts, one per column. A text in a column of numbers says why there
+// is no number.
 function table(id, caption, columns, rows) {
   const state = tableStates.get(id) || { column: null, descending: false, words: "", all: false };
   tableStates.set(id, state);
@@ -26,7 +26,7 @@ function table(id, caption, columns, rows) {
   const heads = columns.map(([name, kind], c) => {
     const button = element("button", { type: "button", id: `${id}-sort-${c}` }, name, element("span", { class: "arrow", "aria-hidden": "true" }));
     button.addEventListener("click", () => {
-      const first = kind !== asText;  // the largest numbers first, texts from A to Z
+      const first = kind !== asText;  // largest numbers first, texts from A to Z
       if (state.column !== c) Object.assign(state, { column: c, descending: first });
       else if (state.descending === first) state.descending = !first;
       else state.column = null;
@@ -68,7 +68,7 @@ function table(id, caption, columns, rows) {
     more.textContent = `Show all ${kept.length} rows`;
   }
 
-  // The caption stands beside the buttons; that of the table itself is for screen readers and for paper.
+  // The visible caption is beside the buttons; the table's own caption is for screen readers and for print.
   const tools = element("div", { class: "tools" }, element("span", { class: "title", "aria-hidden": "true" }, caption));
   if (rows.length >= kFilterFrom) {
     const input = element("input", { type: "search", id: id + "-filter", placeholder: "Filter rows", autocomplete: "off",
@@ -94,6 +94,6 @@ function table(id, caption, columns, rows) {
                  element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": caption }, made), more);
 }
 
-// The numbers of a plot, for whoever does not see it.
+// The numbers of a plot, for readers who cannot see it.
 const tableBehind = (id, caption, columns, rows) =>
   foldedOut(id, "Table: " + caption, () => table(id + "-rows", caption, columns, rows()), { class: "behind" });

@@ -1,4 +1,4 @@
-// Predictions, tasks with their schedules, failures, and how to do it again.
+// Predictions, tasks with their schedules, failures, and how to reproduce the run.
 function predictionSection(data) {
   if (data.predictions.length === 0)
     return [paragraph(data.predictor ? `${data.predictor} said nothing of these programs.`
@@ -33,7 +33,7 @@ function predictionSection(data) {
   ];
 }
 
-// With the strategy that proposed it, where there are several.
+// Adds the strategy that proposed the program if there are several.
 const chosenBecause = (data, task) => {
   if (task.best === null) return "no program ran";
   const why = data.reasons[task.records.reason[task.best]];

@@ -1,10 +1,10 @@
-// Zoom of a plot: a rectangle is dragged over what shall be seen, or the buttons are pressed. Ranges are kept by the plot's
-// id while the page is drawn again.
+// Zoom of a plot, by dragging a rectangle over it or by buttons. Ranges are kept by the plot's id when the page is
+// redrawn.
 const zooms = new Map();  // id -> {x: {min, max}, y: {min, max}}
 const kZoomStep = 2;
 const kLeastDrag = 8;  // pixels
 
-// Where a scale is linear: positions on it, by which it is moved and stretched.
+// Converts between values and positions on a linear axis, in which ranges are moved and stretched.
 const positionsOf = (scale) =>
   scale.type === "logarithmic" ? { to: Math.log, from: Math.exp } : { to: (value) => value, from: (value) => value };
 
@@ -21,7 +21,7 @@ function setZoom(canvas, entry, ranges) {
   draw(canvas, entry);
 }
 
-// Stretched about the middle; as far out as the whole plot at most.
+// Stretches the range about its middle, at most to the whole plot.
 function zoomBy(canvas, entry, stretch) {
   const whole = entry.whole || (entry.whole = wholeOf(entry));
   const ranges = {};
@@ -58,7 +58,7 @@ function zoomButtons(canvas, entry) {
   return [inwards, out, reset];
 }
 
-// By mouse or pen; a finger scrolls the page, and has the buttons. A double click shows the whole plot again.
+// Dragging works by mouse or pen; a finger scrolls the page and can use the buttons. A double click shows the whole plot.
 function dragToZoom(canvas, area, entry) {
   const frame = element("div", { class: "frame", hidden: "" });
   area.append(frame);
@@ -68,7 +68,7 @@ function dragToZoom(canvas, area, entry) {
     const box = canvas.getBoundingClientRect(), { left, right, top, bottom } = entry.chart.chartArea;
     return { x: Math.min(Math.max(event.clientX - box.left, left), right), y: Math.min(Math.max(event.clientY - box.top, top), bottom) };
   };
-  // From begin to here, over the whole height where only x is zoomed.
+  // From the begin of the drag to the pointer, over the whole height if only x is zoomed.
   const rectangle = (end) => {
     const { top, bottom } = entry.chart.chartArea, both = entry.zoom.includes("y");
     return { left: Math.min(begin.x, end.x), right: Math.max(begin.x, end.x),
