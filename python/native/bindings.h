@@ -1,4 +1,4 @@
-// The parts of the module, a function each.
+// The parts of the extension module, one function each.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// Errors of Tensorsmith as Python exceptions.
+// Converts Tensorsmith's errors to Python exceptions.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,7 +9,7 @@
 
 namespace tensorsmith::python {
 
-// Raises the exception of tensorsmith.errors that stands for the error. Needs Python's lock.
+// Raises the exception of tensorsmith.errors that corresponds to the error. Requires the GIL.
 [[noreturn]] void raise(const Error& error);
 
 inline void check(const Status& status) {
@@ -22,7 +22,7 @@ T value_or_raise(Result<T> result) {
   return std::move(result).value();
 }
 
-// The work's result; other threads of Python go on meanwhile.
+// Returns the work's result; other Python threads can run meanwhile.
 template <typename Work>
 auto without_lock(Work&& work) {
   const nanobind::gil_scoped_release unlocked;

@@ -10,7 +10,7 @@ namespace nb = nanobind;
 
 namespace {
 
-// How soon Ctrl-C is noticed.
+// Interval between checks for Ctrl-C.
 constexpr std::chrono::milliseconds kSignalInterval{50};
 
 const char* method_of(LogLevel level) {

@@ -1,5 +1,5 @@
-// Calls that take long: they run on a thread of their own, while the thread that called waits for them without Python's
-// lock, looks for signals (Ctrl-C) and runs what the call tells Python.
+// Calls that take long. They run on a thread of their own. The calling thread releases the GIL
+// while it waits for them, checks for signals (Ctrl-C) and runs the callbacks of the call.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -21,13 +21,14 @@ namespace tensorsmith::python {
 
 class LongCall {
  public:
-  // Of any thread, at any time: `told` runs with Python's lock on the thread that called.
+  // Queues a callback, which runs with the GIL on the calling thread. May be called by any thread
+  // at any time.
   void tell(std::function<void()> told);
-  // True once a signal or an error of what was told wants the call to end.
+  // Becomes true when a signal or an exception of a callback requests the end of the call.
   const std::atomic<bool>& cancelled() const { return cancelled_; }
 
-  // The work's result. Throws what the work throws; else what a signal or what was told raised, after the work ended.
-  // With Python's lock.
+  // Runs the work and returns its result. Throws the work's exception, otherwise the exception that
+  // a signal or a callback has raised, after the work has ended. Requires the GIL.
   template <typename Work>
   auto run(Work&& work) {
     std::optional<decltype(work())> result;
@@ -46,7 +47,7 @@ class LongCall {
   std::atomic<bool> cancelled_{false};
 };
 
-// Tells Python's logger "tensorsmith".
+// Writes to Python's logger "tensorsmith".
 class PythonLog final : public LogSink {
  public:
   explicit PythonLog(LongCall& call) : call_(call) {}

@@ -56,12 +56,12 @@ std::string text(const std::vector<int64_t>& shape) {
   return out + ")";
 }
 
-// The array's data, if it is what the model says of the tensor.
+// Returns the array's data if its type and shape are those of the model's tensor.
 template <typename Array>
 auto data_of(nb::handle object, const runtime::TensorInfo& info, const char* role) {
   const std::string place = std::string(role) + " '" + info.name + "'";
   Array array;
-  // An output that had to be converted would be a copy, and the results would be lost.
+  // A conversion would make a copy of an output array, and the results would be lost.
   constexpr bool kMayCopy = std::is_same_v<Array, Tensor>;
   if (!nb::try_cast(object, array, kMayCopy))
     raise({ErrorCode::kInvalidArgument, place,
@@ -71,7 +71,7 @@ auto data_of(nb::handle object, const runtime::TensorInfo& info, const char* rol
   if (array.device_type() != nb::device::cpu::value && array.device_type() != 3 /* pinned, of CUDA */)
     raise({ErrorCode::kInvalidArgument, place, "is in the memory of a device; copy it to the processor's"});
   const nb::dlpack::dtype wanted = dlpack_dtype(info.dtype);
-  // NumPy has no bfloat16: its bits come as uint16.
+  // NumPy has no bfloat16, so its bits are passed as uint16.
   const bool bits =
       info.dtype == runtime::DType::kBF16 && array.dtype() == dlpack_dtype(runtime::DType::kU16);
   if (array.dtype() != wanted && !bits)
@@ -122,7 +122,7 @@ class Model {
   std::unique_ptr<runtime::Model> model_;
 };
 
-// (task, mean seconds of a run) of each call.
+// Returns (task, mean seconds of a run) for each call.
 nb::list calls(const runtime::Model& model) {
   nb::list list;
   const std::vector<runtime::CallTime> times = model.profile();

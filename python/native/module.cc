@@ -1,5 +1,5 @@
-// The native half of the package; what people use is in python/tensorsmith. Data goes to Python as JSON text, as the
-// commands' --json has it.
+// The native part of the package; users import python/tensorsmith. Data is passed to Python as JSON
+// text, in the format of the commands' --json.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 

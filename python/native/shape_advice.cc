@@ -10,7 +10,7 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// "(1, 3, 224)"
+// Formats a shape, for example "(1, 3, 224)".
 std::string shape_of(const graph::OpenInput& input) {
   if (!input.shape) return input.is_sequence ? "(2, 3)" : "(1, 3, 224, 224)";
   std::string lengths;

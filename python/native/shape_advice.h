@@ -1,4 +1,4 @@
-// What to write in Python for inputs without a shape.
+// Advice in Python terms on how to give shapes to inputs that lack one.
 #pragma once
 
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace tensorsmith::python {
 
-// For graph::ImportOptions: the arguments `dims` and `shapes` that give the inputs a shape, with 1 for each open length.
+// Returns the advice for graph::ImportOptions: the arguments `dims` and `shapes` that give the
+// inputs a shape, with 1 for each open length.
 std::string shape_advice(std::span<const graph::OpenInput> inputs);
 
 }  // namespace tensorsmith::python

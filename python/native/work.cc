@@ -1,4 +1,5 @@
-// What takes long: thin over `engine`, results as the JSON text of engine/report_json.h.
+// Long-running functions: thin wrappers of `engine` that return the JSON text of
+// engine/report_json.h.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -37,7 +38,7 @@ using Json = nlohmann::json;
 using Shapes = std::map<std::string, std::vector<int64_t>>;
 using Dims = std::map<std::string, int64_t>;
 
-// How a model is read.
+// Options for reading a model.
 struct Import {
   Shapes shapes;
   Dims dims;
@@ -64,7 +65,7 @@ Result<target::Device> device_of(const std::string& name, int threads) {
   return engine::with_threads(std::move(device), threads);
 }
 
-// Names of tasks come from files: what is no UTF-8 in them is replaced.
+// Names of tasks come from files, so bytes that are not UTF-8 are replaced.
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 const char* text(engine::TunePhase phase) {
@@ -81,7 +82,7 @@ const char* text(engine::TunePhase phase) {
   return "";
 }
 
-// Tells the Python function of each phase and measurement, as JSON text.
+// Calls the Python function for each phase and measurement, with JSON text.
 class PythonEvents final : public engine::TuneEvents {
  public:
   PythonEvents(LongCall& call, const nb::object& told) : call_(call), told_(told) {}
@@ -109,7 +110,7 @@ class PythonEvents final : public engine::TuneEvents {
   }
 
   LongCall& call_;
-  const nb::object& told_;  // called and counted by the thread that has Python's lock
+  const nb::object& told_;  // called and reference-counted by the thread that holds the GIL
   std::string phase_;
 };
 
@@ -162,7 +163,7 @@ struct CompileRequest {
   engine::ScheduleOptions schedules;
 };
 
-// Another thread's wish that a call ends.
+// A flag by which another thread requests the end of a call.
 struct Cancel {
   std::atomic<bool> wanted{false};
 };
@@ -198,7 +199,7 @@ Json task_json(const graph::Task& task) {
   return {{"name", task.name}, {"key", task.key}, {"calls", task.calls}};
 }
 
-// Values' names, in the graph's words.
+// Returns the values' names in the graph.
 Json call_json(const engine::LoadedModel& model, const graph::Call& call) {
   const auto names = [&](const std::vector<graph::ValueId>& values) {
     Json list = Json::array();

@@ -20,8 +20,8 @@ class KernelTime:
     """A kernel call of a run."""
 
     task: str
-    seconds: float  #: mean of some runs
-    nodes: tuple[str, ...]  #: of the ONNX file: what it computes, the last one first
+    seconds: float  #: mean over some runs
+    nodes: tuple[str, ...]  #: nodes of the ONNX file that it computes, the last one first
 
 
 def annotate(
@@ -75,7 +75,7 @@ def annotate(
                 _set(node, "tensorsmith.fused_into", nodes[0].name or nodes[0].output[0])
                 continue
             known = {entry.key: entry.value for entry in node.metadata_props}
-            whole = seconds + float(known.get("tensorsmith.seconds", 0))  # parts of a batch are calls of their own
+            whole = seconds + float(known.get("tensorsmith.seconds", 0))  # parts of a batch are separate calls
             _set(node, "tensorsmith.seconds", f"{whole:.9f}")
             _set(node, "tensorsmith.share", f"{100 * whole / total:.1f} %")
             _set(node, "tensorsmith.kernel", task)

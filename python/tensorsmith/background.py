@@ -13,8 +13,8 @@ from . import _native
 
 _log = logging.getLogger("tensorsmith")
 
-_NICENESS = 10  # more than the process has
-_PATIENCE_AT_EXIT = 30.0  # seconds; a compilation notices within one kernel that it is to end
+_NICENESS = 10  # added to the process' niceness
+_PATIENCE_AT_EXIT = 30.0  # seconds; a cancelled compilation ends within one kernel
 
 
 class BackgroundCalls:
@@ -22,7 +22,7 @@ class BackgroundCalls:
 
     def __init__(self) -> None:
         self.cancel = _native.Cancel()
-        self._calls: dict[Hashable, Callable[[], None]] = {}  # the first one runs
+        self._calls: dict[Hashable, Callable[[], None]] = {}  # the first one is running
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._stopped = False
@@ -87,7 +87,7 @@ class BackgroundCalls:
                 self._changed.notify_all()
 
 
-# Threads must not be in native code when the interpreter is taken down.
+# No thread may be in native code when the interpreter is shut down.
 _live: weakref.WeakSet[BackgroundCalls] = weakref.WeakSet()
 
 
@@ -97,7 +97,7 @@ def _stop_all() -> None:
         calls.stop()
 
 
-# A child process has none of the threads, and the locks may be held by them.
+# A child process has none of the threads, and they may hold the locks.
 os.register_at_fork(after_in_child=_live.clear)
 
 

@@ -23,7 +23,7 @@ def _announce_torch() -> None:
         return
     try:
         found = importlib.util.find_spec("torch")
-    except (ImportError, ValueError):  # ValueError: an import of torch that failed
+    except (ImportError, ValueError):  # ValueError: a previous import of torch failed
         return
     if found is not None and found.origin is not None:
         os.environ["TENSORSMITH_TORCH_FOLDER"] = str(Path(found.origin).parent)
@@ -50,7 +50,7 @@ def run_command(*arguments: PathLike | int | float, quiet: bool = False) -> str:
     )
     lines: list[str] = []
     try:
-        # Its standard output is short, and fits the pipe until the end.
+        # The standard output is short enough for the pipe's buffer.
         output = _read(process, lines, quiet)
     except BaseException:
         process.terminate()

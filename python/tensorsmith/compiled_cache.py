@@ -35,15 +35,15 @@ Loaded = TypeVar("Loaded")
 DEFAULT_BYTES = 4 << 30
 _VARIABLE = "TENSORSMITH_CACHE"
 _FORMAT = "compiled-1"
-_PATIENCE = 120.0  # seconds: so long a process waits for another one that compiles the same
+_PATIENCE = 120.0  # seconds that a process waits for another one that compiles the same model
 _POLL = 0.05  # seconds between two attempts to get a lock
 
-# What a damaged entry raises; anything else is not the entry's fault.
+# Errors that a damaged entry can raise; any other error is not caused by the entry.
 _DAMAGED = (
     errors.Corrupt,
     errors.Mismatch,
     errors.Unsupported,
-    OSError,  # NotFound and Io are
+    OSError,  # includes NotFound and Io
     json.JSONDecodeError,
     UnicodeDecodeError,
     KeyError,
@@ -62,7 +62,7 @@ def cache_folder(given: str | os.PathLike[str] | None) -> Path | None:
         return None
     try:
         return Path(given).expanduser().absolute()
-    except RuntimeError:  # there is no home
+    except RuntimeError:  # there is no home directory
         return None
 
 
@@ -105,7 +105,7 @@ class CompiledCache:
             _log.warning("a compiled model of the cache is damaged and is compiled again: %s", error)
             self._remove(entry)
             return None
-        with contextlib.suppress(OSError):  # on a file system that is only read
+        with contextlib.suppress(OSError):  # fails on a read-only file system
             os.utime(entry)
         return loaded
 
@@ -150,15 +150,15 @@ class CompiledCache:
         load: Callable[[Path], Loaded],
     ) -> Loaded:
         new = self._root / f"new-{key}"
-        shutil.rmtree(new, ignore_errors=True)  # of a process that was killed
+        shutil.rmtree(new, ignore_errors=True)  # left by a killed process
         new.mkdir(mode=0o700)
         try:
             keep = compile_into(new / "model")
-            loaded = load(new / "model")  # needs the files no more
+            loaded = load(new / "model")  # does not need the files afterwards
             if keep:
                 manifest = _hash(new / "model" / "manifest.json")
                 (new / "entry.json").write_text(json.dumps({"manifest": manifest, **about}, indent=1))
-                with contextlib.suppress(OSError):  # a damaged one that could not be removed
+                with contextlib.suppress(OSError):  # a damaged entry that could not be removed
                     os.rename(new, self._root / key)
         finally:
             shutil.rmtree(new, ignore_errors=True)
@@ -178,7 +178,7 @@ class CompiledCache:
                         if nobody_writes:
                             shutil.rmtree(path, ignore_errors=True)
                 elif path.name != "locks":
-                    with contextlib.suppress(OSError):  # removed meanwhile
+                    with contextlib.suppress(OSError):  # another process has removed it meanwhile
                         used = float("inf") if path.name == newest else path.stat().st_mtime
                         entries.append((used, _bytes_of(path), path))
             total = sum(size for _, size, _ in entries)
@@ -232,7 +232,7 @@ class CompiledCache:
             yield _locked(descriptor, patience)
         finally:
             with contextlib.suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile may have it open
+                fcntl.flock(descriptor, fcntl.LOCK_UN)  # a forked child may still have it open
             os.close(descriptor)
 
 
@@ -253,7 +253,7 @@ def _locked(descriptor: int, patience: float) -> bool:
             if time.monotonic() >= end:
                 return False
             time.sleep(_POLL)
-        except OSError:  # the file system has no locks
+        except OSError:  # the file system does not support locks
             return False
 
 

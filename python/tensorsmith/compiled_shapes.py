@@ -24,7 +24,7 @@ from .work import compile_cancellable
 
 _log = logging.getLogger("tensorsmith")
 
-_MOST_FAILURES = 256  # choices of shapes that are known not to compile
+_MOST_FAILURES = 256  # combinations of shapes that are known not to compile
 
 Shapes = Mapping[str, tuple[int, ...]]
 Key = tuple[tuple[str, tuple[int, ...]], ...]
@@ -34,10 +34,10 @@ Key = tuple[tuple[str, tuple[int, ...]], ...]
 class SessionStatistics:
     """What a session has done so far."""
 
-    compiled: int = 0  #: models that it compiled; parts of a model count each
-    from_cache: int = 0  #: models that it took from the cache on disk
-    compiling: int = 0  #: choices of shapes that are being compiled, or wait for it
-    onnx_runtime_runs: int = 0  #: runs that ONNX Runtime answered, since the compiled model was not ready
+    compiled: int = 0  #: models that it compiled; each part of a model counts
+    from_cache: int = 0  #: models that it loaded from the cache on disk
+    compiling: int = 0  #: combinations of shapes that are being compiled or wait for it
+    onnx_runtime_runs: int = 0  #: runs that ONNX Runtime executed, since the compiled model was not ready
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class CompileSettings:
     threads: int
     device: str
     database: str
-    keep: int  #: models in memory
+    keep: int  #: number of models in memory
     cache: CompiledCache | None
     in_background: bool
     is_one: bool  #: all runs have the same shapes
@@ -71,12 +71,12 @@ class CompiledShapes:
         self._failed: dict[Key, Exception] = {}
         self._statistics = SessionStatistics()
         self._told = False
-        self._theirs: Run | None = None  # by ONNX Runtime
+        self._theirs: Run | None = None  # runs the model by ONNX Runtime
         self._asked_for_theirs = False
         self._making_theirs = threading.Lock()
         self._calls = BackgroundCalls()
         self._lock = threading.Lock()
-        self._compiling = threading.Lock()  # one model at a time, since it takes all processors
+        self._compiling = threading.Lock()  # one model at a time, since a compilation uses all processors
         _live.add(self)
 
     def statistics(self) -> SessionStatistics:
@@ -146,8 +146,8 @@ class CompiledShapes:
                 self._keep(key, self._compile(dict(key), low_priority=True))
             except errors.Cancelled:
                 return
-            except Exception as error:  # an InternalError of the native half, too
-                # What the caller gave is wrong: the run says so.
+            except Exception as error:  # includes an InternalError of the native code
+                # The caller's arguments are wrong, so the run raises the error.
                 level = logging.DEBUG if isinstance(error, errors.InvalidArgument) else logging.WARNING
                 _log.log(level, "%s cannot be compiled%s; ONNX Runtime runs it: %s", self._name, _text(key), error)
                 with self._lock:
@@ -156,7 +156,7 @@ class CompiledShapes:
                     self._failed[key] = error
                 return
             _log.info("%s is compiled%s and runs so from now on", self._name, _text(key))
-            if self._settings.is_one:  # its memory is given back
+            if self._settings.is_one:  # frees its memory
                 with self._making_theirs:
                     self._theirs = None
 
@@ -164,7 +164,7 @@ class CompiledShapes:
         with self._lock:
             if key not in self._models:
                 return None
-            self._models[key] = self._models.pop(key)  # the one used longest ago goes first
+            self._models[key] = self._models.pop(key)  # the least recently used one is removed first
             return self._models[key]
 
     def _keep(self, key: Key, model: Model | PartitionedModel) -> Model | PartitionedModel:
@@ -264,7 +264,7 @@ class CompiledShapes:
                         device=self._settings.device,
                         threads=0 if self._settings.device != "local" else self._settings.threads,
                         database=self._settings.database,
-                        cancel=self._calls.cancel if low_priority else None,  # else Ctrl-C ends it
+                        cancel=self._calls.cancel if low_priority else None,  # otherwise Ctrl-C ends it
                     )
 
                 in_low_priority(work) if low_priority else work()
@@ -293,7 +293,7 @@ class CompiledShapes:
         self._compiling = threading.Lock()
         self._calls = BackgroundCalls()
         self._making_theirs = threading.Lock()
-        self._theirs = None  # its threads are the parent's
+        self._theirs = None  # its threads exist only in the parent
         self._asked_for_theirs = False
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-ALIGNMENT = 64  # bytes; arrays at such addresses are read and written in place
+ALIGNMENT = 64  # bytes; arrays at such addresses are used in place
 
 _NUMPY = {
     "bool": np.bool_,
@@ -21,7 +21,7 @@ _NUMPY = {
     "f16": np.float16,
     "f32": np.float32,
     "f64": np.float64,
-    # NumPy has none: the bits.
+    # NumPy has no such type, so the bits are used.
     "bf16": np.uint16,
 }
 

@@ -82,7 +82,7 @@ class CommandFailed(Error, subprocess.CalledProcessError):
     """A command of `tensorsmith` failed. `returncode` is its exit code, `cmd` the program and its arguments."""
 
     def __init__(self, reason: str, place: str = "", returncode: int = 1, cmd: Sequence[str] = ()) -> None:
-        Exception.__init__(self, f"{place}: {reason}" if place else reason)  # that of CalledProcessError takes no text
+        Exception.__init__(self, f"{place}: {reason}" if place else reason)  # CalledProcessError's takes no text
         self.place = place
         self.reason = reason
         self.returncode = returncode
@@ -111,7 +111,7 @@ def from_native(code: str, place: str, reason: str) -> Error:
     return _BY_CODE.get(code, Error)(in_python(reason), in_python(place))
 
 
-# Options of the command line whose arguments have other names here.
+# Options of the command line that are arguments with other names here.
 _ARGUMENTS = {
     "db": "database",
     "from": "sources",

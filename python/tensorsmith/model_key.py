@@ -16,7 +16,7 @@ from .compiled_cache import content_key
 from .database import Database
 from .work import known_database
 
-_SETTLED = 2_000_000_000  # nanoseconds; a file that changed later than that may change again without its time telling
+_SETTLED = 2_000_000_000  # nanoseconds; a file that changed more recently may change again without a new time stamp
 _MOST_FILES = 64
 
 
@@ -58,7 +58,7 @@ def _contents(path: str) -> dict[str, str]:
     files = {"": _digest(path)}
     for location in declared(path)["external"]:
         file = os.path.realpath(os.path.join(folder, location))
-        # The import refuses what is elsewhere: the names come with the model and are not to be trusted.
+        # The import rejects files elsewhere: the names come with the model and are not trusted.
         files[location] = _digest(file) if os.path.commonpath([folder, file]) == folder else ""
     return files
 

@@ -22,10 +22,10 @@ def session_of_onnx_runtime(model: str | bytes, options: Any) -> Any:
     """
     import onnxruntime
 
-    options.log_severity_level = 4  # what fails is told once, by the exception
+    options.log_severity_level = 4  # failures are reported only once, by the exception
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # it has no type of its own for them
+    except Exception as error:  # ONNX Runtime has no exception type of its own for these
         line = " ".join(str(error).split())
         raise errors.Unsupported(f"ONNX Runtime does not run it either: {line}", "model") from error
 
@@ -70,13 +70,13 @@ def run_of_onnx_runtime(source: ModelSource, threads: int) -> Run | None:
         return None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # another thread compiles
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # another thread compiles meanwhile
     try:
         with model_file(source) as path:
             session = session_of_onnx_runtime(path, options)
     except errors.Error:
         return None
-    # Its arrays of these are not as ours.
+    # ONNX Runtime represents bf16 arrays differently.
     if any(value.type == onnx_runtime_type("bf16") for value in [*session.get_inputs(), *session.get_outputs()]):
         return None
     return runner(session)
@@ -100,7 +100,7 @@ class MeanwhileModel:
         """As Model.run."""
         try:
             results = self._run(inputs)
-        except Exception:  # it has no type of its own for them
+        except Exception:  # ONNX Runtime has no exception type of its own for these
             return self._compiled().run(inputs, outputs)
         self._ran()
         return results_in(results, outputs)
@@ -108,7 +108,7 @@ class MeanwhileModel:
 
 def _array(value: Any) -> np.ndarray:
     """Numbers and lists as arrays; of torch's tensors what is behind a gradient."""
-    if isinstance(value, np.ndarray):  # of strings, too, which DLPack does not have
+    if isinstance(value, np.ndarray):  # includes arrays of strings, which DLPack does not support
         return value
     if getattr(value, "requires_grad", False):
         value = value.detach()

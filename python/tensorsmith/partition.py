@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("tensorsmith")
 
-# What is worth a compiled part of its own; parts without them and of fewer nodes run with their neighbours.
+# Operators that are worth a separate compiled part. Smaller parts without them run together with their neighbours.
 _HEAVY = {
     "Conv",
     "ConvTranspose",
@@ -32,7 +32,7 @@ _HEAVY = {
 }
 _FEW_NODES = 4
 
-# onnx.TensorProto.DataType, as ONNX Runtime writes them.
+# Names of onnx.TensorProto.DataType in ONNX Runtime.
 _ONNX_RUNTIME_TYPES = {
     1: "tensor(float)",
     2: "tensor(uint8)",

@@ -40,14 +40,14 @@ _CUDA = "CUDAExecutionProvider"
 class SessionOptions:
     """Those that mean something here; others may be set and are not looked at, as those of graph optimizations."""
 
-    intra_op_num_threads: int = 0  #: threads that compute; 0: all cores
-    database: str | os.PathLike[str] = "tensorsmith.db"  #: records of `tune`, for a model that is compiled here
-    max_compiled_shapes: int = 16  #: of a model with dimensions that are chosen: so many stay in memory
-    #: ONNX Runtime answers while a model is being compiled, where it is installed; False: such a run waits
+    intra_op_num_threads: int = 0  #: number of threads; 0: one per core
+    database: str | os.PathLike[str] = "tensorsmith.db"  #: records of `tune`, for models that are compiled here
+    max_compiled_shapes: int = 16  #: compiled models in memory, for a model with dimensions that are chosen at run time
+    #: ONNX Runtime, if installed, runs the model while it is being compiled; False: such a run waits
     compile_in_background: bool = True
-    #: where compiled models are kept; None: the variable TENSORSMITH_CACHE, else ~/.cache/tensorsmith; "": nowhere
+    #: folder of compiled models; None: the variable TENSORSMITH_CACHE, else ~/.cache/tensorsmith; "": none
     cache_folder: str | os.PathLike[str] | None = None
-    cache_bytes: int = DEFAULT_BYTES  #: of all that is kept there; what was used longest ago is removed first
+    cache_bytes: int = DEFAULT_BYTES  #: size limit of the cache; the least recently used models are removed first
     free_dimensions: dict[str, int] = field(default_factory=dict)  #: lengths of dimensions by name
 
     def add_free_dimension_override_by_name(self, name: str, length: int) -> None:
@@ -60,8 +60,8 @@ class NodeArg:
     """An input or an output."""
 
     name: str
-    type: str  #: "tensor(float)", ...
-    shape: list[int | str | None]  #: names or None: lengths that are chosen
+    type: str  #: such as "tensor(float)"
+    shape: list[int | str | None]  #: a name or None is a length that is chosen at run time
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class InferenceSession:
             lengths = getattr(self._options, "free_dimensions", {})
             self._inputs = [_node_arg(tensor, lengths) for tensor in told["inputs"]]
             self._outputs = [_node_arg(tensor, lengths) for tensor in told["outputs"]]
-            # Inputs whose shapes the runs choose, those whose shapes the options say, and the others.
+            # Inputs whose shapes are chosen by the runs, inputs whose shapes are set by the options, and the others.
             for arg, tensor in zip(self._inputs, told["inputs"]):
                 if tensor["shape"] is None or not _is_fixed(arg.shape):
                     self._chosen.append(arg.name)

@@ -46,7 +46,7 @@ def model_file(model: ModelSource) -> Iterator[str]:
 
         with tempfile.TemporaryDirectory(prefix="tensorsmith-") as folder:
             path = Path(folder) / "model.onnx"
-            if model.ByteSize() >= 2**31 - 1:  # more than a message may have
+            if model.ByteSize() >= 2**31 - 1:  # the size limit of a message
                 onnx.save_model(model, str(path), save_as_external_data=True, location="weights.bin")
             else:
                 path.write_bytes(model.SerializeToString())

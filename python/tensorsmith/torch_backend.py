@@ -17,7 +17,7 @@ from .work import tune
 _log = logging.getLogger("tensorsmith")
 
 
-# What torch.compile(..., options={...}) may give.
+# Valid keys of torch.compile(..., options={...}).
 _COMPILE_OPTIONS = {"database", "device", "threads", "untuned", "winograd"}
 _TUNE_OPTIONS = {"seconds", "trials", "until_gain", "progress", "seed"}
 
@@ -115,7 +115,7 @@ def _compiled(
             return self.graph(*(values[i] for i in range(len(values))))
 
     proto = from_torch(Graph().eval(), tuple(example_inputs[i] for i in free))
-    # By their order, whatever names they have: what is left of them is found again.
+    # Renamed by their order, so that the inputs that remain can be identified.
     for number, value in enumerate(list(proto.graph.input)):
         _rename(proto.graph, value.name, f"{_INPUT}{number}")
     with tempfile.TemporaryDirectory(prefix="tensorsmith-") as folder:

@@ -30,7 +30,7 @@ class TaskReport:
     failures: int
     kept: bool  #: it runs the untuned schedule
     untuned_seconds: float | None
-    tuned_seconds: float | None  #: of the schedule that the compiled model runs, measured alone
+    tuned_seconds: float | None  #: of the compiled model's schedule, measured alone
 
 
 @dataclass(frozen=True)
@@ -39,27 +39,27 @@ class Estimate:
 
     untuned_seconds: float
     tuned_seconds: float
-    ratio: float  #: untuned over tuned
+    ratio: float  #: untuned time divided by tuned time
 
 
 @dataclass(frozen=True, repr=False)
 class TuneResult:
     """What `tune` did."""
 
-    directory: str  #: the compiled model
-    database: str  #: the records
+    directory: str  #: folder of the compiled model
+    database: str  #: database with the records
     untuned_seconds: float | None  #: a run of the whole untuned model; None: the whole model was not run
-    tuned_seconds: float | None  #: a run of the whole compiled model, in turn with the untuned one
-    speedup: float | None  #: how many times as fast as the untuned model; None: the whole model was not run
-    spread: float | None  #: how much the runs differ: the distance of their quartiles over the lower quartile
-    warning: str | None  #: why the speed-up is uncertain, where other programs disturbed the runs
-    estimate: Estimate | None  #: what is known without running the whole model
-    trials: int  #: measurements of this run
-    resumed: int  #: records that were there already
+    tuned_seconds: float | None  #: a run of the whole compiled model, alternating with the untuned one
+    speedup: float | None  #: untuned time divided by tuned time; None: the whole model was not run
+    spread: float | None  #: distance of the runs' quartiles divided by the lower quartile
+    warning: str | None  #: why the speed-up is uncertain, if other programs disturbed the runs
+    estimate: Estimate | None  #: result without running the whole model
+    trials: int  #: number of measurements in this run
+    resumed: int  #: number of records that existed already
     elapsed_seconds: float
     tasks: tuple[TaskReport, ...]
     notes: tuple[str, ...]
-    report: dict[str, Any] = field(repr=False)  #: all that `tensorsmith tune --json` tells
+    report: dict[str, Any] = field(repr=False)  #: everything that `tensorsmith tune --json` prints
 
     def load(self, threads: int = 0) -> Model:
         """The compiled model, ready to run."""
@@ -83,7 +83,7 @@ class CompiledModel:
     directory: str
     kernels: int
     tasks: int
-    tuned_tasks: int  #: those with schedules of the database
+    tuned_tasks: int  #: number of tasks with schedules from the database
     notes: tuple[str, ...]
 
     def load(self, threads: int = 0, device: str = "") -> Model:
@@ -98,7 +98,7 @@ class TaskPrediction:
     name: str
     calls: int
     seconds: float
-    least_seconds: float  #: the device's figures allow no less
+    least_seconds: float  #: lower bound from the device's limits
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ class Prediction:
     """A latency that nobody measured."""
 
     seconds: float
-    low_seconds: float | None  #: of the interval that holds 90 %; None: not known
+    low_seconds: float | None  #: lower end of the interval that contains 90 %; None: not known
     high_seconds: float | None
-    least_seconds: float  #: the device's figures allow no less
-    predictor: str  #: what said so
+    least_seconds: float  #: lower bound from the device's limits
+    predictor: str  #: what made the prediction
     tasks: tuple[TaskPrediction, ...]
     notes: tuple[str, ...]
-    report: dict[str, Any] = field(repr=False)  #: all that `tensorsmith predict --json` tells
+    report: dict[str, Any] = field(repr=False)  #: everything that `tensorsmith predict --json` prints
 
 
 def tune(

@@ -8,14 +8,14 @@
 namespace tensorsmith {
 namespace {
 
-// More than the longest of these files: a line for each of a dozen cgroup hierarchies.
+// Larger than any of these files, which have a line for each of a dozen cgroup hierarchies.
 constexpr int64_t kMaxCgroupFile = 64 << 10;
 
-// A container may see its own cgroup as the mount's root and still be told the path outside: then nothing is found
-// but at the root.
+// A container may see its own cgroup as the root of the mount, although the path is the one
+// outside; then only the limit at the root is found.
 double least_of(const std::string& mount, std::string_view path, CgroupLimit limit_of) {
   double least = limit_of(mount);
-  // Out of the root of its cgroup namespace.
+  // A path that leaves the root of the cgroup namespace.
   if (!path.starts_with("/") || path.find("/..") != std::string_view::npos) return least;
   for (; path.size() > 1; path = path.substr(0, path.rfind('/')))
     least = std::min(least, limit_of(mount + std::string(path)));
@@ -35,7 +35,7 @@ bool names(std::string_view controllers, std::string_view controller) {
 
 double least_cgroup_limit(const std::string& proc, const std::string& sys, std::string_view controller,
                           CgroupLimit version2, CgroupLimit version1) {
-  // Lines "0::/path" (version 2) and "4:cpu,cpuacct:/path" (version 1).
+  // The lines have the form "0::/path" (version 2) and "4:cpu,cpuacct:/path" (version 1).
   const auto text = read_input(proc + "/self/cgroup", kMaxCgroupFile);
   const std::string root = sys + "/fs/cgroup";
   double least = std::numeric_limits<double>::infinity();
@@ -52,7 +52,7 @@ double least_cgroup_limit(const std::string& proc, const std::string& sys, std::
     if (controllers.empty()) {
       least = std::min(least, least_of(root, path, version2));
     } else if (names(controllers, controller)) {
-      // Mounted by the name of all its controllers, or of this one.
+      // The mount is named after all of its controllers, or after this one.
       const std::string together = root + "/" + std::string(controllers);
       least = std::min(least, least_of(together, path, version1));
       if (controllers != controller)

@@ -1,4 +1,4 @@
-// Limits that the system sets to a group of processes and the groups around it.
+// Limits that the system imposes on a cgroup and on the cgroups around it.
 #pragma once
 
 #include <string>
@@ -6,11 +6,12 @@
 
 namespace tensorsmith {
 
-// Reads a limit in a cgroup's folder; infinity where there is none.
+// Reads a limit in a cgroup's directory; returns infinity if there is none.
 using CgroupLimit = double (*)(const std::string& folder);
 
-// The least limit of this process' cgroup and of all around it: each limits what is in it. Of version 2 and of the
-// version 1 controller ("cpu", "memory"); a system may have both. proc, sys: where these file systems are.
+// Returns the smallest limit of this process' cgroup and all enclosing ones, since each limits
+// everything in it. Reads both version 2 and the version 1 controller ("cpu", "memory"); a system
+// may have both. `proc` and `sys` are the mount points of these file systems.
 double least_cgroup_limit(const std::string& proc, const std::string& sys, std::string_view controller,
                           CgroupLimit version2, CgroupLimit version1);
 

@@ -1,4 +1,4 @@
-// Time as a service, so that searches can be tested without waiting.
+// Time as an interface, so that searches can be tested without waiting.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace tensorsmith {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Seconds since an arbitrary start; never goes back.
+  // Seconds since an arbitrary start; never decreases.
   virtual double monotonic_seconds() const = 0;
   // Milliseconds since 1970-01-01 UTC.
   virtual int64_t unix_milliseconds() const = 0;

@@ -12,7 +12,7 @@ std::string code_file() {
   link_map* object = nullptr;
   const int found = dladdr1(reinterpret_cast<const void*>(&code_file), &info,
                             reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP);
-  // The program itself has no name there.
+  // The main program has an empty name in the link map.
   const bool in_library = found != 0 && object != nullptr && object->l_name[0] != '\0';
   std::error_code error;
   if (in_library) return std::filesystem::canonical(object->l_name, error);

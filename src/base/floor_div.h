@@ -1,4 +1,4 @@
-// Integer division that rounds towards minus infinity, the remainder with it.
+// Integer division that rounds towards minus infinity, and the corresponding remainder.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@ namespace tensorsmith {
 
 // b > 0
 inline int64_t floor_div(int64_t a, int64_t b) { return a / b - static_cast<int64_t>(a % b < 0); }
-// The least multiple of `unit` that is not below `value`; value >= 0, unit > 0.
+// Returns the smallest multiple of `unit` that is not less than `value`; value >= 0, unit > 0.
 inline int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-// b > 0; in [0, b)
+// b > 0; the result is in [0, b).
 inline int64_t floor_mod(int64_t a, int64_t b) {
   const int64_t r = a % b;
   return r < 0 ? r + b : r;

@@ -25,7 +25,7 @@ class Hasher {
     return *this;
   }
   Hasher& add(std::string_view bytes) { return add(static_cast<uint64_t>(bytes.size())).add_words(bytes); }
-  // The bytes as words, the last one filled up with zeros.
+  // Adds the bytes as words; the last word is filled up with zeros.
   Hasher& add_words(std::string_view bytes) {
     uint64_t word = 0;
     while (bytes.size() >= 8) {
@@ -41,7 +41,7 @@ class Hasher {
     return *this;
   }
   uint64_t digest64() const { return mix64(a_ ^ mix64(b_)); }
-  // 32 lower-case hex digits: the content key used in databases and file names.
+  // Returns 32 lower-case hex digits: the content key used in databases and file names.
   std::string hex128() const {
     static constexpr char kDigits[] = "0123456789abcdef";
     std::string out(32, '0');

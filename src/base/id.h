@@ -1,4 +1,5 @@
-// Places in lists, a type for each list: a place in one does not index another, and no cast is needed.
+// Typed indices, one type per list: an index into one list cannot be used for another, and no casts
+// are needed.
 #pragma once
 
 #include <compare>
@@ -10,11 +11,11 @@
 
 namespace tensorsmith {
 
-// List: any type, also an incomplete one, that tells the lists apart.
+// `List` is any type, possibly incomplete, that distinguishes the lists.
 template <class List>
 class Id {
  public:
-  constexpr Id() = default;  // of nothing
+  constexpr Id() = default;  // refers to no element
   constexpr explicit Id(size_t place) : place_(static_cast<uint32_t>(place)) {}
 
   constexpr bool valid() const { return place_ != kNone; }
@@ -34,7 +35,7 @@ class Id {
   uint32_t place_ = kNone;
 };
 
-// The ids of neighbouring elements, in order: for (const StageId s : stages.ids()) ...
+// The ids of consecutive elements, in order: for (const StageId s : stages.ids()) ...
 template <class IdType>
 class IdRange {
  public:
@@ -79,7 +80,7 @@ class IdRange {
   IdType first_, end_;
 };
 
-// A vector whose elements are asked for by ids. The list has less than 2^32 - 1 of them.
+// A vector that is indexed by ids. It has fewer than 2^32 - 1 elements.
 template <class IdType, class T>
 class IdVector {
  public:
@@ -93,7 +94,7 @@ class IdVector {
   IdRange<IdType> ids_before(IdType id) const { return {IdType(0), id}; }
   bool has(IdType id) const { return id.place() < items_.size(); }
 
-  IdType next() const { return IdType(items_.size()); }  // of the element that is appended next
+  IdType next() const { return IdType(items_.size()); }  // id of the element that is appended next
   IdType push_back(const T& item) {
     items_.push_back(item);
     return IdType(items_.size() - 1);
@@ -106,7 +107,7 @@ class IdVector {
   T& emplace_back(Args&&... args) {
     return items_.emplace_back(std::forward<Args>(args)...);
   }
-  // Elements from `before` on get the next id.
+  // Increments the ids of `before` and of the elements behind it.
   void insert(IdType before, T item) {
     items_.insert(items_.begin() + static_cast<std::ptrdiff_t>(before.place()), std::move(item));
   }

@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// O_NONBLOCK: a FIFO that was put in the place of the file after it was looked at must not be waited for.
+// O_NONBLOCK: if the file was replaced by a FIFO after it was checked, open must not wait for a
+// writer.
 constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 
 Error cannot_open(const std::string& path, int why) {
@@ -41,7 +42,7 @@ Result<FileDescriptor> checked(FileDescriptor file, const std::string& path) {
   return file;
 }
 
-// -1 with errno ENOSYS where the kernel or its sandbox does not know the call.
+// Returns -1 with errno ENOSYS if the kernel or its sandbox does not support the call.
 int open_beneath(const std::string& folder, const std::string& path) {
   const FileDescriptor directory(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) return -1;
@@ -53,7 +54,8 @@ int open_beneath(const std::string& folder, const std::string& path) {
   return static_cast<int>(fd);
 }
 
-// Empty unless the path, with all symlinks resolved, lies below the folder: then its part below it.
+// Returns the part of the path below the folder, with all symlinks resolved; empty unless the path
+// is below the folder.
 fs::path part_below(const fs::path& folder, const fs::path& path) {
   std::error_code error;
   const fs::path root = fs::canonical(folder, error);
@@ -70,7 +72,7 @@ fs::path part_below(const fs::path& folder, const fs::path& path) {
 }  // namespace
 
 Result<FileDescriptor> open_input(const std::string& path) {
-  // Opening a device may already do something (rewind a tape): look first.
+  // Opening a device may have side effects (rewind a tape), so its type is checked first.
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0) return cannot_open(path, errno);
   TS_RETURN_IF_ERROR(check_regular(path, info.st_mode));
@@ -93,7 +95,8 @@ Result<FileDescriptor> open_input_below(const std::string& folder, const std::st
     if (root.empty()) continue;
     const fs::path below = part_below(root, full);
     if (below.empty()) continue;
-    // The resolved path has no symlinks left; one that is put in its way now does not lead out.
+    // The resolved path contains no symlinks, and one that is created meanwhile cannot lead out of
+    // the folder.
     FileDescriptor file(open_beneath(root, below.string()));
     if (!file.valid() && errno == ENOSYS)
       file = FileDescriptor(::open((fs::path(root) / below).c_str(), kOpenFlags | O_NOFOLLOW));
@@ -114,7 +117,7 @@ Status read_exactly(const FileDescriptor& file, const std::string& path, int64_t
                     int64_t bytes) {
   char* to = static_cast<char*>(out);
   while (bytes > 0) {
-    // Linux reads at most 2 GiB at once.
+    // Linux reads at most 2 GiB per call.
     const ssize_t got = ::pread(file.get(), to, static_cast<size_t>(std::min(bytes, int64_t{1} << 30)),
                                 static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
@@ -137,7 +140,7 @@ Result<std::string> read_input(const FileDescriptor& file, const std::string& pa
                        "is longer than " + describe_bytes(max_bytes) + ", the limit for such a file"};
   TS_ASSIGN_OR_RETURN(const int64_t expected, input_bytes(file, path));
   if (expected > max_bytes) return too_long;
-  // The size is a hint: a file that grows is read to its end, within the limit.
+  // The size is only a hint: a file that grows is read to its end, within the limit.
   constexpr int64_t kLeast = 1 << 12;
   std::string bytes;
   int64_t done = 0;

@@ -1,5 +1,5 @@
-// Files that come from outside. Every reader opens its file here: only regular files, so that no reader waits
-// for the writer of a FIFO, and none reads a device that never ends.
+// Files from outside. All readers open their files here. Only regular files are accepted, so that
+// no reader waits for the writer of a FIFO or reads an endless device.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,30 @@
 
 namespace tensorsmith {
 
-// An existing regular file, or a symlink to one, open for reading. Errors, the place is the path: kNotFound;
-// kInvalidArgument for a folder, FIFO, socket or device; kIo.
+// Opens an existing regular file, or a symlink to one, for reading. Errors, with the path as the
+// place: kNotFound; kInvalidArgument for a folder, FIFO, socket or device; kIo.
 Result<FileDescriptor> open_input(const std::string& path);
 
-// The same of a path that comes from an untrusted file. It is taken below the folder, and what it names after
-// all symlinks must lie below the folder or below `also`, if that is not empty. kInvalidArgument otherwise.
+// Opens a file whose path comes from an untrusted file. The path is relative to the folder, and
+// with all symlinks resolved it must be below the folder or below `also`, if that is not empty;
+// otherwise the error is kInvalidArgument.
 Result<FileDescriptor> open_input_below(const std::string& folder, const std::string& path,
                                         const std::string& also = "");
 
-// Bytes of an open regular file.
+// Returns the size of an open regular file in bytes.
 Result<int64_t> input_bytes(const FileDescriptor& file, const std::string& path);
 
-// Exactly `bytes` bytes from `offset` on. kCorrupt where the file ends before; kIo.
+// Reads exactly `bytes` bytes from `offset` on. Errors: kCorrupt if the file ends before; kIo.
 Status read_exactly(const FileDescriptor& file, const std::string& path, int64_t offset, void* out,
                     int64_t bytes);
 
-// All of a file. kResourceExhausted where it is longer than max_bytes: nothing of it is read then.
+// Reads a whole file. Returns kResourceExhausted, without reading anything, if it is longer than
+// max_bytes.
 Result<std::string> read_input(const std::string& path, int64_t max_bytes);
-// The same of an open file.
+// Reads the whole of an open file.
 Result<std::string> read_input(const FileDescriptor& file, const std::string& path, int64_t max_bytes);
 
-// "17 bytes", "3 MiB": a limit as an error message gives it.
+// Formats a limit for an error message: "17 bytes", "3 MiB".
 std::string describe_bytes(int64_t bytes);
 
 }  // namespace tensorsmith

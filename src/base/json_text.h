@@ -1,5 +1,5 @@
-// JSON from outside: nesting is bounded before the text is parsed. The parser keeps its own stack, but what
-// is done with the values later (printing, comparing) recurses.
+// JSON from outside: nesting is limited before the text is parsed. The parser does not recurse, but
+// later operations on the values (printing, comparing) do.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,14 +7,16 @@
 
 namespace tensorsmith {
 
-// Far deeper than anything Tensorsmith writes.
+// Much deeper than anything that Tensorsmith writes.
 inline constexpr int kMaxJsonNesting = 64;
 
-// Whether arrays and objects of the text, valid JSON or not, stand more than `limit` deep in each other.
+// Returns whether arrays and objects of the text, which need not be valid JSON, are nested more
+// than `limit` deep.
 bool nests_deeper(std::string_view json, int limit);
 
-// Json: nlohmann::json or ordered_json, whose parsers are compiled once, here. Discarded, which is neither an array nor an
-// object, where the text is no JSON or nests deeper than kMaxJsonNesting.
+// Parses the text; Json is nlohmann::json or ordered_json, whose parsers are compiled only here.
+// Returns a discarded value, which is neither an array nor an object, if the text is not JSON or
+// nests deeper than kMaxJsonNesting.
 template <class Json>
 Json parse_json(std::string_view text);
 

@@ -12,10 +12,10 @@
 namespace tensorsmith {
 namespace {
 
-// More than any of these files has.
+// Larger than any of these files.
 constexpr int64_t kMaxMemoryFile = 4096;
 
-// "max" and what cannot be read are no limit.
+// "max" and unreadable files mean that there is no limit.
 double number_in(const std::string& path) {
   const auto text = read_input(path, kMaxMemoryFile);
   if (!text.ok()) return std::numeric_limits<double>::infinity();
@@ -38,7 +38,7 @@ int64_t memory_limit(const std::string& proc, const std::string& sys) {
 }
 
 int64_t resident_bytes() {
-  // "total resident shared ...", in pages.
+  // The file begins with "total resident shared ...", in pages.
   const auto text = read_input("/proc/self/statm", kMaxMemoryFile);
   if (!text.ok()) return 0;
   const size_t blank = text->find(' ');

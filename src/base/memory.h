@@ -1,4 +1,4 @@
-// The memory that this process may use, and how much it does.
+// The memory that this process may use, and the memory that it uses.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,11 @@
 
 namespace tensorsmith {
 
-// Bytes that this process and what it starts may use: the machine's, or what cgroups give if that is less.
+// Returns the bytes that this process and its children may use: the machine's memory, or the
+// cgroups' limit if that is less.
 int64_t memory_limit(const std::string& proc = "/proc", const std::string& sys = "/sys");
 
-// Of this process, in bytes; 0 where the system does not say.
+// Returns the resident memory of this process in bytes; 0 if the system does not report it.
 int64_t resident_bytes();
 
 }  // namespace tensorsmith

@@ -23,18 +23,18 @@ namespace tensorsmith {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-// More than the longest of these files: a line for each of a dozen cgroup hierarchies.
+// Larger than any of these files, which have a line for each of a dozen cgroup hierarchies.
 constexpr int64_t kMaxProcessorFile = 64 << 10;
 // More processors than any system has.
 constexpr int kMaxProcessors = 1 << 20;
 
-// Empty if it cannot be read.
+// Returns an empty string if the file cannot be read.
 std::string text_of(const std::string& path) {
   auto text = read_input(path, kMaxProcessorFile);
   return text.ok() ? std::move(text).value() : std::string();
 }
 
-// The number that the text begins with.
+// Returns the number at the beginning of the text.
 std::optional<int64_t> leading_number(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -42,7 +42,8 @@ std::optional<int64_t> leading_number(std::string_view text) {
   return value;
 }
 
-// "0,64" or "0-1": lists are ascending, so that the first number is the same for all siblings.
+// The file contains "0,64" or "0-1". Lists are ascending, so that the first number is the same for
+// all siblings.
 int core_of(int processor, const ProcessorPaths& paths) {
   const auto first = leading_number(text_of(paths.sys + "/devices/system/cpu/cpu" +
                                             std::to_string(processor) + "/topology/thread_siblings_list"));
@@ -54,7 +55,7 @@ double ratio(std::optional<int64_t> quota, std::optional<int64_t> period) {
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-// "150000 100000" or "max 100000", in microseconds.
+// The file contains "150000 100000" or "max 100000", in microseconds.
 double quota_of_v2(const std::string& folder) {
   const std::string text = text_of(folder + "/cpu.max");
   const size_t blank = text.find(' ');
@@ -62,14 +63,14 @@ double quota_of_v2(const std::string& folder) {
   return ratio(leading_number(text), leading_number(std::string_view(text).substr(blank + 1)));
 }
 
-// A quota of -1 is none.
+// A quota of -1 means no limit.
 double quota_of_v1(const std::string& folder) {
   const auto quota = leading_number(text_of(folder + "/cpu.cfs_quota_us"));
   if (!quota || *quota <= 0) return kNoLimit;
   return ratio(quota, leading_number(text_of(folder + "/cpu.cfs_period_us")));
 }
 
-// "2", "2.5", "0.25"
+// Formats a number like "2", "2.5" or "0.25".
 std::string short_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f", value);
@@ -107,7 +108,7 @@ std::vector<int> ProcessorMask::numbers() const {
 
 std::vector<int> allowed_processors() {
   std::vector<int> allowed;
-  // EINVAL: the system has more processors than the mask.
+  // EINVAL means that the system has more processors than the mask.
   for (int count = CPU_SETSIZE; count <= kMaxProcessors; count *= 2) {
     ProcessorMask mask(count - 1);
     if (::sched_getaffinity(0, mask.bytes(), mask.data()) == 0) {
@@ -153,7 +154,7 @@ std::string shortage(const Processors& p) {
 }
 
 std::vector<int> spread_over_cores(const Processors& p) {
-  // Before each processor, how many of its core come first.
+  // Sorted by the number of preceding processors of the same core.
   std::vector<std::pair<int, size_t>> order;
   for (size_t i = 0; i < p.allowed.size(); ++i) {
     const auto end = p.cores.begin() + static_cast<std::ptrdiff_t>(i);
@@ -179,7 +180,7 @@ void processors_beside(const Processors& p, int processor, int threads, std::vec
 bool may_use_tiles() {
 #if defined(__x86_64__)
   constexpr long kRequestState = 0x1023,
-                 kTileData = 18;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h, and the state's bit
+                 kTileData = 18;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h, and the number of the state component
   static const bool granted = ::syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
   return granted;
 #else

@@ -1,5 +1,5 @@
-// Errors as values. What a user or a search can cause is a Result; a bug is an InternalError, caught only in
-// tools.
+// Errors as values. Errors that a user or a search can cause are Results; a bug is an
+// InternalError, which is caught only in tools.
 #pragma once
 
 #include <optional>

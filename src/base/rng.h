@@ -1,5 +1,5 @@
 // Seeded random numbers: xoshiro256++ (Blackman and Vigna, 2019), seeded through SplitMix64.
-// The streams are part of our contract: a seed reproduces a run on any machine.
+// The streams are guaranteed: a seed reproduces a run on any machine.
 #pragma once
 
 #include <array>
@@ -51,12 +51,13 @@ class Rng {
     return std::sqrt(-2.0 * std::log(u)) * std::cos(6.283185307179586 * uniform());
   }
   bool bernoulli(double p) { return uniform() < p; }
-  // Every order of the items is equally likely (Fisher and Yates). items: a vector, span or array.
+  // Shuffles the items (Fisher and Yates); every order is equally likely. `items` is a vector, span
+  // or array.
   template <class Items>
   void shuffle(Items&& items) {
     for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
   }
-  // Index drawn with probability proportional to weights (all >= 0, sum > 0).
+  // Returns an index drawn with probability proportional to the weights (all >= 0, sum > 0).
   size_t weighted(std::span<const double> weights) {
     double total = 0;
     for (double w : weights) total += w;
@@ -68,7 +69,7 @@ class Rng {
     }
     return weights.size() - 1;
   }
-  // An independent stream for a worker or a task.
+  // Returns an independent stream for a worker or a task.
   Rng fork() { return Rng(next()); }
 
  private:

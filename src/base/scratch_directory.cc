@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 Result<ScratchDirectory> ScratchDirectory::create(const std::string& prefix) {
   std::error_code error;
   const fs::path folder = fs::temp_directory_path(error);
-  const char* const asked = std::getenv("TMPDIR");  // only to name it in errors
+  const char* const asked = std::getenv("TMPDIR");  // only for error messages
   const std::string place = asked != nullptr ? "TMPDIR=" + std::string(asked) : "/tmp";
   constexpr const char* kAdvice = "; set TMPDIR to a writable folder";
   if (error)

@@ -1,4 +1,4 @@
-// A directory of its own in the system's place for temporary files, removed with all in it.
+// A new directory in the system's directory for temporary files, which is removed with its content.
 #pragma once
 
 #include <string>
@@ -10,13 +10,14 @@ namespace tensorsmith {
 
 class ScratchDirectory {
  public:
-  // prefix: of its name. kNotFound and kIo name the place, which TMPDIR chooses as for every program.
+  // Creates the directory; its name begins with `prefix`. kNotFound and kIo name the parent
+  // directory, which TMPDIR selects as for every program.
   static Result<ScratchDirectory> create(const std::string& prefix);
   ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   ScratchDirectory& operator=(ScratchDirectory&&) = delete;
   ~ScratchDirectory();
 
-  // Of a file in it.
+  // Returns the path of a file in the directory.
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
  private:

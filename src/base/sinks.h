@@ -1,4 +1,5 @@
-// Where rooms report to. They never print; tools decides what a terminal or a log file sees.
+// Sinks for log messages. Libraries never print; tools decides what is shown on a terminal or
+// written to a log file.
 #pragma once
 
 #include <cstdint>

@@ -5,9 +5,11 @@
 
 namespace tensorsmith {
 
-// The middle value; the mean of the two in the middle of an even number. values: not empty.
+// Returns the median; for an even number of values, the mean of the middle two. `values` must not
+// be empty.
 double median(std::vector<double> values);
-// The value with the number floor(q * (n - 1)) in ascending order. values: not empty; q in [0, 1].
+// Returns the value with index floor(q * (n - 1)) in ascending order. `values` must not be empty; q
+// is in [0, 1].
 double quantile(std::vector<double> values, double q);
 
 }  // namespace tensorsmith

@@ -14,7 +14,7 @@ ThreadPool::ThreadPool(int threads) {
   try {
     for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { run_worker(); });
   } catch (const std::system_error&) {
-    // Out of threads: the work is for those we have, or for the callers themselves.
+    // If no more threads can be started, the existing ones or the callers themselves do the work.
   }
 }
 
@@ -78,7 +78,7 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, const std::function<void
     failure = std::current_exception();
     next = n;
   }
-  // The helpers refer to this frame: wait for all of them before leaving it.
+  // The helpers refer to this stack frame, so all of them must finish before it is left.
   for (auto& future : futures) {
     try {
       future.get();

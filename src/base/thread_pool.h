@@ -1,5 +1,5 @@
-// A pool for the tuner's own work (features, scoring, code generation). Compiled models have their own, in
-// runtime.
+// A pool for the tuner's own work (features, scoring, code generation). Compiled models use another
+// one, in runtime.
 #pragma once
 
 #include <condition_variable>
@@ -15,8 +15,8 @@ namespace tensorsmith {
 
 class ThreadPool {
  public:
-  // threads >= 1: the number of worker threads. If the system refuses to start one, the pool is as large as
-  // it got; without any the callers do the work themselves.
+  // `threads` is the number of worker threads, >= 1. If the system refuses to start one, the pool
+  // has only those started so far; without any, the callers do the work themselves.
   explicit ThreadPool(int threads);
   ~ThreadPool();  // finishes queued work
   ThreadPool(const ThreadPool&) = delete;
@@ -24,11 +24,11 @@ class ThreadPool {
 
   int size() const { return static_cast<int>(workers_.size()); }
 
-  // Queues fn; an exception it throws is rethrown by the future's get().
+  // Queues fn; the future's get() rethrows an exception that fn throws.
   std::future<void> submit(std::function<void()> fn);
 
-  // Calls fn(begin, end) on disjoint chunks that cover [0, n), the caller helping; returns when all are done.
-  // The first exception is rethrown. Chunks have at least grain items. Safe to call from several threads.
+  // Calls fn(begin, end) on disjoint chunks that cover [0, n), with the caller's help; returns when
+  // all are done. The first exception is rethrown. Chunks have at least `grain` items. Thread-safe.
   void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& fn);
 
  private:

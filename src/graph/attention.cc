@@ -21,7 +21,7 @@ struct Quotient {
   const ir::Load* divisor = nullptr;
 };
 
-// e[i] / s[f(i)], f leaving out some axes of i.
+// Matches e[i] / s[f(i)], where f omits some axes of i.
 std::optional<Quotient> quotient_of(const ir::Operation& op) {
   if (op.has_reduction() || op.bodies.size() != 1) return std::nullopt;
   const auto* division = ir::as<ir::Binary>(op.bodies.front());

@@ -14,15 +14,15 @@ namespace {
 
 bool is_short(ir::DType dtype) { return dtype == ir::DType::kF16 || dtype == ir::DType::kBF16; }
 
-// Lets an operator compute on f32 where its inputs are f16 or bf16, and rounds its results.
+// Makes an operator compute in f32 if its inputs are f16 or bf16, and rounds its results.
 //   y = exp(x)                        =>    y = bf16(exp(f32(x)))
 //   y = sum_k a[i, k] * b[k, j]       =>    s = sum_k f32(a[i, k]) * f32(b[k, j]); y = bf16(s)
-// Stages that only move elements stay short.
+// Stages that only move elements keep the short type.
 class ShortFloats {
  public:
   ShortFloats(const OpEntry& entry, std::span<const ir::Buffer> inputs, WorkloadBuilder& builder)
       : given_(inputs), seen_(inputs.begin(), inputs.end()), builder_(builder) {
-    // Others than these only move elements.
+    // Operators with other signatures only move elements.
     if (std::string_view("fno").find(entry.signature[0]) == std::string_view::npos) return;
     first_ = builder.operations().size();
     for (ir::Buffer& input : seen_) {
@@ -32,10 +32,10 @@ class ShortFloats {
     }
   }
 
-  // What the emitter sees.
+  // The inputs as the emitter sees them.
   std::span<const ir::Buffer> inputs() const { return seen_; }
 
-  // keep: results, from this one on, are not rounded.
+  // Results from index `keep` on are not rounded.
   void finish(Buffers& results, size_t keep) {
     if (!any_) return;
     for (size_t s = 0; s < seen_.size(); ++s)
@@ -55,14 +55,15 @@ class ShortFloats {
   }
 
  private:
-  // The short buffer that a load of f32 stands for, or null.
+  // Returns the short buffer that a load of f32 stands for, or null.
   ir::Buffer short_of(const ir::Expr& e) const {
     const auto* load = ir::as<ir::Load>(e);
     const auto found = load == nullptr ? short_of_.end() : short_of_.find(load->buffer);
     return found == short_of_.end() ? nullptr : found->second;
   }
 
-  // A stage that only moves elements, as a border of zeros does, stays short: its readers convert.
+  // Keeps a stage in the short type if it only moves elements, for example adding a border of
+  // zeros: its readers convert.
   //   p[i] = select(i < n, f32(x[i]), 0)    =>    p[i] = select(i < n, x[i], 0)
   bool move(size_t i, const Buffers& results) {
     const ir::OperationRef op = builder_.operations()[i];
@@ -77,7 +78,7 @@ class ShortFloats {
     return true;
   }
 
-  // The first short buffer that elements are chosen from, or null.
+  // Returns the first short buffer that elements are selected from, or null.
   ir::Buffer moved_from(const ir::Expr& e) const {
     const auto* select = ir::as<ir::Select>(e);
     if (select == nullptr) return short_of(e);
@@ -85,7 +86,8 @@ class ShortFloats {
     return a != nullptr ? a : moved_from(select->b);
   }
 
-  // The expression in this type; undefined where it computes, or where a constant is none of that type.
+  // Returns the expression in this type; undefined if it computes anything, or if a constant is not
+  // representable.
   ir::Expr moved(const ir::Expr& e, ir::DType dtype) const {
     if (const auto* imm = ir::as<ir::FloatImm>(e)) {
       const bool exact = ir::scalar_float(dtype, imm->value).f == imm->value;
@@ -116,7 +118,8 @@ class ShortFloats {
     builder_.replace(i, std::move(operation));
   }
 
-  // The operation itself rounds, if no other needs its sum.
+  // The operation that computes the result also rounds it, if no other operation needs the
+  // unrounded value.
   ir::Buffer rounded(const ir::Buffer& result) {
     const ir::DType dtype = given_[0]->dtype;
     size_t producer = first_;
@@ -146,7 +149,7 @@ class ShortFloats {
   std::span<const ir::Buffer> given_;
   std::vector<ir::Buffer> seen_;
   WorkloadBuilder& builder_;
-  std::unordered_map<ir::Buffer, ir::Buffer> short_of_;  // by the f32 that the emitter sees
+  std::unordered_map<ir::Buffer, ir::Buffer> short_of_;  // by the f32 buffer that the emitter sees
   size_t first_ = 0;
   bool any_ = false;
 };
@@ -175,8 +178,8 @@ std::vector<ir::Buffer> WorkloadBuilder::compute_pair(const std::string& name, s
   return operations_.back()->outputs;
 }
 
-// Letters, digits and '_', so that any ONNX name is also one in the text form; taken names get "_1", "_2",
-// ...
+// Only letters, digits and '_' are kept, so that any ONNX name is also a name in the text form;
+// names that are taken get a suffix "_1", "_2", ...
 std::string WorkloadBuilder::unique_name(const std::string& name) {
   std::string base = name.empty() ? "t" : name;
   for (char& c : base) {
@@ -189,7 +192,9 @@ std::string WorkloadBuilder::unique_name(const std::string& name) {
 }
 
 bool is_supported_operator(const std::string& op) {
-  if (op == kMoveOperator || op.starts_with(kBoundedPrefix)) return false;  // ours, unknown to ONNX
+  if (op == kMoveOperator || op.starts_with(kBoundedPrefix))
+    return false;  // internal operators, which ONNX
+                   // does not know
   return op == "Constant" || find_operator(op) != nullptr || find_fold_operator(op) != nullptr;
 }
 
@@ -216,7 +221,7 @@ Result<std::vector<ir::Buffer>> emit(const Graph& graph, const Node& node, std::
                            std::to_string(result->size()) + " are supported");
   }
   result->resize(node.outputs.size());
-  // The mean and the deviation of a layer are f32 (attribute stash_type).
+  // The mean and the deviation of LayerNormalization are f32 (attribute stash_type).
   short_floats.finish(*result, node.op == "LayerNormalization" ? 1 : result->size());
   return result;
 }

@@ -65,7 +65,7 @@ Result<GraphWorkload> graph_workload(const Graph& graph) {
       if (node.outputs[i] != kNoValue) buffers[static_cast<size_t>(node.outputs[i])] = outputs[i];
     }
   }
-  // An output that is another one under a second name becomes a copy.
+  // An output that is the same value as another one becomes a copy.
   for (ValueId id : graph.outputs) {
     ir::Buffer output = buffer_of(id);
     auto& listed = result.workload.outputs;

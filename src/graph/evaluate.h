@@ -8,14 +8,14 @@
 
 namespace tensorsmith::graph {
 
-// The outputs, computed node by node with the reference interpreter. inputs: in the order of graph.inputs,
-// with the values' dtypes and shapes (kInvalidArgument otherwise).
+// Computes the outputs node by node with the reference interpreter. `inputs` are in the order of
+// graph.inputs and must have the values' dtypes and shapes (kInvalidArgument otherwise).
 Result<std::vector<lower::Tensor>> evaluate(const Graph& graph, std::span<const lower::Tensor> inputs);
 
 // The whole graph as one workload, for lower::evaluate_points().
 struct GraphWorkload {
   ir::Workload workload;
-  std::vector<ValueId> inputs;  // the value behind each of workload.inputs(); constants included
+  std::vector<ValueId> inputs;  // the values of workload.inputs(), including constants
 };
 Result<GraphWorkload> graph_workload(const Graph& graph);
 

@@ -12,7 +12,8 @@
 namespace tensorsmith::graph {
 
 Status write_file(const std::string& path, std::string_view bytes) {
-  // A link keeps leading to the file. The new file takes no name that another one has.
+  // If the path is a symlink, the file that it points to is replaced. Temporary names that exist
+  // already are skipped.
   std::error_code error;
   const std::filesystem::path target = std::filesystem::canonical(path, error);
   const std::string place = error ? path : target.string();

@@ -1,4 +1,4 @@
-// Whole files.
+// Writes whole files.
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@
 
 namespace tensorsmith::graph {
 
-// Written beside, flushed and renamed, so that no half-written file remains. kIo.
+// Writes to a temporary file in the same directory, flushes and renames it, so that no half-written
+// file remains. Error: kIo.
 Status write_file(const std::string& path, std::string_view bytes);
 
-// The documentation string of tensors that are written here, at the end of their files: what is known by it
-// may be replaced by another one.
+// Documentation string at the end of the tensor files that are written here. A file with it may be
+// overwritten.
 inline constexpr const char* kTensorMark = "written by Tensorsmith";
 
 }  // namespace tensorsmith::graph

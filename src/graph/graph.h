@@ -21,28 +21,28 @@ namespace tensorsmith::graph {
 
 using ValueId = int;
 inline constexpr ValueId kNoValue = -1;  // an omitted optional input
-// Its place in Graph::values; id != kNoValue.
+// Index into Graph::values; id != kNoValue.
 inline size_t index(ValueId id) { return static_cast<size_t>(id); }
 
 struct Value {
   std::string name;
   ir::DType dtype = ir::DType::kF32;
   std::vector<int64_t> shape;
-  std::shared_ptr<const lower::Tensor> constant;  // contents if known
+  std::shared_ptr<const lower::Tensor> constant;  // contents, if known
 };
 
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                                std::vector<std::string>, lower::Tensor>;
 
 struct Node {
-  std::string name;  // ONNX node name, or made up: "Conv_12"
+  std::string name;  // ONNX node name, or a generated one: "Conv_12"
   std::string op;    // ONNX operator: "Conv"; domain prefix when not ai.onnx
   int opset = 0;     // opset version the node was written for
   std::map<std::string, Attribute> attributes;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
 
-  // The integer attribute `attribute`, or `otherwise` where it is absent or has another type.
+  // Returns the integer attribute, or `otherwise` if it is absent or has another type.
   int64_t integer(const std::string& attribute, int64_t otherwise) const {
     const auto found = attributes.find(attribute);
     const auto* value = found == attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
@@ -56,67 +56,78 @@ struct Graph {
   std::vector<Node> nodes;      // topological order
   std::vector<ValueId> inputs;  // run-time inputs (initializers excluded)
   std::vector<ValueId> outputs;
-  std::vector<std::string> notes;  // what whoever asked for the import should know, a sentence each
+  std::vector<std::string> notes;  // notes to the user who requested the import, a sentence each
 };
 
-// An input whose shape neither the model nor the options of an import say.
+// An input whose shape is given neither by the model nor by the options of the import.
 struct OpenInput {
   std::string name;
-  // Lengths that are known, whoever said them, and -1; none: the model does not say how many dimensions there are. Of a
-  // sequence it is the shape of its tensors, which are named NAME[0], NAME[1], ...
+  // Known lengths, from either source, and -1; none: the model does not say how many dimensions
+  // there are. For a sequence, it is the shape of its tensors, which are named NAME[0], NAME[1],
+  // ...
   std::optional<std::vector<DeclaredDimension>> shape;
   bool is_sequence = false;
 };
 
 struct ImportOptions {
-  // NAME -> shape, in place of what the file declares: for symbolic dimensions, and for other sizes than fixed ones (a
-  // note of the graph). The number of dimensions is the file's.
+  // NAME -> shape that replaces the one declared in the file: for symbolic dimensions, and to
+  // change fixed ones (which adds a note to the graph). The number of dimensions must be the
+  // file's.
   std::map<std::string, std::vector<int64_t>> shapes;
   // NAME -> length of the symbolic dimension of this name, in all inputs that have it.
   std::map<std::string, int64_t> dims;
-  // NAME -> contents: these inputs are compiled in and are no run-time inputs of the graph any more.
+  // NAME -> contents. These inputs become constants and are no longer run-time inputs of the graph.
   std::map<std::string, lower::Tensor> constant_inputs;
   // Optional inputs that are not given, and sequences that are empty.
   std::set<std::string> absent;
-  // Results whose number of rows depends on the data (NonMaxSuppression, NonZero, Compress, Unique, what a
-  // Loop with a condition collects) have their largest shape: data first, then padding. The number of rows of
-  // an output Y that is padded is the output Y.count. Without it such a node is an error.
+  // Results whose number of rows depends on the data (NonMaxSuppression, NonZero, Compress, Unique,
+  // values collected by a Loop with a condition) get their largest shape: data first, then padding.
+  // For a padded output Y, the output Y.count has its number of rows. If false, such a node is an
+  // error.
   bool bounded = false;
-  // Constants made during the import (initializers, folded nodes) may take this much memory together.
+  // Most memory for all constants that are made during the import (initializers, folded nodes).
   int64_t max_constant_bytes = int64_t{8} << 30;
-  // Ends the error about open inputs with what the caller's user can write to give their shapes; none: with nothing.
+  // Appends advice to the error about open inputs: how the caller's user can give their shapes.
+  // None: nothing is appended.
   std::function<std::string(std::span<const OpenInput>)> shape_advice;
 };
-// Reads an ONNX model (opset 7 to 24; older ones as far as their operators mean the same), resolves all
-// shapes and folds small constant expressions (shape arithmetic). External tensor data is read from files
-// beside the model. Model-local functions and the bodies of If, Loop and Scan are inlined; the tensors of a
-// sequence are inputs and outputs named NAME[0], NAME[1], ... Errors: unreadable or
-// corrupt file (kNotFound, kIo, kCorrupt); unsupported operators (named with node and operator, all of them
-// in one line) and dtypes, opsets beyond the newest known (kUnsupported); open inputs (kInvalidArgument, all of them
-// in one line, with ImportOptions::shape_advice); a shape or a length for a name that the model does not have
-// (kInvalidArgument, with the nearest name), given shapes that contradict each other or that a node was not exported
-// for (kInvalidArgument); too much constant data (kResourceExhausted).
+// Reads an ONNX model (opset 7 to 24; older ones as far as their operators mean the same), resolves
+// all shapes and folds small constant expressions (shape arithmetic). External tensor data is read
+// from files beside the model. Model-local functions and the bodies of If, Loop and Scan are
+// inlined; the tensors of a sequence are inputs and outputs named NAME[0], NAME[1], ...
+//
+// Errors:
+//  - kNotFound, kIo, kCorrupt: unreadable or corrupt file;
+//  - kUnsupported: unsupported operators (all of them in one line, each with its node) and dtypes, and opsets
+//    beyond the newest known one;
+//  - kInvalidArgument: open inputs (all of them in one line, with ImportOptions::shape_advice); a shape or
+//    length for a name that the model does not have (with the nearest name); given shapes that contradict each
+//    other or that a node was not exported for;
+//  - kResourceExhausted: too much constant data.
 Result<Graph> import_onnx(const std::string& path, const ImportOptions& options);
 // As above, from memory; external data is an error.
 Result<Graph> import_onnx_bytes(std::string_view bytes, const ImportOptions& options,
                                 const std::string& display_name);
 
-// A TensorProto file (ONNX test data).
+// Reads a TensorProto file (ONNX test data).
 Result<lower::Tensor> read_tensor_proto(const std::string& path);
 Status write_tensor_proto(const std::string& path, const std::string& name, const lower::Tensor& tensor);
 
 struct OptimizeOptions {
-  // One node is folded if evaluating it takes at most this many element operations (about 1e8 a second) ...
+  // A node is folded if its evaluation takes at most this many element operations (about 1e8 per
+  // second) ...
   double max_fold_cost = 1 << 26;
   // ... and all folded results together take at most this much memory.
   int64_t max_constant_bytes = int64_t{4} << 30;
-  // Products of f32 round their factors to TF32, which tensor cores multiply: 10 bits of fraction instead of 23.
+  // Products of f32 round their factors to TF32, which tensor cores can multiply: 10 bits of
+  // fraction instead of 23.
   bool tf32 = false;
 };
-// Graph passes, in order: fusion of quantized operators, constant folding, elimination of identities and of
-// dead nodes, folding of batch normalization and of channel scales into weights, splitting of transposed
-// convolutions, folding of pads, merging of data movement, rounding of products where that is asked for, which alone
-// changes the graph's meaning; values are renumbered.
+// Runs the graph passes, in this order: fusion of quantized operators, constant folding,
+// elimination of identities and of dead nodes, folding of batch normalization and of channel scales
+// into weights, splitting of transposed convolutions, folding of pads, merging of data movement,
+// and rounding of products if requested, which is the only pass that changes the graph's meaning.
+// Values are renumbered.
 Status optimize(Graph& graph, const OptimizeOptions& options = {});
 
 }  // namespace tensorsmith::graph

@@ -15,25 +15,27 @@ namespace {
 
 constexpr size_t kMaxGroupNodes = 24;  // longer chains gain nothing more and cost code generation time
 constexpr double kMaxPrologueReads =
-    4;  // a prologue is recomputed at each read: only where elements are read rarely
-// Scores of an attention that take fewer bytes stay in L2 between kernels of their own, which
-// are as fast then: level at 0.8 MB, one kernel 1.1 to 1.3 times as fast from 2 MB on.
+    4;  // a prologue is recomputed at each read, so it is fused only if elements are read rarely
+// Smallest scores of an attention, in bytes, that are fused into one kernel. Smaller ones stay in
+// L2 between separate kernels, which are as fast then: equal at 0.8 MB; from 2 MB on, one kernel is
+// 1.1 to 1.3 times as fast.
 constexpr int64_t kMinAttentionBytes = 1 << 20;
-constexpr int64_t kMinAttentionRows = 16;       // of queries: what one block of the kernel computes together
+constexpr int64_t kMinAttentionRows = 16;       // queries that one block of the kernel computes together
 constexpr int64_t kMaxNormalizedRow = 1 << 16;  // rows of fused normalizations should stay in the cache
 
-// What one node looks like as tensor expressions.
+// Properties of a node's tensor expressions.
 struct NodeFacts {
   NodeClass cls = NodeClass::kInjective;
-  std::unordered_set<ValueId> identity_inputs;  // inputs of the output's shape read at the output's own place
+  std::unordered_set<ValueId> identity_inputs;  // inputs of the output's shape that are read at the output's
+                                                // own indices
   std::unordered_map<ValueId, double> reads_per_element;
   int64_t trailing_reduced =
-      0;  // reductions over all of the last k axes of their input: the row length, else 0
-  bool selects_channels = false;  // only moves whole images (see below)
+      0;  // for reductions over exactly the last k axes of their input: the row length; else 0
+  bool selects_channels = false;  // only moves whole images (selects_channels_of)
 };
 
-// Each image of the output is an image of the input, at a place that is affine in batch and channel: whoever
-// reads it reads the input with another stride.
+// Returns whether each image of the output is an image of the input whose position is affine in
+// batch and channel, so that a reader can read the input directly, with another stride.
 //   out[n, c, y, x] = in[n, 2 * c + 1, y, x]
 bool selects_channels_of(const ir::Operation& op) {
   const auto* load = op.bodies.size() == 1 ? ir::as<ir::Load>(op.bodies[0]) : nullptr;
@@ -57,7 +59,7 @@ bool is_identity_load(const ir::Load& load, const ir::Operation& op) {
   if (load.buffer->shape != op.output()->shape) return false;
   for (size_t d = 0; d < load.indices.size(); ++d) {
     const auto* var = ir::as<ir::VarRef>(load.indices[d]);
-    // An axis of extent 1 may be written as the constant 0.
+    // The index of an axis of extent 1 may be the constant 0.
     if (var && var->var == op.spatial[d].var) continue;
     if (op.spatial[d].extent == 1 && ir::is_int_value(load.indices[d], 0)) continue;
     return false;
@@ -72,8 +74,8 @@ double iteration_count(const ir::Operation& op) {
   return n;
 }
 
-// Row length if the reduction runs over the last axes of each tensor that it reads at leading spatial
-// indices.
+// Returns the row length if the reduction runs over the last axes of each tensor that it reads, and
+// the leading indices are spatial.
 int64_t trailing_reduction_row(const ir::Operation& op) {
   int64_t row = 1;
   for (const auto& axis : op.reduce) row *= axis.extent;
@@ -228,8 +230,8 @@ class Grouper {
   void find_post_dominators() {
     const size_t n = graph_.nodes.size();
     post_dominator_.assign(n, n);
-    // A jump leads to an ancestor, so far up that a search needs O(log n) steps (Myers, An applicative
-    // random-access stack, 1983): graphs may be chains of any length.
+    // Each node has a jump to an ancestor so far up that a search needs O(log n) steps (Myers, An
+    // applicative random-access stack, 1983): graphs may be chains of any length.
     std::vector<size_t> depth(n + 1, 0), jump(n + 1, n);
     const auto parent = [&](size_t node) { return node == n ? n : post_dominator_[node]; };
     const auto meeting_point = [&](size_t a, size_t b) {
@@ -252,8 +254,8 @@ class Grouper {
     }
   }
 
-  // All nodes on paths from `from` (excluded) to `to` (included); some of them if they are more than a group
-  // may have.
+  // Returns all nodes on paths from `from` (excluded) to `to` (included); only some of them if
+  // there are more than a group may have.
   std::vector<size_t> region(size_t from, size_t to) const {
     std::set<size_t> seen;
     std::vector<size_t> stack(consumers_[from].begin(), consumers_[from].end());
@@ -269,7 +271,7 @@ class Grouper {
   const std::vector<int64_t>& output_shape(size_t node) const {
     return graph_.values[static_cast<size_t>(graph_.nodes[node].outputs.front())].shape;
   }
-  // The node reads every value of the group it touches at its own place.
+  // Returns whether the node reads every value of the group at the node's own output indices.
   bool reads_at_place(size_t node, const std::unordered_set<size_t>& group) const {
     for (ValueId id : graph_.nodes[node].inputs) {
       if (id == kNoValue || facts_[node].identity_inputs.count(id)) continue;
@@ -293,8 +295,8 @@ class Grouper {
     }
   }
 
-  // Takes the elementwise consumers of a group, as far as each hop reaches a node that everything flows
-  // through.
+  // Fuses the elementwise consumers of a group, as long as each step reaches a node that all paths
+  // pass through.
   void fuse_epilogue(size_t start) {
     const size_t group = group_of_[start];
     size_t sink = *std::max_element(members_[group].begin(), members_[group].end());
@@ -318,7 +320,7 @@ class Grouper {
     }
   }
 
-  // In no group yet, and read by one node alone.
+  // Returns whether the node is in no group yet and only one node reads it.
   bool read_once(size_t node) const {
     return group_of_[node] == node && members_[node].size() == 1 && !is_output_[node] &&
            consumers_[node].size() == 1 && graph_.nodes[node].outputs.size() == 1;
@@ -333,7 +335,8 @@ class Grouper {
     return axis == -1 || axis == rank - 1;
   }
 
-  // Whether the value is a matrix product, scaled, masked and so on: appends the nodes that make it.
+  // Returns whether the value is a matrix product, possibly scaled, masked and so on, and appends
+  // the nodes that compute it.
   bool find_scores(ValueId value, std::vector<size_t>& nodes) const {
     const int producer = producer_of(value);
     if (producer < 0 || nodes.size() + 2 > kMaxGroupNodes) return false;
@@ -349,8 +352,8 @@ class Grouper {
     return false;
   }
 
-  // Attention: softmax(q * k^T, scaled and masked) * v, one kernel that makes and uses the scores of some
-  // rows of queries at a time. Small scores stay in the cache anyway.
+  // Attention: softmax(q * k^T, scaled and masked) * v becomes one kernel that computes and uses
+  // the scores of some rows of queries at a time. Small scores stay in the cache without fusion.
   void fuse_attention(size_t softmax) {
     const Node& node = graph_.nodes[softmax];
     if (node.op != "Softmax" || !normalizes_last_axis(node) || !read_once(softmax)) return;
@@ -371,11 +374,12 @@ class Grouper {
     merge(nodes.front(), nodes);
   }
 
-  // Decomposed layer normalization and softmax: x -> {reductions over the row, elementwise} -> y, one kernel.
+  // Decomposed layer normalization and softmax: x -> {reductions over the row, elementwise} -> y
+  // becomes one kernel.
   void fuse_normalization(size_t first) {
     if (group_of_[first] != first || members_[first].size() != 1) return;
-    // The region starts behind the producer of x: at a node whose value feeds a row reduction and something
-    // else.
+    // The region starts behind the producer of x, at a node whose value has both a row reduction
+    // and another node as consumers.
     if (is_output_[first] || consumers_[first].size() < 2 || cls(first) == NodeClass::kAlias) return;
     size_t last = post_dominator_[first];
     if (last >= graph_.nodes.size()) return;
@@ -392,7 +396,7 @@ class Grouper {
       } else if (cls(node) != NodeClass::kElementwise) {
         return;
       }
-      // Values of a row or one value a row, never anything larger.
+      // Only values of a row, or one value per row, and nothing larger.
       const auto& out = output_shape(node);
       if (out.size() != shape.size()) return;
       for (size_t d = 0; d < out.size(); ++d) {
@@ -403,7 +407,8 @@ class Grouper {
     merge(path.front(), path);
   }
 
-  // A cheap producer that only one kernel reads, each element a few times, is computed by its reader.
+  // A cheap producer that is read by only one kernel, each element only a few times, is computed by
+  // its reader.
   void fuse_into_consumer(size_t node) {
     if (cls(node) != NodeClass::kElementwise && cls(node) != NodeClass::kInjective) return;
     const size_t group = group_of_[node];
@@ -423,16 +428,16 @@ class Grouper {
         return;
     }
     if (members.size() + members_[reader_group].size() > kMaxGroupNodes) return;
-    // No other path may leave this group and come back through a third kernel: all its values are read
-    // inside.
+    // No other path may leave this group and return through a third kernel: all its values must be
+    // read inside.
     for (size_t member : members) {
       if (member != node && is_output_[member]) return;
       for (size_t c : consumers_[member]) {
         if (group_of_[c] != group && group_of_[c] != reader_group) return;
       }
     }
-    // Concat reads each input in one part of its output only; computing there is a branch, not a saving, for
-    // long chains.
+    // Concat reads each input only in one part of its output. Computing the producer there adds a
+    // branch and saves nothing for long chains.
     merge(reader_group, std::vector<size_t>(members.begin(), members.end()));
   }
 

@@ -1,4 +1,4 @@
-// Which nodes run together in one kernel. Internal to graph.
+// Decides which nodes run together in one kernel. Internal to graph.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 namespace tensorsmith::graph {
 
 enum class NodeClass {
-  kAlias,        // a view (graph/views.h): Reshape, a Concat of values that lie side by side, ...
-  kElementwise,  // every output element needs one element, at the same place, of each input of the output's
-                 // shape
+  kAlias,        // a view (graph/views.h): Reshape, a Concat of values that are adjacent in memory, ...
+  kElementwise,  // every output element needs one element of each input of the output's shape, at the same
+                 // indices
   kInjective,    // moves elements (Transpose, Concat, Slice, Gather, Resize, broadcast)
   kReduction,    // contains a reduction
 };

@@ -14,7 +14,7 @@ using TensorRef = std::shared_ptr<const lower::Tensor>;
 
 int64_t bytes_of(const ir::Buffer& buffer) { return buffer->num_elements() * ir::bytes_of(buffer->dtype); }
 
-// The output's elements are all equal, or the input's elements in their order.
+// Operators whose output elements are all equal, or are the input's elements in their order.
 bool is_fill(const std::string& op) { return op == "ConstantOfShape"; }
 bool keeps_order(const std::string& op) {
   return op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze";
@@ -113,7 +113,7 @@ Result<std::vector<TensorRef>> evaluate_node(const NodeWorkload& node, std::span
 
 namespace {
 
-// A node of an operator that only exists on constants.
+// Evaluates a node whose operator is only supported on constants.
 Status fold_data_dependent(Graph& graph, const Node& node, const FoldEntry& entry, FoldLimits& limits) {
   WorkloadBuilder builder;
   std::vector<ir::Buffer> inputs;
@@ -129,7 +129,7 @@ Status fold_data_dependent(Graph& graph, const Node& node, const FoldEntry& entr
     inputs.push_back(builder.placeholder(value.name, value.dtype, value.shape, true));
     size += static_cast<double>(inputs.back()->num_elements());
   }
-  // emit() has the error for run-time inputs.
+  // For run-time inputs, emit() returns the error.
   if (!constant || size > limits.max_cost) return node_workload(graph, node).error();
   OpContext ctx(graph, node, inputs, builder);
   TS_RETURN_IF_ERROR(check_signature(ctx, entry.signature));
@@ -200,7 +200,7 @@ Status infer_node(Graph& graph, const Node& node, FoldLimits& limits) {
     return {};
   }
   if (shape_only) {
-    // Only the shape of the input matters; its contents need not exist.
+    // Only the shape of the input matters; its contents may be unknown.
     ir::Workload own = work.workload;
     own.operations.assign(1, work.workload.operations.back());
     TS_ASSIGN_OR_RETURN(std::vector<lower::Tensor> result, lower::evaluate(own, {}));

@@ -17,13 +17,13 @@ struct Block {
   int64_t offset = -1;
 };
 
-// Blocks by the calls during which they live: a segment tree, so that a network of a hundred thousand calls
-// does not compare each block with all others.
+// Blocks indexed by the calls during which they are live: a segment tree, so that a network of a
+// hundred thousand calls does not compare each block with all others.
 class LiveBlocks {
  public:
   explicit LiveBlocks(size_t calls) : size_(std::bit_ceil(std::max<size_t>(calls, 1))), nodes_(2 * size_) {}
   void add(size_t block, size_t first, size_t last) { add(1, 0, size_, block, first, last); }
-  // Those that live at some call of first to last, each once.
+  // Returns the blocks that are live at some call from `first` to `last`, each once.
   std::vector<size_t> overlapping(size_t first, size_t last) {
     std::vector<size_t> found;
     ++query_;
@@ -33,8 +33,8 @@ class LiveBlocks {
 
  private:
   struct Node {
-    std::vector<size_t> blocks;  // that live during all of the node's calls
-    bool below = false;          // some block in the nodes under it
+    std::vector<size_t> blocks;  // blocks that are live during all of the node's calls
+    bool below = false;          // some node below it has a block
   };
   void add(size_t node, size_t begin, size_t end, size_t block, size_t first, size_t last) {
     if (first <= begin && end <= last + 1) return nodes_[node].blocks.push_back(block);
@@ -67,7 +67,7 @@ MemoryPlan plan_memory(const Graph& graph, const Partition& partition, int64_t a
   MemoryPlan plan;
   plan.offset.assign(graph.values.size(), -1);
   auto storage = [&](ValueId id) { return partition.storage_of[static_cast<size_t>(id)]; };
-  std::unordered_set<ValueId> elsewhere;  // in memory that the user owns
+  std::unordered_set<ValueId> elsewhere;  // values in memory that the user owns
   for (ValueId id : graph.inputs) elsewhere.insert(storage(id));
   for (ValueId id : graph.outputs) elsewhere.insert(storage(id));
 
@@ -77,7 +77,7 @@ MemoryPlan plan_memory(const Graph& graph, const Partition& partition, int64_t a
     for (ValueId id : partition.calls[c].outputs) {
       const ValueId root = storage(id);
       if (elsewhere.count(root)) continue;
-      if (const int block = block_of[static_cast<size_t>(root)]; block >= 0) {  // another part of it
+      if (const int block = block_of[static_cast<size_t>(root)]; block >= 0) {  // another part of the block
         blocks[static_cast<size_t>(block)].last = c;
         continue;
       }
@@ -98,12 +98,13 @@ MemoryPlan plan_memory(const Graph& graph, const Partition& partition, int64_t a
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return blocks[a].bytes > blocks[b].bytes; });
   LiveBlocks live(partition.calls.size());
-  std::vector<size_t> placed;  // by offset
+  std::vector<size_t> placed;  // sorted by offset
   const auto lower = [&](size_t a, size_t b) { return blocks[a].offset < blocks[b].offset; };
   for (size_t i : order) {
     Block& block = blocks[i];
     std::vector<size_t> others = live.overlapping(block.first, block.last);
-    // Where most blocks live at once, looking through all of them is less work than sorting those.
+    // If most blocks are live at once, scanning all of them takes less time than sorting the
+    // overlapping ones.
     if (others.size() < placed.size() / 16) {
       std::sort(others.begin(), others.end(), lower);
     } else {
@@ -124,7 +125,7 @@ MemoryPlan plan_memory(const Graph& graph, const Partition& partition, int64_t a
     live.add(i, block.first, block.last);
     placed.insert(std::upper_bound(placed.begin(), placed.end(), i, lower), i);
   }
-  // Views lie in their storage.
+  // Views have offsets inside their storage.
   for (size_t v = 0; v < plan.offset.size(); ++v) {
     const ValueId root = partition.storage_of[v];
     if (static_cast<size_t>(root) == v || plan.offset[static_cast<size_t>(root)] < 0) continue;

@@ -16,14 +16,16 @@
 namespace tensorsmith::graph {
 namespace {
 
-// The value a constant scalar has everywhere it is read; such a constant becomes part of the program.
+// Returns the value of a constant scalar as an expression; such a constant becomes part of the
+// program.
 ir::Expr immediate(const Value& value) {
   const ir::Scalar scalar = value.constant->at(0);
   return ir::is_float(value.dtype) ? ir::float_imm(value.dtype, scalar.f)
                                    : ir::int_imm(value.dtype, scalar.i);
 }
 
-// Whether a constant of bytes has a reduced range. Vectors are zero points and scales, whose range decides nothing.
+// Returns whether a constant of bytes has a reduced range. Vectors are zero points and scales,
+// whose range is irrelevant.
 bool has_reduced_range(const Value& value) {
   if (!value.constant || value.shape.size() < 2) return false;
   const std::span bytes(value.constant->data);
@@ -38,7 +40,7 @@ bool has_reduced_range(const Value& value) {
                                          : false;
 }
 
-// Keeps what the outputs need, in order.
+// Keeps the operations that the outputs need, in order.
 ir::Workload prune(const std::vector<ir::OperationRef>& operations, std::vector<ir::Buffer> outputs) {
   std::unordered_map<const ir::BufferNode*, size_t> producer;
   for (size_t i = 0; i < operations.size(); ++i) {
@@ -80,7 +82,7 @@ class Partitioner {
     TS_ASSIGN_OR_RETURN(Grouping grouping, group_nodes(graph_, views));
     partition_.storage_of = std::move(views.storage_of);
     partition_.storage_offset = std::move(views.offset);
-    // A kernel runs at the place of its last node: everything it reads is there by then.
+    // A kernel runs at the position of its last node, where all its inputs are available.
     std::vector<std::vector<size_t>> groups = grouping.groups;
     std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.back() < b.back(); });
     for (const auto& group : groups) TS_RETURN_IF_ERROR(add_group(group));
@@ -90,7 +92,7 @@ class Partitioner {
 
  private:
   Status add_group(const std::vector<size_t>& group) {
-    // Values that leave the group: read by an outside node or by the user.
+    // Finds the values that leave the group: they are read by a node outside or by the user.
     std::unordered_map<ValueId, int64_t> reads_inside;
     for (size_t n : group) {
       for (ValueId id : graph_.nodes[n].inputs) ++reads_inside[id];
@@ -132,7 +134,7 @@ class Partitioner {
         inputs.push_back(it->second);
       }
       TS_ASSIGN_OR_RETURN(std::vector<ir::Buffer> outputs, emit(graph_, node, inputs, builder));
-      // Sums of a softmax are never 0: the largest of what they add up is 1.
+      // The sums of a softmax are never 0, since their largest term is 1.
       const bool attention =
           node.op == "MatMul" && std::any_of(group.begin(), group.end(), [&](size_t other) {
             return graph_.nodes[other].op == "Softmax" && graph_.nodes[other].outputs[0] == node.inputs[0];
@@ -164,8 +166,8 @@ class Partitioner {
     return add_call(std::move(task), group, value_of, std::move(output_values));
   }
 
-  // A workload's outputs must be different computed buffers: an output that is a placeholder or repeats
-  // another one is copied.
+  // A workload's outputs must be distinct computed buffers: an output that is a placeholder or
+  // repeats another one is copied.
   static void make_outputs_distinct(std::vector<ir::OperationRef>& operations,
                                     std::vector<ir::Buffer>& outputs,
                                     const std::unordered_map<const ir::BufferNode*, ValueId>& placeholders) {
@@ -187,7 +189,8 @@ class Partitioner {
     return ir::compute(name, axes, {}, ir::Combiner::kNone, {ir::load(source, indices)});
   }
 
-  // Rewrites reads of one-element constants into the constants, rebuilding the operations behind them.
+  // Replaces reads of one-element constants by immediates and rebuilds the operations that depend
+  // on them.
   static void inline_immediates(std::vector<ir::OperationRef>& operations, std::vector<ir::Buffer>& outputs,
                                 const std::unordered_map<const ir::BufferNode*, ir::Expr>& immediates) {
     if (immediates.empty()) return;
@@ -247,8 +250,8 @@ class Partitioner {
       constexpr size_t kLongestName = 60;
       if (task.name.size() > kLongestName) task.name = task.name.substr(0, kLongestName) + "..";
       task.name += "_" + shape_text(shape);
-      // The longest reduction tells convolutions of one output shape apart; a number tells apart what is
-      // left.
+      // The longest reduction distinguishes convolutions with the same output shape; a number
+      // distinguishes the remaining ones.
       int64_t longest = 1;
       for (const auto& op : task.workload.operations) {
         int64_t points = 1;
@@ -265,11 +268,12 @@ class Partitioner {
     return {};
   }
 
-  // Each graph output is written by one kernel, straight into the user's buffer. Of outputs that share a
-  // storage the storage's own value is that one, else the first. The others, and outputs whose storage is an
-  // input or a constant, get a copy, made as soon as its source is there.
+  // Each graph output is written by one kernel, directly into the user's buffer. If several outputs
+  // share a storage, that is the storage's own value if it is among them, else the first one. The
+  // others, and outputs whose storage is an input or a constant, get a copy, which runs as soon as
+  // its source is available.
   Status add_output_copies() {
-    std::unordered_map<ValueId, ValueId> owner;  // by storage: the output whose memory it is
+    std::unordered_map<ValueId, ValueId> owner;  // by storage: the output that its memory belongs to
     for (ValueId input : graph_.inputs) owner.emplace(partition_.storage_of[index(input)], input);
     for (ValueId output : graph_.outputs) {
       if (partition_.storage_of[index(output)] == output) owner.emplace(output, output);
@@ -310,7 +314,7 @@ class Partitioner {
   const Graph& graph_;
   const int64_t alignment_;
   Partition partition_;
-  std::vector<int64_t> reads_;  // by value: inputs of nodes, and the user
+  std::vector<int64_t> reads_;  // by value: reads by nodes and by the user
   std::unordered_map<std::string, size_t> task_index_;
   std::unordered_map<std::string, int> names_;
 };

@@ -15,9 +15,10 @@
 namespace tensorsmith::graph {
 namespace {
 
-// Each part repeats every call in the compiled model, whose manifest has a limit.
+// Each part repeats every call in the compiled model, whose manifest has a size limit.
 constexpr int64_t kMostParts = 64, kMostCalls = 20'000;
-// Of the bytes that a batch moves as a whole: parts have costs that are not counted. Chosen.
+// Largest share of the unsplit batch's bytes for which splitting pays, since parts have costs that
+// are not counted. The value was chosen by hand.
 constexpr double kWorthSplitting = 0.9;
 
 int64_t bytes_of(const Value& value) {
@@ -26,7 +27,7 @@ int64_t bytes_of(const Value& value) {
   return bytes;
 }
 
-// The extent that all inputs have in front; 0 if there is none.
+// Returns the leading extent that all inputs share; 0 if there is none.
 int64_t batch_of(const Graph& graph) {
   int64_t images = 0;
   for (const ValueId id : graph.inputs) {
@@ -37,7 +38,7 @@ int64_t batch_of(const Graph& graph) {
   return images;
 }
 
-// Whether the user's tensors are cut where kernels' buffers may begin.
+// Returns whether parts of the user's tensors begin where buffers of kernels may begin.
 bool aligned(const Graph& graph, int64_t parts) {
   const auto fits = [&](ValueId id) {
     return bytes_of(graph.values[index(id)]) % (parts * runtime::kBufferAlignment) == 0;
@@ -60,7 +61,8 @@ class BatchSplitter {
   }
 
  private:
-  // Whether every value that a call touches is all of its storage: parts of parts are not looked at.
+  // Returns whether every value that a call accesses is all of its storage: parts of storages are
+  // not handled.
   bool storages_are_whole() const {
     const auto whole = [&](ValueId id) {
       const ValueId storage = partition_.storage_of[index(id)];
@@ -75,7 +77,7 @@ class BatchSplitter {
     });
   }
 
-  // The shape of a part.
+  // Returns the shape of a part.
   std::optional<std::vector<int64_t>> sliced(std::vector<int64_t> shape) const {
     for (int64_t& extent : shape) {
       if (extent == 1) continue;
@@ -96,7 +98,8 @@ class BatchSplitter {
     return true;
   }
 
-  // Constants that are read image by image must say the same of each; then there is a part of them.
+  // Constants that are read image by image must be equal for all images; then the part for one
+  // image is extracted.
   bool check_constants() {
     for (const Call& call : partition_.calls) {
       for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -126,7 +129,7 @@ class BatchSplitter {
     return id;
   }
 
-  // The value of a part that stands for `id`.
+  // Returns the value of a part that stands for `id`.
   ValueId part_value(ValueId id, int64_t part, std::map<ValueId, ValueId>& made) {
     if (const auto at = made.find(id); at != made.end()) return at->second;
     const Value& value = graph_.values[index(id)];
@@ -164,7 +167,7 @@ class BatchSplitter {
     std::map<ValueId, ValueId> constants;
     for (auto& [id, value] : constant_parts_) constants[id] = append(std::move(value), kNoValue, 0);
     const std::vector<Call> calls = std::move(partition_.calls);
-    // Tasks that differed in their batches alone are one now.
+    // Tasks that differed only in their batches are now the same.
     std::vector<Task> tasks;
     std::map<std::string, size_t> known;
     std::map<size_t, size_t> place;  // by old task
@@ -225,7 +228,7 @@ int64_t parts_of_batch(const Graph& graph, const Partition& partition, int64_t c
       }
     }
     for (const ValueId id : call.outputs) written += bytes_of(graph.values[index(id)]);
-    // What is written is fetched before.
+    // Written memory is fetched first.
     calls.emplace_back(read + written, read + 2 * written);
   }
   const int64_t images = batch_of(graph);

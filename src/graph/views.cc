@@ -14,7 +14,7 @@
 namespace tensorsmith::graph {
 namespace {
 
-// A second output, Dropout's mask, has to be computed.
+// A node with a second output, Dropout's mask, has to be computed.
 bool is_reshape(const Node& node) {
   const std::string& op = node.op;
   return node.outputs.size() == 1 && (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" ||
@@ -57,7 +57,7 @@ class ViewFinder {
     return product(value.shape) * ir::bytes_of(value.dtype);
   }
 
-  // Puts everything whose memory is that of `part` at a place in that of `whole`.
+  // Places everything that shares the memory of `part` at an offset in the memory of `whole`.
   void place(ValueId part, ValueId whole, int64_t place) {
     for (size_t v = 0; v < views_.storage_of.size(); ++v) {
       if (views_.storage_of[v] != part) continue;
@@ -66,7 +66,7 @@ class ViewFinder {
     }
   }
 
-  // Split, Slice and their like, if each output is a range of the input's memory.
+  // Handles Split, Slice and similar operators if each output is a range of the input's memory.
   bool take_parts(const Node& node) {
     if (node.op != "Split" && node.op != "Slice" && node.op != "Gather" && node.op != kMoveOperator)
       return false;
@@ -89,7 +89,8 @@ class ViewFinder {
     return !parts.empty();
   }
 
-  // The element of input 0 where output i begins, if the output is the elements from there on in their order.
+  // Returns the element of input 0 at which output i begins, if the output consists of consecutive
+  // elements from there on.
   static std::optional<int64_t> range_start(const NodeWorkload& work, size_t i) {
     for (const auto& op : work.workload.operations) {
       if (op->is_placeholder() || op->outputs.size() != 1 || op->output() != work.outputs[i]) continue;
@@ -138,7 +139,7 @@ class ViewFinder {
       if (owned_by_user_[index(root)] || start % alignment_ != 0) return false;
       if (std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part.first == root; }))
         return false;
-      // A part of another value stays there, unless all of that value follows part by part.
+      // A part of another value cannot be moved, unless all parts of that value follow in order.
       int64_t reached = 0;
       for (; i < node.inputs.size() && views_.storage_of[index(node.inputs[i])] == root &&
              views_.offset[index(node.inputs[i])] == reached && reached < bytes(root);

@@ -1,4 +1,4 @@
-// Where values lie in the memory of others. Internal to graph.
+// Values that are stored inside the memory of others. Internal to graph.
 #pragma once
 
 #include <vector>
@@ -8,23 +8,24 @@
 namespace tensorsmith::graph {
 
 struct Views {
-  // By node: costs nothing, its outputs have the same memory as its inputs.
+  // By node: it costs nothing, since its outputs have the same memory as its inputs.
   std::vector<bool> is_view;
-  // By ValueId: the value whose memory holds it, and the place of its first byte there.
+  // By ValueId: the value whose memory contains it, and the position of its first byte there.
   std::vector<ValueId> storage_of;
   std::vector<int64_t> offset;
 };
 
-// Reshape and its like give a whole value another shape. Split, Slice and their like are no work if each
-// output is a range of the input's memory that starts at a multiple of a kernel buffer's alignment (channels
-// of one image), and that memory belongs to the model. A Concat along the outermost dimension of extent > 1
-// is no work if its inputs' producers write to their places in its output:
-//   a = Conv(x); b = Conv(y); c = Concat(a, b)  =>  a lies in c at 0, b at bytes(a)
-// provided that every input is made by a kernel, lies in no other Concat's output, and starts at a multiple
-// of a kernel buffer's alignment; and that the output belongs to the model's working memory, not to its user.
-// The parts of a value in their order count as that value:
-//   a, b = Split(x); y = Conv(b); c = Concat(a, b, y)  =>  x lies in c at 0, y at bytes(x)
-// alignment: of the places, bytes.
+// Reshape and similar operators give a whole value another shape. Split, Slice and similar
+// operators cost nothing if each output is a range of the input's memory that starts at a multiple
+// of a kernel buffer's alignment (channels of one image), and that memory belongs to the model. A
+// Concat along the outermost dimension of extent > 1 costs nothing if the producers of its inputs
+// write directly to their positions in its output:
+//   a = Conv(x); b = Conv(y); c = Concat(a, b)  =>  a is stored in c at 0, b at bytes(a)
+// This requires that every input is made by a kernel, is not stored in another Concat's output, and
+// starts at a multiple of a kernel buffer's alignment; and that the output belongs to the model's
+// working memory, not to its user. Consecutive parts of a value count as that value:
+//   a, b = Split(x); y = Conv(b); c = Concat(a, b, y)  =>  x is stored in c at 0, y at bytes(x)
+// `alignment` applies to these positions, in bytes.
 Views find_views(const Graph& graph, int64_t alignment);
 
 }  // namespace tensorsmith::graph

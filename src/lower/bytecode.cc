@@ -14,11 +14,11 @@ RegisterKind register_kind(DType dtype) {
 
 namespace {
 
-// All values of a fit in b (integers and bool).
+// Returns whether all values of a are representable in b (integers and bool).
 bool fits(DType a, DType b) {
   if (a == b || a == DType::kBool) return true;
   if (b == DType::kBool) return false;
-  // The register holds 64 bits either way.
+  // A register holds 64 bits in either case.
   if (b == DType::kI64 || b == DType::kU64) return true;
   if (a == DType::kI64 || a == DType::kU64) return false;
   if (ir::is_unsigned_int(a)) {
@@ -27,7 +27,7 @@ bool fits(DType a, DType b) {
   return ir::is_signed_int(b) && ir::bytes_of(a) <= ir::bytes_of(b);
 }
 
-// The 64-bit opcode of an integer operator, if it has one.
+// Returns whether the integer operator has a 64-bit opcode, and sets `out` to it.
 bool int_opcode(ir::BinaryOp op, DType operands, Opcode& out) {
   const bool u64 = operands == DType::kU64;  // ordered as unsigned
   switch (op) {
@@ -91,7 +91,7 @@ bool int_opcode(ir::BinaryOp op, DType operands, Opcode& out) {
   return false;
 }
 
-// The kF32 opcode of a float operator; that of kF64 is at a fixed distance.
+// Finds the kF32 opcode of a float operator; that of kF64 has a constant distance from it.
 bool float_opcode(ir::BinaryOp op, DType operands, Opcode& out) {
   const bool f64 = operands == DType::kF64;
   switch (op) {
@@ -292,7 +292,7 @@ ExprCompiler::Value ExprCompiler::compile_unary(const ir::Unary& e, DType dtype)
 
 ExprCompiler::Value ExprCompiler::compile_binary(const ir::Binary& e, DType dtype) {
   const DType operands = e.a.dtype();
-  // Index sums become one linear instruction a level.
+  // Index sums become one linear instruction per level.
   if (dtype == DType::kI64 && operands == DType::kI64 &&
       (e.op == ir::BinaryOp::kAdd || e.op == ir::BinaryOp::kSub ||
        (e.op == ir::BinaryOp::kMul && (ir::as_int(e.a) || ir::as_int(e.b))))) {
@@ -384,8 +384,8 @@ ExprCompiler::Value ExprCompiler::compile_call(const ir::Call& e, DType dtype) {
   return emit(i, level);
 }
 
-// A side is compiled under the mask of the lanes that choose it and is jumped over when there are none, so
-// that its loads are checked for those lanes only.
+// Each side is compiled under the mask of the lanes that choose it, so that its loads are checked
+// only for those lanes. It is jumped over if there are none.
 ExprCompiler::Value ExprCompiler::compile_select(const ir::Select& e, DType dtype) {
   const Value condition = compile_value(e.condition);
   const RegisterId outer_mask = mask_;
@@ -406,7 +406,7 @@ ExprCompiler::Value ExprCompiler::compile_select(const ir::Select& e, DType dtyp
     stream.push_back(jump);
     const Value v = compile_value(value);
     if (stream.size() == jump_at + 1) {
-      stream.resize(begin);  // nothing is computed here
+      stream.resize(begin);  // this side needs no code
     } else {
       stream[jump_at].target = stream.size();
     }

@@ -1,9 +1,10 @@
-// Flat code for expressions, shared by evaluate() (many lanes at once) and run() (one lane).
+// Linear bytecode for expressions, shared by evaluate() (many lanes at once) and run() (one lane).
 //
-// Registers hold kLanes values each: integers and bool as int64 wrapped to their dtype, f16/bf16/f32 as
-// float, f64 as double. Instructions are sorted into one stream a loop level: a value goes to the innermost
-// level whose variables it uses, so that the driver computes it once an iteration of that level. Only loads
-// can fail; everything else is total and may be computed for lanes that do not need it.
+// Registers hold kLanes values each: integers and bool as int64 wrapped to their dtype,
+// f16/bf16/f32 as float, f64 as double. There is one stream of instructions per loop level: a value
+// is placed in the innermost level whose variables it uses, so that it is computed once per
+// iteration of that level. Only loads can fail; all other instructions are total and may be
+// computed for lanes that do not need them.
 #pragma once
 
 #include <cstddef>
@@ -82,7 +83,7 @@ enum class Opcode : uint8_t {
   kIntToF64,
   kF32ToF64,
   kF64ToF32,
-  // Through ir/scalar.h: dtype = result, dtype_a = operands, sub = the operator.
+  // Computed by ir/scalar.h: dtype = result, dtype_a = operands, sub = the operator.
   kUnary,
   kBinary,
   kCast,
@@ -91,11 +92,11 @@ enum class Opcode : uint8_t {
   kSelectF32,
   kSelectF64,  // dst = a ? b : c
   kMaskAnd,
-  kMaskAndNot,    // dst = a && b, a && !b; no a: all lanes
-  kJumpIfNone,    // to the target in the stream if no lane of mask a is set
+  kMaskAndNot,    // dst = a && b, a && !b; without a: all lanes
+  kJumpIfNone,    // jumps to the target in the stream if no lane of mask a is set
   kLinear,        // dst = imm + sum
-  kCheckIndex,    // lanes of mask c: 0 <= a < imm, else a fault at the site
-  kCheckWritten,  // lanes of mask c: element a of the slot is there, else the handler decides
+  kCheckIndex,    // for lanes of mask c: 0 <= a < imm, else a fault at the site
+  kCheckWritten,  // for lanes of mask c: if element a of the slot is not written, the handler decides
   kLoad,          // dst = slot[a + uniform offset]; lanes outside mask c give 0
 };
 
@@ -122,7 +123,7 @@ struct Instruction {
 };
 using Stream = std::vector<Instruction>;
 
-// The sum of coefficient * register.
+// A sum of coefficient * register.
 struct LinearSum {
   struct Term {
     RegisterId reg;
@@ -130,7 +131,8 @@ struct LinearSum {
   };
   std::vector<Term> terms;
 };
-// Offset of a load that is the same in all lanes: sum of coefficient * counter; the driver computes it.
+// Offset of a load that is the same in all lanes: a sum of coefficient * counter, which the driver
+// computes.
 struct UniformOffset {
   struct Term {
     size_t counter;  // the number given to bind_uniform
@@ -138,13 +140,14 @@ struct UniformOffset {
   };
   std::vector<Term> terms;
 };
-// What a check is about, for messages.
+// The subject of a check, for messages.
 struct LoadSite {
   const ir::Load* load;
-  std::optional<size_t> dimension;  // whose index is checked; none: that the element was written
+  std::optional<size_t> dimension;  // dimension whose index is checked; none: checks that the element was
+                                    // written
 };
 
-// 64-bit arithmetic that wraps, as ir/scalar.h says of kI64.
+// 64-bit arithmetic that wraps, as ir/scalar.h defines for kI64.
 inline int64_t wrapping_add(int64_t a, int64_t b) {
   int64_t sum = 0;
   (void)__builtin_add_overflow(a, b, &sum);
@@ -172,48 +175,52 @@ struct Code {
 enum class RegisterKind : uint8_t { kInt, kF32, kF64 };
 RegisterKind register_kind(ir::DType dtype);
 
-// Storage of a buffer while code runs.
+// Storage of a buffer during execution.
 struct BufferSlot {
   std::byte* data = nullptr;
   ir::DType dtype = ir::DType::kF32;
-  // Element e holds a value if written[e] == epoch; null: all elements do.
+  // Element e is valid if written[e] == epoch; null: all elements are.
   uint32_t* written = nullptr;
   uint32_t epoch = 1;
 };
 
-// How the compiler sees a buffer.
+// Properties of a buffer that the compiler needs.
 struct BufferInfo {
   SlotId slot;
   bool tracked = false;  // emit kCheckWritten
   std::vector<int64_t> strides;
 };
 
-// Compiles expressions to streams. Levels are numbered from 0; the driver gives the stream of each.
+// Compiles expressions to streams. Levels are numbered from 0; the driver provides the stream of
+// each level.
 class ExprCompiler {
  public:
-  // hoist_loads: memory does not change while the streams run, so that loads move outwards like everything
-  // else; otherwise they stay in the innermost level.
+  // hoist_loads: memory does not change while the streams run, so loads are placed in outer levels
+  // like other instructions; otherwise they stay in the innermost level.
   ExprCompiler(Code& code, bool hoist_loads) : code_(code), hoist_loads_(hoist_loads) {}
 
   void push_level(Stream* stream);
   void pop_level();
-  // A variable in [0, extent) that lives in the innermost level; returns its register. extent < 0: unknown.
+  // Binds a variable in [0, extent) to the innermost level; returns its register. extent < 0:
+  // unknown.
   RegisterId bind_lanes(const ir::Var& var, int64_t extent);
-  // A variable of the innermost level with the same value in all lanes: loads use it through UniformOffset
-  // number `counter`, other uses through the register returned (see uses_register).
+  // Binds a variable of the innermost level that has the same value in all lanes: loads use it
+  // through UniformOffset number `counter`, other uses through the returned register (see
+  // uses_register).
   RegisterId bind_uniform(const ir::Var& var, int64_t extent, size_t counter);
   bool uses_register(RegisterId reg) const { return used_.contains(reg); }
   void bind_buffer(const ir::BufferNode* buffer, BufferInfo info);
 
-  // The register that holds e after the streams of all levels have run.
+  // Returns the register that holds e after the streams of all levels have run.
   RegisterId compile(const ir::Expr& e);
-  // The register of the flat element offset of buffer[indices], checked; never uses uniform offsets.
+  // Returns the register with the checked flat element offset of buffer[indices]; never uses
+  // uniform offsets.
   RegisterId compile_address(const ir::Load& access);
 
  private:
   struct Level {
     Stream* stream = nullptr;
-    std::vector<const ir::ExprNode*> cached;  // what to forget when the level ends
+    std::vector<const ir::ExprNode*> cached;  // values to forget when the level ends
     std::vector<const ir::VarNode*> bound;
   };
   using LevelId = Id<Level>;
@@ -245,7 +252,8 @@ class ExprCompiler {
   Value compile_call(const ir::Call& e, ir::DType dtype);
   Value compile_select(const ir::Select& e, ir::DType dtype);
   Value compile_load(const ir::Load& e, ir::DType dtype);
-  // uniform: gets the number of the part that is the same in all lanes; null: there shall be none.
+  // `uniform` receives the id of the part that is the same in all lanes; if null, there is no such
+  // part.
   Value address(const ir::Load& e, UniformId* uniform);
   void linearize(const ir::Expr& e, int64_t scale, Linear& out);
   bool in_range(const Linear& linear, int64_t extent) const;
@@ -260,7 +268,7 @@ class ExprCompiler {
   std::set<RegisterId> used_;
   std::map<std::tuple<ir::DType, int64_t, int64_t>, Value> constants_;
   bool hoist_loads_;
-  RegisterId mask_;  // the lanes that want the value being compiled; none: all
+  RegisterId mask_;  // lanes that need the value being compiled; none: all
 };
 
 struct Fault {
@@ -283,12 +291,12 @@ class Machine {
   ir::Scalar scalar(RegisterId reg, int lane, ir::DType dtype);
   void set_scalar(RegisterId reg, int lane, const ir::Scalar& value);
 
-  // False after a fault.
+  // Returns false after a fault.
   bool execute(const Stream& stream);
   const Fault& fault() const { return fault_; }
 
  protected:
-  // Some lanes' elements are missing; makes them or returns false (a fault).
+  // Called if elements of some lanes are missing; computes them or returns false (a fault).
   virtual bool on_missing(const Instruction& check) = 0;
   Fault fault_;
 

@@ -1,5 +1,5 @@
-// Where loads read: index sums in as few instructions as their levels allow, range checks where a sum may
-// leave.
+// Addresses of loads: index sums with as few instructions as the levels allow, and range checks
+// where a sum may leave the range.
 #include <algorithm>
 
 #include "lower/bytecode.h"
@@ -121,7 +121,8 @@ bool ExprCompiler::in_range(const Linear& linear, int64_t extent) const {
   return low >= 0 && high < extent;
 }
 
-// One instruction a level, from the outermost: each adds its level's terms to the outer sum.
+// Emits one instruction per level, from the outermost: each adds its level's terms to the outer
+// sum.
 ExprCompiler::Value ExprCompiler::linear_value(const Linear& linear) {
   std::vector<std::pair<Value, int64_t>> terms = linear.terms;
   for (const auto& [var, c] : linear.variables) {

@@ -22,11 +22,11 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return text + "]";
 }
 
-// The values of one tensor of the workload while it is evaluated.
+// Values of a tensor of the workload during evaluation.
 struct Storage {
   const ir::BufferNode* buffer = nullptr;
   std::vector<std::byte> owned;
-  std::vector<uint32_t> written;  // empty: all of it is there
+  std::vector<uint32_t> written;  // empty: all elements are valid
   BufferSlot slot;
 };
 
@@ -42,7 +42,7 @@ class OperationEvaluator {
 
 class Evaluation {
  public:
-  // lazy: intermediate tensors are computed element by element when they are read.
+  // `lazy`: elements of intermediate tensors are computed only when they are read.
   Evaluation(const ir::Workload& workload, bool lazy) : workload_(workload), lazy_(lazy) {}
 
   Status bind(std::span<const Tensor> inputs);
@@ -62,7 +62,7 @@ class Evaluation {
       compiler.bind_buffer(s.buffer, {slot, !s.written.empty(), compact(*s.buffer)});
     }
   }
-  // Makes elements of the tensor in a slot; called while another operation is computed.
+  // Computes elements of the tensor in a slot; called while another operation is computed.
   Status demand(SlotId slot, std::span<const int64_t> flat_indices);
 
  private:
@@ -77,7 +77,7 @@ class Evaluation {
   bool lazy_;
   IdVector<SlotId, Storage> storage_;
   std::unordered_map<const ir::BufferNode*, SlotId> slots_;
-  IdVector<SlotId, size_t> producer_;                            // operations
+  IdVector<SlotId, size_t> producer_;                            // index of the operation
   std::vector<std::unique_ptr<OperationEvaluator>> evaluators_;  // by operation; null for placeholders
 };
 
@@ -166,7 +166,8 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
 
   Status compute_points(std::span<const int64_t> flat_indices) override {
     requested_ += std::ssize(flat_indices);
-    // Demand-driven blocks are often nearly empty: once a good part was asked for, whole blocks are cheaper.
+    // Demand-driven blocks are often nearly empty, so once a good part has been requested, whole
+    // blocks are cheaper.
     if (requested_ * 4 > op_.output()->num_elements()) return compute_all();
     for (size_t begin = 0; begin < flat_indices.size(); begin += kLanes) {
       const auto block = flat_indices.subspan(begin, std::min<size_t>(kLanes, flat_indices.size() - begin));
@@ -199,7 +200,7 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
   struct Program {
     Code code;
     Stream outer, inner;
-    std::vector<RegisterId> spatial, reduce;  // none if nothing reads them
+    std::vector<RegisterId> spatial, reduce;  // invalid if the axis is not read
     std::vector<RegisterId> results;
   };
 
@@ -220,7 +221,7 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
     }
   }
 
-  // The results of the lanes whose axes are set.
+  // Computes the results of all lanes, whose axes are set.
   Status compute_block() {
     if (!op_.has_reduction()) return run_stream(program_->outer);
     int64_t points = 1;
@@ -247,8 +248,8 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
         if (dtype == DType::kU64)
           return reduce<uint64_t>(points, identity, [&] { return this->ints(result); });
         return reduce<uint64_t, int64_t>(points, identity, [&] { return this->ints(result); });
-      // Sums and products are kept in double and rounded once: closer to the exact value than any order of
-      // rounded operations, so that no schedule is favoured.
+      // Sums and products are accumulated in double and rounded once. This is closer to the exact
+      // value than any order of rounded operations, so no schedule is favoured.
       case RegisterKind::kF32:
         return reduce<double>(points, identity, [&] { return this->floats(result); });
       case RegisterKind::kF64:
@@ -276,7 +277,8 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
                      "' with shape " + shape_text(site.load->buffer->shape)};
   }
 
-  // Calls step() once a point of the reduction, in row-major order, with the code of the point executed.
+  // Calls step() once per point of the reduction, in row-major order, after executing the point's
+  // code.
   template <class Step>
   Status for_each_point(int64_t points, Step step) {
     if (points == 0) return {};
@@ -385,7 +387,7 @@ Status Evaluation::bind(std::span<const Tensor> inputs) {
                        "expected " + std::string(ir::to_string(buffer->dtype)) + shape_text(buffer->shape) +
                            ", got " + std::string(ir::to_string(t.dtype)) + shape_text(t.shape)};
         }
-        // Read only: no operation writes a placeholder.
+        // Only read: no operation writes a placeholder.
         s.slot.data = const_cast<std::byte*>(t.data.data());
       } else {
         const auto n = static_cast<size_t>(buffer->num_elements());

@@ -60,7 +60,8 @@ void IndexArena::describe(IndexAtom& atom) const {
   }
 }
 
-// With a fact f <= 0 and c > 0: a <= a - c * f and a >= a + c * f; c is chosen so that a term cancels.
+// For a fact f <= 0 and c > 0: a <= a - c * f and a >= a + c * f, where c is chosen so that a term
+// cancels.
 Interval IndexArena::range(const Index& a) const {
   Interval r = AffineValues::range(a);
   for (const Index& f : facts_) {
@@ -83,7 +84,7 @@ Interval IndexArena::range(const Index& a) const {
 
 ir::Expr IndexArena::to_expr(const Index& a) const {
   if (a.terms.empty()) return a.constant;
-  // Positive terms first, larger coefficients first, as the simplifier writes sums.
+  // Positive terms first, then larger coefficients first, as the simplifier orders sums.
   const auto& terms = a.terms;
   std::vector<uint32_t> order(terms.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -113,7 +114,7 @@ ir::Expr IndexArena::compare(ir::BinaryOp op, const Index& a) const {
   const Interval r = range(a);
   bool always = false;
   bool never = false;
-  // Otherwise factor * a + offset < 0, or = or != 0.
+  // Undecided comparisons become factor * a + offset < 0 (or == 0, or != 0).
   int64_t factor = 1;
   int64_t offset = 0;
   switch (op) {
@@ -174,7 +175,7 @@ ir::Expr IndexArena::compare(ir::BinaryOp op, const Index& a) const {
       d.constant = floor_div(d.constant, g);
     }
   }
-  // As the simplifier writes comparisons: no negative coefficients.
+  // Moves negative terms to the other side, as the simplifier does: no coefficient is negative.
   Index left;
   Index right;
   for (const Index::Term& t : d.terms) {

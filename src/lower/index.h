@@ -1,5 +1,6 @@
-// Index arithmetic while loops are being generated: sums over loop variables whose ranges are known at this
-// place. Lowering decides guards and cuts loops with it, and writes expressions out already simplified.
+// Index arithmetic during the generation of loops: sums over loop variables whose ranges are known
+// at the current place. Lowering uses it to decide guards, to cut loops, and to emit expressions
+// that are already simplified.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,12 @@ struct IndexAtom : ir::AffineAtom<Index> {
   ir::Expr expr;
 };
 
-// The atoms: loop variables, and quotients, remainders, minima, maxima of sums, and expressions that nothing
-// is known about. Equal ones are one atom as long as scopes last.
+// The atoms are loop variables; quotients, remainders, minima and maxima of sums; and opaque
+// expressions. Equal ones are the same atom within a scope.
 class IndexArena : public ir::AffineValues<IndexArena, IndexAtom> {
  public:
-  // Atoms made and facts learnt after mark() are forgotten by rollback(mark). Indices that contain such atoms
-  // must not be used any more.
+  // rollback(mark) forgets atoms and facts added after mark(). Indices that contain such atoms must
+  // not be used any more.
   struct Mark {
     size_t atoms = 0, facts = 0;
   };
@@ -31,29 +32,29 @@ class IndexArena : public ir::AffineValues<IndexArena, IndexAtom> {
   Index loop(const ir::Var& var, int64_t extent);
   Index opaque(const ir::Expr& e, ir::Interval range = {});
 
-  // Enclosure of the values, with the facts.
+  // Returns an enclosure of the values, using the facts.
   ir::Interval range(const Index& a) const;
   ir::Expr to_expr(const Index& a) const;
-  // a op 0 for a comparison; terms are spread over both sides so that no coefficient is negative. Decided
-  // ones become constants.
+  // Returns the comparison `a op 0`, with the terms on both sides so that no coefficient is
+  // negative. A decided comparison becomes a constant.
   ir::Expr compare(ir::BinaryOp op, const Index& a) const;
 
-  // Narrows what is known about an index of the form atom + constant for the rest of a scope; without effect
-  // on other forms. Restore with the returned state. Atoms that depend on it keep what they were made with,
-  // so make them inside the scope and roll back at its end.
+  // Narrows the range of an index of the form atom + constant for the rest of a scope; has no
+  // effect on other forms. The returned state restores the range. Atoms that depend on it keep the
+  // properties from their creation, so create them inside the scope and roll back at its end.
   struct Saved {
     int32_t atom = -1;
     ir::Interval range;
   };
   Saved restrict_to(const Index& a, ir::Interval range);
   void restore(const Saved& saved);
-  // a <= 0 from here on.
+  // Assumes a <= 0 from here on.
   void learn_not_positive(const Index& a) {
     if (!a.is_constant()) facts_.push_back(a);
   }
-  // Replaces atoms known to have one value by it.
+  // Replaces atoms that are known to have a single value by that value.
   Index resolve(const Index& a);
-  // An index that is below 0 if and only if a is; x // c - k gives x - k * c.
+  // Returns an index that is below 0 if and only if a is; for example x - k * c for x // c - k.
   Index less_than_zero(const Index& a) const;
 
  private:

@@ -11,8 +11,8 @@ namespace tensorsmith::lower {
 
 namespace {
 
-// A statement with its code. Values that do not depend on memory are computed in the code of the loop that
-// they depend on, everything else in the statement's own stream.
+// A statement with its code. Values that do not depend on memory are computed in the code of the
+// loop that they depend on, all others in the statement's own stream.
 struct Node {
   enum class Kind : uint8_t { kFor, kStore, kIf, kSeq, kAllocate };
   Kind kind = Kind::kSeq;
@@ -34,10 +34,10 @@ struct SlotInfo {
 
 struct CompiledProgram {
   Code code;
-  Stream root;  // values that depend on nothing
+  Stream root;  // values that depend on no loop
   std::unique_ptr<Node> body;
   IdVector<SlotId, SlotInfo> slots;
-  std::deque<ir::Load> targets;  // stores as accesses
+  std::deque<ir::Load> targets;  // the targets of stores, as accesses
 };
 
 class ProgramCompiler {
@@ -208,7 +208,7 @@ class ProgramRunner final : private Machine<1> {
   }
 
   CompiledProgram& program_;
-  std::vector<std::string> path_;  // innermost first, after a fault
+  std::vector<std::string> path_;  // path of the fault, innermost first
 };
 
 // Copies between a compact tensor and a buffer with strides.

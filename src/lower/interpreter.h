@@ -1,5 +1,5 @@
-// Reference semantics: slow, simple, independent of any schedule or backend. Every other way to compute is
-// checked against it.
+// Reference semantics: slow, simple, and independent of any schedule or backend. All other
+// implementations are checked against it.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace tensorsmith::lower {
 
-// A dense row-major tensor, physical bytes.
+// A dense row-major tensor with its bytes.
 struct Tensor {
   ir::DType dtype = ir::DType::kF32;
   std::vector<int64_t> shape;
@@ -22,24 +22,26 @@ struct Tensor {
 
   static Tensor zeros(ir::DType dtype, std::vector<int64_t> shape);
   int64_t num_elements() const;
-  size_t num_bytes() const;  // of the elements, which data has
+  size_t num_bytes() const;  // bytes of the elements, which is the size of `data`
   ir::Scalar at(int64_t flat) const;
   void set(int64_t flat, ir::Scalar value);
 };
 
-// Uniform random contents: floats in [-1, 1), integers small, in [0, index_limit) if index_limit > 0.
+// Returns uniformly random contents: floats in [-1, 1); small integers, in [0, index_limit) if
+// index_limit > 0.
 Tensor random_tensor(ir::DType dtype, std::vector<int64_t> shape, Rng& rng, int64_t index_limit = 0);
 
-// All outputs of the workload, straight from its definition. inputs: in the order of workload.inputs().
+// Computes all outputs of the workload directly from its definition. `inputs` are in the order of
+// workload.inputs().
 Result<std::vector<Tensor>> evaluate(const ir::Workload& workload, std::span<const Tensor> inputs);
 
-// Single elements of one output (flat row-major indices), computing no more than they need: the independent
-// check of kernels too large for evaluate().
+// Computes single elements of one output (flat row-major indices) and only the values that they
+// depend on: an independent check of kernels that are too large for evaluate().
 Result<std::vector<ir::Scalar>> evaluate_points(const ir::Workload& workload, std::span<const Tensor> inputs,
                                                 size_t output, std::span<const int64_t> flat_indices);
 
-// Runs a loop program (any ForKind, in serial order). Reads and writes out of range, and reads of elements
-// never written in allocated buffers, are errors that name the statement. Returns the outputs.
+// Runs a loop program (any ForKind, in serial order). Out-of-range accesses and reads of unwritten
+// elements of allocated buffers are errors that name the statement. Returns the outputs.
 Result<std::vector<Tensor>> run(const ir::Program& program, std::span<const Tensor> inputs);
 
 }  // namespace tensorsmith::lower

@@ -38,7 +38,7 @@ std::vector<int64_t> layout_shape(const sched::Layout& layout) {
   return shape;
 }
 
-// The root axis whose innermost part an iterator is, or none.
+// Returns the root axis that the iterator is the innermost part of, or none.
 std::optional<size_t> axis_of_innermost(const sched::Stage& stage, sched::IteratorId iterator) {
   for (const sched::Relation& relation : std::views::reverse(stage.relations)) {
     const auto* split = std::get_if<sched::SplitRelation>(&relation);
@@ -53,14 +53,15 @@ std::optional<size_t> axis_of_innermost(const sched::Stage& stage, sched::Iterat
   return iterator.place();
 }
 
-// The dimensions after `axis` all have one index.
+// Returns whether all dimensions after `axis` have extent 1.
 bool is_last_dimension(size_t axis, const std::vector<int64_t>& shape) {
   const auto rest = std::span(shape).subspan(axis + 1);
   return std::all_of(rest.begin(), rest.end(), [](int64_t n) { return n == 1; });
 }
 
-// Vectors beside each other: the loop right around the vectorized one is unrolled and runs along the
-// innermost axis. Such a stage is transposed in registers and stored in rows.
+// Returns whether vectors are stored as adjacent columns: the loop directly around the vectorized
+// one is unrolled and runs along the innermost axis. Such a stage is transposed in registers and
+// stored in rows.
 bool stores_transposed(const sched::Stage& stage, size_t vector_leaf, const std::vector<int64_t>& shape) {
   if (vector_leaf == 0 || stage.op->has_reduction()) return false;
   const sched::IteratorId around = stage.leaves[vector_leaf - 1];
@@ -69,9 +70,9 @@ bool stores_transposed(const sched::Stage& stage, size_t vector_leaf, const std:
   return axis && *axis < shape.size() && is_last_dimension(*axis, shape);
 }
 
-// A local tile is private to the schedule, so its storage follows its use: the axis along which it is
-// computed in vectors is innermost, that vectors of it are contiguous. Empty: row-major already is that, or
-// the schedule asks for rows.
+// Returns the strides of a local tile, whose layout nothing outside the schedule sees: the axis of
+// the vectorized loop becomes innermost, so that vectors are contiguous. Empty if row-major order
+// already does that, or if the schedule stores rows.
 std::vector<int64_t> tile_strides(const sched::Stage& stage, const std::vector<int64_t>& shape) {
   size_t leaf = stage.leaves.size();
   while (leaf > 0 && stage.iterators[stage.leaves[leaf - 1]].annotation != sched::Annotation::kVectorize)
@@ -147,7 +148,7 @@ class ProgramBuilder {
         } else if (!stage.layout) {
           strides = tile_strides(stage, shape);
         }
-        // What all loop nests of the program see is no thread's own.
+        // A tensor that several loop nests of the program use cannot be private to a thread.
         const ir::MemoryScope scope =
             stage.attach == AttachKind::kRoot ? ir::MemoryScope::kGlobal : sched::memory_scope(schedule_, s);
         p.buffer =
@@ -157,7 +158,7 @@ class ProgramBuilder {
     }
   }
 
-  // Whole tiles where the last one may run beyond the region.
+  // Rounds the shape up to whole tiles where the last tile may run beyond the region.
   void make_room_for_tails(sched::StageId s, std::vector<int64_t>& shape) const {
     const sched::Stage& stage = schedule_.stages[s];
     const sched::StageBounds& b = bounds_.stages[s];
@@ -170,7 +171,8 @@ class ProgramBuilder {
     }
   }
 
-  // last_use_[k] = one past the last root nest that reads what nest k computes (at least k + 1).
+  // Sets last_use_[k] to one past the last root nest that reads the results of nest k (at least k +
+  // 1).
   void find_lifetimes() {
     last_use_.resize(roots_.size());
     std::unordered_map<const ir::BufferNode*, size_t> writer;
@@ -193,8 +195,8 @@ class ProgramBuilder {
     }
   }
 
-  // Nests [begin, end) in order, each intermediate allocated around its uses (and those of what is allocated
-  // inside).
+  // Returns nests [begin, end) in order, with each intermediate allocated around its uses (and
+  // around those of other intermediates allocated inside).
   ir::Stmt sequence(size_t begin, size_t end) const {
     std::vector<ir::Stmt> list;
     for (size_t k = begin; k < end;) {
@@ -226,7 +228,7 @@ class ProgramBuilder {
   const sched::Bounds& bounds_;
   StorageMap storage_;
   std::vector<sched::StageId> roots_;
-  std::vector<ir::Stmt> bodies_;  // of the roots
+  std::vector<ir::Stmt> bodies_;  // bodies of the root stages
   std::vector<size_t> last_use_;
 };
 

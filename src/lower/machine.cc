@@ -26,7 +26,7 @@ int64_t mod_floor(int64_t a, int64_t b) {
   return r != 0 && ((r < 0) != (b < 0)) ? r + b : r;
 }
 
-// out = in, as values of type T.
+// Copies `in` to `out`, converted to type T.
 template <class T, int kLanes, class In, class Out>
 void convert(const In* __restrict in, Out* __restrict out) {
   for (int l = 0; l < kLanes; ++l) out[l] = static_cast<T>(in[l]);
@@ -281,8 +281,8 @@ bool Machine<kLanes>::execute(const Stream& stream) {
         int64_t offset = uniform[in.uniform];
         int64_t masked[kLanes];
         if (in.c.valid()) {
-          // Lanes outside the mask read the element of one inside it; the jump before makes sure that there
-          // is one.
+          // Lanes outside the mask read the element of a lane inside it; the preceding jump
+          // guarantees that there is one.
           const int64_t* mask = ints(in.c);
           int64_t inside = 0;
           for (int l = 0; l < kLanes; ++l) inside = mask[l] != 0 ? address[l] : inside;

@@ -121,7 +121,7 @@ Index NestBuilder::region_min(StageId s, size_t root) {
   const Expr& min = bounds_.stages[s].root_min[root];
   if (const auto value = ir::as_int(min)) return *value;
   Bindings bindings;
-  // The variables in scope: those of the stages around the attach point.
+  // The variables in scope are those of the stages around the attach point.
   const sched::Stage* inner = &schedule_.stages[s];
   while (inner->attach == sched::AttachKind::kAt) {
     const StageId target = inner->attach_stage;
@@ -175,7 +175,7 @@ NestBuilder::State NestBuilder::init_state(StageId s, const State& state) {
   return init;
 }
 
-// Everything inside the loops at positions [0, position).
+// Builds everything inside the loops at positions [0, position).
 Stmt NestBuilder::nest(StageId s, State state, size_t position) {
   Stmt result;
   if (resolve_constraints(s, state, position, result)) return result;
@@ -190,7 +190,7 @@ Stmt NestBuilder::nest(StageId s, State state, size_t position) {
     if (position == 0 || state.init) return;
     for (const StageId a : facts.attached[position - 1]) attached.push_back({a, this->stage(a, state.peels)});
   };
-  // Outside of the guards, where all threads must come to what is attached.
+  // Attached stages are built outside the guards if all threads must reach them.
   const bool guards_inside = position > 0 && position == facts.shared_position;
   if (guards_inside) build_attached();
   const IndexArena::Mark mark = arena_.mark();
@@ -237,7 +237,8 @@ bool is_gpu_thread(Annotation a) {
 
 }  // namespace
 
-// All loops of a kernel over its threads have the same extent: what a stage needs fewer threads for is guarded.
+// All loops of a kernel over its threads have the same extent; a stage that needs fewer threads is
+// guarded.
 Stmt NestBuilder::thread_loop(StageId s, State state, size_t position) {
   const IteratorId leaf = schedule_.stages[s].leaves[position];
   const int64_t extent = bounds_.stages[s].extents[leaf];
@@ -265,13 +266,13 @@ Stmt NestBuilder::open_leaf(StageId s, State state, size_t position) {
   const IteratorId leaf = stage.leaves[position];
   const sched::Iterator& iterator = stage.iterators[leaf];
   if (state.init && iterator.kind == IterKind::kReduce) {
-    // The init does not depend on it; its value is used by no spatial axis.
+    // The init does not depend on reduce loops; no spatial axis uses the value.
     leaf_values_[s][leaf] = 0;
     return nest(s, std::move(state), position + 1);
   }
   if (is_gpu_thread(iterator.annotation)) return thread_loop(s, std::move(state), position);
   int64_t extent = state.limits[leaf];
-  // Guards of the loop's own value cut the loop.
+  // Guards on the loop's own variable become a smaller extent.
   std::erase_if(state.guards, [&](const Guard& g) {
     if (g.iterator != leaf || !g.base.is_constant() || g.base.constant < g.lower) return false;
     extent = std::min(extent, g.upper - g.base.constant);
@@ -327,7 +328,7 @@ Stmt NestBuilder::open_leaf(StageId s, State state, size_t position) {
     if (r.max < extent) {
       append(list, nest(s, std::move(state), position + 1));
     } else {
-      // The tail stands where the loop ended early.
+      // The tail is executed only if the loop ended early.
       const IndexArena::Mark mark = arena_.mark();
       arena_.learn_not_positive(full - extent + 1);
       Stmt tail = nest(s, std::move(state), position + 1);
@@ -342,8 +343,9 @@ Stmt NestBuilder::open_leaf(StageId s, State state, size_t position) {
 
 namespace {
 
-// Of a loop all of whose body is for its first steps: how many these are, two or more. As a shorter loop it needs no
-// masks where it is vectorized, and what it accumulates can stay in registers.
+// For a loop whose whole body is guarded for its first steps: returns the number of these steps, if
+// there are two or more. A shorter loop needs no masks if it is vectorized, and its accumulators
+// can stay in registers.
 std::optional<int64_t> guarded_steps(const ir::For& loop) {
   const auto* guard = ir::as<ir::IfThenElse>(loop.body);
   if (guard == nullptr || guard->else_body != nullptr) return std::nullopt;
@@ -425,7 +427,7 @@ Stmt NestBuilder::store(const ir::Buffer& logical, const std::vector<Index>& poi
   return ir::make_store(plan.buffer, physical(plan, point), std::move(value));
 }
 
-// The statement inside all loops of the stage.
+// Builds the statement inside all loops of the stage.
 Stmt NestBuilder::innermost(StageId s, bool init) {
   const ir::Operation& op = *schedule_.stages[s].op;
   std::vector<Index> point;
@@ -462,14 +464,14 @@ Stmt NestBuilder::innermost(StageId s, bool init) {
   const bool is_max = op.combiner == ir::Combiner::kArgMax;
   Expr better = is_max ? next > best : next < best;
   Expr equal = next == best;
-  if (ir::is_float(next.dtype())) {  // the first NaN wins
+  if (ir::is_float(next.dtype())) {  // the first NaN is kept
     const Expr next_nan = ir::call(ir::Intrinsic::kIsNan, {next});
     const Expr best_nan = ir::call(ir::Intrinsic::kIsNan, {best});
     better = better || (next_nan && !best_nan);
     equal = equal || (next_nan && best_nan);
   }
   const Expr wins = better || (equal && index < best_index);
-  // The index first: it is chosen by comparing with the value stored so far.
+  // The index is stored first, because its choice compares with the value stored so far.
   return ir::make_seq({store(op.outputs[1], point, ir::select(wins, index, best_index)),
                        store(op.output(), point, ir::select(better, next, best))});
 }

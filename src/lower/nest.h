@@ -1,4 +1,4 @@
-// The loop nest of one schedule: stages become loops from the outside in, with what is known about the
+// Builds the loop nest of a schedule from the outside in, and keeps track of the facts about the
 // indices at each place.
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace tensorsmith::lower {
 
-// Where a tensor of the workload is stored.
+// Storage of a tensor of the workload.
 struct StoragePlan {
   ir::Buffer buffer;
   sched::StageId stage;
-  // Physical order; null: the logical dimensions.
+  // Physical layout; null: the logical dimensions.
   const sched::Layout* layout = nullptr;
-  // Only the region of the attached stage is stored, from its first index.
+  // Only the region of the attached stage is stored, beginning with its first index.
   bool shrunk = false;
   bool allocated = false;  // by the program; otherwise it is a parameter
 };
@@ -29,23 +29,23 @@ class NestBuilder {
  public:
   NestBuilder(const sched::Schedule& schedule, const sched::Bounds& bounds, const StorageMap& storage);
 
-  // The nest of a stage at root with everything that is attached to it; null if nothing is computed.
+  // Returns the nest of a root stage with all stages attached to it; null if nothing is computed.
   ir::Stmt root_stage(sched::StageId s);
 
  private:
-  // Each peeled tail doubles the code below; beyond this, guards.
+  // Each peeled tail doubles the code below it. Beyond this many, tails are guarded.
   static constexpr int kMaxPeels = 6;
 
   using StageId = sched::StageId;
   using IteratorId = sched::IteratorId;
 
-  // value(children[child ..] of the split) < rest must hold, given the values of the children before. rest
-  // may depend on loops outside.
+  // value(children[child ..] of the split) < rest must hold, given the values of the preceding
+  // children. `rest` may depend on outer loops.
   struct Constraint {
     const sched::SplitRelation* split = nullptr;
     size_t child = 0;
     Index rest;
-    // The whole constraint: value(iterator) < limit.
+    // The constraint it stems from: value(iterator) < limit.
     IteratorId iterator;
     int64_t limit = 0;
   };
@@ -56,24 +56,25 @@ class NestBuilder {
     int64_t lower = 0;
     int64_t upper = 0;
   };
-  // What is still to be decided below some loop of a stage.
+  // Decisions that are still open below some loop of a stage.
   struct State {
     bool init = false;
-    bool outermost = true;  // no loop of the stage was written yet
-    int peels = 0;          // how often the nest was doubled on the way here
+    bool outermost = true;  // no loop of the stage has been emitted yet
+    int peels = 0;          // how often the nest was doubled on the way to this place
     std::vector<Constraint> constraints;
     std::vector<Guard> guards;
-    IdVector<IteratorId, int64_t> limits;  // values below are needed
+    IdVector<IteratorId, int64_t> limits;  // only values below these are needed
   };
-  // Facts about a stage that no place changes.
+  // Facts about a stage that are the same at all places.
   struct StageInfo {
-    // How many of the stage's loops, from the outermost on, decide its value.
+    // Number of the stage's loops, counted from the outermost, that determine the iterator's value.
     IdVector<IteratorId, size_t> depth;
-    IdVector<IteratorId, const sched::Relation*> made_into;  // what consumed it; null: a leaf
+    IdVector<IteratorId, const sched::Relation*> made_into;  // the relation that consumed the iterator; null:
+                                                             // it is a leaf
     std::vector<std::vector<StageId>> attached;              // by leaf position
-    size_t init_position = 0;                                // reductions: before the leaf at this position
-    // Inside the leaves before this position something attached is shared by a block's threads, all of which must come
-    // to it: no guard stands around it.
+    size_t init_position = 0;  // for reductions: before the leaf at this position
+    // Inside the leaves before this position, a stage is attached that a block's threads share. All
+    // threads must reach it, so no guard may surround it.
     size_t shared_position = 0;
     bool ready = false;
   };
@@ -82,35 +83,41 @@ class NestBuilder {
   ir::Stmt stage(StageId s, int peels);
   ir::Stmt whole_or_guarded(StageId s, State state);
   ir::Stmt nest(StageId s, State state, size_t position);
-  // extent: at most the constant; less where fewer iterations are needed.
+  // `extent` is a constant upper bound; `fewer` is the number of iterations if it may be smaller.
   ir::Stmt loop(StageId s, State state, size_t position, int64_t extent, const Index& fewer);
   ir::Stmt open_leaf(StageId s, State state, size_t position);
   ir::Stmt thread_loop(StageId s, State state, size_t position);
   ir::Stmt innermost(StageId s, bool init);
-  // Decides constraints whose current child has a value. Returns true if result is the whole nest.
+  // Decides constraints whose current child has a value. Returns true if `result` is the whole
+  // nest.
   bool resolve_constraints(StageId s, State& state, size_t position, ir::Stmt& result);
-  // The condition of the guards that can be decided here; removes them. False: nothing is computed.
+  // Removes the guards that can be decided here and sets `condition` to their conjunction. Returns
+  // false if nothing is computed.
   bool take_guards(StageId s, State& state, size_t position, ir::Expr& condition,
                    std::vector<IndexArena::Saved>& restricted);
   void to_guard(State& state, size_t constraint);
   void descend(StageId s, Constraint& c) const;
-  // Whether the tail is better cut at the next child, so that the loops of this one need not be doubled.
+  // Returns whether it is better to cut the tail at the next child, so that this child's loop need
+  // not be doubled.
   bool defer(StageId s, const Constraint& c) const;
   State init_state(StageId s, const State& state);
-  // Overreach (overreach.cc): an attached stage has room for its whole region, and computing the part of it
-  // beyond the tensor is harmless where everything read for it is there. It is tried, and each read is
-  // checked when it is written; then neither guards nor cut loops are needed.
+  // Overreach (overreach.cc): an attached stage has storage for its whole region, and computing the
+  // part beyond the tensor is harmless if everything that it reads there exists. This is tried
+  // first, and each read is checked when it is emitted. If it succeeds, neither guards nor cut
+  // loops are needed.
   struct Overreach {
     std::vector<char> axes;     // by spatial axis: may exceed the tensor
-    std::vector<char> failed;   // those for which a read was not known to be there
+    std::vector<char> failed;   // axes for which some read is not known to exist
     std::vector<char> partial;  // by root axis: the region is not computed to its end
   };
   std::vector<char> overreach_candidates(StageId s) const;
-  bool contains_shared(StageId s) const;  // it, or what is attached to its loops
-  // The body of a stage that fills its region (sched::fills_region), with its zeros.
+  bool contains_shared(StageId s) const;  // the stage, or a stage attached to its loops
+  // Returns the body of a stage that fills its region (sched::fills_region), which is zero outside
+  // the tensor.
   ir::Expr filled(StageId s, const ir::Expr& body) const;
   void check_overreach(const ir::Load& load, const StoragePlan& plan, const std::vector<Index>& logical);
-  // The number of values to compute so that the vectorized loop of the axis, if there is one, runs in full.
+  // Rounds the number of values to compute up, so that the axis' vectorized loop, if there is one,
+  // runs in full.
   int64_t round_to_lanes(StageId s, size_t axis, int64_t needed) const;
   int64_t axis_extent(StageId s, size_t root) const;
   State initial_state(StageId s, int peels);
@@ -121,7 +128,7 @@ class NestBuilder {
     return sched::shifts_last_tile(schedule_.stages[s], split, bounds_.stages[s].extents,
                                    bounds_.stages[s].root_may_leave);
   }
-  // The axis is one of those that overreach, until a read was not known to be there.
+  // Returns whether the axis may still overreach: no read on it has failed so far.
   bool overruns(StageId s, const sched::SplitRelation& split) const {
     const size_t axis = split.parent.place();
     return axis < overreach_[s].axes.size() && overreach_[s].axes[axis] != 0 &&
@@ -140,9 +147,9 @@ class NestBuilder {
   IndexArena arena_;
   IdVector<StageId, StageInfo> infos_;
   IdVector<StageId, IdVector<IteratorId, Index>> leaf_values_;
-  IdVector<StageId, std::vector<Index>> root_min_;  // by root axis, while the stage is being written
+  IdVector<StageId, std::vector<Index>> root_min_;  // by root axis, while the stage is being emitted
   IdVector<StageId, Overreach> overreach_;
-  StageId writing_;  // whose body is being written
+  StageId writing_;  // stage whose body is being emitted
   Rewriter::LoadWriter load_writer_;
 };
 

@@ -8,9 +8,10 @@ namespace tensorsmith::lower {
 
 namespace {
 
-// One past the largest index of a dimension that the layout has room for; what the tensor does not fill is
-// zero. A digit that holds all indices of the tensor is written without a remainder (NestBuilder::physical),
-// so that indices must stay below what it holds, even if another digit could tell more apart.
+// Returns one past the largest index that the layout has room for in a dimension; elements beyond
+// the tensor are zero. A digit that holds all indices of the tensor is emitted without a remainder
+// (NestBuilder::physical), so indices must stay below what this digit holds, even if another digit
+// could represent more.
 int64_t capacity(const sched::Layout& layout, size_t dim, int64_t extent) {
   int64_t result = 0;
   for (const sched::LayoutDim& digit : layout) {
@@ -57,8 +58,8 @@ ir::Expr NestBuilder::filled(StageId s, const ir::Expr& body) const {
   return inside.defined() ? ir::select(inside, body, ir::make_const(body.dtype(), 0)) : body;
 }
 
-// Example: 16 output channels at a time of 40. The accumulators of the last 16 may all be computed if the
-// weights are packed by 16, which fills up with zeros; only the first 8 are stored.
+// Example: a tile of 16 of 40 output channels. All accumulators of the last tile may be computed if
+// the weights are packed by 16, which pads them with zeros; only the first 8 are stored.
 std::vector<char> NestBuilder::overreach_candidates(StageId s) const {
   const sched::Stage& stage = schedule_.stages[s];
   std::vector<char> axes(stage.op->spatial.size(), 0);
@@ -72,7 +73,7 @@ std::vector<char> NestBuilder::overreach_candidates(StageId s) const {
     const Index& min = root_min_[s][a];
     if (bounds_.stages[s].root_may_leave[a] == 0 || arena_.range(min).min < 0) continue;
     const int64_t needed = axis_extent(s, a) - min.constant;
-    // Where the number of values is known, loops are cut; only vectors are better run in full.
+    // If the number of values is constant, loops are cut; only vectors are better run in full.
     axes[a] = !min.is_constant() || round_to_lanes(s, a, needed) != needed ? 1 : 0;
   }
   for (const sched::Relation& relation : stage.relations) {
@@ -86,7 +87,7 @@ std::vector<char> NestBuilder::overreach_candidates(StageId s) const {
 
 void NestBuilder::check_overreach(const ir::Load& load, const StoragePlan& plan,
                                   const std::vector<Index>& logical) {
-  if (sched::fills_region(schedule_, writing_)) return;  // reads in range alone
+  if (sched::fills_region(schedule_, writing_)) return;  // it reads only within the tensor
   Overreach& over = overreach_[writing_];
   const std::vector<ir::Axis>& axes = schedule_.stages[writing_].op->spatial;
   for (size_t a = 0; a < over.axes.size(); ++a) {

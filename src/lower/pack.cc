@@ -1,4 +1,4 @@
-// What is done to constants ahead of time.
+// Preparation of constants ahead of time.
 #include <cstring>
 #include <span>
 #include <utility>
@@ -9,7 +9,7 @@ namespace tensorsmith::lower {
 
 void pack(const sched::Layout& layout, const std::vector<int64_t>& logical_shape, int element_bytes,
           const void* source, void* destination) {
-  // strides[k] = distance in the logical tensor of one step of storage dimension k.
+  // logical_strides[d] = distance in elements of one step of the logical dimension d.
   std::vector<int64_t> logical_strides(logical_shape.size());
   int64_t stride = 1;
   for (size_t d = logical_shape.size(); d-- > 0; stride *= logical_shape[d]) logical_strides[d] = stride;

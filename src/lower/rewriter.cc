@@ -13,7 +13,8 @@ using ir::Expr;
 
 namespace {
 
-// Larger constants are data, not indices; keeping them out of sums keeps those from overflowing.
+// Larger constants are data and not indices; they are kept out of sums, so that these do not
+// overflow.
 constexpr int64_t kLargestFactor = int64_t{1} << 31;
 constexpr int64_t kLargestConstant = int64_t{1} << 40;
 
@@ -121,7 +122,7 @@ Expr Rewriter::value_node(const Expr& e) {
   return rebuild(e);
 }
 
-// The node with its operands rewritten.
+// Returns the node with its operands rewritten.
 Expr Rewriter::rebuild(const Expr& e) {
   return ir::visit(ir::overloaded{
                        [&](const ir::IntImm&) { return e; },
@@ -171,12 +172,12 @@ Expr Rewriter::rebuild_select(const Expr& e, const ir::Select& n) {
   assume(n.condition);
   Expr a;
   if (arena_.mark().facts == mark.facts) {
-    // The atoms made here are forgotten, and with them the indices that contain them.
+    // The new atoms will be forgotten, and so must be the indices that contain them.
     const size_t known = results_.indices.mark();
     a = value(n.a);
     results_.indices.rollback(known);
   } else {
-    // With more facts the same expressions may become simpler ones.
+    // With additional facts, the same expressions may be simplified further.
     Results outside = std::exchange(results_, {});
     a = value(n.a);
     results_ = std::move(outside);
@@ -187,7 +188,7 @@ Expr Rewriter::rebuild_select(const Expr& e, const ir::Select& n) {
   return ir::select(std::move(condition), std::move(a), std::move(b));
 }
 
-// Learns what a true condition says about indices.
+// Records the facts about indices that follow from a true condition.
 void Rewriter::assume(const Expr& condition) {
   const auto* n = ir::as<ir::Binary>(condition);
   if (n == nullptr) return;
@@ -204,7 +205,7 @@ void Rewriter::assume(const Expr& condition) {
   if (n->op == BinaryOp::kGt) arena_.learn_not_positive(d * -1 + 1);
 }
 
-// Whether it reads an element that may be near the ends of 64 bits.
+// Returns whether e reads an element that may be near the limits of 64 bits.
 bool Rewriter::is_unbounded_data(const Expr& e) {
   if (ir::as<ir::VarRef>(e) != nullptr || ir::loads_of(e).empty()) return false;
   const ir::Interval range = arena_.range(index(e));
@@ -214,14 +215,15 @@ bool Rewriter::is_unbounded_data(const Expr& e) {
 Expr Rewriter::rebuild_binary(const Expr& e, const ir::Binary& n) {
   if (ir::is_comparison(n.op) && n.a.dtype() == DType::kI64) {
     const Index d = index(n.a) - index(n.b);
-    // Data may be any number of 64 bits: what is left of a comparison when its sides are moved could overflow.
+    // Loaded data may be any 64-bit number, so moving terms between the sides of the comparison
+    // could overflow.
     if (d.is_constant() || !(is_unbounded_data(n.a) || is_unbounded_data(n.b)))
       return arena_.compare(n.op, d);
     return ir::binary(n.op, value(n.a), value(n.b));
   }
   Expr a = value(n.a);
   if (n.op == BinaryOp::kAnd || n.op == BinaryOp::kOr) {
-    // Both sides are free of effects, so a decided one may drop or replace the other.
+    // Neither side has effects, so a decided side may replace the expression or be dropped.
     const bool neutral = n.op == BinaryOp::kAnd;
     if (const auto known = ir::as_int(a)) return (*known != 0) == neutral ? value(n.b) : a;
     Expr b = value(n.b);

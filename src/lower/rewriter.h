@@ -1,5 +1,5 @@
-// Writes an operation's body for one place in the loop nest. What the body shares is written once and shared
-// again.
+// Rewrites an operation's body for one place in the loop nest. Shared subexpressions are rewritten
+// once and stay shared.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,18 @@
 
 namespace tensorsmith::lower {
 
-// Values of variables; few, so searched in order.
+// Values of variables; there are few, so they are searched linearly.
 using Bindings = std::vector<std::pair<const ir::VarNode*, Index>>;
 
 class Rewriter {
  public:
-  // Reads of buffer[indices] are written by load; the indices are already in terms of loop variables.
+  // `load` emits the reads of buffer[indices]; the indices are already expressed in loop variables.
   using LoadWriter = std::function<ir::Expr(const ir::Load&, std::vector<Index>)>;
   Rewriter(IndexArena& arena, const Bindings& bindings, const LoadWriter& load)
       : arena_(arena), bindings_(bindings), load_(load) {}
 
-  // While the rewriter lives, the arena's facts and ranges change only by what it assumes itself.
-  Index index(const ir::Expr& e);  // of a kI64 expression
+  // While the rewriter exists, only the rewriter itself may change the arena's facts and ranges.
+  Index index(const ir::Expr& e);  // for a kI64 expression
   ir::Expr value(const ir::Expr& e);
 
  private:
@@ -42,7 +42,7 @@ class Rewriter {
     ir::ExprMemo<Index> indices;
     ir::ExprMemo<ir::Expr> values;
   };
-  Results results_;  // under the facts of this place
+  Results results_;  // under the facts of the current place
 };
 
 }  // namespace tensorsmith::lower

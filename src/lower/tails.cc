@@ -12,15 +12,15 @@ using sched::Annotation;
 using sched::FuseRelation;
 using sched::SplitRelation;
 
-// Guards inside a reduction would keep accumulators out of registers for all regions because of the few that
-// leave the tensor, so that regions which do not leave it get a nest of their own.
+// Guards inside a reduction would keep accumulators out of registers even for regions inside the
+// tensor, so those get a nest of their own.
 Stmt NestBuilder::whole_or_guarded(StageId s, State state) {
-  // (All threads of a block must come to what they share, whether their own region is inside or not.)
+  // All threads of a block must reach shared stages, whether their own region is inside or not.
   if (!schedule_.stages[s].op->has_reduction() || state.peels >= kMaxPeels || contains_shared(s))
     return nest(s, std::move(state), 0);
   State whole = state;
   whole.guards.clear();
-  std::vector<Index> needs;  // all below 0: the region is inside
+  std::vector<Index> needs;  // the region is inside if all are below 0
   for (Guard& g : state.guards) {
     if (g.base.is_constant()) {
       whole.guards.push_back(g);
@@ -181,7 +181,7 @@ bool NestBuilder::resolve_constraints(StageId s, State& state, size_t position, 
   return false;
 }
 
-// What is left to the last child alone is a matter of the child's own split.
+// If only the last child is left, the constraint applies to the split of that child.
 void NestBuilder::descend(StageId s, Constraint& c) const {
   while (c.child + 1 == c.split->children.size()) {
     const sched::Relation* made_into = infos_[s].made_into[c.split->children[c.child]];
@@ -195,7 +195,7 @@ void NestBuilder::descend(StageId s, Constraint& c) const {
 bool NestBuilder::defer(StageId s, const Constraint& c) const {
   const sched::Stage& stage = schedule_.stages[s];
   const SplitRelation& split = *c.split;
-  // At the last child nothing would be left to cut: its loop itself would be of varying length.
+  // At the last child nothing could be cut: its own loop would have a varying length.
   if (c.child + 2 >= split.children.size()) return false;
   const IteratorId next = split.children[c.child + 1];
   const StageInfo& facts = infos_[s];
@@ -214,7 +214,7 @@ bool NestBuilder::take_guards(StageId s, State& state, size_t position, Expr& co
       continue;
     }
     const Index v = arena_.resolve(g.base + value_of(s, g.iterator));
-    // Both are below 0 where the guard holds.
+    // Both are below 0 if the guard holds.
     for (const Index& need : {arena_.less_than_zero(v - g.upper), g.lower - v - 1}) {
       const ir::Interval r = arena_.range(need);
       if (r.max < 0) continue;

@@ -34,7 +34,8 @@ void Tensor::set(int64_t flat, ir::Scalar value) {
 Tensor random_tensor(ir::DType dtype, std::vector<int64_t> shape, Rng& rng, int64_t index_limit) {
   Tensor t = Tensor::zeros(dtype, std::move(shape));
   const int64_t n = t.num_elements();
-  if (dtype == ir::DType::kF32) {  // weights have hundreds of millions: the values of the loop below, faster
+  if (dtype == ir::DType::kF32) {  // a faster version of the loop below with the same values, because weights
+                                   // have hundreds of millions
     for (int64_t k = 0; k < n; ++k) {
       const auto value = static_cast<float>(2 * rng.uniform() - 1);
       std::memcpy(t.data.data() + static_cast<size_t>(k) * sizeof value, &value, sizeof value);

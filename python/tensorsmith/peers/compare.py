@@ -32,9 +32,9 @@ class Settings:
     """How two engines are compared."""
 
     rounds: int = 15
-    slice_seconds: float = 0.1  #: an engine runs so long in a round
-    pause_seconds: float = 0.02  #: between two engines, since the threads of some spin for a while
-    seed: int = 0  #: of the inputs
+    slice_seconds: float = 0.1  #: seconds that an engine runs in each round
+    pause_seconds: float = 0.02  #: pause between two engines, since threads of some engines spin for a while
+    seed: int = 0  #: seed of the inputs
     rtol: float = 1e-3
     atol: float = 1e-4
 
@@ -43,10 +43,10 @@ class Settings:
 class EngineComparison:
     """A compiled model beside one other engine. All but the first two are None where the two were not compared."""
 
-    engine: str  #: name and version, as "ONNX Runtime 1.31.1"
-    problem: str | None = None  #: why the two were not compared
-    outputs_differ: bool = False  #: that is the problem
-    tensorsmith_seconds: float | None = None  #: of a run, median of the rounds
+    engine: str  #: name and version, such as "ONNX Runtime 1.31.1"
+    problem: str | None = None  #: reason why the two were not compared
+    outputs_differ: bool = False  #: whether the problem is that outputs differ
+    tensorsmith_seconds: float | None = None  #: seconds of a run, median of the rounds
     engine_seconds: float | None = None
     ratio: float | None = None  #: median of the rounds' ratios; above 1 Tensorsmith is faster
     ratio_p10: float | None = None  #: the tenth and ninetieth percentile of the rounds' ratios
@@ -90,7 +90,7 @@ def compare(
         except EngineCannot as why:
             found[name] = EngineComparison(name, str(why))
             continue
-        except Exception as error:  # ONNX Runtime and OpenVINO have no common type for a model that they refuse
+        except Exception as error:  # ONNX Runtime and OpenVINO have no common exception type for rejected models
             found[name] = EngineComparison(name, first_line(error))
             continue
         problem = _difference(ours.outputs, outputs, settings)

@@ -122,7 +122,7 @@ class Inductor:
         self.version = f"PyTorch Inductor {torch.__version__.split('+')[0]}"
         torch.set_num_threads(threads)
         torch._inductor.config.freezing = True
-        torch._inductor.config.cpp.threads = threads  # the number stands in the code
+        torch._inductor.config.cpp.threads = threads  # the number is compiled into the code
         torch._dynamo.reset()
         tensors = self.tensors(inputs)
         try:
@@ -175,7 +175,7 @@ class LiteRt:
             except Exception as error:
                 raise EngineCannot(first_line(error)) from error
 
-        # Their places in the model are the numbers in their names.
+        # The numbers in their names are their positions in the model.
         def place(details):
             return [int(number) for number in re.findall(r"\d+", details["name"])]
 

@@ -37,7 +37,7 @@ def _forget_peak() -> None:
 def _measure(engine: str, runtime: str, onnx_file: str, directory: str, threads: int) -> dict[str, float]:
     load = loader(runtime)
     if engine != "tensorsmith":
-        # For the shapes and types of the inputs; its memory is given back before.
+        # Loaded only to get the inputs' shapes and types; its memory is freed before the measurement.
         ours = load(directory, 1)
         feed = {name: np.zeros(array.shape, array.dtype) for name, array in ours.inputs.items()}
         ours.close()
@@ -56,7 +56,7 @@ def footprint(engine: str, runtime: str, onnx_file: str, directory: str, threads
     """Of a process of its own; none where the engine does not take the model."""
     assert __package__ is not None
     root = str(Path(__file__).absolute().parents[__package__.count(".") + 1])
-    # At the end of the path, since modules of this package have common names.
+    # Appended to the path, since modules of this package have common names.
     program = (
         f"import runpy, sys; sys.path.append({root!r}); "
         f"runpy.run_module({__package__ + '.footprint'!r}, run_name='__main__', alter_sys=True)"

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-# Of the interface's element types, by number; NumPy has no bfloat16.
+# The interface's element types, by number; NumPy has no bfloat16.
 _DTYPES = [
     np.bool_,
     np.int8,

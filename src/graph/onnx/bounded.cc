@@ -10,7 +10,8 @@ namespace tensorsmith::graph {
 
 namespace {
 
-// One output element of the input elements at the same place, with broadcasting.
+// Operators whose output elements depend only on the input elements at the same indices, with
+// broadcasting.
 const std::set<std::string_view>& elementwise() {
   static const std::set<std::string_view> kOps = {
       "Abs",         "Acos",        "Acosh",    "Add",      "And",        "Asin",
@@ -35,8 +36,8 @@ size_t axis_of(const Node& node, int64_t otherwise, size_t rank) {
   return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
 }
 
-// The dimension of `to` that dimension `dim` of `from` is after a reshape, if the elements before it are as
-// many: rows stay rows.
+// Returns the dimension of `to` that corresponds to dimension `dim` of `from` after a reshape, if
+// the product of the preceding dimensions is the same, so that rows stay rows.
 std::optional<size_t> same_rows(const Shape& from, size_t dim, const Shape& to) {
   const int64_t before = product(std::span(from).first(dim));
   int64_t passed = 1;
@@ -57,7 +58,7 @@ bool add(Bounds::Dims& dims, size_t dim, ValueId count) {
 Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) const {
   std::string padded;
   bool data = false;    // input 0 is padded
-  bool others = false;  // another one is
+  bool others = false;  // another input is padded
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue || of(node.inputs[i]) == nullptr) continue;
     (i == 0 ? data : others) = true;
@@ -130,7 +131,7 @@ Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) co
                node.op == "Unsqueeze") {
       place = same_rows(from, dim, to);
     } else if (node.op == "Slice" || node.op == "Split") {
-      // Other dimensions are cut, and none is turned round.
+      // Only other dimensions are cut, and no dimension is reversed.
       const auto* steps = node.op == "Slice" && node.inputs.size() > 4 && node.inputs[4] != kNoValue
                               ? graph.values[static_cast<size_t>(node.inputs[4])].constant.get()
                               : nullptr;
@@ -141,7 +142,7 @@ Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) co
       if (node.op == "Split" && axis_of(node, 0, from.size()) == dim) place.reset();
     } else if (node.op == "ReduceMax" || node.op == "ReduceMin" || node.op == "ReduceSum" ||
                node.op == "ReduceMean" || node.op == "ReduceL2") {
-      // Of other dimensions than the padded one, which are kept.
+      // The reduced dimensions are other than the padded one, and are kept.
       if (from.size() == to.size() && from[dim] == to[dim] && from[dim] != 1) place = dim;
     }
     if (!place || !add(result, *place, count)) return mixes;

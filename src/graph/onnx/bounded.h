@@ -1,5 +1,6 @@
-// Results whose number of rows depends on the data, at their largest shape (ImportOptions::bounded): which
-// dimensions end in padding, and which operators keep data and padding apart.
+// Results whose number of rows depends on the data, at their largest shape
+// (ImportOptions::bounded): tracks which dimensions end in padding, and which operators keep data
+// and padding separate.
 #pragma once
 
 #include <map>
@@ -10,7 +11,8 @@ namespace tensorsmith::graph {
 
 class Bounds {
  public:
-  // Padded dimensions of a value, each with the i64 scalar that says how many of its elements are data.
+  // Padded dimensions of a value, each with the i64 scalar that is the number of data elements in
+  // it.
   using Dims = std::map<size_t, ValueId>;
 
   const Dims* of(ValueId id) const {
@@ -19,8 +21,9 @@ class Bounds {
   }
   void mark(ValueId id, size_t dim, ValueId count) { dims_[id][dim] = count; }
 
-  // After the node was inferred: the padded dimensions of its outputs. kUnsupported if the node would mix
-  // padding with data, or computes with the number of elements of a padded tensor.
+  // Called after the node was inferred; determines the padded dimensions of its outputs. Returns
+  // kUnsupported if the node would mix padding with data, or computes with the number of elements
+  // of a padded tensor.
   Status propagate(const Graph& graph, const Node& node);
 
  private:

@@ -1,5 +1,6 @@
-// If, Loop, Scan and SequenceMap: their bodies are inlined. A condition that is known decides; of one that is
-// known at run time only, both branches are computed, or the loop's last turns are computed and not used.
+// If, Loop, Scan and SequenceMap: their bodies are inlined. A condition that is known during the
+// import is decided. For a condition that is known only at run time, both branches are computed, or
+// all iterations of the loop, of which the last may be unused.
 #include <algorithm>
 
 #include "graph/onnx/importer.h"
@@ -8,9 +9,9 @@ namespace tensorsmith::graph {
 
 namespace {
 
-// Turns of one loop: each is code of its own.
+// Most iterations of one loop, each of which is separate code.
 constexpr int64_t kMaxTurns = 4096;
-// Nodes that one loop may become.
+// Most nodes that one loop may expand to.
 constexpr int64_t kMaxUnrolledNodes = 200'000;
 
 const onnx::AttributeProto* find_attribute(const onnx::NodeProto& proto, const std::string& name) {
@@ -27,7 +28,7 @@ int64_t count_nodes(const onnx::GraphProto& graph) {
   return total;
 }
 
-// The condition goes through a turn as it came: all turns are made.
+// Returns whether the body passes the condition on unchanged, so that all iterations run.
 bool keeps_condition(const onnx::GraphProto& body) {
   if (body.output_size() < 1 || body.input_size() < 2) return false;
   std::string name = body.output(0).name();
@@ -97,7 +98,7 @@ Result<std::vector<Item>> Importer::inline_body(const onnx::NodeProto& proto, co
   return outputs;
 }
 
-// condition ? yes : no, of tensors of one shape or of sequences of such.
+// Returns condition ? yes : no for tensors of the same shape or sequences of such tensors.
 Result<Item> Importer::choose(const onnx::NodeProto& proto, ValueId condition, const Item& yes,
                               const Item& no, const std::string& what) {
   const auto refuse = [&](const std::string& why) {
@@ -165,7 +166,8 @@ Status Importer::inline_if(const onnx::NodeProto& proto, Scope& scope, int depth
   return {};
 }
 
-// A Concat of many is an expression of as many choices: at most 64 at a time.
+// A Concat of many inputs becomes an expression with as many selects, so at most 64 are joined at a
+// time.
 Result<ValueId> Importer::join(const std::string& name, std::vector<ValueId> parts, int64_t axis) {
   constexpr size_t kTogether = 64;
   while (parts.size() > 1) {
@@ -186,7 +188,8 @@ Result<ValueId> Importer::join(const std::string& name, std::vector<ValueId> par
   return parts[0];
 }
 
-// The slices as one tensor with a new dimension at the axis (negative ones count from the result's end).
+// Returns the slices as one tensor with a new dimension at `axis` (a negative axis counts from the
+// end of the result).
 Result<ValueId> Importer::stack(const onnx::NodeProto& proto, std::span<const ValueId> slices, int64_t axis) {
   const auto rank = static_cast<int64_t>(value(slices[0]).shape.size()) + 1;
   if (axis < -rank || axis >= rank)
@@ -213,8 +216,8 @@ Result<ValueId> Importer::slice_at(const onnx::NodeProto& proto, ValueId tensor,
                  {{"axis", axis}});
 }
 
-// Unrolled. A condition that is only known at run time becomes a mask: from the turn on where it is false,
-// carried values stay as they are.
+// Unrolls the loop. A condition that is known only at run time becomes a mask: from the iteration
+// on where it is false, carried values do not change.
 Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int depth) {
   const auto* attribute = find_attribute(proto, "body");
   if (attribute == nullptr || !attribute->has_g() || proto.input_size() < 2)
@@ -236,7 +239,7 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
   if (inputs[0].id != kNoValue) {
     TS_ASSIGN_OR_RETURN(turns, known_integer(proto, inputs[0], "input 0 (trip count)"));
   }
-  // Known: whether the next turn is made. Unknown: `active` is the value that says so.
+  // If known, whether the next iteration runs; if unknown, `active` is the value that tells it.
   ValueId active = kNoValue;
   bool known_active = true;
   ValueId count = constant(scalar(ir::DType::kI64, 0));
@@ -326,7 +329,7 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
   return {};
 }
 
-// Opset 8 has a batch dimension in front, which is unrolled too, and an input of lengths.
+// Opset 8 has a leading batch dimension, which is unrolled, too, and an input with lengths.
 Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int depth) {
   const auto* attribute = find_attribute(proto, "body");
   const auto* number = find_attribute(proto, "num_scan_inputs");
@@ -423,7 +426,7 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
   return {};
 }
 
-// The body once an element of the sequences; tensors are the same for all.
+// Inlines the body once per element of the sequences; tensors are the same for all.
 Status Importer::inline_sequence_map(const onnx::NodeProto& proto, Scope& scope, int depth) {
   const auto* attribute = find_attribute(proto, "body");
   TS_ASSIGN_OR_RETURN(const std::vector<Item> inputs, items_of(proto, scope));

@@ -1,5 +1,6 @@
-// Operators whose result's shape depends on the data: on constants as they are, else at their largest shape
-// if the user wants that (ImportOptions::bounded).
+// Operators whose result's shape depends on the data: they are evaluated if their inputs are
+// constant; otherwise they are expanded to their largest shape, if the user allows that
+// (ImportOptions::bounded).
 #include <algorithm>
 
 #include "graph/onnx/importer.h"
@@ -19,13 +20,13 @@ Status Importer::add_data_dependent(Node node) {
                                    "on them; with --bounded the result is padded to its largest shape"});
   }
   if (node.op == "NonMaxSuppression") return bounded_non_max_suppression(node);
-  // Which outputs are padded, and in which dimension; the emitter's last output is the number of rows.
+  // Padded outputs and their padded dimensions; the emitter's last output is the number of rows.
   std::vector<std::pair<size_t, size_t>> padded;
   size_t axis = 0;
   if (const auto given = node.attributes.find("axis"); given != node.attributes.end()) {
     const auto* number = std::get_if<int64_t>(&given->second);
     const auto rank = static_cast<int64_t>(value(node.inputs[0]).shape.size());
-    // The emitter has the error.
+    // The emitter reports an invalid axis.
     if (number != nullptr && *number >= -rank && *number < rank)
       axis = static_cast<size_t>(*number < 0 ? *number + rank : *number);
   }
@@ -51,7 +52,7 @@ Status Importer::add_data_dependent(Node node) {
   return {};
 }
 
-// One selection of each batch and class after the other, as often as a class may have boxes.
+// Emits one selection of each batch and class after the other, as many as a class may have boxes.
 Status Importer::bounded_non_max_suppression(const Node& node) {
   const auto refuse = [&](ErrorCode code, const std::string& reason) {
     return in_file(Error{code, node.name, node.op + ": " + reason});

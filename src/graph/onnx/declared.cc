@@ -29,7 +29,7 @@ DeclaredTensor declared(const onnx::ValueInfoProto& value) {
   return tensor;
 }
 
-// Collects the files that tensors anywhere in a model are in.
+// Collects the files that contain data of any tensor in the model.
 class ExternalFiles {
  public:
   void add(const onnx::GraphProto& graph) {

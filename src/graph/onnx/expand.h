@@ -1,4 +1,5 @@
-// Operators that are imported as several nodes, so that fusion sees the products and softmaxes in them.
+// Operators that are imported as several nodes, so that fusion can handle the products and
+// softmaxes in them.
 #pragma once
 
 #include <map>
@@ -10,17 +11,18 @@
 
 namespace tensorsmith::graph {
 
-// Where nodes are added to the graph under import.
+// The graph under import, which nodes are added to.
 class NodeSink {
  public:
   virtual ~NodeSink() = default;
   virtual const Graph& graph() const = 0;
-  // Infers (and folds, if it can) the node with that many new outputs; node.outputs is empty before.
+  // Infers (and folds, if possible) the node with the given number of new outputs; node.outputs
+  // must be empty.
   virtual Result<std::vector<ValueId>> add(Node node, size_t outputs) = 0;
   virtual ValueId constant(lower::Tensor tensor) = 0;
 };
 
-// One operator that becomes several.
+// Expands one operator into several nodes.
 class Expansion {
  public:
   Expansion(NodeSink& sink, const Node& node, OpContext& context) : ctx(context), sink_(sink), node_(node) {}
@@ -28,14 +30,14 @@ class Expansion {
   OpContext& ctx;  // attributes and input shapes of the node; nothing is emitted into it
 
   const Node& node() const { return node_; }
-  // kNoValue if omitted.
+  // Returns the input, or kNoValue if it is omitted.
   ValueId in(size_t i) const { return i < node_.inputs.size() ? node_.inputs[i] : kNoValue; }
   const Value& value(ValueId id) const { return sink_.graph().values[static_cast<size_t>(id)]; }
   const Shape& shape(ValueId id) const { return value(id).shape; }
   ir::DType dtype(ValueId id) const { return value(id).dtype; }
   const lower::Tensor* known(ValueId id) const { return id == kNoValue ? nullptr : value(id).constant.get(); }
 
-  // A node of opset 18, which has axes of reductions, Squeeze and Split as inputs.
+  // Adds a node of opset 18, in which the axes of reductions, Squeeze and Split are inputs.
   Result<ValueId> op(const std::string& op, std::vector<ValueId> inputs,
                      std::map<std::string, Attribute> attributes = {});
   Result<std::vector<ValueId>> ops(const std::string& op, std::vector<ValueId> inputs, size_t outputs,
@@ -55,21 +57,21 @@ class Expansion {
   int made_ = 0;
 };
 
-// The node's outputs.
+// Returns the values of the node's outputs.
 using Expander = Result<std::vector<ValueId>> (*)(Expansion&);
 struct ExpandEntry {
   std::string_view op;
   std::string_view signature;  // as in ops/registry.h
   Expander expand;
 };
-// Null if there is none.
+// Returns null if there is none.
 const ExpandEntry* find_expanded_operator(std::string_view op);
 
-// One list a family.
+// One list per family of operators.
 std::span<const ExpandEntry> attention_expansions();
 std::span<const ExpandEntry> text_expansions();
 
-// ONNX's number of the dtype.
+// Returns ONNX's number of the dtype.
 int64_t onnx_number(ir::DType dtype);
 
 }  // namespace tensorsmith::graph

@@ -1,5 +1,5 @@
-// Attention (opset 23) as the nodes that make it, which grouping makes one kernel of. f16 and bf16 are for
-// storage: what is between is f32.
+// Expands Attention (opset 23) into nodes that grouping turns into one kernel. f16 and bf16 are
+// only used for storage: intermediate values are f32.
 #include <cmath>
 #include <limits>
 
@@ -13,7 +13,7 @@ using ir::DType;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// (batch, length, heads * depth) to (batch, heads, length, depth).
+// Reshapes (batch, length, heads * depth) to (batch, heads, length, depth).
 Result<ValueId> split_heads(Expansion& e, ValueId id, int64_t heads) {
   const Shape& shape = e.shape(id);
   if (heads < 1 || shape[2] % heads != 0) {
@@ -28,7 +28,7 @@ struct Sizes {
   int64_t batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0, depth = 0, width = 0;
 };
 
-// Which keys query i may see by its place: 0, or -inf for j > i + offset. (queries, keys)
+// Returns the mask (queries, keys) of the keys that query i may see: 0, or -inf for j > i + offset.
 lower::Tensor causal_mask(const Sizes& s, int64_t offset, DType dtype) {
   lower::Tensor mask = lower::Tensor::zeros(dtype, {s.queries, s.keys});
   for (int64_t i = 0; i < s.queries; ++i)
@@ -43,14 +43,15 @@ lower::Tensor counted(int64_t n, const Shape& shape) {
   return result;
 }
 
-// What is added to the scores, in shapes that broadcast to (batch, heads, queries, keys).
+// Collects the terms that are added to the scores, in shapes that broadcast to (batch, heads,
+// queries, keys).
 class Bias {
  public:
-  // dtype: of the scores; mask_dtype: of a mask that is no bool.
+  // `dtype` is that of the scores, `mask_dtype` that of a mask that is not bool.
   Bias(Expansion& e, const Sizes& sizes, DType dtype, DType mask_dtype)
       : e_(e), s_(sizes), dtype_(dtype), mask_dtype_(mask_dtype) {}
 
-  // 0 where the condition holds, else -inf.
+  // Returns 0 where the condition holds, else -inf.
   Result<ValueId> where(ValueId condition) {
     return e_.op("Where", {condition, e_.scalar(dtype_, 0), e_.scalar(dtype_, -kInfinity)});
   }
@@ -63,7 +64,7 @@ class Bias {
     return {};
   }
 
-  // The mask may end before the keys do: the rest is masked.
+  // The mask may have fewer keys than there are; the remaining keys are masked.
   Status add_mask(ValueId mask) {
     const Shape shape = e_.shape(mask);
     const bool boolean = e_.dtype(mask) == DType::kBool;
@@ -91,7 +92,7 @@ class Bias {
     return add(mask);
   }
 
-  // Each batch has its own number of keys. (batch)
+  // Each batch element has its own number of keys. Shape: (batch)
   Status add_lengths(ValueId lengths, bool causal) {
     if (e_.shape(lengths) != Shape{s_.batch} || e_.dtype(lengths) != DType::kI64)
       return e_.ctx.invalid("nonpad_kv_seqlen must have one i64 a batch");
@@ -102,7 +103,7 @@ class Bias {
     TS_RETURN_IF_ERROR(add(padding));
     can_hide_rows = true;
     if (!causal) return {};
-    // The last query is the last of the keys: j <= i + length - queries.
+    // The last query is aligned with the last key: j <= i + length - queries.
     lower::Tensor from_end = counted(s_.queries, {s_.queries, 1});
     for (int64_t i = 0; i < s_.queries; ++i) from_end.set(i, ir::scalar_int(DType::kI64, i - s_.queries));
     TS_ASSIGN_OR_RETURN(const ValueId last, e_.op("Add", {length, e_.constant(std::move(from_end))}));
@@ -112,7 +113,7 @@ class Bias {
   }
 
   ValueId sum = kNoValue;
-  bool can_hide_rows = false;  // all keys of a query
+  bool can_hide_rows = false;  // all keys of a query may be masked
 
  private:
   bool shows_each_row(ValueId mask) const {
@@ -190,14 +191,14 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
     bias.can_hide_rows = bias.can_hide_rows || ctx.has(3);
   }
 
-  // Heads that share keys are a dimension of their own, which the keys broadcast over.
+  // Query heads that share keys get a dimension of their own, which the keys broadcast over.
   const int64_t shared = s.heads / s.kv_heads;
   const bool grouped = shared > 1;
   const Shape scores_shape = {s.batch, s.heads, s.queries, s.keys};
   const double scale = ctx.float_attr("scale", 1 / std::sqrt(static_cast<double>(s.depth)));
   if (!std::isfinite(scale)) return ctx.invalid("scale is not finite");
-  // Where rows are masked, no reshape may stand between the scores and their softmax (one kernel); few
-  // queries are better as rows of one product.
+  // If rows are masked, no reshape may be between the scores and their softmax (one kernel); with
+  // few queries, rows of a single product are better.
   constexpr int64_t kManyQueries = 16;
   const bool five = grouped && bias.sum != kNoValue && s.queries >= kManyQueries;
   if (grouped) {
@@ -238,13 +239,13 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   if (precision != 0) {
     const auto wanted = onnx_dtype(precision);
     if (!wanted || !ir::is_float(*wanted)) return ctx.invalid("softmax_precision is not a float dtype");
-    if (*wanted == DType::kF64) softmax_dtype = *wanted;  // others are no wider than the scores
+    if (*wanted == DType::kF64) softmax_dtype = *wanted;  // other types are no wider than the scores
   }
   TS_ASSIGN_OR_RETURN(scores, e.cast(scores, softmax_dtype));
   TS_ASSIGN_OR_RETURN(ValueId probabilities, e.op("Softmax", {scores}, {{"axis", int64_t{-1}}}));
   TS_ASSIGN_OR_RETURN(probabilities, e.cast(probabilities, dtype));
 
-  // A query without a key to see is 0, not the mean of all values or NaN.
+  // A query for which all keys are masked gives 0, not the mean of all values or NaN.
   ValueId hidden = kNoValue;
   if (bias.can_hide_rows) {
     TS_ASSIGN_OR_RETURN(const ValueId best, e.op("ReduceMax", {bias.sum, e.ints({-1})}));
@@ -278,7 +279,8 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   return outputs;
 }
 
-// Halves (or neighbours) x1, x2 of the first elements of each head: x1 cos - x2 sin, x2 cos + x1 sin.
+// The halves (or neighbouring elements) x1, x2 of the first elements of each head become x1 cos -
+// x2 sin and x2 cos + x1 sin.
 Result<std::vector<ValueId>> expand_rotary_embedding(Expansion& e) {
   OpContext& ctx = e.ctx;
   const size_t rank = ctx.rank(0);
@@ -288,7 +290,8 @@ Result<std::vector<ValueId>> expand_rotary_embedding(Expansion& e) {
   const Shape given = ctx.shape(0);
   const DType dtype = wide(ctx.dtype(0));
   TS_ASSIGN_OR_RETURN(x, e.cast(x, dtype));
-  // As (batch, heads, length, depth), or (batch, length, heads, depth) where the heads come last.
+  // The layout is (batch, heads, length, depth), or (batch, length, heads, depth) if the heads come
+  // last.
   const int64_t heads = rank == 4 ? given[1] : ctx.int_attr("num_heads", 0);
   if (rank == 3) {
     if (heads < 1 || given[2] % heads != 0)

@@ -16,7 +16,8 @@ lower::Tensor floats(const std::vector<double>& values) {
   return tensor;
 }
 
-// Counts of the n-grams of a pool, one matrix for each length of them; then each in its column.
+// Counts the n-grams of a pool, with one matrix per n-gram length, and then moves each count to its
+// column.
 Result<std::vector<ValueId>> expand_tf_idf(Expansion& e) {
   OpContext& ctx = e.ctx;
   const std::string mode = ctx.string_attr("mode", "");
@@ -51,9 +52,10 @@ Result<std::vector<ValueId>> expand_tf_idf(Expansion& e) {
   TS_ASSIGN_OR_RETURN(x, e.cast(x, DType::kI64));
 
   std::vector<ValueId> counts;
-  std::vector<int64_t> source(static_cast<size_t>(width), -1);  // of a column: its place among the counts
+  std::vector<int64_t> source(static_cast<size_t>(width), -1);  // for each column: its position among the
+                                                                // counts
   int64_t counted = 0;
-  size_t gram = 0;  // of the whole pool
+  size_t gram = 0;  // index in the whole pool
   for (size_t n = 1; n <= starts->size(); ++n) {
     const int64_t begin = (*starts)[n - 1];
     const int64_t end = n < starts->size() ? (*starts)[n] : static_cast<int64_t>(pool->size());

@@ -16,11 +16,12 @@ namespace tensorsmith::graph {
 
 namespace {
 
-// These operators changed their meaning: before opset 6 (flags and types that are gone), or before opset 7
-// and not understood here. The others are the same from opset 1 on, or their emitters know the old forms.
+// The oldest opset at which all operators have their present meaning. The listed operators changed:
+// before opset 6 (flags and types that no longer exist), or before opset 7 in ways that are not
+// supported here. The others are the same from opset 1 on, or their emitters handle the old forms.
 constexpr int kModernOpset = 7;
-// ONNX 1.23's. Versions of the file format only add fields and data types, but nothing says that a later one
-// does not change what is read here.
+// The format version of ONNX 1.23. Versions have so far only added fields and data types, but a
+// later one might change the meaning of what is read here.
 constexpr int64_t kNewestIrVersion = 14;
 constexpr std::array<std::string_view, 17> kChangedBefore6 = {"Add",   "And",  "BatchNormalization",
                                                               "Cast",  "Div",  "Dropout",
@@ -29,15 +30,15 @@ constexpr std::array<std::string_view, 17> kChangedBefore6 = {"Add",   "And",  "
                                                               "PRelu", "Pow",  "Sub",
                                                               "Tile",  "Xor"};
 constexpr std::array<std::string_view, 5> kChangedBefore7 = {"GRU", "LSTM", "LpPool", "RNN", "Upsample"};
-// Nested If branches and functions.
+// Limit on nested If branches and functions.
 constexpr int kMaxDepth = 16;
-// A function that calls functions can grow exponentially: nodes, calls, and their inputs, outputs and
-// attributes.
+// Functions that call functions can grow exponentially: limit on nodes, calls, and their inputs,
+// outputs and attributes.
 constexpr size_t kMaxParts = 8'000'000;
-// Concat and Sum of that many: what they make is an expression as deep.
+// Limit on the inputs of Concat and Sum, whose expressions are as deep.
 constexpr int kMaxNodeValues = 4096;
-// FunctionProto's attributes with default values, and names of overloads, which came after the messages that
-// this is built with.
+// Field numbers of FunctionProto's attributes with default values and of overload names, which are
+// newer than the message definitions that this is built with.
 constexpr int kFunctionDefaults = 11;
 constexpr int kFunctionOverload = 13;
 
@@ -63,7 +64,7 @@ Result<int> Importer::opset_of(
       return corrupt("the model names two different versions of the ONNX opset");
     version = import.version();
   }
-  // Of other domains' operators only.
+  // The model imports only operators of other domains.
   if (!version && !imports.empty()) version = kNewestOpset;
   if (!version) return corrupt("the model does not say which ONNX opset it uses");
   if (*version < 1) return corrupt("the model's ONNX opset is " + std::to_string(*version));
@@ -95,7 +96,7 @@ Status Importer::collect_functions() {
   return {};
 }
 
-// Attributes of the function that a call need not give.
+// Returns the attributes of the function that a call may omit.
 Result<std::map<std::string, Attribute>> Importer::default_attributes(const onnx::FunctionProto& function,
                                                                       const onnx::NodeProto& call) {
   std::map<std::string, Attribute> defaults;
@@ -135,7 +136,7 @@ void Importer::collect_unsupported(const NodeList& nodes, int depth,
   }
 }
 
-// All unsupported operators in one error, so that a user sees the whole distance at once.
+// Reports all unsupported operators in one error, so that a user sees everything that is missing.
 Status Importer::check_operators() const {
   std::map<std::string, std::vector<std::string>> found;
   collect_unsupported(model_.graph().node(), 0, found);
@@ -239,7 +240,7 @@ Result<std::map<std::string, Attribute>> Importer::read_attributes(const onnx::N
   return attributes;
 }
 
-// Constant's value in one of its forms.
+// Returns the value of a Constant node, which has one of several forms.
 Result<lower::Tensor> constant_value(const std::map<std::string, Attribute>& attributes) {
   const auto scalars = [](ir::DType dtype, Shape shape, const auto& values) {
     lower::Tensor tensor = lower::Tensor::zeros(dtype, std::move(shape));
@@ -298,12 +299,13 @@ Status Importer::inline_function(const onnx::FunctionProto& function, const onnx
   return {};
 }
 
-// The node's outputs exist and are named; now their dtypes, shapes and, if they can be known, contents.
+// The node's outputs exist and are named; sets their dtypes, shapes and, if they can be computed,
+// contents.
 Status Importer::finish_node(Node node) {
   TS_RETURN_IF_ERROR(count(1 + node.inputs.size()));
   auto bits = narrow_.check(graph_, node);
   if (!bits.ok()) return in_file(std::move(bits).error());
-  // Quantized weights stay integers: fuse_quantized decides about them.
+  // Quantized weights stay integers, so that fuse_quantized can decide about them.
   FoldLimits none;
   none.max_bytes = -1;
   FoldLimits& limits = node.op == "DequantizeLinear" ? none : limits_;
@@ -340,7 +342,7 @@ ValueId Importer::constant(lower::Tensor tensor) {
   return id;
 }
 
-// An operator that becomes several nodes; the last of them have the names of the model.
+// Adds an operator that becomes several nodes; the values of its outputs get the model's names.
 Status Importer::expand_node(const ExpandEntry& entry, const Node& node, const onnx::NodeProto& proto,
                              Scope& scope) {
   WorkloadBuilder builder;
@@ -354,7 +356,7 @@ Status Importer::expand_node(const ExpandEntry& entry, const Node& node, const o
   if (!status.ok()) return in_file(std::move(status).error());
   Expansion expansion(*this, node, ctx);
   auto outputs = entry.expand(expansion);
-  // Errors of the nodes that it adds name the file already.
+  // Errors of the added nodes already name the file.
   if (!outputs.ok()) {
     Error error = std::move(outputs).error();
     return error.place.starts_with(place_) ? error : in_file(std::move(error));
@@ -447,7 +449,7 @@ Status Importer::add_nodes(const NodeList& nodes, Scope& scope, int depth) {
   return {};
 }
 
-// Of a node's error: whether the model would do with the shapes that it declares.
+// Extends a node's error if the model would work with the shapes that it declares.
 Error Importer::explain_overrides(Error error) const {
   if (overrides_.empty()) return error;
   ImportOptions declared = options_;
@@ -481,7 +483,7 @@ Result<Graph> Importer::run() {
 }
 
 Result<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& place) {
-  // Protobuf must not write its own complaints to the standard error stream.
+  // Keeps Protobuf from writing its own messages to the standard error stream.
   const google::protobuf::LogSilencer silencer;
   onnx::ModelProto model;
   if (const Status parsed = parse_message(bytes, WireMessage::kModel, model); !parsed.ok()) {

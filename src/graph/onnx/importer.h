@@ -1,5 +1,5 @@
-// The importer of ONNX models: names, nodes, control flow, sequences. Only files in this folder include this:
-// it shows protobuf.
+// The importer of ONNX models: names, nodes, control flow, sequences. Only files in this folder
+// include this header, because it exposes protobuf.
 #pragma once
 
 #include <functional>
@@ -20,11 +20,11 @@
 
 namespace tensorsmith::graph {
 
-// A later one may give an operator another meaning under the same name.
+// A later opset may give an operator another meaning under the same name.
 inline constexpr int kNewestOpset = 24;
 
-// What a name stands for. Sequences are lists of known length, optionals are known to be there or not: both
-// are gone when the import is done.
+// The object that a name refers to. Sequences are lists of known length, and it is known whether
+// optionals have a value: neither exists after the import.
 struct Item {
   enum class Kind { kTensor, kSequence, kNone };
 
@@ -44,8 +44,8 @@ struct Item {
   bool is_tensor() const { return kind == Kind::kTensor; }
 
   Kind kind = Kind::kTensor;
-  ValueId id = kNoValue;          // of a tensor; kNoValue is an omitted input
-  std::vector<ValueId> elements;  // of a sequence
+  ValueId id = kNoValue;          // for a tensor; kNoValue is an omitted input
+  std::vector<ValueId> elements;  // for a sequence
 };
 
 // Names visible at a node: those of a subgraph include the enclosing ones.
@@ -64,13 +64,13 @@ struct Scope {
   }
 };
 
-// Names in messages are cut: a message is a line.
+// Shortens names in messages, so that a message is a line.
 inline std::string shown(const std::string& name) {
   constexpr size_t kMaxShownName = 160;
   return name.size() <= kMaxShownName ? name : name.substr(0, kMaxShownName) + "...";
 }
 
-// place: the file, for errors (kCorrupt).
+// Parses a model; `place` is the file name for errors (kCorrupt).
 Result<onnx::ModelProto> parse_model(std::string_view bytes, const std::string& place);
 
 class Importer final : public NodeSink {
@@ -80,7 +80,7 @@ class Importer final : public NodeSink {
 
   Result<Graph> run();
 
-  // Of NodeSink: nodes that stand for a node of the model.
+  // NodeSink: adds nodes that stand for a node of the model.
   const Graph& graph() const override { return graph_; }
   Result<std::vector<ValueId>> add(Node node, size_t outputs) override;
   ValueId constant(lower::Tensor tensor) override;
@@ -143,7 +143,7 @@ class Importer final : public NodeSink {
   Status inline_loop(const onnx::NodeProto& proto, Scope& scope, int depth);
   Status inline_scan(const onnx::NodeProto& proto, Scope& scope, int depth);
   Status inline_sequence_map(const onnx::NodeProto& proto, Scope& scope, int depth);
-  // The body's outputs; inputs in the order of the body's own.
+  // Returns the body's outputs; `inputs` are in the order of the body's own inputs.
   Result<std::vector<Item>> inline_body(const onnx::NodeProto& proto, const onnx::GraphProto& body,
                                         std::span<const Item> inputs, const Scope& scope, int depth);
   Result<Item> choose(const onnx::NodeProto& proto, ValueId condition, const Item& yes, const Item& no,
@@ -174,10 +174,10 @@ class Importer final : public NodeSink {
   std::string place_;
   TensorSource source_;
   FoldLimits limits_;
-  std::map<std::string, int64_t> known_dims_;  // named dimensions resolved by an option
-  std::vector<OpenInput> open_;                // inputs without a shape, all of which one error names
-  std::vector<ShapeOverride> overrides_;       // of inputs' fixed dimensions
-  size_t expanded_ = 0;                        // parts seen, those of inlined functions each time
+  std::map<std::string, int64_t> known_dims_;  // named dimensions that an option has resolved
+  std::vector<OpenInput> open_;                // inputs without a shape, which one error reports together
+  std::vector<ShapeOverride> overrides_;       // overrides of inputs' fixed dimensions
+  size_t expanded_ = 0;  // number of parts seen; those of inlined functions count at each call
   std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;  // by domain and name
   Graph graph_;
   Bounds bounds_;

@@ -1,4 +1,4 @@
-// The values that a model is given and the ones that it gives: initializers, inputs, outputs.
+// The boundary of a model: initializers, inputs, outputs.
 #include <algorithm>
 #include <set>
 
@@ -29,7 +29,7 @@ Status Importer::add_initializers(const onnx::GraphProto& graph, Scope& scope) {
 
 namespace {
 
-// The tensor in optionals and sequences; null where there is none.
+// Returns the tensor type inside optionals and sequences; null if there is none.
 const onnx::TypeProto::Tensor* tensor_in(const onnx::TypeProto& type) {
   if (type.has_tensor_type()) return &type.tensor_type();
   if (type.has_optional_type()) return tensor_in(type.optional_type().elem_type());
@@ -41,7 +41,7 @@ bool is_sequence(const onnx::TypeProto& type) {
   return type.has_optional_type() ? is_sequence(type.optional_type().elem_type()) : type.has_sequence_type();
 }
 
-// Whether it is NAME[0], NAME[1], ...
+// Returns whether `text` is NAME[0], NAME[1], ...
 bool is_element(const std::string& text, const std::string& name) {
   if (!text.starts_with(name + "[") || !text.ends_with("]")) return false;
   const std::string number = text.substr(name.size() + 1, text.size() - name.size() - 2);
@@ -54,7 +54,7 @@ std::string quoted_list(const std::vector<std::string>& names) {
   return out;
 }
 
-// Behind the name of something that the model does not have.
+// Suggestion that follows the name of something that the model does not have.
 std::string suggestion(const std::string& name, const std::vector<std::string>& known) {
   const std::string near = nearest(name, known);
   return near.empty() ? "" : " (did you mean '" + shown(near) + "'?)";
@@ -67,7 +67,7 @@ std::vector<DeclaredDimension> dimensions(const onnx::TypeProto::Tensor& type) {
   return out;
 }
 
-// "'x' [1, 3, height, ?]"
+// Formats an input, for example "'x' [1, 3, height, ?]".
 std::string text_of(const OpenInput& input) {
   const std::string name = shown(input.name);
   std::string out = "'" + name + "'";
@@ -83,8 +83,8 @@ std::string text_of(const OpenInput& input) {
 
 }  // namespace
 
-// Dimensions from the file, unless an option gives them: open ones, or others in place of fixed ones. An input that
-// stays open is noted and gets ones.
+// Returns the dimensions in the file, unless an option gives others: for open ones, or to replace
+// fixed ones. An input that stays open is recorded and gets extents of 1.
 Result<Shape> Importer::input_shape(const std::string& name, const onnx::TypeProto::Tensor& type) {
   const auto given = options_.shapes.find(name);
   if (!type.has_shape() && given == options_.shapes.end()) {
@@ -161,8 +161,9 @@ Result<ValueId> Importer::add_tensor_input(const std::string& name, const onnx::
   return id;
 }
 
-// A sequence is as long as there are shapes (or contents) for its tensors NAME[0], NAME[1], ...; an optional
-// is there unless it is said to be absent. names: those that a shape may be given for.
+// A sequence has as many elements as shapes (or contents) are given for its tensors NAME[0],
+// NAME[1], ... An optional is present unless the options say that it is absent. `names` collects
+// the names that a shape may be given for.
 Result<Item> Importer::add_input(const std::string& name, const onnx::TypeProto& type,
                                  std::set<std::string>& names) {
   if (type.has_tensor_type()) {
@@ -248,7 +249,7 @@ Error Importer::open_inputs_error() const {
 Status Importer::add_inputs(Scope& scope) {
   TS_RETURN_IF_ERROR(check_given_names(scope));
   known_dims_ = options_.dims;
-  // Shapes that were given resolve named dimensions of the other inputs.
+  // Given shapes also resolve named dimensions of the other inputs.
   for (const auto& info : model_.graph().input()) {
     const auto given = options_.shapes.find(info.name());
     if (given == options_.shapes.end()) continue;
@@ -283,8 +284,8 @@ Status Importer::add_inputs(Scope& scope) {
   return {};
 }
 
-// Each output is a value of its own with the output's name: an input, or a value that is an output already,
-// gets a copy; what a subgraph, a function or an expansion made has another name until now.
+// Each output is a separate value with the output's name. An input, or a value that is an output
+// already, is copied; a value made by a subgraph, a function or an expansion is renamed.
 Status Importer::add_output(ValueId id, const std::string& name) {
   Value& value = graph_.values[static_cast<size_t>(id)];
   const auto in = [&](const std::vector<ValueId>& list) {
@@ -300,8 +301,8 @@ Status Importer::add_output(ValueId id, const std::string& name) {
   return {};
 }
 
-// A sequence's tensors are the outputs NAME[0], NAME[1], ... How many rows of a padded output are data is an
-// output too, NAME.count.
+// The tensors of a sequence are the outputs NAME[0], NAME[1], ... The number of data rows of a
+// padded output is the output NAME.count.
 Status Importer::add_outputs(const Scope& scope) {
   std::set<std::string> names;
   for (const auto& output : model_.graph().output()) {

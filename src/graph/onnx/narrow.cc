@@ -32,7 +32,7 @@ Result<int> NarrowValues::check(const Graph& graph, Node& node) const {
     reads = id;
   }
   if (node.op == "QuantizeLinear") {
-    // The zero point's dtype is the result's.
+    // The zero point's dtype determines the result's.
     const auto given = node.attributes.find("output_dtype");
     auto* wanted = given == node.attributes.end() ? nullptr : std::get_if<int64_t>(&given->second);
     if (wanted != nullptr && narrow_bits(*wanted) != 0) {

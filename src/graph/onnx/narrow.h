@@ -1,5 +1,5 @@
-// 4-bit integers: held one element a byte, as i8 or u8. Quantization and moves know them; any other operator
-// would take them for bytes and is refused.
+// 4-bit integers, which are held one element per byte, as i8 or u8. Quantization and data movement
+// support them; any other operator would treat them as bytes and is rejected.
 #pragma once
 
 #include <map>
@@ -8,16 +8,17 @@
 
 namespace tensorsmith::graph {
 
-// How many bits an element of that ONNX data type has, if they are less than its dtype here; else 0.
+// Returns the bits of an element of that ONNX data type if they are fewer than those of its dtype
+// here; else 0.
 int narrow_bits(int64_t data_type);
-// The dtype that holds it.
+// Returns the dtype that holds the data type.
 std::optional<ir::DType> narrow_dtype(int64_t data_type);
 
 class NarrowValues {
  public:
   void mark(ValueId id, int bits) { bits_.emplace(id, bits); }
-  // Before the node is inferred: what it makes of 4-bit inputs. QuantizeLinear gets the attribute `bits`.
-  // Returns the bits of its outputs, 0 if they are of full width.
+  // Called before the node is inferred: checks its use of 4-bit inputs. QuantizeLinear gets the
+  // attribute `bits`. Returns the bits of its outputs, 0 if they have full width.
   Result<int> check(const Graph& graph, Node& node) const;
 
  private:

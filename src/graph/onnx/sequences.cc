@@ -8,7 +8,7 @@ namespace tensorsmith::graph {
 
 namespace {
 
-// Tensors that one SplitToSequence makes: a few bytes of a model may ask for any number.
+// Most tensors that one SplitToSequence makes: a few bytes of a model could request any number.
 constexpr int64_t kMaxSequence = 1 << 14;
 
 int64_t integer(const onnx::NodeProto& proto, const std::string& name, int64_t otherwise) {
@@ -105,7 +105,7 @@ Status Importer::sequence_operator(const onnx::NodeProto& proto, Scope& scope, i
     TS_ASSIGN_OR_RETURN(const ValueId joined, add_one(name_of(proto), "Concat", elements, {{"axis", axis}}));
     return finish(joined);
   }
-  // The others have a position; by default the end, or the last element.
+  // The other operators have a position; its default is the end (to insert) or the last element.
   const bool inserts = op == "SequenceInsert";
   const size_t at = inserts ? 2 : 1;
   int64_t place = inserts ? length : length - 1;

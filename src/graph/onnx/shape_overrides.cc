@@ -24,7 +24,7 @@ int64_t integer_attribute(const Node& node, const std::string& name, int64_t oth
   return value != nullptr ? *value : otherwise;
 }
 
-// The constant shape of a Reshape, as the model has it; empty where there is none.
+// Returns the constant shape of a Reshape as it is in the model; empty if there is none.
 Shape constant_shape(const Graph& graph, const Node& node) {
   if (const auto attribute = node.attributes.find("shape"); attribute != node.attributes.end()) {
     if (const auto* dims = std::get_if<std::vector<int64_t>>(&attribute->second)) return *dims;
@@ -36,8 +36,8 @@ Shape constant_shape(const Graph& graph, const Node& node) {
   return dims;
 }
 
-// Whether it has as many elements as the input whatever the input's size is, or too few or too many of them. A shape
-// that was computed from the input's fits without either.
+// Returns whether the shape adapts to any number of elements, or does not match the input's number
+// of elements. A shape that was computed from the input's does neither.
 bool takes_the_rest_or_fails(const Shape& wanted, const Value& data) {
   return std::any_of(wanted.begin(), wanted.end(), [](int64_t d) { return d <= 0; }) ||
          !is_reasonable(wanted) || product(wanted) != product(data.shape);

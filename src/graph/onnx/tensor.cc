@@ -76,8 +76,8 @@ bool parse_number(const std::string& text, int64_t& value) {
   return true;
 }
 
-// The file must lie below the model's folder, whatever symlinks its path has: the path comes with the model
-// and is not to be trusted.
+// The file must be below the model's folder after its symlinks are resolved: the path comes with
+// the model and is not trusted.
 Status read_external(const onnx::TensorProto& proto, const TensorSource& source, int64_t bytes,
                      lower::Tensor& tensor) {
   std::string location;
@@ -120,7 +120,7 @@ Status read_external(const onnx::TensorProto& proto, const TensorSource& source,
   return read_exactly(*file, full.string(), offset, tensor.data.data(), bytes);
 }
 
-// Two elements a byte, the first in the lower half.
+// Unpacks two elements per byte, the first in the lower half.
 lower::Tensor unpacked(const lower::Tensor& bytes, ir::DType dtype, std::vector<int64_t> shape) {
   lower::Tensor tensor = lower::Tensor::zeros(dtype, std::move(shape));
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {

@@ -8,7 +8,8 @@
 namespace tensorsmith::graph {
 namespace {
 
-// Messages of onnx.proto that hold others; kLeaf is a text, packed numbers, or a message of such.
+// Messages of onnx.proto that contain others; kLeaf is a text, packed numbers, or a message that
+// contains only these.
 enum class Kind : uint8_t {
   kLeaf,
   kModel,
@@ -24,7 +25,7 @@ enum class Kind : uint8_t {
   kElementType,
   kShapedType,
   kShape,
-  kEntries,  // holds messages of texts only
+  kEntries,  // contains only messages of texts
 };
 
 struct Child {
@@ -98,8 +99,8 @@ std::initializer_list<Child> children(Kind kind) {
   return kNone;
 }
 
-// What a field costs besides its bytes: a message or a text with its place in a list, an element of a list of
-// numbers that are not packed.
+// Memory of a field in addition to its bytes: for a message or a text, including its entry in a
+// list, and for an element of an unpacked list of numbers.
 constexpr int64_t kMessageBytes = 256;
 constexpr int64_t kNumberBytes = 16;
 
@@ -136,7 +137,7 @@ class Walker {
           bytes.remove_prefix(length);
           break;
         }
-        default:  // groups, which ONNX has none of
+        default:  // groups, which ONNX does not use
           return damaged();
       }
       if (cost_ > kMaxWireBytes)

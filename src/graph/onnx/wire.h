@@ -1,5 +1,5 @@
-// The cost of a protobuf message before it is parsed: two bytes of a file may become a message of hundreds of
-// bytes in memory.
+// Bounds the memory of a protobuf message before it is parsed: two bytes of a file may become a
+// message that takes hundreds of bytes in memory.
 #pragma once
 
 #include <string_view>
@@ -10,9 +10,9 @@ namespace tensorsmith::graph {
 
 enum class WireMessage { kModel, kTensor };
 
-// Walks the fields of ONNX's messages without building them. kCorrupt where the bytes are no such message or
-// nest deeper than kMaxWireNesting; kResourceExhausted where the parsed form would take more than
-// kMaxWireBytes besides the bytes themselves. Places are empty.
+// Traverses the fields of ONNX's messages without building them. Errors, with an empty place:
+// kCorrupt if the bytes are no such message or nest deeper than kMaxWireNesting; kResourceExhausted
+// if the parsed form would take more than kMaxWireBytes in addition to the bytes themselves.
 inline constexpr int kMaxWireNesting = 64;
 inline constexpr int64_t kMaxWireBytes = int64_t{4} << 30;
 Status check_wire(std::string_view bytes, WireMessage root);

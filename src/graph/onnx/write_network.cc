@@ -35,7 +35,7 @@ int64_t elements(const Shape& shape) {
   return n;
 }
 
-// Uniform rather than normal: no outliers, and cheap for 10^8 of them.
+// Draws from a uniform and not a normal distribution: no outliers, and cheap for 10^8 values.
 void draw(const Weight& weight, uint64_t seed, std::string& bytes) {
   Rng rng(Hasher().add(seed).add(weight.name).digest64());
   const double low = weight.mean - std::sqrt(3.0) * weight.deviation;

@@ -33,8 +33,8 @@ Result<Shape> broadcast_inputs(const OpContext& ctx) {
   return shape;
 }
 
-// Before opset 7 the second operand's dimensions were placed explicitly: at attribute axis, a PRelu's slope
-// at the channels.
+// Before opset 7, the position of the second operand's dimensions was explicit: at attribute axis,
+// or for a PRelu's slope at the channels.
 Result<std::optional<size_t>> explicit_axis(OpContext& ctx) {
   if (ctx.opset() >= 7) return std::optional<size_t>();
   int64_t axis = -1;
@@ -82,7 +82,7 @@ Expr arithmetic(OpContext&, const Expr& a, const Expr& b) {
   return wrapping(Op, a, b);
 }
 
-// Left fold of any number of inputs.
+// Left fold over any number of inputs.
 template <BinaryOp Op>
 Result<Buffers> variadic(OpContext& ctx) {
   if (ctx.num_inputs() == 1) return Buffers{ctx.in(0)};
@@ -96,7 +96,8 @@ Result<Buffers> variadic(OpContext& ctx) {
   return Buffers{ctx.compute(lower_case(ctx.node().op), std::move(axes), std::move(body))};
 }
 
-// fmod = 0: the remainder has the divisor's sign (integers only by the standard; floats follow Python too).
+// With fmod = 0, the remainder has the divisor's sign (the standard allows only integers; floats
+// follow Python, too).
 Expr mod(OpContext& ctx, const Expr& a, const Expr& b) {
   const bool fmod = ctx.int_attr("fmod", 0) != 0;
   if (ir::is_float(a.dtype())) {
@@ -108,27 +109,28 @@ Expr mod(OpContext& ctx, const Expr& a, const Expr& b) {
   return fmod ? a - (a / b) * b : ir::floormod(a, b);
 }
 
-// Exact power of integers of any two dtypes, wrapped to the base's.
+// Exact power of integers of any two dtypes, wrapped to the base's dtype.
 Expr integer_pow(const Expr& a, const Expr& b) {
   const ir::DType dtype = a.dtype();
   if (b.dtype() == dtype) return ir::call(Intrinsic::kPow, {a, b});
   const ir::DType i64 = ir::DType::kI64;
   Expr exponent = ir::cast(i64, b);
   if (b.dtype() == ir::DType::kU64) {
-    // Powers of odd numbers repeat after 2^62 steps, those of even ones are 0 there.
+    // Powers of odd numbers repeat after 2^62 steps; those of even numbers are 0 there.
     const Expr period = Expr(int64_t{1} << 62);
     const Expr rest = ir::binary(BinaryOp::kBitAnd, exponent, period - Expr(1));
     exponent = ir::select(exponent < Expr(0), ir::binary(BinaryOp::kBitOr, rest, period), exponent);
   }
   const Expr power = ir::cast(dtype, ir::call(Intrinsic::kPow, {ir::cast(i64, a), exponent}));
   if (ir::is_signed_int(dtype) || !ir::is_signed_int(b.dtype())) return power;
-  // A large unsigned base is not -1.
+  // A large unsigned base does not count as -1.
   const Expr unit = ir::make_const(dtype, 1);
   return ir::select(exponent < Expr(0), ir::select(a == unit, unit, ir::make_const(dtype, 0)), power);
 }
 
-// Integer to a real power, truncated. Whole exponents are exact; elsewhere a result next to a whole number is
-// one: 4 to the power 0.5 is 2 although the function rounds to 1.9999999999999998.
+// Integer to a real power, truncated. Whole exponents are exact. For others, a result close to a
+// whole number is rounded to it: 4 to the power 0.5 is 2, although the function returns
+// 1.9999999999999998.
 Expr truncated_pow(const Expr& a, const Expr& b) {
   const ir::DType f64 = ir::DType::kF64;
   const Expr exponent = ir::cast(f64, b);
@@ -151,7 +153,7 @@ Expr pow(OpContext& ctx, const Expr& a, const Expr& b) {
     const Expr unit = ir::make_const(dtype, 1);
     const Expr zero = ir::make_const(dtype, 0);
     const Expr infinity = ir::make_const(dtype, std::numeric_limits<double>::infinity());
-    // Powers of -0 and -infinity are positive, other than roots.
+    // Unlike their roots, powers of -0 and -infinity are positive.
     const auto root = [&] { return ir::call(Intrinsic::kSqrt, {a + zero}); };
     if (e == 1.0) return a;
     if (e == 2.0) return a * a;
@@ -162,12 +164,13 @@ Expr pow(OpContext& ctx, const Expr& a, const Expr& b) {
     if (ir::scalar_float(dtype, e).f == e) return ir::call(Intrinsic::kPow, {a, ir::make_const(dtype, e)});
   }
   if (b.dtype() == dtype) return ir::call(Intrinsic::kPow, {a, b});
-  // Through f64, where the exponent's parity remains.
+  // Computed in f64, which preserves the exponent's parity.
   const ir::DType f64 = ir::DType::kF64;
   return ir::cast(dtype, ir::call(Intrinsic::kPow, {ir::cast(f64, a), ir::cast(f64, b)}));
 }
 
-// A division costs as much as ten products, so a divisor whose reciprocal is exact becomes a factor.
+// A division costs as much as ten multiplications, so a divisor with an exact reciprocal becomes a
+// factor.
 Expr divide(OpContext&, const Expr& a, const Expr& b) {
   const auto* divisor = ir::as<ir::FloatImm>(b);
   if (divisor == nullptr) return a / b;
@@ -183,7 +186,7 @@ Expr bit_shift(OpContext& ctx, const Expr& a, const Expr& b) {
 
 Expr exclusive_or(OpContext&, const Expr& a, const Expr& b) { return a != b; }
 
-// slope broadcasts to x only.
+// `slope` broadcasts to x, but not vice versa.
 Expr prelu(OpContext&, const Expr& x, const Expr& slope) {
   return ir::select(x < ir::make_const(x.dtype(), 0), wrapping(BinaryOp::kMul, x, slope), x);
 }

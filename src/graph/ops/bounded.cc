@@ -1,6 +1,6 @@
-// Operators whose result's shape depends on the data, at run time: the result has the largest shape, data
-// first and padding behind, and one more output says how many rows are data. Made by the importer
-// (ImportOptions::bounded), never imported.
+// Operators whose result's shape depends on the data at run time: the result has its largest shape,
+// with data first and padding behind, and an additional output is the number of data rows. The
+// importer makes these operators (ImportOptions::bounded); models cannot contain them.
 #include "graph/ops/bounded.h"
 
 #include <algorithm>
@@ -28,13 +28,14 @@ ir::Buffer sum_over(OpContext& ctx, const std::string& name, std::vector<ir::Axi
   return ctx.reduce(name, std::move(axes), std::move(reduce), Combiner::kSum, std::move(e));
 }
 
-// The indices of the flags (i64, 0 or 1) that are 1, in order, then -1; and how many they are.
+// The indices of the flags (i64, 0 or 1) that are 1, in order and followed by -1, and their number.
 struct Compacted {
   ir::Buffer order;
   ir::Buffer count;
 };
 
-// In blocks of the square root, so that n flags take n^1.5 steps: prefix sums of blocks and within each.
+// Works in blocks of sqrt(n) flags, so that n flags take n^1.5 steps: prefix sums over the blocks
+// and within each block.
 Compacted compact(OpContext& ctx, const ir::Buffer& flags) {
   const int64_t n = flags->shape[0];
   constexpr int64_t kOneBlock = 512;
@@ -87,7 +88,7 @@ Compacted compact(OpContext& ctx, const ir::Buffer& flags) {
   return result;
 }
 
-// Flags of the data read in row-major order.
+// Returns flags of the data, read in row-major order.
 ir::Buffer flags_of(OpContext& ctx, const ir::Buffer& data, const std::function<Expr(Expr)>& holds) {
   std::vector<ir::Axis> axes = axes_for({data->num_elements()});
   const Exprs at = reshape_indices(data->shape, {data->num_elements()}, vars_of(axes));
@@ -97,7 +98,7 @@ ir::Buffer flags_of(OpContext& ctx, const ir::Buffer& data, const std::function<
 
 Expr is_set(const Expr& x) { return x.dtype() == DType::kBool ? x : x != ir::make_const(x.dtype(), 0); }
 
-// [rank, elements] and the number of elements other than 0.
+// Outputs [rank, elements] and the number of nonzero elements.
 Result<Buffers> emit_non_zero(OpContext& ctx) {
   const Shape& shape = ctx.shape(0);
   const auto rank = static_cast<int64_t>(shape.size());
@@ -114,7 +115,7 @@ Result<Buffers> emit_non_zero(OpContext& ctx) {
   return Buffers{ctx.compute("non_zero", std::move(axes), std::move(body)), c.count};
 }
 
-// The slices of x along the axis at order[r]; zeros where that is -1.
+// Returns the slices of x along the axis at order[r]; zeros where that is -1.
 ir::Buffer take(OpContext& ctx, const ir::Buffer& x, size_t axis, const ir::Buffer& order) {
   Shape shape = x->shape;
   shape[axis] = order->shape[0];
@@ -126,7 +127,7 @@ ir::Buffer take(OpContext& ctx, const ir::Buffer& x, size_t axis, const ir::Buff
   return ctx.compute("compress", std::move(axes), std::move(body));
 }
 
-// Data seen along an axis; as a vector if no axis is given.
+// Returns the data and the axis; without the attribute, the data is flattened to a vector.
 Result<std::pair<ir::Buffer, size_t>> along_axis(OpContext& ctx) {
   if (!ctx.has_attr("axis"))
     return std::pair{reshape(ctx, "flatten", ctx.in(0), {product(ctx.shape(0))}), size_t{0}};
@@ -143,7 +144,7 @@ Result<Buffers> emit_compress(OpContext& ctx) {
   return Buffers{take(ctx, x, axis, c.order), c.count};
 }
 
-// NaN is equal to itself and above all else, as in a sort.
+// NaN equals itself and is greater than all other values, as in a sort.
 Expr equal(const Expr& a, const Expr& b) {
   return ir::is_float(a.dtype()) ? a == b || (a != a && b != b) : a == b;
 }
@@ -152,8 +153,8 @@ Expr less(const Expr& a, const Expr& b) {
   return ir::is_float(a.dtype()) ? a < b || (b != b && a == a) : a < b;
 }
 
-// Unique slices, index of the first of each, the place of each slice among them, how many there are of each,
-// and how many are unique.
+// Outputs: the unique slices, the index of the first occurrence of each, the position of each input
+// slice among them, their counts, and the number of unique slices.
 Result<Buffers> emit_unique(OpContext& ctx) {
   const bool sorted = ctx.int_attr("sorted", 1) != 0;
   TS_ASSIGN_OR_RETURN(const auto along, along_axis(ctx));
@@ -164,7 +165,7 @@ Result<Buffers> emit_unique(OpContext& ctx) {
   if (n > kMaxSlices || n == 0)
     return ctx.unsupported("of " + std::to_string(n) + " slices at run time; at most " +
                            std::to_string(kMaxSlices) + " are compared with one another");
-  // The first element where two slices differ, in row-major order of the other dimensions.
+  // Finds the first element in which two slices differ, in row-major order of the other dimensions.
   Shape others = x->shape;
   others[axis] = 1;
   const int64_t elements = product(others);
@@ -220,7 +221,7 @@ Result<Buffers> emit_unique(OpContext& ctx) {
   return Buffers{take(ctx, x, axis, order), order, inverse, counts, count};
 }
 
-// Scores of boxes that may be selected; others are -inf.
+// Returns the scores of boxes that may be selected; those of others are -inf.
 Result<Buffers> emit_nms_scores(OpContext& ctx) {
   std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
   const Expr score = ir::load(ctx.in(0), vars_of(axes));
@@ -230,8 +231,9 @@ Result<Buffers> emit_nms_scores(OpContext& ctx) {
   return Buffers{ctx.compute("nms_scores", std::move(axes), std::move(body))};
 }
 
-// One selection: the best box of each batch and class (-1 if none is left), and the scores without it and
-// what it overlaps. Inputs: scores (batch, class, box), boxes (batch, box, 4), threshold.
+// One selection: the best box of each batch and class (-1 if none is left), and the scores without
+// this box and those that overlap it. Inputs: scores (batch, class, box), boxes (batch, box, 4),
+// threshold.
 Result<Buffers> emit_nms_step(OpContext& ctx) {
   const Shape& shape = ctx.shape(0);
   const DType dtype = ctx.dtype(0);
@@ -263,7 +265,8 @@ Result<Buffers> emit_nms_step(OpContext& ctx) {
   return Buffers{index, ctx.compute("nms_left", std::move(out), std::move(left))};
 }
 
-// (batch, class, selection) indices of boxes, -1 for none, as rows of batch, class and box; and how many.
+// Turns (batch, class, selection) indices of boxes, with -1 for none, into rows of batch, class and
+// box, and returns the number of rows.
 Result<Buffers> emit_nms_select(OpContext& ctx) {
   const Shape& shape = ctx.shape(0);
   const int64_t n = product(shape);

@@ -1,4 +1,4 @@
-// Operators whose result depends on shapes or constants only.
+// Operators whose result depends only on shapes or constants.
 #include <cmath>
 
 #include "graph/ops/index.h"
@@ -26,7 +26,7 @@ Result<Buffers> emit_constant_of_shape(OpContext& ctx) {
   return Buffers{ctx.compute("fill", axes_for(shape), value)};
 }
 
-// Dimensions [start, end) of the input (opset 15; all of them before).
+// Returns dimensions [start, end) of the input (opset 15; all of them before).
 Result<Buffers> emit_shape(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   const auto rank = static_cast<int64_t>(x.size());

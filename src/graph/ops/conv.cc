@@ -1,4 +1,4 @@
-// Conv, ConvTranspose. Layout NC(spatial), weights KC(spatial) and CK(spatial).
+// Conv and ConvTranspose. Layouts: data NC(spatial), weights KC(spatial) and CK(spatial).
 #include <algorithm>
 
 #include "graph/ops/registry.h"
@@ -10,7 +10,7 @@ namespace {
 
 using ir::Expr;
 
-// out[n, k, ...] + bias[k]
+// Returns out[n, k, ...] + bias[k].
 ir::Buffer add_bias(OpContext& ctx, const ir::Buffer& x, const ir::Buffer& bias) {
   std::vector<ir::Axis> axes = axes_for(x->shape);
   const Exprs vars = vars_of(axes);
@@ -24,7 +24,7 @@ Status check_bias(OpContext& ctx, size_t input, int64_t channels) {
                      std::to_string(channels) + "]");
 }
 
-// Data (N, C, ...) and weights of the same rank >= 3; returns the kernel's extents.
+// Checks that data (N, C, ...) and weights have the same rank >= 3; returns the kernel's extents.
 Result<Shape> check_ranks(OpContext& ctx) {
   if (ctx.rank(0) < 3 || ctx.rank(0) != ctx.rank(1)) {
     return ctx.invalid("data and weights must have the same rank, at least 3; they are " +
@@ -58,8 +58,8 @@ Result<Buffers> emit_conv(OpContext& ctx) {
   return Buffers{out};
 }
 
-// Gather form: a stage "dilate" spreads the input by the strides and pads it, so that the convolution with
-// the flipped kernel has a dense, regular reduction.
+// Gather form: a stage "dilate" spreads the input by the strides and pads it, so that the
+// convolution with the flipped kernel has a dense, regular reduction.
 Result<Buffers> emit_conv_transpose(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const Shape kernel, check_ranks(ctx));
   const Shape& x = ctx.shape(0);
@@ -85,7 +85,7 @@ Result<Buffers> emit_conv_transpose(OpContext& ctx) {
       inside = inside.defined() ? inside && condition : condition;
     };
     for (size_t d = 0; d < rank; ++d) {
-      // Position p of the spread input is data element (p - lead) / stride.
+      // Position p of the spread input holds data element (p - lead) / stride.
       const int64_t lead = (kernel[d] - 1) * g.dilations[d] - g.pads_begin[d];
       const int64_t extent = g.output[d] + (kernel[d] - 1) * g.dilations[d];
       axes.push_back({ir::Var("s" + std::to_string(d)), extent});

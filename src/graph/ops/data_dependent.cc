@@ -1,5 +1,5 @@
-// Operators whose result's shape depends on the data. They are only evaluated when all their inputs are
-// constant.
+// Operators whose result's shape depends on the data. They are evaluated only if all their inputs
+// are constant.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -25,7 +25,7 @@ void copy_elements(const Tensor& from, int64_t first, int64_t count, Tensor& to,
               from.data.data() + static_cast<size_t>(first) * width, static_cast<size_t>(count) * width);
 }
 
-// [rank, number of elements other than 0], row-major order.
+// Output: [rank, number of nonzero elements], in row-major order.
 Result<std::vector<Tensor>> fold_non_zero(OpContext& ctx) {
   const Tensor& x = *ctx.constant(0);
   std::vector<int64_t> found;
@@ -60,7 +60,7 @@ Blocks blocks_of(const Shape& shape, size_t axis) {
   return b;
 }
 
-// The slices of x along the axis that are listed.
+// Returns the listed slices of x along the axis.
 Tensor take(const Tensor& x, size_t axis, std::span<const int64_t> slices) {
   const Blocks b = blocks_of(x.shape, axis);
   Shape shape = x.shape;
@@ -97,20 +97,22 @@ Result<std::vector<Tensor>> fold_compress(OpContext& ctx) {
   return std::vector<Tensor>{take(x, axis, slices)};
 }
 
-// Outputs: unique slices, index of the first occurrence of each, for each slice its place among them, counts.
+// Outputs: unique slices, the index of the first occurrence of each, the position of each input
+// slice among them, counts.
 Result<std::vector<Tensor>> fold_unique(OpContext& ctx) {
   const bool sorted = ctx.int_attr("sorted", 1) != 0;
   const bool flat = !ctx.has_attr("axis");
   const Tensor x = flat ? flattened(*ctx.constant(0)) : *ctx.constant(0);
   TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", 0), x.shape.size()));
   const Blocks b = blocks_of(x.shape, axis);
-  // NaN is equal to itself and above all else; integers are compared as such, f64 has not all of them.
+  // NaN equals itself and is greater than all other values. Integers are compared as integers,
+  // since f64 cannot represent all of them.
   const auto less = [&](const ir::Scalar& u, const ir::Scalar& v) {
     if (ir::is_float(u.dtype)) return u.f < v.f || (std::isnan(v.f) && !std::isnan(u.f));
     if (u.dtype == ir::DType::kU64) return static_cast<uint64_t>(u.i) < static_cast<uint64_t>(v.i);
     return u.i < v.i;
   };
-  // -1, 0 or 1 by the first differing element.
+  // Returns -1, 0 or 1 according to the first differing element.
   const auto compare = [&](int64_t p, int64_t q) {
     for (int64_t o = 0; o < b.outer; ++o) {
       for (int64_t i = 0; i < b.inner; ++i) {
@@ -163,7 +165,8 @@ Result<std::vector<Tensor>> fold_unique(OpContext& ctx) {
                              std::move(number_of)};
 }
 
-// In f32, as at run time (ops/bounded.h): an overlap at the threshold must not depend on when it is computed.
+// Computed in f32, as at run time (ops/bounded.h), so that an overlap exactly at the threshold has
+// the same result in both cases.
 struct Box {
   float y1, x1, y2, x2;
   float area() const { return (y2 - y1) * (x2 - x1); }
@@ -178,7 +181,7 @@ float intersection_over_union(const Box& a, const Box& b) {
   return any <= 0 ? 0 : both / any;
 }
 
-// [selected, 3]: batch, class, box. Greedy by score within each batch and class.
+// Output: [selected, 3] with batch, class, box. Greedy by score within each batch and class.
 Result<std::vector<Tensor>> fold_non_max_suppression(OpContext& ctx) {
   const Tensor& boxes = *ctx.constant(0);   // (batch, boxes, 4)
   const Tensor& scores = *ctx.constant(1);  // (batch, classes, boxes)
@@ -234,7 +237,7 @@ Result<std::vector<Tensor>> fold_non_max_suppression(OpContext& ctx) {
   return std::vector<Tensor>{std::move(result)};
 }
 
-// Triangular filters on the mel scale: [spectrogram bins, mel bins].
+// Triangular filters on the mel scale; output: [spectrogram bins, mel bins].
 Result<std::vector<Tensor>> fold_mel_weight_matrix(OpContext& ctx) {
   double v[5];
   for (size_t i = 0; i < 5; ++i) {

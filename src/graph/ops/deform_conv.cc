@@ -1,4 +1,4 @@
-// DeformConv: a convolution whose taps are moved by offsets that are computed.
+// DeformConv: a convolution whose taps are displaced by computed offsets.
 #include <algorithm>
 
 #include "graph/ops/index.h"
@@ -13,7 +13,8 @@ using ir::DType;
 using ir::Expr;
 using ir::Intrinsic;
 
-// The image at a position between pixels, linearly; 0 outside. row and column are floats.
+// Interpolates the image linearly at a position between pixels; 0 outside. `row` and `column` are
+// floats.
 Expr sample(const ir::Buffer& x, const Expr& batch, const Expr& channel, const Expr& row,
             const Expr& column) {
   const DType dtype = row.dtype();
@@ -74,7 +75,7 @@ Result<Buffers> emit_deform_conv(OpContext& ctx) {
   if (ctx.has(4) && ctx.shape(4) != Shape{x[0], taps * offset_groups, out[2], out[3]})
     return ctx.invalid("the mask is " + describe(ctx.dtype(4), ctx.shape(4)));
 
-  // What each tap reads.
+  // Computes the values that each tap reads.
   const DType dtype = ctx.dtype(0);
   std::vector<ir::Axis> axes = axes_for({x[0], x[1], w[2], w[3], out[2], out[3]});
   const Exprs v = vars_of(axes);

@@ -11,11 +11,11 @@ namespace {
 
 using ir::Expr;
 
-// One label a dimension. The dimensions of an ellipsis are labelled -1, -2, ... from the last one, so that
-// operands with fewer of them broadcast.
+// One label per dimension. The dimensions of an ellipsis are labelled -1, -2, ... from the last
+// one, so that operands with fewer of them broadcast.
 using Labels = std::vector<int>;
 
-// "ab...c" -> labels; ellipsis_rank is the number of dimensions that the dots stand for.
+// Parses "ab...c" into labels; ellipsis_rank is the number of dimensions that the dots stand for.
 std::optional<Labels> parse_term(const std::string& term, size_t ellipsis_rank) {
   Labels labels;
   bool seen = false;
@@ -92,7 +92,8 @@ Result<Buffers> emit_einsum(OpContext& ctx) {
     if (!labels) return malformed();
     output = *labels;
   } else {
-    // Ellipsis first, then the labels that occur once, in alphabetical order.
+    // The implicit output has the ellipsis first, then the labels that occur once, in alphabetical
+    // order.
     for (size_t k = ellipsis; k > 0; --k) output.push_back(-static_cast<int>(k));
     for (const auto& [label, count] : occurrences) {
       if (label > 0 && count == 1) output.push_back(label);

@@ -1,4 +1,5 @@
-// Col2Im, CenterCropPad, AffineGrid, TensorScatter: data put at places that constants give.
+// Col2Im, CenterCropPad, AffineGrid, TensorScatter: data placed at positions that constants
+// determine.
 #include <algorithm>
 #include <numeric>
 
@@ -13,7 +14,8 @@ using ir::Combiner;
 using ir::DType;
 using ir::Expr;
 
-// Columns of blocks (N, C * block, blocks) added up in images (N, C, image): the transposed im2col.
+// Adds columns of blocks (N, C * block, blocks) up in images (N, C, image): the transpose of
+// im2col.
 Result<Buffers> emit_col2im(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   TS_ASSIGN_OR_RETURN(const std::vector<int64_t> image, ctx.constant_ints(1, "image_shape"));
@@ -51,7 +53,7 @@ Result<Buffers> emit_col2im(OpContext& ctx) {
   Expr inside = ir::bool_imm(true);
   for (size_t d = 0; d < rank; ++d) {
     const Expr tap = add_reduce_axis(reduce, "k" + std::to_string(d), block[d]);
-    // The block that has this pixel at that tap, if its place is a whole number of strides.
+    // The block that has this pixel at that tap, if the distance is a multiple of the stride.
     const Expr place = Expr(axes[d + 2].var) + Expr(pads[d]) - tap * Expr(dilations[d]);
     const Expr number = ir::floordiv(place, Expr(strides[d]));
     inside = inside && place >= 0 && number < Expr(counts[d]);
@@ -66,7 +68,7 @@ Result<Buffers> emit_col2im(OpContext& ctx) {
   return Buffers{ctx.reduce("col2im", std::move(axes), std::move(reduce), combiner, std::move(body))};
 }
 
-// The middle of the data, or the data in the middle of zeros.
+// Crops the data to its centre, or pads it with zeros on both sides.
 Result<Buffers> emit_center_crop_pad(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   TS_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ctx.constant_ints(1, "shape"));
@@ -99,7 +101,7 @@ Result<Buffers> emit_center_crop_pad(OpContext& ctx) {
   return Buffers{ctx.compute("center_crop_pad", std::move(axes), std::move(body))};
 }
 
-// grid[n, y, x] = theta[n] * (x, y, 1), coordinates from -1 to 1.
+// grid[n, y, x] = theta[n] * (x, y, 1), with coordinates from -1 to 1.
 Result<Buffers> emit_affine_grid(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const std::vector<int64_t> size, ctx.constant_ints(1, "size"));
   if ((size.size() != 4 && size.size() != 5) || !is_reasonable(size))
@@ -118,7 +120,7 @@ Result<Buffers> emit_affine_grid(OpContext& ctx) {
   const auto f = [&](double v) { return ir::make_const(dtype, v); };
   Expr sum = ir::load(ctx.in(0), {vars[0], vars.back(), Expr(dims)});
   for (int64_t d = dims; d-- > 0;) {
-    // Coordinates count from the last dimension, x.
+    // Coordinates are counted from the last dimension, which is x.
     const auto at = static_cast<size_t>(dims - d);
     const auto extent = static_cast<double>(shape[at]);
     const Expr place = ir::cast(dtype, vars[at]);
@@ -130,7 +132,7 @@ Result<Buffers> emit_affine_grid(OpContext& ctx) {
   return Buffers{ctx.compute("affine_grid", std::move(axes), std::move(sum))};
 }
 
-// Rows of each batch from write_indices on; `circular` goes on at the front.
+// Writes rows of each batch from write_indices on; `circular` wraps around to the front.
 Result<Buffers> emit_tensor_scatter(OpContext& ctx) {
   const Shape& cache = ctx.shape(0);
   const Shape& update = ctx.shape(1);

@@ -1,5 +1,6 @@
-// Reads and writes at indices that are data: Gather*, Scatter* (in gather form), OneHot. Indices that are
-// wrong at run time are clamped (reads) or ignored (writes), so that they cannot touch memory out of range.
+// Reads and writes at indices that are data: Gather*, Scatter* (in gather form), OneHot. Indices
+// that are out of range at run time are clamped (reads) or ignored (writes), so that they cannot
+// access memory out of range.
 #include <algorithm>
 
 #include "graph/ops/index.h"
@@ -81,7 +82,7 @@ Result<Buffers> emit_gather_nd(OpContext& ctx) {
   return Buffers{ctx.compute("gather_nd", std::move(axes), ir::load(ctx.in(0), source))};
 }
 
-// An index as data, negative ones counted from the end, not clamped.
+// Converts an index from data, where negative ones count from the end; does not clamp it.
 Expr signed_index(const Expr& index, int64_t extent) {
   const Expr wide = index.dtype() == ir::DType::kI64 ? index : ir::cast(ir::DType::kI64, index);
   return ir::select(wide < 0, wide + Expr(extent), wide);
@@ -89,13 +90,13 @@ Expr signed_index(const Expr& index, int64_t extent) {
 
 struct Updates {
   std::vector<ir::Axis> reduce;
-  Expr matches;   // whether this update goes to the output element
-  Expr position;  // of the update, in order of application
+  Expr matches;   // whether this update applies to the output element
+  Expr position;  // position of the update, in order of application
   Expr value;
 };
 
-// Several updates may hit an element: "none" keeps the last one, the others combine all with the element.
-// last(position) reads the update at a position.
+// Several updates may apply to an element: "none" keeps the last one, the others combine all with
+// the element. last(position) reads the update at a position.
 Result<Buffers> emit_scatter(OpContext& ctx, const std::function<Updates(std::span<const Expr>)>& updates,
                              const std::function<Expr(std::span<const Expr>, const Expr&)>& last) {
   const std::string reduction = ctx.string_attr("reduction", "none");
@@ -150,7 +151,7 @@ Result<Buffers> emit_scatter_elements(OpContext& ctx) {
     u.matches = signed_index(ir::load(ctx.in(1), source), x[axis]) == vars[axis];
     u.value = ir::load(ctx.in(2), source);
     u.position = u.reduce[0].var;
-    // Where there are no updates, nothing is read.
+    // Where there are no updates, nothing may be read.
     for (size_t d = 0; d < x.size(); ++d) {
       if (d != axis && indices[d] < x[d]) {
         u.matches = ir::select(vars[d] < Expr(indices[d]), u.matches, ir::bool_imm(false));

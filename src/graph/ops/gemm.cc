@@ -56,7 +56,8 @@ Result<Buffers> emit_gemm(OpContext& ctx) {
   return Buffers{ctx.compute("bias_add", std::move(out), std::move(body))};
 }
 
-// NumPy's matmul: leading dimensions broadcast, vectors are promoted and the added dimension dropped again.
+// NumPy's matmul: leading dimensions broadcast; vectors are promoted to matrices, and the added
+// dimension is removed again.
 Result<Buffers> emit_matmul(OpContext& ctx) {
   Shape a = ctx.shape(0);
   Shape b = ctx.shape(1);

@@ -80,7 +80,8 @@ Expr linear_index(const Shape& shape, std::span<const Expr> indices) {
 
 namespace {
 
-// Row-major digits of a linear index; the first digit needs no modulo because the index is in range.
+// Appends the row-major digits of a linear index; the first digit needs no modulo because the index
+// is in range.
 void append_digits(const Expr& linear, std::span<const int64_t> extents, Exprs& digits) {
   int64_t stride = product(extents);
   const int64_t total = stride;
@@ -105,8 +106,8 @@ Exprs reshape_indices(const Shape& from, const Shape& to, std::span<const Expr> 
     result.assign(from.size(), Expr(0));
     return result;
   }
-  // Walk both shapes and close a group whenever the products agree: in a group the index is linearized and
-  // taken apart again, and groups do not mix.
+  // Traverses both shapes and closes a group whenever the products are equal. Within a group, the
+  // index is linearized and split again; groups are independent of each other.
   size_t i = 0;
   size_t j = 0;
   while (i < from.size() || j < to.size()) {
@@ -156,7 +157,7 @@ Expr negated(const Expr& x) {
 }
 
 Expr wrap_index(const Expr& index, int64_t extent) {
-  if (extent <= 1) return Expr(0);  // whatever the index: nobody reads it
+  if (extent <= 1) return Expr(0);  // the index does not matter, since nothing reads the value
   if (const auto known = ir::as_int(index)) {
     return std::clamp<int64_t>(*known < 0 ? *known + extent : *known, 0, std::max<int64_t>(extent - 1, 0));
   }

@@ -25,8 +25,8 @@ Status check_shapes(OpContext& ctx) {
   return {};
 }
 
-// -log_probability[n, label[n, ...], ...] * weight[label], and its reduction. Labels equal to ignore_index
-// count nothing.
+// Returns -log_probability[n, label[n, ...], ...] * weight[label] and its reduction. Labels equal
+// to ignore_index contribute nothing.
 Result<ir::Buffer> emit_likelihood(OpContext& ctx, const ir::Buffer& log_probability) {
   const ir::DType dtype = log_probability->dtype;
   const Shape& shape = ctx.shape(1);
@@ -47,7 +47,7 @@ Result<ir::Buffer> emit_likelihood(OpContext& ctx, const ir::Buffer& log_probabi
   at.insert(at.begin() + 1, wrap_index(ir::load(ctx.in(1), vars), classes));
   Expr body = -ir::load(log_probability, at) * weight(vars);
   if (ignores) {
-    // An ignored element is 0 even where the weight times the score would be a NaN.
+    // An ignored element is 0 even if the weight times the score is NaN.
     const Expr label = ir::load(ctx.in(1), vars);
     body = ir::select(label == ir::int_imm(label.dtype(), ignored), ir::make_const(dtype, 0), body);
   }

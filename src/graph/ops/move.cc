@@ -17,7 +17,7 @@ bool is_reshape(const std::string& op) {
   return op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze";
 }
 
-// dim * factor + offset over one variable of the axes.
+// Matches dim * factor + offset with at most one variable of the axes.
 std::optional<MoveStep::Index> one_variable(const Expr& index, std::span<const ir::Axis> axes) {
   const auto affine = ir::as_affine(index);
   if (!affine || affine->terms.size() > 1) return std::nullopt;
@@ -107,7 +107,7 @@ std::optional<MoveStep> decode_step(std::span<const int64_t> numbers, const Shap
   if (rest.size() != 3 * from.size()) return std::nullopt;
   for (size_t d = 0; d < from.size(); ++d) {
     const MoveStep::Index a{rest[3 * d], rest[3 * d + 1], rest[3 * d + 2]};
-    // The first and the last position must be inside.
+    // The first and the last position must be inside the source.
     const int64_t extent = a.dim < 0 || a.dim >= numbers[1] ? 1 : step.to[static_cast<size_t>(a.dim)];
     if (a.dim >= numbers[1] || a.factor > kMaxGeometry || a.factor < -kMaxGeometry || a.offset < 0 ||
         a.offset >= from[d]) {

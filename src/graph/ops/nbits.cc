@@ -1,4 +1,5 @@
-// MatMulNBits (com.microsoft): a product with weights of 2, 4 or 8 bits in blocks, each with a scale.
+// MatMulNBits (com.microsoft): a product with weights of 2, 4 or 8 bits, in blocks with one scale
+// each.
 #include "graph/ops/index.h"
 #include "graph/ops/registry.h"
 
@@ -9,7 +10,7 @@ namespace {
 using ir::DType;
 using ir::Expr;
 
-// Element `place` of packed bytes: the first in the lowest bits.
+// Extracts element `place` of a packed byte; the first is in the lowest bits.
 Expr unpack(const Expr& byte, const Expr& place, int64_t bits) {
   const Expr wide = ir::cast(DType::kI32, byte);
   if (bits == 8) return wide;
@@ -19,8 +20,9 @@ Expr unpack(const Expr& byte, const Expr& place, int64_t bits) {
                     ir::int_imm(DType::kI32, (1 << bits) - 1));
 }
 
-// Y[.., n] = sum_k A[.., k] * (B[n, k] - zero[n, k / block]) * scale[n, k / block] + bias[n]. The weights are
-// read packed, (N, blocks, bytes of a block), and made numbers inside the product.
+// Y[.., n] = sum_k A[.., k] * (B[n, k] - zero[n, k / block]) * scale[n, k / block] + bias[n]. The
+// weights are read in their packed form (N, blocks, bytes of a block) and unpacked inside the
+// product.
 Result<Buffers> emit_matmul_nbits(OpContext& ctx) {
   const int64_t depth = ctx.int_attr("K", 0), columns = ctx.int_attr("N", 0);
   const int64_t bits = ctx.int_attr("bits", 4), block = ctx.int_attr("block_size", 0);

@@ -24,7 +24,7 @@ Result<Buffers> emit_batch_norm(OpContext& ctx) {
   if (ctx.rank(0) < 2) return ctx.invalid("data must have rank 2 or more");
   const int64_t channels = ctx.shape(0)[1];
   for (size_t i = 1; i < 5; ++i) {
-    // Scale and bias share a type, mean and variance another.
+    // Scale and bias have the same type; mean and variance may have another.
     if (ctx.shape(i) != Shape{channels} || ctx.dtype(i) != ctx.dtype(i < 3 ? 1 : 3)) {
       return ctx.invalid("input " + std::to_string(i) + " is " + describe(ctx.dtype(i), ctx.shape(i)) +
                          " instead of a vector of " + std::to_string(channels) + " channels");
@@ -37,7 +37,7 @@ Result<Buffers> emit_batch_norm(OpContext& ctx) {
   const Exprs c = vars_of(channel);
   const bool is_f64 = ctx.dtype(1) == ir::DType::kF64 || ctx.dtype(4) == ir::DType::kF64;
   const ir::DType wide = is_f64 ? ir::DType::kF64 : ir::DType::kF32;
-  // Parameters of a wider type may be more than the data's type holds.
+  // Parameters of a wider type may exceed the range of the data's type.
   const bool same = ctx.dtype(1) == dtype && ctx.dtype(4) == dtype;
   const ir::DType type = same || dtype == ir::DType::kF64 ? dtype : wide;
   const auto parameter = [&](size_t i) { return ir::cast(wide, ir::load(ctx.in(i), c)); };
@@ -83,7 +83,7 @@ Moments emit_moments(OpContext& ctx, const ir::Buffer& x, std::span<const size_t
   return m;
 }
 
-// With the batch's own statistics. Outputs: normalized, running mean, running variance.
+// Normalizes with the batch's own statistics. Outputs: normalized, running mean, running variance.
 Result<Buffers> emit_training_batch_norm(OpContext& ctx) {
   const ir::DType dtype = ctx.dtype(0);
   for (size_t i = 1; i < 5; ++i)
@@ -131,7 +131,8 @@ Result<Buffers> emit_instance_norm(OpContext& ctx) {
   return Buffers{ctx.compute("instance_norm", std::move(axes), std::move(body))};
 }
 
-// Outputs: normalized, mean, 1 / standard deviation; the statistics are f32 whatever the data (stash_type 1).
+// Outputs: normalized, mean, 1 / standard deviation; the statistics are f32 for any data type
+// (stash_type 1).
 Result<Buffers> emit_layer_norm(OpContext& ctx) {
   const size_t rank = ctx.rank(0);
   TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", -1), rank));
@@ -190,7 +191,7 @@ Result<Buffers> emit_rms_norm(OpContext& ctx) {
   return Buffers{ctx.compute("rms_norm", std::move(axes), std::move(body))};
 }
 
-// Scale and bias: one value a group (opset 18) or a channel (21).
+// Scale and bias have one value per group (opset 18) or per channel (21).
 Result<Buffers> emit_group_norm(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   const int64_t groups = ctx.int_attr("num_groups", 0);
@@ -222,7 +223,8 @@ Result<Buffers> emit_group_norm(OpContext& ctx) {
   return Buffers{ctx.compute("group_norm", std::move(axes), std::move(body))};
 }
 
-// x ^ exponent; the usual fractions are square roots, several times faster than a power (LRN's 0.75).
+// x ^ exponent; the common fractions become square roots, which are several times faster than a
+// power (LRN's 0.75).
 Expr positive_power(const Expr& x, double exponent) {
   if (exponent == 1) return x;
   if (exponent == 0.5) return square_root_of(x);
@@ -280,7 +282,7 @@ Result<Buffers> emit_lp_norm(OpContext& ctx) {
   return Buffers{ctx.compute("lp_norm", std::move(out), std::move(body))};
 }
 
-// (x - mean) / (standard deviation + 1e-9), as the operator's function body says.
+// (x - mean) / (standard deviation + 1e-9), as in the operator's function body.
 Result<Buffers> emit_mean_variance_norm(OpContext& ctx) {
   const auto axes_attr = ctx.ints_attr("axes").value_or(std::vector<int64_t>{0, 2, 3});
   TS_ASSIGN_OR_RETURN(const std::vector<size_t> dims, ctx.normalize_axes(axes_attr, ctx.rank(0)));

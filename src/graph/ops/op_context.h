@@ -1,5 +1,5 @@
-// What an operator's emitter sees: its node, its input buffers, attributes with checks, and the workload
-// under construction.
+// The context of an operator's emitter: its node, its input buffers, attributes with checks, and
+// the workload under construction.
 #pragma once
 
 #include <optional>
@@ -15,24 +15,27 @@ namespace tensorsmith::graph {
 using Shape = std::vector<int64_t>;
 using Buffers = std::vector<ir::Buffer>;
 
-// Larger tensors are refused: no product of extents overflows below these limits.
+// Larger tensors are rejected: below these limits, no product of extents overflows.
 inline constexpr int64_t kMaxElements = int64_t{1} << 33;
 inline constexpr size_t kMaxRank = 16;
-// Body evaluations of one operation: weeks of work.
+// Most body evaluations of one operation, which would take weeks.
 inline constexpr double kMaxPoints = 4503599627370496.0;  // 2^52
-// Window geometry, pads, repeats: |value| at most this, so that sums and products of two fit into 64 bits.
+// Window geometry, pads, repeats: largest absolute value, so that sums and products of two fit into
+// 64 bits.
 inline constexpr int64_t kMaxGeometry = int64_t{1} << 30;
 
-// The dtype of an ONNX TensorProto.DataType number; nullopt for strings, complex numbers and unknown ones.
+// Returns the dtype of an ONNX TensorProto.DataType number; nullopt for strings, complex numbers
+// and unknown ones.
 std::optional<ir::DType> onnx_dtype(int64_t data_type);
-// "f32[1,3,224,224]"
+// Returns, for example, "f32[1,3,224,224]".
 std::string describe(ir::DType dtype, const Shape& shape);
-// True if each extent is >= 0, the rank is at most kMaxRank and the product of the non-zero extents is at
-// most kMaxElements.
+// Returns whether each extent is >= 0, the rank is at most kMaxRank and the product of the non-zero
+// extents is at most kMaxElements.
 bool is_reasonable(std::span<const int64_t> shape);
 int64_t product(std::span<const int64_t> extents);  // of a reasonable shape
 
-// Attribute of a product whose factors are rounded to TF32 (round_products). No operator of ONNX has it.
+// Attribute of a product whose factors are rounded to TF32 (round_products). ONNX has no such
+// attribute.
 inline constexpr const char* kRoundFactors = "tensorsmith.round_tf32";
 
 class OpContext {
@@ -43,13 +46,13 @@ class OpContext {
 
   const Node& node() const { return node_; }
   int opset() const { return node_.opset; }
-  // Whether the node names its output i.
+  // Returns whether the node names its output i.
   bool wants_output(size_t i) const { return i < node_.outputs.size() && node_.outputs[i] != kNoValue; }
 
   Error invalid(std::string reason) const;
   Error unsupported(std::string reason) const;
-  // The first error of an attribute getter or of compute(); emit() reports it, so that emitters need not look
-  // after each call (the calls return harmless values).
+  // The first error of an attribute getter or of compute(). emit() reports it, so that emitters
+  // need not check each call (the calls return harmless values).
   const std::optional<Error>& error() const { return error_; }
 
   size_t num_inputs() const { return inputs_.size(); }
@@ -58,13 +61,15 @@ class OpContext {
   const Shape& shape(size_t i) const { return inputs_[i]->shape; }
   size_t rank(size_t i) const { return inputs_[i]->shape.size(); }
   ir::DType dtype(size_t i) const { return inputs_[i]->dtype; }
-  // As the model has it: emitters see inputs of f16 and bf16 as f32.
+  // Returns the dtype in the model: emitters see inputs of f16 and bf16 as f32.
   ir::DType declared_dtype(size_t i) const;
   // The input's contents if they are known, else null.
   const lower::Tensor* constant(size_t i) const;
-  // The shape of input 0 of the MaxPool whose second output the input is; null where it is none.
+  // Returns the shape of input 0 of the MaxPool whose second output this input is; null if it is
+  // none.
   const Shape* pooled_shape(size_t i) const;
-  // Contents of an input that decides shapes or index maps; kUnsupported if they are only known at run time.
+  // Returns the contents of an input that determines shapes or index maps; kUnsupported if they are
+  // known only at run time.
   Result<std::vector<int64_t>> constant_ints(size_t i, std::string_view what) const;
   Result<std::vector<double>> constant_floats(size_t i, std::string_view what) const;
 
@@ -75,19 +80,20 @@ class OpContext {
   std::optional<std::vector<int64_t>> ints_attr(std::string_view name);
   std::optional<std::vector<double>> floats_attr(std::string_view name);
   std::optional<std::vector<std::string>> strings_attr(std::string_view name);
-  // An integer list that must hold count values within +-kMaxGeometry; filled with otherwise if absent.
+  // Returns an integer list that must have `count` values within +-kMaxGeometry; if it is absent,
+  // all are `otherwise`.
   std::vector<int64_t> geometry_attr(std::string_view name, size_t count, int64_t otherwise);
-  // Negative axes count from the back; error if out of [-rank, rank).
+  // Negative axes count from the end; it is an error if the axis is outside [-rank, rank).
   Result<size_t> normalize_axis(int64_t axis, size_t rank) const;
   Result<std::vector<size_t>> normalize_axes(std::span<const int64_t> axes, size_t rank) const;  // distinct
 
-  // An operation named after what it does ("pad", "conv2d"). Unreasonable extents are an error().
+  // Adds an operation with a descriptive name ("pad", "conv2d"). Unreasonable extents set error().
   ir::Buffer compute(const std::string& name, std::vector<ir::Axis> spatial, ir::Expr body);
   ir::Buffer reduce(const std::string& name, std::vector<ir::Axis> spatial, std::vector<ir::Axis> reduce_axes,
                     ir::Combiner combiner, ir::Expr body);
-  // a * b, of factors as kRoundFactors says.
+  // Returns a * b, with factors rounded as kRoundFactors demands.
   ir::Expr product(const ir::Expr& a, const ir::Expr& b) const;
-  // Best value and its index.
+  // Returns the best value and its index.
   Buffers reduce_arg(const std::string& name, std::vector<ir::Axis> spatial,
                      std::vector<ir::Axis> reduce_axes, ir::Combiner combiner, ir::Expr value,
                      ir::Expr index);

@@ -12,7 +12,7 @@ struct PadSpec {
   std::vector<int64_t> begin, end;
 };
 
-// Attributes before opset 11 (value too), inputs later; opset 18 adds axes.
+// Pads are attributes before opset 11 (so is the value) and inputs later; opset 18 adds axes.
 Result<PadSpec> read_pads(OpContext& ctx) {
   const size_t rank = ctx.rank(0);
   std::vector<int64_t> pads;
@@ -44,8 +44,8 @@ Result<PadSpec> read_pads(OpContext& ctx) {
   return spec;
 }
 
-// Folds a position in [-(extent - 1), 2 * (extent - 1)] back at the borders without repeating them; further
-// out it goes on with period 2 * (extent - 1).
+// Reflects a position in [-(extent - 1), 2 * (extent - 1)] at the borders without repeating them;
+// positions further out continue with period 2 * (extent - 1).
 Expr reflect(const Expr& position, int64_t extent, int64_t begin, int64_t end) {
   if (extent == 1) return 0;
   const int64_t last = extent - 1;
@@ -92,7 +92,8 @@ Result<Buffers> emit_pad(OpContext& ctx) {
   for (size_t d = 0; d < shape.size(); ++d) {
     if (spec.begin[d] == 0 && spec.end[d] == 0) continue;
     const Expr position = source[d] - Expr(spec.begin[d]);
-    // Negative pads take away first, and what is left is repeated: elements first .. first + kept - 1.
+    // Negative pads first remove elements, and the rest is repeated: elements first .. first + kept
+    // - 1.
     const int64_t first = std::max<int64_t>(-spec.begin[d], 0);
     const int64_t kept = x[d] - first + std::min<int64_t>(spec.end[d], 0);
     if (mode == "constant") {

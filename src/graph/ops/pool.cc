@@ -37,7 +37,7 @@ PoolAxes pool_axes(const ir::Buffer& x, const Window& window) {
   return axes;
 }
 
-// combiner over f(element) of each window.
+// Applies the combiner to f(element) over each window.
 ir::Buffer pool(OpContext& ctx, const std::string& name, const ir::Buffer& data, const Window& window,
                 ir::Combiner combiner, const std::function<Expr(Expr)>& f) {
   PoolAxes axes = pool_axes(data, window);
@@ -59,8 +59,8 @@ Result<Buffers> emit_max_pool(OpContext& ctx) {
   if (!ctx.wants_output(1)) {
     return Buffers{pool(ctx, "max_pool", data, window, ir::Combiner::kMax, keep)};
   }
-  // Indices of the maxima in the flattened input (N, C, spatial... row-major, or with the spatial dimensions
-  // column-major if storage_order is 1).
+  // Indices of the maxima in the flattened input (N, C, spatial... row-major, or with the spatial
+  // dimensions column-major if storage_order is 1).
   const bool column_major = ctx.int_attr("storage_order", 0) != 0;
   PoolAxes axes = pool_axes(data, window);
   if (axes.reduce.empty()) axes.reduce.push_back({ir::Var("r"), 1});
@@ -86,9 +86,10 @@ Result<Buffers> emit_average_pool(OpContext& ctx) {
   const ir::DType dtype = ctx.dtype(0);
   const ir::Buffer data = pad_for_windows(ctx, ctx.in(0), window, ir::make_const(dtype, 0));
   const ir::Buffer sum = pool(ctx, "pool_sum", data, window, ir::Combiner::kSum, keep);
-  if (ctx.error()) return *ctx.error();  // the extents below are only reasonable together
+  if (ctx.error()) return *ctx.error();  // otherwise the extents below may be unreasonable
 
-  // How many elements of the window count: those inside the input, or inside the padded input.
+  // Number of elements of the window that count: those inside the input, or inside the padded
+  // input.
   std::vector<ir::Axis> axes = axes_for(sum->shape);
   const Exprs vars = vars_of(axes);
   int64_t constant_count = 1;
@@ -103,14 +104,14 @@ Result<Buffers> emit_average_pool(OpContext& ctx) {
     }
     const Expr start = vars[d + 2] * Expr(window.strides[d]);
     const int64_t dilation = window.dilations[d];
-    // Taps k with begin <= start + k * dilation < end.
+    // Counts taps k with begin <= start + k * dilation < end.
     const Expr first = ir::max(ir::floordiv(Expr(begin + dilation - 1) - start, dilation), 0);
     const Expr last = ir::min(ir::floordiv(Expr(end + dilation - 1) - start, dilation), window.kernel[d]);
     const Expr inside = ir::max(last - first, 0);
     count = count.defined() ? count * inside : inside;
   }
   Expr divisor = ir::make_const(dtype, static_cast<double>(constant_count));
-  // A window of padding alone has the mean of nothing: 0 / 0.
+  // The average of a window that contains only padding is 0 / 0.
   if (count.defined()) divisor = ir::cast(dtype, count * Expr(constant_count));
   return Buffers{ctx.compute("average", std::move(axes), ir::load(sum, vars) / divisor)};
 }
@@ -137,7 +138,7 @@ Result<Buffers> emit_lp_pool(OpContext& ctx) {
   return Buffers{map_elements(ctx, "root", sum, [p](const Expr& x) { return root(x, p); })};
 }
 
-// Reduction over all spatial dimensions, which stay with extent 1.
+// Reduces all spatial dimensions, which are kept with extent 1.
 Result<ir::Buffer> global_pool(OpContext& ctx, const std::string& name, ir::Combiner combiner,
                                const std::function<Expr(Expr)>& f) {
   if (ctx.rank(0) < 3) {

@@ -22,7 +22,7 @@ Expr quantize(const Expr& quotient, const Expr& zero_point, DType dtype) {
 
 bool is_scalar(const OpContext& ctx, size_t i) { return product(ctx.shape(i)) == 1; }
 
-// Input i: one value for all, or one a position along the axis.
+// Reads input i, which has one value for all elements or one per position along the axis.
 Result<Expr> parameter(const OpContext& ctx, size_t i, const Expr& position, int64_t extent) {
   if (is_scalar(ctx, i)) return ir::load(ctx.in(i), Exprs(ctx.rank(i), Expr(0)));
   if (ctx.shape(i) == Shape{extent}) return ir::load(ctx.in(i), {position});
@@ -35,8 +35,9 @@ Result<size_t> quantization_axis(OpContext& ctx) {
   return ctx.normalize_axis(ctx.int_attr("axis", 1), ctx.rank(0));
 }
 
-// Where input i (scale or zero point) is read for the element at vars of input 0: one for all, one a position
-// of the axis, or, with the attribute block_size, one a block of positions of the axis.
+// Computes where input i (scale or zero point) is read for the element at `vars` of input 0: one
+// value for all, one per position along the axis, or, with the attribute block_size, one per block
+// of positions along the axis.
 class Parameters {
  public:
   static Result<Parameters> read(OpContext& ctx) {
@@ -75,7 +76,7 @@ class Parameters {
   int64_t block_ = 0;
 };
 
-// Attribute bits, of the importer: elements of 4 bits, held in bytes.
+// The importer's attribute `bits` marks elements of 4 bits, which are held in bytes.
 Result<Buffers> emit_quantize_linear(OpContext& ctx) {
   DType dtype = DType::kU8;
   if (ctx.has(2)) {
@@ -98,8 +99,8 @@ Result<Buffers> emit_quantize_linear(OpContext& ctx) {
     TS_ASSIGN_OR_RETURN(zero_point, parameters.at(2, vars));
   }
   Expr x = ir::load(ctx.in(0), vars);
-  // Of the division: what follows is exact in f32. Opset 23 says that it is the scale's type; runtimes divide
-  // numbers of 16 bits in f32 before.
+  // Type of the division; the following steps are exact in f32. From opset 23 on it is the scale's
+  // type. For earlier opsets, runtimes divide 16-bit floats in f32.
   DType precision = ctx.opset() >= 23 ? ctx.declared_dtype(1) : scale.dtype();
   if (const int64_t wanted = ctx.int_attr("precision", 0); wanted != 0) {
     const auto known = onnx_dtype(wanted);
@@ -132,7 +133,7 @@ Result<Buffers> emit_dequantize_linear(OpContext& ctx) {
     TS_ASSIGN_OR_RETURN(const Expr zero_point, parameters.at(2, vars));
     centered = centered - ir::cast(DType::kI32, zero_point);
   }
-  // Short floats hold no large integers.
+  // Short floats cannot represent large integers.
   const Expr wide = scale.dtype() == DType::kF64 ? scale : ir::cast(DType::kF32, scale);
   Expr body = ir::cast(wide.dtype(), centered) * wide;
   if (wide.dtype() != scale.dtype()) body = ir::cast(scale.dtype(), body);
@@ -144,7 +145,7 @@ Result<Buffers> emit_dequantize_linear(OpContext& ctx) {
   return Buffers{ctx.compute("dequantize", std::move(axes), std::move(body))};
 }
 
-// y, scale and zero point from the range of x, which is made to include 0.
+// Computes y, scale and zero point from the range of x, extended to include 0.
 Result<Buffers> emit_dynamic_quantize_linear(OpContext& ctx) {
   if (ctx.dtype(0) != DType::kF32) return ctx.unsupported("data other than f32");
   std::vector<size_t> dims;
@@ -189,7 +190,7 @@ Result<ir::Buffer> integer_matmul(OpContext& ctx, const ir::Buffer& a, const ir:
   Exprs at_b = at_a;
   at_a[rank - 1] = reduce[0].var;
   at_b[rank - 2] = reduce[0].var;
-  // A dimension of extent 1 only broadcasts in the batch; row, column and depth are read as they are.
+  // A dimension of extent 1 broadcasts only in the batch; row, column and depth are read directly.
   const auto read = [](const ir::Buffer& buffer, const Exprs& at) {
     Exprs own(at.end() - static_cast<ptrdiff_t>(buffer->shape.size()), at.end());
     for (size_t d = 0; d + 2 < own.size(); ++d) {
@@ -201,7 +202,8 @@ Result<ir::Buffer> integer_matmul(OpContext& ctx, const ir::Buffer& a, const ir:
                     read(a, at_a) * read(b, at_b));
 }
 
-// i32(x) - zero_point, the zero point one value or one a position of the axis.
+// Returns i32(x) - zero_point, where the zero point has one value or one per position along the
+// axis.
 Result<ir::Buffer> centered(OpContext& ctx, size_t data, size_t zero_point, size_t axis) {
   std::vector<ir::Axis> axes = axes_for(ctx.shape(data));
   const Exprs vars = vars_of(axes);
@@ -228,14 +230,14 @@ Result<Buffers> emit_matmul_integer(OpContext& ctx) {
   return Buffers{out};
 }
 
-// i32 accumulators to the output's dtype: saturate(round(sum * multiplier) + zero_point).
+// Converts i32 accumulators to the output's dtype: saturate(round(sum * multiplier) + zero_point).
 Expr requantize(const Expr& sum, const Expr& multiplier, const Expr& zero_point, DType dtype) {
   const Expr rounded = ir::call(Intrinsic::kRound, {ir::cast(DType::kF32, sum) * multiplier});
   return ir::cast(dtype, rounded + ir::cast(DType::kF32, zero_point));
 }
 
-// Inputs: a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point, and, of fuse_quantized
-// only, a bias of one i32 a column.
+// Inputs: a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point, and, only in
+// nodes from fuse_quantized, a bias with one i32 per column.
 Result<Buffers> emit_qlinear_matmul(OpContext& ctx) {
   if (ctx.rank(0) < 2 || ctx.rank(3) < 2) return ctx.unsupported("vectors; use matrices");
   const size_t column = ctx.rank(3) - 1;
@@ -273,7 +275,7 @@ Result<ir::Buffer> integer_conv(OpContext& ctx, size_t x, size_t w, size_t x_zer
     return ctx.unsupported("a zero point of the data that is not a scalar");
   TS_ASSIGN_OR_RETURN(const Window window,
                       read_window(ctx, Shape(xs.begin() + 2, xs.end()), Shape(ws.begin() + 2, ws.end())));
-  // Padding stands for the real value 0, which is the zero point: 0 after centering.
+  // Padding represents the real value 0, which is the zero point, and so 0 after centering.
   const ir::Buffer data = pad_for_windows(ctx, ctx.in(x), window, zero(DType::kI32), [&](const Expr& e) {
     const Expr wide = ir::cast(DType::kI32, e);
     if (!ctx.has(x_zero)) return wide;
@@ -309,7 +311,7 @@ Result<Buffers> emit_qlinear_conv(OpContext& ctx) {
   return Buffers{ctx.compute("requantize", std::move(axes), std::move(body))};
 }
 
-// The operators' inputs must be 8 bit integers and f32 scales; a bias is i32.
+// The operators' inputs must be 8-bit integers and f32 scales; a bias is i32.
 template <Emitter F>
 Result<Buffers> with_dtypes(OpContext& ctx) {
   const bool linear = ctx.node().op.starts_with("QLinear");

@@ -1,5 +1,5 @@
-// RNN, GRU and LSTM, unrolled over time: one product for the inputs of all steps, then a product and the cell
-// a step.
+// RNN, GRU and LSTM, unrolled over time: one product for the inputs of all steps, then one product
+// and the cell per step.
 #include <algorithm>
 
 #include "graph/ops/index.h"
@@ -14,7 +14,7 @@ using ir::DType;
 using ir::Expr;
 using ir::Intrinsic;
 
-// Each step is a few stages of its own.
+// Each step consists of several stages of its own.
 constexpr int64_t kMaxUnrolledSteps = 256;
 
 Result<Expr> activate(const OpContext& ctx, const std::string& name, const Expr& x) {
@@ -45,7 +45,7 @@ class Recurrence {
  private:
   bool is_lstm() const { return gates_ == 4; }
   bool is_gru() const { return gates_ == 3; }
-  // Input numbers differ by operator from the fifth on.
+  // From the fifth input on, the numbers differ between operators.
   static constexpr size_t kLengths = 4;
   static constexpr size_t kInitialH = 5;
   static constexpr size_t kInitialC = 6;
@@ -105,7 +105,8 @@ class Recurrence {
 
   std::vector<ir::Axis> cell_axes() const { return {{ir::Var("b"), batch_}, {ir::Var("h"), hidden_}}; }
 
-  // Which input a step reads, and where its result belongs: sequences are reversed within their lengths.
+  // Returns the input that a step reads, which is also the position of its result: sequences are
+  // reversed within their lengths.
   Expr time_of(int64_t step, const Expr& b, bool reversed) const {
     if (!reversed) return step;
     if (!ctx_.has(kLengths)) return steps_ - 1 - step;
@@ -117,7 +118,7 @@ class Recurrence {
     return ir::min(ir::max(length, 0), steps_);
   }
 
-  // [time, batch, gate * hidden]: the part of all gates that comes from the inputs.
+  // Returns [time, batch, gate * hidden]: the contribution of the inputs to all gates.
   ir::Buffer input_product(size_t d) {
     std::vector<ir::Axis> axes = axes_for({steps_, batch_, gates_ * hidden_});
     std::vector<ir::Axis> reduce = {{ir::Var("k"), inputs_}};
@@ -129,7 +130,7 @@ class Recurrence {
     return ctx_.reduce("gate_inputs", std::move(axes), std::move(reduce), Combiner::kSum, std::move(body));
   }
 
-  // [batch, gate * hidden] for gates [first, last): the part that comes from the state.
+  // Returns [batch, gate * hidden] for gates [first, last): the contribution of the state.
   ir::Buffer state_product(size_t d, const ir::Buffer& state, int64_t first, int64_t last) {
     std::vector<ir::Axis> axes = axes_for({batch_, (last - first) * hidden_});
     std::vector<ir::Axis> reduce = {{ir::Var("k"), hidden_}};
@@ -166,7 +167,7 @@ class Recurrence {
     return ctx_.compute(name, std::move(axes), std::move(body));
   }
 
-  // Beyond its length a sequence keeps its state.
+  // Beyond its length, a sequence keeps its state.
   Expr masked(int64_t step, const Expr& b, const Expr& next, const Expr& previous) const {
     if (!ctx_.has(kLengths)) return next;
     return ir::select(Expr(step) < sequence_length(b), next, previous);
@@ -192,7 +193,7 @@ class Recurrence {
     return {};
   }
 
-  // The sum that goes into a gate's activation, without peepholes.
+  // Returns the sum that is the input of a gate's activation, without peepholes.
   Expr preactivation(size_t d, int64_t gate, int64_t step, bool reversed, const ir::Buffer& products,
                      const ir::Buffer& state, const Expr& b, const Expr& h) const {
     const Expr index = h + Expr(gate * hidden_);
@@ -291,7 +292,7 @@ class Recurrence {
     return {};
   }
 
-  // states[t] for t in [begin, end), chosen by a balanced tree of selects.
+  // Returns states[t] for t in [begin, end), selected by a balanced tree of selects.
   static Expr choose(const Buffers& states, size_t begin, size_t end, const Expr& step, const Exprs& at) {
     if (end - begin == 1) return ir::load(states[begin], at);
     const size_t middle = begin + (end - begin) / 2;

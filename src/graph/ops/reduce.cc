@@ -55,7 +55,7 @@ namespace {
 struct ReduceSpec {
   std::vector<size_t> dims;
   bool keep_dims = true;
-  bool identity = false;  // no axes and noop_with_empty_axes: each element by itself
+  bool identity = false;  // no axes and noop_with_empty_axes: each element is reduced by itself
 };
 
 // Axes are an attribute in older opsets and an input in newer ones.
@@ -93,7 +93,7 @@ Expr magnitude(const Expr& x) {
   if (ir::is_float(x.dtype())) return ir::call(Intrinsic::kAbs, {x});
   return ir::select(x < ir::make_const(x.dtype(), 0), negated(x), x);
 }
-// Square root and logarithm of an integer truncate.
+// Square root and logarithm of an integer are truncated.
 Expr via_float(Intrinsic intrinsic, const Expr& x) {
   if (ir::is_float(x.dtype())) return ir::call(intrinsic, {x});
   return ir::cast(x.dtype(), ir::call(intrinsic, {ir::cast(ir::DType::kF64, x)}));
@@ -104,7 +104,7 @@ Result<Buffers> emit_reduce(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const ReduceSpec spec, read_reduce(ctx));
   if (spec.identity) return Buffers{ctx.in(0)};
   if (ctx.dtype(0) == ir::DType::kBool) {
-    // Any or all of them, as the largest or smallest of 0 and 1.
+    // Logical or and and, as the maximum or minimum of 0 and 1.
     const ir::Buffer best = simple(ctx, "reduce_" + std::string(ir::to_string(C)), spec, C,
                                    [](const Expr& x) { return ir::cast(ir::DType::kU8, x); });
     return Buffers{map_elements(ctx, "is_set", best,
@@ -186,7 +186,7 @@ Result<Buffers> emit_arg(OpContext& ctx) {
   if (extent == 0) return ctx.invalid("the reduced dimension is empty");
   std::vector<ir::Axis> spatial;
   Exprs indices;
-  // The first of equal values wins; reading backwards makes that the last.
+  // The first of equal values is chosen; reading backwards makes that the last.
   std::vector<ir::Axis> reduce = {{ir::Var("r"), extent}};
   const Expr r = reduce[0].var;
   for (size_t d = 0; d < ctx.rank(0); ++d) {

@@ -11,8 +11,8 @@ namespace tensorsmith::graph {
 
 using Emitter = Result<Buffers> (*)(OpContext&);
 
-// One operator. The signature says which inputs it takes: the class of T, a colon, and a letter an input,
-// small for one that may be omitted; '*' at the end repeats the last letter.
+// One operator. The signature describes its inputs: the class of T, a colon, and one letter per
+// input, lower case for one that may be omitted; '*' at the end repeats the last letter.
 //   class of T: a any, o any that has an order, n numeric, f float, i integer, u unsigned integer, b bool
 //   T the same dtype of that class, U the same dtype of any class, I i32 or i64, L i64, B bool, F any float,
 //   N numeric, A any
@@ -23,29 +23,32 @@ struct OpEntry {
   Emitter emit;
 };
 
-// An operator that is evaluated on constants only, because the shape of its result depends on the data.
+// An operator that is evaluated only on constants, because the shape of its result depends on the
+// data.
 using Folder = Result<std::vector<lower::Tensor>> (*)(OpContext&);
 struct FoldEntry {
   std::string_view op;
   std::string_view signature;
-  Folder fold;  // called when ctx.constant(i) is there for each input that is there
+  Folder fold;  // called if ctx.constant(i) is known for each input that is present
 };
 
-// Names of operators that the importer makes and that no model may name begin so.
+// Prefix of operators that the importer makes and that models must not contain.
 inline constexpr const char* kBoundedPrefix = "Bounded.";
-// Made by merge_moves() only, never imported: the index maps of attributes step_0, step_1, ... (ops/move.h).
+// Made only by merge_moves(), never imported: the index maps of attributes step_0, step_1, ...
+// (ops/move.h).
 inline constexpr const char* kMoveOperator = "Move";
 
-// Null if there is none.
+// Return null if there is none.
 const OpEntry* find_operator(std::string_view op);
 const FoldEntry* find_fold_operator(std::string_view op);
-// All that models may use, sorted: both kinds, without those that only the importer and the passes make.
+// Returns all operators that models may use, sorted: both kinds, without those that only the
+// importer and the passes make.
 std::vector<std::string_view> operator_names();
 
-// Whether the inputs agree with the signature.
+// Checks that the inputs match the signature.
 Status check_signature(const OpContext& ctx, std::string_view signature);
 
-// One list a family.
+// One list per family of operators.
 std::span<const OpEntry> binary_operators();
 std::span<const OpEntry> bounded_operators();
 std::span<const OpEntry> constant_operators();

@@ -57,7 +57,7 @@ Result<Buffers> emit_flatten(OpContext& ctx) {
   return Buffers{reshape(ctx, "flatten", ctx.in(0), to)};
 }
 
-// Axes are an attribute before opset 13 and an input later.
+// Axes are an attribute before opset 13 and an input since then.
 Result<std::optional<std::vector<int64_t>>> read_axes(OpContext& ctx) {
   if (ctx.has(1)) {
     TS_ASSIGN_OR_RETURN(std::vector<int64_t> axes, ctx.constant_ints(1, "axes"));

@@ -1,4 +1,4 @@
-// Resize and Upsample: nearest, linear and cubic, one stage a resized dimension.
+// Resize and Upsample: nearest, linear and cubic, with one stage per resized dimension.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -14,7 +14,7 @@ using ir::DType;
 using ir::Expr;
 using ir::Intrinsic;
 
-// One resized dimension: output position o is input position o * factor + offset.
+// One resized dimension: output position o corresponds to input position o * factor + offset.
 struct ResizedDimension {
   size_t axis = 0;
   int64_t input = 0;
@@ -60,15 +60,16 @@ Expr apply(Rounding rounding, const Expr& x) {
   return x;
 }
 
-// A position that falls on an integer up to rounding errors of the factor is that integer.
+// Snaps a position to an integer if they differ only by rounding errors of the factor.
 double snapped(double x) {
   const double nearest = std::nearbyint(x * 2) / 2;
   return std::abs(x - nearest) < 1e-9 * (1 + std::abs(x)) ? nearest : x;
 }
 
-// The rounded position of each output as an index expression, not clamped. Positions are affine, so that
-// nearly always one quotient floordiv(o * p + r, q) gives all of them: r is the intersection of what each
-// output allows. Otherwise the position is computed in floating point.
+// Returns the rounded position of each output as an index expression, not clamped. Positions are
+// affine, so a single quotient floordiv(o * p + r, q) nearly always gives all of them; r is in the
+// intersection of the values that each output allows. Otherwise the position is computed in
+// floating point.
 Expr rounded_position(const ResizedDimension& d, Rounding rounding, const Expr& o) {
   const int64_t common = std::gcd(d.input, d.output);
   const int64_t p = d.input / common;
@@ -97,7 +98,7 @@ Expr rounded_position(const ResizedDimension& d, Rounding rounding, const Expr& 
 Expr clamp_to(const Expr& index, int64_t extent) { return ir::min(ir::max(index, 0), extent - 1); }
 
 struct ResizeSpec {
-  std::vector<ResizedDimension> dims;  // those that change
+  std::vector<ResizedDimension> dims;  // dimensions that change
   Shape shape;
   std::string mode;
   std::string coordinates;
@@ -109,7 +110,8 @@ struct ResizeSpec {
   double extrapolation_value = 0;
 };
 
-// Factor and offset of one dimension; scale = output / input as given, begin and end the region of interest.
+// Computes factor and offset of one dimension; scale = output / input as given, begin and end the
+// region of interest.
 Result<ResizedDimension> place(const OpContext& ctx, const std::string& coordinates, size_t axis,
                                int64_t input, int64_t output, double scale, double begin, double end) {
   ResizedDimension d{axis, input, output, 1, 0, scale};
@@ -198,7 +200,7 @@ Result<ResizeSpec> read_resize(OpContext& ctx) {
     if (roi.size() != 2 * axes.size()) return ctx.invalid("roi must have two numbers a dimension");
   }
   spec.shape = x;
-  // One scale for all sizes: the smallest or the largest of theirs.
+  // One scale for all sizes: the smallest or the largest of the individual scales.
   std::optional<double> common;
   for (size_t k = 0; policy != "stretch" && k < sizes.size(); ++k) {
     const double own = static_cast<double>(sizes[k]) / static_cast<double>(std::max<int64_t>(x[axes[k]], 1));
@@ -248,7 +250,7 @@ ir::Buffer emit_nearest(OpContext& ctx, const ResizeSpec& spec) {
   std::vector<ir::Axis> axes = axes_for(spec.shape);
   Exprs source = vars_of(axes);
   for (const ResizedDimension& d : spec.dims) {
-    // The largest and smallest positions are at the ends.
+    // The smallest and largest positions are those of the first and last output.
     const Expr index = rounded_position(d, spec.rounding, source[d.axis]);
     const double first = apply(spec.rounding, snapped(d.position(0)));
     const double last = apply(spec.rounding, snapped(d.position(d.output - 1)));
@@ -259,7 +261,8 @@ ir::Buffer emit_nearest(OpContext& ctx, const ResizeSpec& spec) {
   return ctx.compute("resize_nearest", std::move(axes), ir::load(ctx.in(0), source));
 }
 
-// Weights of the four neighbours at distance t from the second, Keys' cubic convolution with parameter a.
+// Weights of the four neighbours at distance t from the second: Keys' cubic convolution with
+// parameter a.
 Exprs cubic_weights(const Expr& t, double a) {
   const auto constant = [&](double v) { return ir::make_const(t.dtype(), v); };
   const Expr one = constant(1);
@@ -272,7 +275,7 @@ Exprs cubic_weights(const Expr& t, double a) {
   return {far(t + one), near(t), near(one - t), far(constant(2) - t)};
 }
 
-// One dimension of linear or cubic interpolation.
+// Interpolates one dimension, linearly or cubically.
 ir::Buffer interpolate(OpContext& ctx, const ResizeSpec& spec, const ResizedDimension& d,
                        const ir::Buffer& x) {
   Shape shape = x->shape;
@@ -309,7 +312,7 @@ ir::Buffer interpolate(OpContext& ctx, const ResizeSpec& spec, const ResizedDime
   return ctx.compute("resize_" + spec.mode, std::move(axes), std::move(sum));
 }
 
-// The filter at distance x: a triangle, or Keys' cubic convolution.
+// Filter weight at distance x: a triangle, or Keys' cubic convolution.
 Expr filter(const Expr& x, bool cubic, double a) {
   const auto constant = [&](double v) { return ir::make_const(x.dtype(), v); };
   const Expr s = ir::call(Intrinsic::kAbs, {x});
@@ -320,7 +323,8 @@ Expr filter(const Expr& x, bool cubic, double a) {
   return ir::select(s <= constant(1), near, ir::select(s < constant(2), far, zero));
 }
 
-// Where the result is smaller, the filter is as many times wider, so that each element of the input counts.
+// If the result is smaller, the filter is wider by the same factor, so that each element of the
+// input contributes.
 //   w[o, t] = f((first + t - position(o)) * scale); y[o] = sum_t x[first + t] * w[o, t] / sum_t w[o, t]
 Result<ir::Buffer> antialias(OpContext& ctx, const ResizeSpec& spec, const ResizedDimension& d,
                              const ir::Buffer& x) {
@@ -372,7 +376,7 @@ Result<Buffers> emit_resize(OpContext& ctx) {
     result = emit_nearest(ctx, spec);
   } else {
     if (!ir::is_float(ctx.dtype(0))) return ctx.unsupported("interpolation of integers");
-    // The stages of f16 and bf16 are f32, and only their result is rounded.
+    // For f16 and bf16, the stages compute in f32, and only their result is rounded.
     if (ir::bytes_of(ctx.dtype(0)) == 2) result = converted(ctx, "widen", result, DType::kF32);
     for (const ResizedDimension& d : spec.dims) {
       if (spec.antialias) {

@@ -17,7 +17,7 @@ using ir::Intrinsic;
 Expr f(const Expr& like, double v) { return ir::make_const(like.dtype(), v); }
 Expr floor_of(const Expr& x) { return ir::call(Intrinsic::kFloor, {x}); }
 
-// Folds x back into [low, high] as by mirrors at both ends.
+// Reflects x into [low, high] as by mirrors at both ends.
 Expr mirror(const Expr& x, double low, double high) {
   if (high <= low) return f(x, low);
   const Expr range = f(x, high - low);
@@ -36,7 +36,8 @@ struct GridAxis {
   double low() const { return align_corners ? 0 : -0.5; }
   double high() const { return static_cast<double>(extent) - (align_corners ? 1.0 : 0.5); }
 
-  // From [-1, 1] to pixels. Cubic interpolation clamps each neighbour by itself, not the position.
+  // Maps [-1, 1] to pixels. Cubic interpolation clamps each neighbour separately and not the
+  // position.
   Expr position(const Expr& x, bool cubic) const {
     const double n = static_cast<double>(extent);
     Expr p =
@@ -45,7 +46,7 @@ struct GridAxis {
     if (padding == "reflection") p = mirror(p, low(), high());
     return p;
   }
-  // The pixel of a whole-numbered position, in range.
+  // Returns the pixel at an integral position, in range.
   Expr index(const Expr& p) const {
     const Expr folded = padding == "reflection" ? mirror(p, low(), high()) : p;
     const double last = static_cast<double>(extent - 1);
@@ -118,8 +119,8 @@ Result<Buffers> emit_grid_sample(OpContext& ctx) {
   return Buffers{ctx.compute("grid_sample", std::move(axes), std::move(sum))};
 }
 
-// Inputs: x (N, C, H, W), rois (R, 4) as x1, y1, x2, y2, batch index a roi. Each output cell is the mean or
-// maximum of sampling_ratio^2 bilinear samples.
+// Inputs: x (N, C, H, W), rois (R, 4) as x1, y1, x2, y2, and a batch index per roi. Each output
+// cell is the mean or maximum of sampling_ratio^2 bilinear samples.
 Result<Buffers> emit_roi_align(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   const Shape& rois = ctx.shape(1);
@@ -186,9 +187,10 @@ Result<Buffers> emit_roi_align(OpContext& ctx) {
   })};
 }
 
-// Puts each x at its index (in the flattened output of the default size), the rest is 0. Of several with one
-// index, as overlapping windows give them, the last one stays. An index may lie in any channel; those that
-// MaxPool gives for data of that size lie in their own, where alone they are looked for then.
+// Writes each x to its index (in the flattened output of the default size); the rest is 0. Of
+// several elements with the same index, as from overlapping windows, the last one is kept. An index
+// may be in any channel. Those that MaxPool computes for data of that size are in their own
+// channel, so only that channel is searched then.
 Result<Buffers> emit_max_unpool(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   if (x.size() < 3 || ctx.shape(1) != x)
@@ -243,7 +245,7 @@ Result<Buffers> emit_max_unpool(OpContext& ctx) {
   return Buffers{ctx.compute("max_unpool", std::move(out), std::move(body))};
 }
 
-// Leibniz' sum over permutations, for small matrices.
+// Leibniz formula (sum over permutations), for small matrices.
 Result<Buffers> emit_det(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   if (x.size() < 2 || x[x.size() - 1] != x[x.size() - 2]) return ctx.invalid("the matrices must be square");

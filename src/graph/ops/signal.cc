@@ -40,15 +40,15 @@ Result<Buffers> emit_window(OpContext& ctx) {
   return Buffers{ctx.compute("window", std::move(axes), ir::cast(*dtype, body))};
 }
 
-// Real and imaginary part of sum_t x[t] exp(-2 pi i k t / n) as one reduction: the last dimension says which
-// part. read(part, t) is the signal; weight, if any, its window.
+// Real and imaginary part of sum_t x[t] exp(-2 pi i k t / n) as one reduction; the last dimension
+// selects the part. read(part, t) reads the signal.
 ir::Buffer fourier(OpContext& ctx, std::vector<ir::Axis> axes, const Expr& k, int64_t samples, int64_t length,
                    bool inverse, bool complex_input, DType dtype,
                    const std::function<Expr(int part, const Expr& t)>& read) {
   std::vector<ir::Axis> reduce = {{ir::Var("t"), samples}};
   const Expr t = reduce[0].var;
   const Expr part = axes.back().var;
-  // k * t modulo the length keeps the angle small and exact.
+  // Reducing k * t modulo the length keeps the angle small and exact.
   const double unit = (inverse ? 2 : -2) * std::numbers::pi / static_cast<double>(length);
   const Expr angle = ir::cast(DType::kF64, ir::floormod(k * t, length)) * ir::make_const(DType::kF64, unit);
   const Expr cosine = ir::cast(dtype, ir::call(Intrinsic::kCos, {angle}));

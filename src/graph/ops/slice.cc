@@ -15,7 +15,7 @@ struct SliceSpec {
   std::vector<int64_t> starts, ends, axes, steps;
 };
 
-// Attributes before opset 10, inputs later.
+// Attributes before opset 10, inputs since then.
 Result<SliceSpec> read_slice(OpContext& ctx) {
   SliceSpec spec;
   if (ctx.has(1)) {
@@ -56,7 +56,7 @@ Result<Buffers> emit_slice(OpContext& ctx) {
     const int64_t extent = x[dims[k]];
     const int64_t s = std::clamp(spec.steps[k], -kMaxElements, kMaxElements);
     if (s == 0) return ctx.invalid("a step is 0");
-    // Far outside values (INT64_MAX for "to the end") are clamped before the extent is added.
+    // Values far outside (INT64_MAX for "to the end") are clamped before the extent is added.
     const auto from_end = [extent](int64_t position) {
       const int64_t p = std::clamp(position, -kMaxElements - 1, kMaxElements + 1);
       return p < 0 ? p + extent : p;
@@ -100,7 +100,7 @@ Result<Buffers> emit_split(OpContext& ctx) {
       return ctx.invalid("cannot split an extent of " + std::to_string(x[axis]) + " into " +
                          std::to_string(count) + " equal parts");
     }
-    // Opset 18: the last part is smaller if the extent does not divide.
+    // Opset 18: the last part is smaller if the number of parts does not divide the extent.
     const int64_t part = (x[axis] + count - 1) / count;
     for (int64_t i = 0; i < count; ++i) parts.push_back(std::clamp(x[axis] - i * part, int64_t{0}, part));
   }
@@ -146,7 +146,8 @@ Result<Buffers> emit_concat(OpContext& ctx) {
   }
   std::vector<ir::Axis> axes = axes_for(shape);
   const Exprs vars = vars_of(axes);
-  // From the last input back: select(i < end_0, in_0[i], select(i < end_1, in_1[i - end_0], ...)).
+  // Built from the last input back: select(i < end_0, in_0[i], select(i < end_1, in_1[i - end_0],
+  // ...)).
   int64_t end = shape[axis];
   Expr body;
   for (size_t i = ctx.num_inputs(); i-- > 0;) {

@@ -12,8 +12,8 @@ using ir::Combiner;
 using ir::Expr;
 using ir::Intrinsic;
 
-// Opset 13 and later: along one axis (default the last). Earlier: the tensor is flattened to a matrix at the
-// axis (default 1), that is, all dimensions from the axis on are normalized together.
+// Opset 13 and later: along one axis (default the last). Earlier: the tensor is flattened to a
+// matrix at the axis (default 1), so all dimensions from the axis on are normalized together.
 Result<std::vector<size_t>> normalized_dims(OpContext& ctx) {
   const size_t rank = ctx.rank(0);
   if (ctx.opset() >= 13) {
@@ -30,7 +30,8 @@ Result<std::vector<size_t>> normalized_dims(OpContext& ctx) {
   return dims;
 }
 
-// The plan of attention knows a softmax by its stages, and its terms, of which one is 1, are seldom equal.
+// Sums are not widened: the attention plan recognizes a softmax by its stages, and its terms, one
+// of which is 1, are seldom equal.
 constexpr bool kWiden = false;
 
 ir::Buffer emit_max(OpContext& ctx, std::span<const size_t> dims) {
@@ -40,11 +41,11 @@ ir::Buffer emit_max(OpContext& ctx, std::span<const size_t> dims) {
                      });
 }
 
-// e^-86.5 is little above the smallest normal f32. Code generation knows the expression.
+// e^-86.5 is slightly above the smallest normal f32. Code generation recognizes the expression.
 constexpr double kLeastExponent = -86.5;
 
-// e^x, or 0 where that is subnormal or nearly so: masks that are not infinite, -100 for instance, leave many of these, and each product
-// with one costs a processor a hundred cycles or more.
+// Returns e^x, or 0 where that is subnormal or nearly so. Finite masks, -100 for instance, produce
+// many such values, and each product with one takes a processor a hundred cycles or more.
 Expr exp_or_zero(const Expr& x) {
   const Expr exponential = ir::call(Intrinsic::kExp, {x});
   if (x.dtype() != ir::DType::kF32) return exponential;

@@ -9,8 +9,8 @@ namespace {
 using ir::DType;
 using ir::Expr;
 
-// How often each row of the pool (n-grams, length) stands in each row of x (batch, words), with up to `skips`
-// words left out between neighbours, the same number between all.
+// Counts how often each row of the pool (n-grams, length) occurs in each row of x (batch, words),
+// with up to `skips` words skipped between neighbours, the same number between all.
 Result<Buffers> emit_ngram_count(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   const Shape& pool = ctx.shape(1);

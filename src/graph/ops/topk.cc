@@ -1,4 +1,4 @@
-// TopK, by counting for each element how many come before it.
+// TopK, which counts for each element how many precede it.
 #include "graph/ops/index.h"
 #include "graph/ops/registry.h"
 
@@ -10,7 +10,7 @@ using ir::Combiner;
 using ir::DType;
 using ir::Expr;
 
-// A NaN is the largest value, as where NumPy sorts.
+// NaN is the largest value, as when NumPy sorts.
 Expr is_nan(const Expr& x) {
   return ir::is_float(x.dtype()) ? ir::call(ir::Intrinsic::kIsNan, {x}) : ir::bool_imm(false);
 }
@@ -33,7 +33,7 @@ Result<Buffers> emit_topk(OpContext& ctx) {
     return ctx.invalid("k is " + std::to_string(k) + " for an extent of " + std::to_string(extent));
   const bool largest = ctx.int_attr("largest", 1) != 0;
 
-  // Among equal elements the first comes first.
+  // Among equal elements, the first precedes the others.
   std::vector<ir::Axis> spatial = axes_for(x);
   std::vector<ir::Axis> others = {{ir::Var("r"), extent}};
   const Exprs own = vars_of(spatial);
@@ -44,7 +44,7 @@ Result<Buffers> emit_topk(OpContext& ctx) {
   const Expr before = (largest ? greater(a, b) : greater(b, a)) || (same(a, b) && other[axis] < own[axis]);
   const ir::Buffer rank = ctx.reduce("rank", std::move(spatial), std::move(others), Combiner::kSum,
                                      ir::cast(DType::kI64, before));
-  // The element whose rank is the output's position.
+  // Selects the element whose rank is the output's position.
   Shape shape = x;
   shape[axis] = k;
   std::vector<ir::Axis> out = axes_for(shape);

@@ -1,6 +1,6 @@
-// One step of an optimizer (ai.onnx.preview.training): Adagrad, Adam, Momentum. Inputs: the learning rate,
-// the number of steps, then the parameters, their gradients and the state, each as many tensors as there are
-// parameters.
+// One step of an optimizer (ai.onnx.preview.training): Adagrad, Adam, Momentum. Inputs: the
+// learning rate, the number of steps, then the parameters, their gradients and the state, each with
+// as many tensors as there are parameters.
 #include <algorithm>
 
 #include "graph/ops/index.h"
@@ -14,7 +14,7 @@ using ir::DType;
 using ir::Expr;
 using ir::Intrinsic;
 
-// Which inputs belong to parameter i: [parameter, gradient, state...].
+// The inputs of parameter i: [parameter, gradient, state...].
 struct Group {
   size_t parameters = 0;
   size_t kinds = 0;
@@ -47,7 +47,7 @@ class Step {
   Expr number(double v) const { return ir::make_const(ctx_.dtype(0), v); }
   Expr rate() const { return ir::load(ctx_.in(0), Exprs(ctx_.rank(0), Expr(0))); }
   Expr steps() const { return ir::cast(ctx_.dtype(0), ir::load(ctx_.in(1), Exprs(ctx_.rank(1), Expr(0)))); }
-  // A tensor of input `like`'s shape, of an expression in its indices.
+  // Makes a tensor of input `like`'s shape from an expression in its indices.
   ir::Buffer make(const std::string& name, size_t like, const std::function<Expr(const Exprs&)>& body) const {
     std::vector<ir::Axis> axes = axes_for(ctx_.shape(like));
     Expr e = body(vars_of(axes));

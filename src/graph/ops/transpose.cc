@@ -28,7 +28,8 @@ Result<Buffers> emit_transpose(OpContext& ctx) {
   return Buffers{ctx.compute("transpose", std::move(axes), ir::load(ctx.in(0), source))};
 }
 
-// DCR: the channel is (block row, block column, channel); CRD: (channel, block row, block column).
+// DCR: the channel is split into (block row, block column, channel); CRD: (channel, block row,
+// block column).
 Result<Buffers> emit_depth_to_space(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   const int64_t block = ctx.int_attr("blocksize", 0);
@@ -106,7 +107,7 @@ Result<Buffers> emit_tile(OpContext& ctx) {
   return Buffers{ctx.compute("tile", std::move(axes), ir::load(ctx.in(0), source))};
 }
 
-// The first lengths[b] elements of each sequence are reversed, the rest stays.
+// The first lengths[b] elements of each sequence are reversed; the rest is kept.
 Result<Buffers> emit_reverse_sequence(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   const int64_t batch_axis = ctx.int_attr("batch_axis", 1);
@@ -119,7 +120,7 @@ Result<Buffers> emit_reverse_sequence(OpContext& ctx) {
   if (ctx.shape(1) != Shape{x[b]}) return ctx.invalid("sequence_lens must have one length a sequence");
   std::vector<ir::Axis> axes = axes_for(x);
   Exprs source = vars_of(axes);
-  // Clamped: a wrong length at run time must not read out of range.
+  // Clamped, since an invalid length at run time must not read out of range.
   const Expr length = ir::min(ir::max(ir::load(ctx.in(1), {source[b]}), 0), x[t]);
   source[t] = ir::select(source[t] < length, length - 1 - source[t], source[t]);
   return Buffers{ctx.compute("reverse_sequence", std::move(axes), ir::load(ctx.in(0), source))};

@@ -14,7 +14,7 @@ using ir::Intrinsic;
 
 Expr like(const Expr& x, double value) { return ir::make_const(x.dtype(), value); }
 Expr one(Intrinsic intrinsic, const Expr& x) { return ir::call(intrinsic, {x}); }
-// 0 > x ? 0 : x, which keeps a NaN.
+// 0 > x ? 0 : x, which propagates NaN.
 Expr positive_part(const Expr& x) { return ir::max(like(x, 0), x); }
 Expr sigmoid(const Expr& x) { return like(x, 1) / (like(x, 1) + one(Intrinsic::kExp, -x)); }
 // log(1 + exp(x)) without overflow.
@@ -124,7 +124,7 @@ Result<Buffers> emit_cast_like(OpContext& ctx) {
 
 Result<Buffers> emit_identity(OpContext& ctx) { return Buffers{ctx.in(0)}; }
 
-// Inference only: the output is the input and the mask is true everywhere.
+// Inference only: the output is the input, and the mask is true everywhere.
 Result<Buffers> emit_dropout(OpContext& ctx) {
   if (ctx.has(2)) {
     const lower::Tensor* training = ctx.constant(2);

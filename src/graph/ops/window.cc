@@ -49,7 +49,7 @@ Result<Window> read_window(OpContext& ctx, const Shape& input, const Shape& kern
                          ") in spatial dimension " + std::to_string(d));
     }
     int64_t out = (ceil_mode ? (free + w.strides[d] - 1) / w.strides[d] : free / w.strides[d]) + 1;
-    // A window that would start in the end padding is left out.
+    // A window that would begin in the end padding is left out.
     if (ceil_mode && (out - 1) * w.strides[d] >= input[d] + w.pads_begin[d] && out > 1) --out;
     w.output.push_back(out);
   }
@@ -85,7 +85,7 @@ Result<TransposedWindow> read_transposed_window(OpContext& ctx, const Shape& inp
         return ctx.invalid("attribute output_shape is out of range");
       }
       out = wanted ? (*wanted)[d] : input[d] * g.strides[d];
-      // What the output asks for beyond the full result is filled with zeros at the end.
+      // Elements that the output requests beyond the full result are zeros at the end.
       const int64_t total = std::max<int64_t>(full - out, 0);
       begin = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
     }

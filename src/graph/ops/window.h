@@ -8,20 +8,20 @@
 
 namespace tensorsmith::graph {
 
-// One value a spatial dimension.
+// One value per spatial dimension.
 struct Window {
   Shape input;
   Shape kernel;
   Shape strides;
   Shape dilations;
   Shape pads_begin;
-  Shape pads_end;  // as given or found by auto_pad; with ceil_mode the last window may read beyond it
+  Shape pads_end;  // as given or determined by auto_pad; with ceil_mode the last window may read beyond it
   Shape output;
 
   size_t rank() const { return kernel.size(); }
   // Extent that one window covers: (kernel - 1) * dilation + 1.
   int64_t reach(size_t d) const { return (kernel[d] - 1) * dilations[d] + 1; }
-  // Extent that all windows read, including padding in front.
+  // Extent that all windows together read, including the padding at the front.
   int64_t covered(size_t d) const { return (output[d] - 1) * strides[d] + reach(d); }
   bool needs_padding() const;
 };
@@ -29,8 +29,8 @@ struct Window {
 // Reads strides, dilations, pads, auto_pad and ceil_mode of a node whose input has these spatial extents.
 Result<Window> read_window(OpContext& ctx, const Shape& input, const Shape& kernel);
 
-// A transposed convolution: input element i and tap r meet at output element
-// i * stride + r * dilation - pad. One value a spatial dimension; pads may be negative.
+// A transposed convolution: input element i and tap r contribute to output element i * stride + r *
+// dilation - pad. One value per spatial dimension; pads may be negative.
 struct TransposedWindow {
   Shape strides, dilations, pads_begin, output;
 };
@@ -38,8 +38,9 @@ struct TransposedWindow {
 // Reads strides, dilations, pads, auto_pad, output_padding and output_shape.
 Result<TransposedWindow> read_transposed_window(OpContext& ctx, const Shape& input, const Shape& kernel);
 
-// x (N, C, spatial...) extended to what the windows cover; outside is fill. value maps each element read (and
-// sets the dtype); the buffer x itself if nothing is to be padded and value is null.
+// Returns x (N, C, spatial...) extended to what the windows cover, with `fill` outside. `value`
+// maps each read element (and determines the dtype). Returns x itself if no padding is needed and
+// `value` is null.
 ir::Buffer pad_for_windows(OpContext& ctx, const ir::Buffer& x, const Window& window, const ir::Expr& fill,
                            const std::function<ir::Expr(ir::Expr)>& value = nullptr);
 
@@ -55,7 +56,7 @@ Exprs window_indices(const Window& window, const ir::Expr& n, const ir::Expr& c,
 ir::Buffer convolve(OpContext& ctx, const std::string& name, const ir::Buffer& data,
                     const ir::Buffer& weights, const Window& window, int64_t groups);
 
-// "conv2d", "depthwise_conv2d", "group_conv1d", ...
+// Returns "conv2d", "depthwise_conv2d", "group_conv1d", ...
 std::string convolution_name(const std::string& stem, size_t spatial_rank, int64_t groups,
                              int64_t channels_per_group);
 

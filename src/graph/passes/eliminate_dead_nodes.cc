@@ -7,7 +7,7 @@ namespace tensorsmith::graph {
 void eliminate_dead_nodes(Graph& graph) {
   std::vector<bool> needed(graph.values.size(), false);
   for (ValueId id : graph.outputs) needed[static_cast<size_t>(id)] = true;
-  for (ValueId id : graph.inputs) needed[static_cast<size_t>(id)] = true;  // part of the interface
+  for (ValueId id : graph.inputs) needed[static_cast<size_t>(id)] = true;  // inputs are part of the interface
   std::vector<Node> kept;
   for (size_t n = graph.nodes.size(); n-- > 0;) {
     Node& node = graph.nodes[n];
@@ -16,7 +16,7 @@ void eliminate_dead_nodes(Graph& graph) {
     for (ValueId id : node.inputs) {
       if (id != kNoValue) needed[static_cast<size_t>(id)] = true;
     }
-    // Outputs that nobody reads are still written.
+    // Outputs that nothing reads are still written.
     for (ValueId id : node.outputs) {
       if (id != kNoValue) needed[static_cast<size_t>(id)] = true;
     }

@@ -9,7 +9,7 @@ namespace tensorsmith::graph {
 
 namespace {
 
-// Values that are known under another name.
+// Values that are replaced by others.
 class Renaming {
  public:
   explicit Renaming(size_t values) : name_of_(values) {
@@ -32,7 +32,7 @@ class Renaming {
   std::vector<ValueId> name_of_;
 };
 
-// The input that each output of the node is, or nothing if an output is computed.
+// Returns the input that each output of the node equals, or nothing if an output is computed.
 Result<std::vector<ValueId>> aliased_inputs(const Graph& graph, const Node& node) {
   TS_ASSIGN_OR_RETURN(const NodeWorkload work, node_workload(graph, node));
   std::vector<ValueId> sources;
@@ -49,7 +49,7 @@ Result<std::vector<ValueId>> aliased_inputs(const Graph& graph, const Node& node
   return sources;
 }
 
-// Operators that may return an input; the others need not be emitted to know.
+// Operators that may return an input; others need not be emitted to find out.
 bool may_alias(const std::string& op) {
   static constexpr const char* kOps[] = {"Cast",      "CastLike",  "Concat",  "Dropout", "Expand", "Flatten",
                                          "Identity",  "Max",       "Mean",    "Min",     "Pad",    "Reshape",
@@ -74,8 +74,8 @@ Status eliminate_identities(Graph& graph) {
     if (may_alias(node.op)) {
       TS_ASSIGN_OR_RETURN(sources, aliased_inputs(graph, node));
     }
-    // A graph output keeps its value and with it its name: then the value that it copies is renamed to it,
-    // which works for one that a node computes and that is no output itself.
+    // A graph output keeps its value and thereby its name, so the value that it copies is renamed
+    // to it. This is possible if a node computes that value and it is no output itself.
     bool removable = !sources.empty();
     for (size_t i = 0; i < sources.size() && removable; ++i) {
       if (sources[i] == kNoValue || !is_output(node.outputs[i])) continue;

@@ -10,7 +10,7 @@ namespace tensorsmith::graph {
 
 namespace {
 
-// y[n, c, ...] = x[n, c, ...] * factor[c] + shift[c]
+// The operation y[n, c, ...] = x[n, c, ...] * factor[c] + shift[c].
 struct ChannelAffine {
   ValueId x = kNoValue;
   std::vector<double> factor;
@@ -58,8 +58,8 @@ std::optional<ChannelAffine> of_batch_norm(const Graph& graph, const Node& node,
   return affine;
 }
 
-// A constant operand that depends on the channel (dimension 1 of rank dimensions) only, as one number a
-// channel.
+// Returns a constant operand that depends only on the channel (dimension 1 of rank dimensions), as
+// one number per channel.
 std::optional<std::vector<double>> per_channel(const lower::Tensor& tensor, size_t rank, size_t channels) {
   if (tensor.num_elements() == 1 && tensor.shape.size() <= rank) {
     return std::vector<double>(channels, tensor.at(0).f);
@@ -78,7 +78,9 @@ std::optional<ChannelAffine> channel_affine(const Graph& graph, const Node& node
   const Value& out = graph.values[static_cast<size_t>(node.outputs[0])];
   if (out.dtype != ir::DType::kF32 || out.shape.size() < 2) return std::nullopt;
   const auto channels = static_cast<size_t>(out.shape[1]);
-  if (arithmetic && node.attributes.contains("axis")) return std::nullopt;  // opset 6: other alignment
+  if (arithmetic && node.attributes.contains("axis"))
+    return std::nullopt;  // opset 6 aligns operands
+                          // differently
   if (!arithmetic) return of_batch_norm(graph, node, channels);
 
   size_t data = 0;
@@ -114,11 +116,11 @@ lower::Tensor vector_of(const std::vector<double>& values, Shape shape) {
   return tensor;
 }
 
-// The channel of each weight as (index / stride) % extent [+ the group's first channel].
+// The channel of each weight, as (index / stride) % extent [+ the group's first channel].
 struct WeightChannels {
   int64_t stride = 1;
   int64_t extent = 1;
-  int64_t group_stride = 0;  // elements of one group, 0 = no groups
+  int64_t group_stride = 0;  // elements of one group; 0 = no groups
 };
 
 std::optional<WeightChannels> weight_channels(const Node& node, const Shape& w) {
@@ -135,7 +137,7 @@ std::optional<WeightChannels> weight_channels(const Node& node, const Shape& w) 
   return std::nullopt;
 }
 
-// Moves the scale into the node that computes affine.x. False if it does not fit.
+// Moves the scale into the node that computes affine.x. Returns false if that is not possible.
 bool fold_into(Graph& graph, Node& producer, const ChannelAffine& affine, const std::string& name) {
   const lower::Tensor* weights = constant_at(graph, producer, 1);
   if (weights == nullptr || weights->dtype != ir::DType::kF32) return false;
@@ -160,7 +162,7 @@ bool fold_into(Graph& graph, Node& producer, const ChannelAffine& affine, const 
       int64_t c = i / layout->stride % layout->extent;
       if (layout->group_stride > 0) c += i / layout->group_stride * layout->extent;
       const double weight = scaled.at(i).f * affine.factor[static_cast<size_t>(c)];
-      // Infinite, it would make NaN of zeros among the data, of which the scaled sum makes zero.
+      // An infinite weight would turn zeros of the data into NaN, where the scaled sum gives zero.
       if (!(std::abs(weight) <= std::numeric_limits<float>::max())) return false;
       scaled.set(i, ir::scalar_float(ir::DType::kF32, weight));
     }
@@ -173,7 +175,7 @@ bool fold_into(Graph& graph, Node& producer, const ChannelAffine& affine, const 
   return true;
 }
 
-// Mul and Add with constants of shape (C, 1, ..., 1).
+// Makes Mul and Add with constants of shape (C, 1, ..., 1).
 std::vector<Node> as_mul_add(Graph& graph, const Node& node, const ChannelAffine& affine) {
   const Value out = graph.values[static_cast<size_t>(node.outputs[0])];
   Shape shape(out.shape.size() - 1, 1);

@@ -24,7 +24,8 @@ bool is_zero(const lower::Tensor& tensor) {
   return std::all_of(tensor.data.begin(), tensor.data.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-// The spatial pads (begin..., end...) of a Pad node that adds zeros around images, else nothing.
+// Returns the spatial pads (begin..., end...) of a Pad node that adds zeros around images, else
+// nothing.
 std::optional<Pads> zero_pads(const Graph& graph, const Node& node) {
   if (node.op != "Pad" || string_attribute(node, "mode", "constant") != "constant" ||
       node.inputs.size() > 3) {
@@ -73,8 +74,8 @@ void fold_pads(Graph& graph) {
     Pads pads = auto_pad == "VALID" ? Pads() : ints_attribute(node, "pads").value_or(Pads());
     pads.resize(extra->size(), 0);
     if (average) {
-      // The padded elements count, so they must count in the pool's own padding too; with ceil_mode the last
-      // window's divisor would change.
+      // The padded elements count in the average, so they must count in the pool's own padding,
+      // too; with ceil_mode, the last window's divisor would change.
       const bool own = std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; });
       const bool counts = node.integer("count_include_pad", 0) != 0;
       if (node.integer("ceil_mode", 0) != 0 || (own && !counts)) continue;

@@ -37,24 +37,26 @@ class Fusion {
     const int n = id == kNoValue ? -1 : producers_[static_cast<size_t>(id)];
     return n < 0 ? nullptr : &graph_.nodes[static_cast<size_t>(n)];
   }
-  // The node that makes the value for this one reader.
+  // Returns the node that computes the value, if this reader is the only one.
   const Node* only_for(ValueId id) const {
     return uses_[static_cast<size_t>(id)] == 1 ? producer(id) : nullptr;
   }
 
-  // A tensor of bytes and what they stand for: the inputs of a QuantizeLinear or DequantizeLinear node.
+  // A tensor of bytes with its quantization: the inputs of a QuantizeLinear or DequantizeLinear
+  // node.
   struct Quantized {
     ValueId data = kNoValue, scale = kNoValue, zero = kNoValue;
     DType dtype = DType::kU8;
   };
 
-  // scales: one for all, or one a channel of `axis` if that is not negative.
+  // Scales: one for all, or one per channel of `axis` if that is not negative.
   std::optional<Quantized> parameters(const Node& node, ValueId data, DType dtype, int64_t axis) const {
     Quantized q{data, node.inputs[1], node.inputs.size() > 2 ? node.inputs[2] : kNoValue, dtype};
     const Tensor* scale = constant(q.scale);
     if (!is_byte(dtype) || scale == nullptr || scale->dtype != DType::kF32) return std::nullopt;
     if (q.zero != kNoValue && constant(q.zero) == nullptr) return std::nullopt;
-    // Blocks, elements of 4 bits, results or steps of another dtype: not what the fused operators mean.
+    // The fused operators do not support blocks, elements of 4 bits, and results or intermediate
+    // values of another dtype.
     for (const char* name : {"block_size", "bits", "precision", "output_dtype"}) {
       const auto found = node.attributes.find(name);
       const auto* value = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
@@ -81,8 +83,8 @@ class Fusion {
     producers_.push_back(-1);
     return add_constant(graph_, std::move(name), std::move(tensor));
   }
-  // Zero points of the weights that are all the same (0, mostly) become one, which the sums need no tensor
-  // for.
+  // Zero points of the weights that are all equal (mostly 0) become a scalar, for which the sums
+  // need no tensor.
   void make_scalar(Node& node, size_t input) {
     const Tensor* zeros = input < node.inputs.size() ? constant(node.inputs[input]) : nullptr;
     if (zeros == nullptr || zeros->num_elements() < 2) return;
@@ -97,7 +99,8 @@ class Fusion {
     return add("zero_point", Tensor::zeros(q.dtype, constant(q.scale)->shape));
   }
 
-  // The bias in units of the products' scale: i32; kNoValue if it is not known or does not fit.
+  // Returns the bias in units of the products' scale, as i32; kNoValue if it is not known or does
+  // not fit.
   ValueId integer_bias(ValueId id, const Quantized& x, const Quantized& w, int64_t channels) {
     const Tensor* bias = constant(id);
     const Tensor* scale = nullptr;
@@ -121,14 +124,14 @@ class Fusion {
     for (int64_t c = 0; c < channels; ++c) {
       const double value = at(*bias, c) * (scale == nullptr ? 1 : at(*scale, c));
       const double units = std::nearbyint(value / (at(*constant(x.scale), 0) * at(*constant(w.scale), c)));
-      // Far enough from the end that the products fit too.
+      // Far enough from the limit that the sum with the products fits, too.
       if (!(std::abs(units) < std::numeric_limits<int32_t>::max() / 2)) return kNoValue;
       result.set(c, ir::scalar_int(DType::kI32, static_cast<int64_t>(units)));
     }
     return add("bias", std::move(result));
   }
 
-  // A Relu does nothing where the output cannot be below its zero point.
+  // Skips a Relu, which has no effect if the output cannot be below its zero point.
   const Node* skip_relu(const Node* node, const Quantized& y) const {
     if (node == nullptr || node->op != "Relu") return node;
     const Tensor* zero = constant(y.zero);
@@ -142,7 +145,7 @@ class Fusion {
     return found == node.attributes.end() ? 0 : std::get<int64_t>(found->second);
   }
 
-  // A B + C, where B may be transposed and C is one value a column.
+  // Returns whether the node is A B + C, where B may be transposed and C has one value per column.
   bool is_plain_gemm(const Node& node) const {
     if (node.op != "Gemm" || integer(node, "transA") != 0) return false;
     for (const char* name : {"alpha", "beta"}) {
@@ -172,10 +175,11 @@ class Fusion {
     const bool transposed = op->op == "Gemm" && integer(*op, "transB") != 0;
     const auto& shape = graph_.values[static_cast<size_t>(op->inputs[1])].shape;
     const auto rank = static_cast<int64_t>(shape.size());
-    const int64_t axis = conv || transposed ? 0 : rank - 1;  // of the output's channels or columns
+    const int64_t axis = conv || transposed ? 0 : rank - 1;  // axis of the output's channels or columns
     const auto x = dequantized(op->inputs[0], -1);
     auto w = dequantized(op->inputs[1], axis);
-    // One scale a column is for matrices only: a batch's would be another shape.
+    // One scale per column is supported only for matrices: for a batch, it would have another
+    // shape.
     if (!x || !w || (!conv && constant(w->scale)->num_elements() > 1 && rank != 2)) return;
     if (!conv && (rank < 2 || graph_.values[static_cast<size_t>(op->inputs[0])].shape.size() < 2)) return;
     if (transposed && constant(w->data) == nullptr) return;

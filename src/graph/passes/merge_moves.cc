@@ -9,16 +9,18 @@ namespace tensorsmith::graph {
 
 namespace {
 
-// Longer chains are cut into several moves: each node's steps are a copy of its producer's.
+// Longer chains are divided into several moves, because each node's steps include a copy of its
+// producer's.
 constexpr size_t kMaxMergedSteps = 16;
 
-// Where a moved value comes from.
+// The source of a moved value.
 struct Origin {
   ValueId source = kNoValue;
   std::vector<MoveStep> steps;
 };
 
-// The last dimension is read along itself: no division of its variable, so that copies stay vectors.
+// Returns whether the last dimension is read in order, without dividing its variable, so that
+// copies can use vectors.
 bool reads_rows(const Exprs& indices, const ir::Var& last) {
   bool divided = false;
   for (const ir::Expr& index : indices) {
@@ -39,7 +41,7 @@ bool worth_merging(const Graph& graph, const Origin& origin) {
   const Shape& from = graph.values[static_cast<size_t>(origin.source)].shape;
   const std::vector<ir::Axis> axes = axes_for(origin.steps.back().to);
   if (axes.empty()) return true;
-  // Dimensions of extent 1 have no variable worth keeping.
+  // Dimensions of extent 1 do not matter.
   const ir::Axis* last = nullptr;
   for (const ir::Axis& axis : axes) {
     if (axis.extent > 1) last = &axis;
@@ -59,8 +61,8 @@ void merge_moves(Graph& graph) {
     Origin origin = origins[static_cast<size_t>(in)];
     if (origin.source == kNoValue || origin.steps.size() >= kMaxMergedSteps) origin = {in, {}};
     origin.steps.push_back(*step);
-    // A reshape costs nothing by itself: taking the copy over from its producer only pays if that one
-    // disappears.
+    // A reshape costs nothing by itself, so taking over the copy of its producer pays only if the
+    // producer disappears.
     const bool producer_disappears = origin.source != in && uses[static_cast<size_t>(in)] == 1;
     if ((!step->is_reshape || producer_disappears) && worth_merging(graph, origin)) {
       Node move{node.name, kMoveOperator, node.opset, {}, {origin.source}, node.outputs};

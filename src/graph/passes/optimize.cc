@@ -3,7 +3,7 @@
 namespace tensorsmith::graph {
 
 Status optimize(Graph& graph, const OptimizeOptions& options) {
-  // Before the weights become floats.
+  // Must run before the weights become floats.
   fuse_quantized(graph);
   TS_RETURN_IF_ERROR(fold_constants(graph, options));
   TS_RETURN_IF_ERROR(eliminate_identities(graph));
@@ -15,7 +15,7 @@ Status optimize(Graph& graph, const OptimizeOptions& options) {
   TS_RETURN_IF_ERROR(fold_constants(graph, options));
   merge_moves(graph);
   eliminate_dead_nodes(graph);
-  // Last: what was folded is exact.
+  // Runs last, so that folded values are exact.
   if (options.tf32) round_products(graph);
   return verify_graph(graph);
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kProducts = {"Conv", "Gemm", "MatMul"};
 
-// The length of a Gemm's or MatMul's sums, a convolution's input channels of a group.
+// Returns the length of a Gemm's or MatMul's sums, or a convolution's input channels per group.
 int64_t summed_elements(const Graph& graph, const Node& node) {
   const auto& left = graph.values[static_cast<size_t>(node.inputs[0])].shape;
   if (node.op == "Conv") return graph.values[static_cast<size_t>(node.inputs[1])].shape.at(1);

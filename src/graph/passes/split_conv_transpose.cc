@@ -11,14 +11,15 @@ namespace {
 
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
-// One spatial dimension. Output place o = stride * q + phase - pad with 0 <= phase < stride. Tap r reaches it
-// from input element i where stride * i + r * dilation = o + pad. Without dilation r = phase + stride * t and
-// i = q - t; with stride 1 there is one phase, r = t and i = q - t * dilation.
+// One spatial dimension. Output position o = stride * q + phase - pad with 0 <= phase < stride. Tap
+// r contributes input element i to it if stride * i + r * dilation = o + pad. Without dilation, r =
+// phase + stride * t and i = q - t; with stride 1 there is one phase, r = t and i = q - t *
+// dilation.
 struct TransposedDimension {
   int64_t stride = 1, dilation = 1;
   int64_t kernel = 1;
-  int64_t taps = 1;             // of a phase
-  int64_t first = 0, last = 0;  // q
+  int64_t taps = 1;             // taps of a phase
+  int64_t first = 0, last = 0;  // range of q
   int64_t pad_begin = 0, pad_end = 0;
   int64_t pad = 0;
   int64_t crop = 0;  // results before the first one of the output
@@ -27,7 +28,7 @@ struct TransposedDimension {
   int64_t count() const { return last - first + 1; }
 };
 
-// The convolution counts taps the other way round: u = taps - 1 - t.
+// The convolution counts taps in the opposite direction: u = taps - 1 - t.
 TransposedDimension split(const TransposedWindow& window, size_t d, int64_t input, int64_t kernel) {
   TransposedDimension s;
   s.stride = window.strides[d];
@@ -44,12 +45,13 @@ TransposedDimension split(const TransposedWindow& window, size_t d, int64_t inpu
   return s;
 }
 
-// Taps of a phase. Other than in Dimension::taps, the zeros that make all phases alike are none.
+// Returns the taps of a phase. Unlike TransposedDimension::taps, it does not include the zeros that
+// make all phases alike.
 int64_t own_taps(const TransposedDimension& s, int64_t phase) {
   return (s.kernel - phase + s.stride - 1) / s.stride;
 }
 
-// A residue of the output's place a dimension.
+// For each dimension, a residue of the output's position.
 using Phase = std::vector<int64_t>;
 
 std::vector<Phase> all_phases(const std::vector<TransposedDimension>& dims) {
@@ -66,12 +68,12 @@ std::vector<Phase> all_phases(const std::vector<TransposedDimension>& dims) {
   return phases;
 }
 
-// (C, K / groups, kernel...) to (K * phases, C / groups, taps...), channels (group, filter, phase...); zeros beyond the
-// kernel.
+// Converts weights (C, K / groups, kernel...) to (K * phases, C / groups, taps...), with channels
+// (group, filter, phase...) and zeros beyond the kernel.
 lower::Tensor split_weights(const lower::Tensor& weights, int64_t groups,
                             const std::vector<TransposedDimension>& dims, const std::vector<Phase>& phases,
                             const Shape& taps) {
-  const int64_t channels = weights.shape[0] / groups;  // of a group
+  const int64_t channels = weights.shape[0] / groups;  // channels of a group
   const int64_t filters = weights.shape[1];
   const auto num_phases = static_cast<int64_t>(phases.size());
   Shape shape = {groups * filters * num_phases, channels};
@@ -82,7 +84,7 @@ lower::Tensor split_weights(const lower::Tensor& weights, int64_t groups,
   lower::Tensor result = lower::Tensor::zeros(weights.dtype, shape);
   for (int64_t p = 0; p < num_phases; ++p) {
     for (int64_t u = 0; u < num_taps; ++u) {
-      // The kernel's element for this phase and tap.
+      // Finds the kernel's element for this phase and tap.
       int64_t element = 0, place = 1, rest = u;
       bool inside = true;
       for (size_t d = dims.size(); d-- > 0;) {
@@ -110,7 +112,8 @@ MoveStep reshape_to(Shape shape) {
   return step;
 }
 
-// (N, K * phases, q...) to (N, K, output...): the phases become the least significant part of each place.
+// Moves (N, K * phases, q...) to (N, K, output...): the phases become the least significant part of
+// each position.
 std::vector<MoveStep> interleave(int64_t batch, int64_t filters,
                                  const std::vector<TransposedDimension>& dims) {
   Shape apart = {batch, filters}, paired = {batch, filters}, joined = {batch, filters};
@@ -137,7 +140,8 @@ std::vector<MoveStep> interleave(int64_t batch, int64_t filters,
   return steps;
 }
 
-// (N, phases * K, q...), where the phase is that of the output's place from 0 on, to (N, K, output...).
+// Moves (N, phases * K, q...), where the phase is that of the output's position, beginning at 0, to
+// (N, K, output...).
 std::vector<MoveStep> interleave_parts(int64_t batch, int64_t filters,
                                        const std::vector<TransposedDimension>& dims) {
   const auto rank = static_cast<int64_t>(dims.size());
@@ -158,8 +162,9 @@ std::vector<MoveStep> interleave_parts(int64_t batch, int64_t filters,
   return {reshape_to(apart), pair, reshape_to(output)};
 }
 
-// Whether phases are better computed each by itself: together each has as many taps as the largest, and as many results
-// as it takes from the first place that any of them begins at to the last.
+// Returns whether separate convolutions for the phases are better. One convolution for all has as
+// many taps as the largest phase, and as many results as there are positions from the first that
+// any phase begins at to the last.
 bool better_apart(const std::vector<TransposedDimension>& dims) {
   constexpr int64_t kMaxPhases = 9;  // kernels
   constexpr double kGain = 1.1;
@@ -195,7 +200,7 @@ class Splitter {
  private:
   const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
 
-  // Empty if the node stays.
+  // Returns an empty list if the node is not split.
   std::vector<TransposedDimension> dimensions(const Node& node) const {
     if (node.inputs.size() < 2) return {};
     for (size_t i = 1; i < node.inputs.size(); ++i)
@@ -208,7 +213,8 @@ class Splitter {
     const auto window = read_transposed_window(ctx, Shape(x.begin() + 2, x.end()), kernel);
     if (!window.ok()) return {};
     std::vector<TransposedDimension> dims;
-    double padded = 1;  // kernel elements with the zeros that make all phases alike, by those without
+    double padded = 1;  // ratio of the kernel's elements with the zeros that make all phases alike to those
+                        // without
     for (size_t d = 0; d < kernel.size(); ++d) {
       if (window->strides[d] > 1 && window->dilations[d] > 1 && kernel[d] > 1) return {};
       dims.push_back(split(*window, d, x[d + 2], kernel[d]));
@@ -234,7 +240,7 @@ class Splitter {
     return move;
   }
 
-  // A convolution for each phase, in the order of the output's first places.
+  // Emits a convolution for each phase, in the order of the output's first positions.
   void replace_by_phases(const Node& node, const std::vector<TransposedDimension>& dims, int64_t groups,
                          std::vector<Node>& nodes) {
     const int64_t batch = value(node.inputs[0]).shape[0], filters = value(node.outputs[0]).shape[1];

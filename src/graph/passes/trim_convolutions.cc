@@ -9,7 +9,7 @@ namespace tensorsmith::graph {
 
 namespace {
 
-// Taps of one dimension that meet an input element somewhere, first to last.
+// The taps of one dimension, first to last, that meet some input element.
 struct Taps {
   int64_t first = 0, last = 0;
   int64_t count() const { return last - first + 1; }
@@ -22,7 +22,7 @@ Taps taps_inside(const Window& window, size_t d, int64_t input, int64_t kernel) 
     const int64_t least = k * dilation - pad;
     if (least >= input) return false;
     const int64_t o =
-        least >= 0 ? 0 : (-least + stride - 1) / stride;  // the first that is not before the input
+        least >= 0 ? 0 : (-least + stride - 1) / stride;  // the first tap that is not before the input
     return o < window.output[d] && least + o * stride < input;
   };
   Taps taps{0, kernel - 1};
@@ -73,12 +73,13 @@ void trim(Graph& graph, Node& node) {
     if (input[d] < 1 || window->output[d] < 1) return;
     Taps t = taps_inside(*window, d, input[d], kernel[d]);
     const int64_t dilation = window->dilations[d];
-    // Pads that would become negative would be a slice of the input.
+    // Negative pads would slice the input, so pads must not become negative.
     t.first = std::max<int64_t>(0, std::min(t.first, window->pads_begin[d] / dilation));
     fewer = fewer || t.count() < kernel[d];
     sizes.push_back(t.count());
     begin.push_back(window->pads_begin[d] - t.first * dilation);
-    // What the last output's last tap needs; less than a stride more would give no further output.
+    // The padding that the last output's last tap needs; up to a stride more would give no further
+    // output.
     end.push_back((window->output[d] - 1) * window->strides[d] + (t.count() - 1) * dilation + 1 - begin[d] -
                   input[d]);
     if (end.back() < 0) {

@@ -133,7 +133,7 @@ Tensor NetworkBuilder::conv_transpose(const Tensor& x, int64_t channels, const W
     shape.push_back((x.shape[2 + d] - 1) * window.strides[d] + window.kernel[d] - 2 * window.padding[d]);
   Shape weights = {x.channels(), channels};
   weights.insert(weights.end(), window.kernel.begin(), window.kernel.end());
-  // An output element meets one in strides of the kernel's.
+  // An output element receives one in prod(strides) of the kernel's elements.
   const double fan_in = static_cast<double>(x.channels() * product(window.kernel) / product(window.strides));
   return apply("ConvTranspose", {x, weight(name + ".weight", weights, 0, 1 / std::sqrt(fan_in * x.power))},
                shape, 1,
@@ -167,7 +167,7 @@ Tensor NetworkBuilder::max_pool(const Tensor& x, const Window& window, bool ceil
                 {"ceil_mode", int64_t{ceil_mode}}});
 }
 
-// Averages keep the mean of rectified values and lose their variance.
+// Averaging keeps the mean of rectified values and reduces their variance.
 constexpr double kAveragedPower = 0.5;
 
 Tensor NetworkBuilder::average_pool(const Tensor& x, const Window& window) {
@@ -189,7 +189,7 @@ Tensor NetworkBuilder::adaptive_average_pool(const Tensor& x, int64_t size) {
   const int64_t n = x.size();
   if (n == size) return x;
   if (n % size == 0) return average_pool(x, square(n / size, n / size));
-  // Bins of different sizes: one matrix product a dimension.
+  // Bins have different sizes, so there is one matrix product per dimension.
   std::vector<float> rows(static_cast<size_t>(size * n), 0.0F);
   std::vector<float> columns(rows.size(), 0.0F);
   for (int64_t i = 0; i < size; ++i) {
@@ -256,7 +256,7 @@ Tensor NetworkBuilder::gather(const Tensor& rows, const Tensor& tokens, int64_t 
   return apply("Gather", {rows, tokens}, shape, rows.power, {{"axis", axis}});
 }
 
-// Powers are those of a standard normal x, scaled.
+// Powers are those for a standard normal x, scaled.
 Tensor NetworkBuilder::activate(const Tensor& x, Activation activation) {
   switch (activation) {
     case Activation::kNone:
@@ -306,7 +306,7 @@ Tensor NetworkBuilder::divide(const Tensor& a, const Tensor& b) {
 }
 
 Tensor NetworkBuilder::softmax(const Tensor& x) {
-  // Between uniform and one-hot.
+  // The mean square is between 1 / n^2 (uniform) and 1 / n (one-hot); the latter is assumed.
   return apply("Softmax", {x}, x.shape, 1 / static_cast<double>(x.shape.back()), {{"axis", int64_t{-1}}});
 }
 

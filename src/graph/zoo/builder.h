@@ -1,8 +1,8 @@
-// Builds networks operator by operator, with shapes inferred on the way.
+// Builds networks operator by operator and infers their shapes.
 //
-// Weights are scaled as He et al. (2015) and LeCun et al. (1998) do, with the expected mean square of each
-// value carried along: a layer's weights have the variance 1 / (fan in x mean square of its input), so that
-// its outputs have mean square 1 whatever the depth, and nothing overflows or vanishes.
+// Weights are scaled as by He et al. (2015) and LeCun et al. (1998), based on the expected mean
+// square of each value: a layer's weights have the variance 1 / (fan in x mean square of its
+// input), so that its outputs have mean square 1 at any depth, and nothing overflows or vanishes.
 #pragma once
 
 #include <optional>
@@ -36,38 +36,39 @@ enum class Activation : uint8_t {
   kGeluTanh,  // the approximation by tanh (Hendrycks and Gimpel, 2016)
 };
 
-// Kernel, strides and padding on both sides, by spatial dimension.
+// Kernel, strides and padding on both sides, per spatial dimension.
 struct Window {
   Shape kernel;
   Shape strides;
   Shape padding;
 };
-// The same in every spatial dimension.
+// Returns a window that is the same in every spatial dimension.
 Window square(int64_t kernel, int64_t stride = 1, int64_t padding = 0, size_t rank = 2);
 
 class NetworkBuilder {
  public:
   explicit NetworkBuilder(std::string name) { network_.name = std::move(name); }
-  // The network, or the first problem: an input too small for a layer.
+  // Returns the network, or the first problem: for example an input that is too small for a layer.
   Result<Network> finish() &&;
 
   Tensor input(const std::string& name, const Shape& shape, bool tokens = false);
   void output(const std::string& name, const Tensor& x);
 
-  // Parameters: uniform around mean. Scalars and tables of the architecture: explicit values.
+  // Parameters are uniform around `mean`. Scalars and tables of the architecture have explicit
+  // values.
   Tensor weight(const std::string& name, const Shape& shape, double mean, double deviation);
   Tensor table(const std::string& name, const Shape& shape, std::vector<float> values);
   Tensor scalar(float value);
 
-  // N C spatial... -> N channels spatial...; transposed: strides enlarge.
+  // N C spatial... -> N channels spatial...; in conv_transpose, strides enlarge the image.
   Tensor conv(const Tensor& x, int64_t channels, const Window& window, int64_t groups = 1, bool bias = false);
   Tensor conv_transpose(const Tensor& x, int64_t channels, const Window& window);
   Tensor batch_norm(const Tensor& x, double epsilon = 1e-5);
-  // Convolution without bias, batch normalization, activation.
+  // Adds a convolution without bias, batch normalization and an activation.
   Tensor conv_norm(const Tensor& x, int64_t channels, const Window& window, Activation activation,
                    int64_t groups = 1, double epsilon = 1e-5);
   Tensor max_pool(const Tensor& x, const Window& window, bool ceil_mode = false);
-  Tensor average_pool(const Tensor& x, const Window& window);  // the padding counts
+  Tensor average_pool(const Tensor& x, const Window& window);  // padding counts in the average
   Tensor global_average_pool(const Tensor& x);
   // Averages of size x size bins that divide the image as evenly as possible, for any image (PyTorch's
   // AdaptiveAvgPool2d: bin i covers [floor(i n / size), ceil((i + 1) n / size))).
@@ -75,11 +76,12 @@ class NetworkBuilder {
 
   // ... inputs -> ... units. Two dimensions: Gemm, as exporters write it; more: MatMul and Add.
   Tensor linear(const Tensor& x, int64_t units, bool bias = true);
-  // By given weights [units, inputs], which are used elsewhere too. Two dimensions.
+  // A linear layer with the given weights [units, inputs], which are used elsewhere, too. Two
+  // dimensions.
   Tensor linear_shared(const Tensor& x, const Tensor& weights);
   Tensor matmul(const Tensor& a, const Tensor& b);
   Tensor layer_norm(const Tensor& x, double epsilon);
-  // rows[tokens]: any shape of indices -> that shape, width.
+  // Returns rows[tokens]: any shape of indices -> that shape, width.
   Tensor gather(const Tensor& rows, const Tensor& tokens, int64_t axis = 0);
 
   Tensor activate(const Tensor& x, Activation activation);
@@ -93,13 +95,14 @@ class NetworkBuilder {
   Tensor flatten(const Tensor& x);  // from dimension 1 on
   Tensor transpose(const Tensor& x, const Shape& permutation);
   Tensor slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end);
-  // An operator of one output whose shape and power the caller knows.
+  // Adds an operator with one output whose shape and power the caller knows.
   Tensor apply(const std::string& op, const std::vector<Tensor>& inputs, const Shape& shape, double power,
                std::map<std::string, AttributeValue> attributes = {});
   Tensor integers(const Shape& shape, std::vector<int64_t> values);
 
  private:
-  // Output extents of a window over x's spatial dimensions; notes an error where there is none.
+  // Returns the output extents of a window over x's spatial dimensions; records an error if there
+  // are none.
   Shape slide(const std::string& op, const Tensor& x, int64_t channels, const Window& window, bool ceil_mode);
   std::string next_name(const std::string& op);
   Tensor unary(const std::string& op, const Tensor& x, double power) {

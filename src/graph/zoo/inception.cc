@@ -9,7 +9,7 @@ constexpr double kEpsilon = 1e-3;
 Tensor unit(NetworkBuilder& b, const Tensor& x, int64_t channels, const Window& window) {
   return b.conv_norm(x, channels, window, Activation::kRelu, 1, kEpsilon);
 }
-// n x 1 or 1 x n, same size.
+// An n x 1 convolution (1 x n in row()) that keeps the image size.
 Tensor column(NetworkBuilder& b, const Tensor& x, int64_t channels, int64_t n) {
   return unit(b, x, channels, {{n, 1}, {1, 1}, {n / 2, 0}});
 }
@@ -17,8 +17,8 @@ Tensor row(NetworkBuilder& b, const Tensor& x, int64_t channels, int64_t n) {
   return unit(b, x, channels, {{1, n}, {1, 1}, {0, n / 2}});
 }
 
-// Channels of the branches: 1 x 1; 1 x 1 then 3 x 3; again; pooling then 1 x 1. The third branch has a 3 x 3
-// kernel where the paper has 5 x 5, as in the trained weights that are in use.
+// Channels of the branches: 1 x 1; 1 x 1 then 3 x 3; again; pooling then 1 x 1. The third branch
+// has a 3 x 3 kernel where the paper has 5 x 5, as in the trained weights that are in use.
 struct Mix {
   int64_t direct, reduce3, out3, reduce5, out5, pooled;
 };
@@ -35,7 +35,7 @@ Tensor averaged(NetworkBuilder& b, const Tensor& x, int64_t channels) {
   return unit(b, b.average_pool(x, square(3, 1, 1)), channels, square(1));
 }
 
-// 35 x 35 in the paper's figure 5, at size 299.
+// 35 x 35 blocks of the paper's figure 5, at size 299.
 Tensor mix_a(NetworkBuilder& b, const Tensor& x, int64_t pooled) {
   const Tensor direct = unit(b, x, 64, square(1));
   const Tensor five = unit(b, unit(b, x, 48, square(1)), 64, square(5, 1, 2));
@@ -51,7 +51,7 @@ Tensor reduce_a(NetworkBuilder& b, const Tensor& x) {
   return b.concat({three, twice, b.max_pool(x, square(3, 2))}, 1);
 }
 
-// 17 x 17, figure 6: 7 x 7 as columns and rows.
+// 17 x 17 blocks, figure 6: 7 x 7 as columns and rows.
 Tensor mix_b(NetworkBuilder& b, const Tensor& x, int64_t inner) {
   const Tensor direct = unit(b, x, 192, square(1));
   const Tensor once = column(b, row(b, unit(b, x, inner, square(1)), inner, 7), 192, 7);
@@ -67,7 +67,7 @@ Tensor reduce_b(NetworkBuilder& b, const Tensor& x) {
   return b.concat({three, seven, b.max_pool(x, square(3, 2))}, 1);
 }
 
-// 8 x 8, figure 7: expanded banks.
+// 8 x 8 blocks, figure 7: expanded banks.
 Tensor mix_c(NetworkBuilder& b, const Tensor& x) {
   const Tensor direct = unit(b, x, 320, square(1));
   const Tensor three = unit(b, x, 384, square(1));

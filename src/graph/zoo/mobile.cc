@@ -7,7 +7,7 @@
 namespace tensorsmith::graph::zoo {
 namespace {
 
-// The multiple of 8 that is nearest, not more than a tenth below.
+// Returns the nearest multiple of 8 that is at most a tenth below the value.
 int64_t multiple_of_8(double channels) {
   const auto rounded = std::max<int64_t>(8, static_cast<int64_t>(channels + 4) / 8 * 8);
   return static_cast<double>(rounded) < 0.9 * channels ? rounded + 8 : rounded;
@@ -22,7 +22,7 @@ Tensor squeeze_excite(NetworkBuilder& b, const Tensor& x, int64_t squeezed, Acti
 
 struct InvertedBlock {
   int64_t kernel = 3;
-  int64_t inner = 0;  // channels after the expansion, which is left out if they are the input's
+  int64_t inner = 0;  // channels after the expansion, which is left out if they equal the input's
   int64_t channels = 0;
   int64_t stride = 1;
   Activation activation = Activation::kRelu;

@@ -1,6 +1,6 @@
-// A network of the zoo as plain data: what the builder makes and the ONNX writer reads. Weights are
-// descriptions; their contents are drawn when the model is written, so that looking at a network costs
-// nothing.
+// A network of the zoo as plain data, which the builder makes and the ONNX writer reads. Weights
+// are only described; their contents are drawn when the model is written, so that inspecting a
+// network costs nothing.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ struct Weight {
   double mean = 0;
   double deviation = 0;
   std::vector<float> values;
-  bool trainable = true;  // counts as a parameter: not a statistic, a table or a scalar of the architecture
+  bool trainable = true;  // counts as a parameter, and not as a statistic, a table or a scalar of the
+                          // architecture
 };
 
 // An i64 initializer: shapes and indices.

@@ -1,5 +1,6 @@
-// The architectures, by family. Each adds the whole network to the builder, layers and sizes as its paper or,
-// where that is the version in use, torchvision or Hugging Face's transformers has them.
+// The architectures, by family. Each function adds the whole network to the builder, with layers
+// and sizes as in its paper or, if that is the version in use, as in torchvision or Hugging Face's
+// transformers.
 #pragma once
 
 #include <vector>
@@ -46,7 +47,7 @@ struct Llama {
   int64_t layers = 0, width = 0, heads = 0, inner = 0;
 };
 void add_llama(NetworkBuilder& b, int64_t batch, int64_t sequence, const Llama& net);
-// Dosovitskiy et al. 2021: B/16 for a given image size (the position table has that size).
+// Dosovitskiy et al. 2021: B/16 for a given image size, which determines the position table's size.
 void add_vit_b16(NetworkBuilder& b, int64_t batch, int64_t size);
 
 }  // namespace tensorsmith::graph::zoo

@@ -7,7 +7,7 @@
 namespace tensorsmith::graph::zoo {
 namespace {
 
-// What the masks add to scores of positions that are not seen.
+// Value that masks add to the scores of hidden positions.
 constexpr float kHidden = -1e9F;
 
 // [batch, positions, width] -> [batch, heads, positions, width / heads].
@@ -18,7 +18,7 @@ Tensor join_heads(NetworkBuilder& b, const Tensor& x) {
   return b.reshape(b.transpose(x, {0, 2, 1, 3}), {x.shape[0], x.shape[2], x.shape[1] * x.shape[3]});
 }
 
-// Scaled dot product over split heads; the mask, if any, is added to the scores.
+// Scaled dot-product attention over split heads; the mask, if any, is added to the scores.
 Tensor attend(NetworkBuilder& b, const Tensor& query, const Tensor& key, const Tensor& value,
               const Tensor* mask) {
   Tensor scores = b.matmul(query, b.transpose(key, {0, 1, 3, 2}));
@@ -27,7 +27,7 @@ Tensor attend(NetworkBuilder& b, const Tensor& query, const Tensor& key, const T
   return join_heads(b, b.matmul(b.softmax(scores), value));
 }
 
-// Queries, keys and values of x by one layer each.
+// Computes queries, keys and values of x with one linear layer each.
 Tensor self_attention(NetworkBuilder& b, const Tensor& x, int64_t heads, const Tensor* mask) {
   const Tensor query = split_heads(b, b.linear(x, x.shape[2]), heads);
   const Tensor key = split_heads(b, b.linear(x, x.shape[2]), heads);
@@ -39,7 +39,7 @@ Tensor feed_forward(NetworkBuilder& b, const Tensor& x, int64_t inner, Activatio
   return b.linear(b.activate(b.linear(x, inner), activation), x.shape[2]);
 }
 
-// [1, 1, n, n]: a position sees itself and what is before it.
+// [1, 1, n, n]: each position sees itself and the preceding ones.
 Tensor causal_mask(NetworkBuilder& b, int64_t n) {
   std::vector<float> values(static_cast<size_t>(n * n), 0.0F);
   for (int64_t i = 0; i < n; ++i)
@@ -47,7 +47,7 @@ Tensor causal_mask(NetworkBuilder& b, int64_t n) {
   return b.table("causal_mask", {1, 1, n, n}, std::move(values));
 }
 
-// [batch, n] of 1 (seen) and 0 -> what is added to scores, [batch, 1, 1, n].
+// Converts [batch, n] of 1 (visible) and 0 to the mask that is added to scores, [batch, 1, 1, n].
 Tensor padding_mask(NetworkBuilder& b, const Tensor& attention_mask) {
   constexpr int64_t kOnnxFloat = 1;
   const Tensor seen = b.apply("Cast", {attention_mask}, attention_mask.shape, 1, {{"to", kOnnxFloat}});
@@ -78,7 +78,7 @@ Tensor bert_positions(NetworkBuilder& b, int64_t sequence, int64_t width) {
 // MobileBERT's NoNorm: a scale and a shift.
 Tensor affine(NetworkBuilder& b, const Tensor& x, const std::string& name) {
   const Shape width = {x.shape.back()};
-  // The scale keeps the sum of two equally large values at mean square 1.
+  // The scale gives the sum of two equally large values a mean square of 1.
   const double scale = 1 / std::sqrt(x.power);
   return b.add(b.multiply(x, b.weight(name + ".weight", width, scale, 0.1 * scale)),
                b.weight(name + ".bias", width, 0, 0.1));
@@ -101,7 +101,7 @@ Tensor mobilebert_layer(NetworkBuilder& b, const Tensor& x, const Tensor& mask, 
   return residual(b.linear(y, x.shape[2]), x, "output");
 }
 
-// Zhang and Sennrich 2019: x / root(mean(x^2) + epsilon) * weight.
+// RMS normalization (Zhang and Sennrich 2019): x / root(mean(x^2) + epsilon) * weight.
 Tensor rms_norm(NetworkBuilder& b, const Tensor& x, const std::string& name) {
   Tensor mean = b.mean(b.multiply(x, x));
   mean.power = x.power * x.power;
@@ -109,7 +109,8 @@ Tensor rms_norm(NetworkBuilder& b, const Tensor& x, const std::string& name) {
   return b.multiply(b.divide(x, root), b.weight(name, {x.shape.back()}, 1, 0.1));
 }
 
-// Su et al. 2021: the halves of each head rotate by angles that grow with the position.
+// Rotary embedding (Su et al. 2021): the halves of each head rotate by angles that grow with the
+// position.
 struct Rotary {
   Tensor cosine, sine;  // [1, 1, n, head]
 };
@@ -138,7 +139,7 @@ Tensor rotate(NetworkBuilder& b, const Tensor& x, const Rotary& tables) {
   return out;
 }
 
-// Logits of a language model whose embeddings are used at both ends.
+// Logits of a language model whose input embeddings are also its output weights.
 void output_tied_logits(NetworkBuilder& b, const Tensor& x, const Tensor& embeddings) {
   const Tensor rows = b.reshape(x, {x.shape[0] * x.shape[1], x.shape[2]});
   b.output("logits",
@@ -171,7 +172,7 @@ void add_mobilebert(NetworkBuilder& b, int64_t batch, int64_t sequence) {
   const Tensor mask = padding_mask(b, in.mask);
   const Tensor words =
       b.gather(b.weight("word_embeddings", {kBertVocabulary, kEmbedded}, 0, kEmbeddingDeviation), in.tokens);
-  // Each token beside its neighbours, zeros beyond the ends.
+  // Concatenates each token with its neighbours, with zeros beyond the ends.
   const Tensor edge =
       b.table("zeros", {batch, 1, kEmbedded}, std::vector<float>(static_cast<size_t>(batch * kEmbedded)));
   const Tensor next = sequence > 1 ? b.concat({b.slice(words, 1, 1, sequence), edge}, 1) : edge;
@@ -232,7 +233,7 @@ void add_vit_b16(NetworkBuilder& b, int64_t batch, int64_t size) {
   const int64_t patches = (size / kPatch) * (size / kPatch);
   Tensor x = b.conv(b.input("image", {batch, 3, size, size}), kWidth, square(kPatch, kPatch), 1, true);
   x = b.transpose(b.reshape(x, {batch, kWidth, patches}), {0, 2, 1});
-  // The class token, once for each image.
+  // The class token, repeated for each image.
   const Tensor token =
       b.apply("Expand", {b.weight("class_token", {1, 1, kWidth}, 0, 1), b.integers({3}, {batch, 1, 1})},
               {batch, 1, kWidth}, 1);

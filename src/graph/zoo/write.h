@@ -1,4 +1,4 @@
-// Networks as ONNX models.
+// Writes networks as ONNX models.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tensorsmith::graph::zoo {
 
-// Draws the weights, each from its own stream of the seed and its name, and serializes. kResourceExhausted:
-// larger than the 2 GiB that a Protobuf message can have.
+// Draws the weights, each from a random stream of the seed and its name, and serializes the model.
+// Returns kResourceExhausted if it is larger than 2 GiB, the limit of a Protobuf message.
 Result<std::string> serialize(const Network& network, uint64_t seed);
 
 }  // namespace tensorsmith::graph::zoo

@@ -11,7 +11,7 @@
 namespace tensorsmith::graph::zoo {
 namespace {
 
-// Bounds that keep every extent and element count far inside 64 bits.
+// Bounds that keep every extent and element count well within 64 bits.
 constexpr int64_t kMaxBatch = 4096;
 constexpr int64_t kMaxSize = 4096;
 
@@ -19,7 +19,7 @@ using Extents = Request;  // with size or sequence resolved
 struct Architecture {
   Entry entry;
   int64_t multiple = 1;    // sizes must be multiples of this
-  int64_t max_tokens = 0;  // the position table's rows; 0 for images
+  int64_t max_tokens = 0;  // rows of the position table; 0 for images
   void (*add)(NetworkBuilder&, const Extents&) = nullptr;
 };
 
