@@ -52,8 +52,8 @@ _DAMAGED = (
 
 
 def cache_folder(given: str | os.PathLike[str] | None) -> Path | None:
-    """The folder that was given, else that of the variable TENSORSMITH_CACHE, else $XDG_CACHE_HOME/tensorsmith, by default
-    ~/.cache/tensorsmith. None if the name is empty: nothing is kept on disk then."""
+    """The folder that was given, else that of the variable TENSORSMITH_CACHE, else $XDG_CACHE_HOME/tensorsmith, which
+    is ~/.cache/tensorsmith by default. None if the name is empty: nothing is kept on disk then."""
     if given is None:
         given = os.environ.get(_VARIABLE)
     if given is None:
