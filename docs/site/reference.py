@@ -148,9 +148,21 @@ def commands_page(program):
     return "\n".join(out)
 
 
+def add_features(program, page):
+    """Adds the table of each schema to the page about features."""
+    listed = subprocess.run([program, "dataset", "schema"], capture_output=True, text=True, check=True).stdout
+    names = [line.split()[0] for line in listed.splitlines()]
+    tables = [
+        subprocess.run([program, "dataset", "schema", name], capture_output=True, text=True, check=True).stdout
+        for name in names
+    ]
+    page.write_text(page.read_text(encoding="utf-8") + "\n" + "\n".join(tables), encoding="utf-8")
+
+
 def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     (folder / "commands.md").write_text(commands_page(program), encoding="utf-8")
+    add_features(program, folder.parent / "docs" / "features.md")
     package = pathlib.Path("python/tensorsmith")
     parts = [p.stem for p in sorted(package.glob("*.py")) if p.stem in PYTHON_PARTS]
     assert len(parts) == len(PYTHON_PARTS), set(PYTHON_PARTS) - set(parts)

@@ -9,6 +9,7 @@
 #include "feature/profile_schema.h"
 #include "learn/profile/transfer.h"
 #include "target/assumed.h"
+#include "target/machine.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -163,26 +164,23 @@ double Demand::busy_share(double program_seconds) const {
   return program_seconds > 0 ? std::min(seconds / program_seconds, 1.0) : 0;
 }
 
-std::vector<Demand> demands_of(const std::map<std::string, double>& counters, const target::Device& known) {
-  const target::Device device = target::with_assumed_rates(known);
-  const double cycle = 1e-9 / device.clock_ghz;
-  const double line = device.cacheline_bytes;
+std::vector<Demand> demands_of(const std::map<std::string, double>& counters, const target::Device& device) {
+  const target::CpuMachine cpu(device);
+  const double cycle = cpu.seconds_per_cycle(), line = cpu.line_bytes;
   const auto of = [&](const char* name) { return count_of(counters, name); };
-  const double bandwidth =
-      device.memory_bandwidth_gbs > 0 ? device.memory_bandwidth_gbs : target::kAssumedBandwidthGbs;
   return {
-      {"multiply-adds", of("fma") / device.fma_per_cycle * cycle},
-      {"other vector arithmetic", (of("arithmetic") + of("scalar_float")) / device.fma_per_cycle * cycle},
-      {"instruction issue", of("instructions") / device.rates.issue_per_cycle * cycle},
-      {"loads", (of("loads") + of("broadcasts") + of("reloads")) / device.rates.loads_per_cycle * cycle},
-      {"reads from L2", of("l1.misses") * line / device.rates.l2_bytes_per_cycle * cycle},
-      {"reads from L3", of("l2.misses") * line / device.rates.l3_bytes_per_cycle * cycle},
-      {"reads from memory", of("l3.misses") * line / (bandwidth * 1e9)},
+      {"multiply-adds", of("fma") / cpu.fma_per_cycle * cycle},
+      {"other vector arithmetic", (of("arithmetic") + of("scalar_float")) / cpu.fma_per_cycle * cycle},
+      {"instruction issue", of("instructions") / cpu.rates.issue_per_cycle * cycle},
+      {"loads", (of("loads") + of("broadcasts") + of("reloads")) / cpu.rates.loads_per_cycle * cycle},
+      {"reads from L2", of("l1.misses") * line / cpu.rates.l2_bytes_per_cycle * cycle},
+      {"reads from L3", of("l2.misses") * line / cpu.rates.l3_bytes_per_cycle * cycle},
+      {"reads from memory", of("l3.misses") * line / cpu.bytes_per_second},
   };
 }
 
 target::Device with_fitting_clock(const learn::ProfiledPrograms& data) {
-  target::Device device = target::with_assumed_rates(data.device);
+  target::Device device = target::with_assumed_figures(data.device);
   double least = device.clock_ghz;
   for (const learn::ProfiledProgram& program : data.programs) {
     const double cycles = count_of(program.counters, "fma") / device.fma_per_cycle;

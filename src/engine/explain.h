@@ -23,7 +23,7 @@ struct Demand {
   bool exceeds(double program_seconds) const { return seconds > program_seconds; }
 };
 // Returns the demands in a fixed order. Rates that the device file leaves out are assumed
-// (target::with_assumed_rates).
+// (target::with_assumed_figures).
 std::vector<Demand> demands_of(const std::map<std::string, double>& counters, const target::Device& device);
 
 // Returns the device with the lowest clock, not below its own, at which no program exceeds the

@@ -57,7 +57,7 @@ Result<LoadedModel> load_model(const ModelSource& source) {
 }
 
 Result<LoadedModel> load_model(const ModelSource& source, const target::Device& device) {
-  if (source.tf32 && !sched::has_mma(sched::compute_capability(device), ir::DType::kF32, ir::DType::kF32))
+  if (source.tf32 && !sched::has_mma(target::compute_capability(device), ir::DType::kF32, ir::DType::kF32))
     return Error{ErrorCode::kInvalidArgument, "tf32",
                  device.name + " does not support TF32; NVIDIA GPUs from sm_80 on do"};
   if (device.kind == target::DeviceKind::kGpu) return load_aligned(source, runtime::kGpuOffsetAlignment);

@@ -23,7 +23,7 @@ struct ReportRoof {
   std::string name;
   double flops_per_second = 0;
   double bytes_per_second = 0;
-  bool assumed = false;  // the device does not state the rate (target::with_assumed_rates)
+  bool assumed = false;  // the device does not state the rate (target::with_assumed_figures)
 };
 
 // Device and settings that records were measured with.

@@ -9,7 +9,7 @@
 #include "lower/lower.h"
 #include "sched/step.h"
 #include "search/plausible.h"
-#include "target/assumed.h"
+#include "target/machine.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -159,19 +159,22 @@ void add_up(const Report& report, ReportModel& model) {
 }  // namespace
 
 std::vector<ReportRoof> roofs_of(const target::Device& device) {
-  const target::Device with = target::with_assumed_rates(device);
   std::vector<ReportRoof> roofs;
   const auto add = [&](std::string name, double flops, double bytes, bool said) {
-    if (flops > 0 || bytes > 0) roofs.push_back({std::move(name), flops, bytes, !said});
+    roofs.push_back({std::move(name), flops, bytes, !said});
   };
-  add("peak of f32 vectors", 1e9 * with.peak_f32_gflops, 0, device.peak_f32_gflops > 0);
-  if (device.kind == target::DeviceKind::kCpu) {
-    const double cycles = 1e9 * with.clock_ghz * std::max(with.cores, 1);
-    add("L2", 0, cycles * with.rates.l2_bytes_per_cycle, device.rates.l2_bytes_per_cycle > 0);
-    if (device.l3_bytes > 0)
-      add("L3", 0, cycles * with.rates.l3_bytes_per_cycle, device.rates.l3_bytes_per_cycle > 0);
+  const target::Machine machine = target::machine_of(device);
+  std::visit(
+      [&](const auto& m) { add("peak of f32 vectors", m.flops_per_second, 0, device.peak_f32_gflops > 0); },
+      machine);
+  if (const auto* cpu = std::get_if<target::CpuMachine>(&machine)) {
+    const double cycles = cpu->clock_hz * cpu->cores;
+    add("L2", 0, cycles * cpu->rates.l2_bytes_per_cycle, device.rates.l2_bytes_per_cycle > 0);
+    if (cpu->l3_bytes > 0)
+      add("L3", 0, cycles * cpu->rates.l3_bytes_per_cycle, device.rates.l3_bytes_per_cycle > 0);
   }
-  add("memory", 0, 1e9 * with.memory_bandwidth_gbs, device.memory_bandwidth_gbs > 0);
+  std::visit([&](const auto& m) { add("memory", 0, m.bytes_per_second, device.memory_bandwidth_gbs > 0); },
+             machine);
   return roofs;
 }
 

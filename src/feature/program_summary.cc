@@ -29,7 +29,7 @@ void add_common(const WorkloadAccess& access, const target::Device& device, Prog
   columns.set("roofline_seconds", out.roofline_seconds);
   add_columns(columns, out);
   if (device.kind != target::DeviceKind::kGpu) return;
-  const GpuFigures gpu(device);
+  const target::GpuMachine gpu(device);
   Quantities<kGpuDeviceColumns> figures;
   figures.set("device_cycles", gpu.cores * gpu.clock_hz);
   figures.set("device_bandwidth", gpu.bytes_per_second);
@@ -59,13 +59,13 @@ ProgramKind summarize(const WorkloadAccess& access, const LeafFeatures& leaves, 
 
 bool on_tensor_cores(const WorkloadAccess& access, const target::Device& device) {
   return access.mma_factors &&
-         sched::has_mma(sched::compute_capability(device), *access.mma_factors, *access.mma_factors);
+         sched::has_mma(target::compute_capability(device), *access.mma_factors, *access.mma_factors);
 }
 
 // Resources and columns do not describe tensor cores; the times that follow from them would be
 // hundreds of times too long.
 double mma_roofline(const WorkloadAccess& access, const target::Device& device) {
-  const GpuFigures gpu(device);
+  const target::GpuMachine gpu(device);
   const double rate = gpu.flops_per_second * sched::kMostMmaBytes / ir::bytes_of(*access.mma_factors);
   return std::max(
       {access.flops / rate, (access.input_bytes + access.output_bytes) / gpu.bytes_per_second, 1e-7});

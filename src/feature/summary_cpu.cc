@@ -49,7 +49,7 @@ double bytes_of(const WorkloadAccess& access, std::span<const double> spatial,
 struct TiledProduct {
   const WorkloadAccess& access;
   const TraceSummary& trace;
-  const CpuFigures& cpu;
+  const target::CpuMachine& cpu;
   Levels t;
   double chunks, rounds;
   double row, inner, rows, reduce_inner, outer_loops, tile_loops, middle_loops, kernels;
@@ -59,7 +59,7 @@ struct TiledProduct {
   double step_tile, deep_tile;
 
   TiledProduct(const WorkloadAccess& access_in, const Tiles& tiles, const TraceSummary& trace_in,
-               const CpuFigures& cpu_in, double chunks_in)
+               const target::CpuMachine& cpu_in, double chunks_in)
       : access(access_in),
         trace(trace_in),
         cpu(cpu_in),
@@ -74,7 +74,7 @@ struct TiledProduct {
         tile_loops(outer_loops * product_of(t.outer)),
         middle_loops(product_of(t.middle)),
         kernels(tile_loops * middle_loops),  // executions of the innermost tile per reduce step
-        vectors(std::ceil(row / cpu.lanes)),
+        vectors(std::ceil(row / cpu.lanes())),
         accumulators(rows * vectors),
         loads((vectors + rows) / (vectors * rows)),  // vector loads and broadcasts per vector multiply-add
         cycle(rounds / chunks / cpu.clock_hz),
@@ -115,7 +115,7 @@ void set_arithmetic(const TiledProduct& p, TileSeconds& seconds) {
 // Bytes moved between the levels of memory. A tile in a cache is read again in each reduce step.
 void set_traffic(const TiledProduct& p, const Chunk& chunk, TileSeconds& seconds) {
   const WorkloadAccess::Read &first = p.access.reads[0], &second = p.access.reads[1];
-  const CpuFigures& cpu = p.cpu;
+  const target::CpuMachine& cpu = p.cpu;
   const double steps = p.t.reduce_steps, bytes_per_second = cpu.bytes_per_second;
   const double kernel_bytes = bytes_of(p.access, p.t.inner, p.t.reduce_inner) * p.kernels * steps;
   const double step_bytes = p.step_tile * p.tile_loops * steps;
@@ -128,13 +128,13 @@ void set_traffic(const TiledProduct& p, const Chunk& chunk, TileSeconds& seconds
                                        steps / bytes_per_second);
   seconds.set("step_bytes", step_bytes * line_cycle);
   seconds.set("outer_bytes", bytes_of(p.access, p.outer, p.t.reduce_whole) * p.outer_loops * line_cycle);
-  seconds.set("l1_misses", p.step_tile > 0.8 * cpu.caches[0] ? kernel_bytes * line_cycle : 0);
-  seconds.set("l2_misses", p.deep_tile > 0.8 * cpu.caches[1] ? step_bytes * line_cycle : 0);
+  seconds.set("l1_misses", p.step_tile > 0.8 * cpu.l1_bytes ? kernel_bytes * line_cycle : 0);
+  seconds.set("l2_misses", p.deep_tile > 0.8 * cpu.l2_bytes ? step_bytes * line_cycle : 0);
   const double chunk_cycle =
       p.rounds * chunk.repeats / (8 * cpu.clock_hz);  // 8 bytes per cycle from the last level
   seconds.set("chunk_output", chunk.output * chunk_cycle);
-  seconds.set("chunk_bytes", std::min(chunk.bytes, cpu.caches[1]) * chunk_cycle);
-  seconds.set("chunk_bytes_beyond", std::max(chunk.bytes - cpu.caches[1], 0.0) * chunk_cycle);
+  seconds.set("chunk_bytes", std::min(chunk.bytes, cpu.l2_bytes) * chunk_cycle);
+  seconds.set("chunk_bytes_beyond", std::max(chunk.bytes - cpu.l2_bytes, 0.0) * chunk_cycle);
   const double bytes = p.access.input_bytes + p.access.output_bytes;
   seconds.set("dram", bytes / bytes_per_second);
   seconds.set("dram_in", p.access.input_bytes / bytes_per_second);
@@ -193,15 +193,16 @@ struct Leaf {
   double busy, lanes, lane_use;
   double float_ops, math, index;
 
-  Leaf(const PerStoreRow& row, const CpuFigures& cpu)
+  Leaf(const PerStoreRow& row, const target::CpuMachine& cpu)
       : vectorized(row["vec_num"] > 0),
         parallel(row["parallel_num"] > 0),
         statements(row.quantity("outer_prod")),
         width(vectorized ? std::round(row.quantity("vec_len")) : 1),
         workers(parallel ? std::round(row.quantity("parallel_prod")) : 1),
         busy(workers >= 1 ? workers / std::ceil(workers / cpu.cores) : 1),
-        lanes(vectorized ? std::max(1.0, std::min(width, cpu.lanes)) : 1),
-        lane_use(vectorized && width > 0 ? width / std::ceil(width / cpu.lanes) / cpu.lanes : 1 / cpu.lanes),
+        lanes(vectorized ? std::max(1.0, std::min(width, cpu.lanes())) : 1),
+        lane_use(vectorized && width > 0 ? width / std::ceil(width / cpu.lanes()) / cpu.lanes()
+                                         : 1 / cpu.lanes()),
         float_ops(row.quantity("float_addsub") + row.quantity("float_mul") + row.quantity("float_divmod") +
                   row.quantity("float_cmp")),
         math(row.quantity("float_mathfunc") + row.quantity("float_otherfunc")),
@@ -216,7 +217,7 @@ struct LeafSums {
   double parallel_leaves = 0, runs = 0, parallel_weight = 0, vector_weight = 0, least_parallel = 1e30;
   double heaviest = -1, chunks = 1, heavy_vector = 1;
 
-  void add(const PerStoreRow& row, const CpuFigures& cpu) {
+  void add(const PerStoreRow& row, const target::CpuMachine& cpu) {
     const Leaf leaf(row, cpu);
     double touched_lines = 0;
     for (size_t b = 0; b < kRowBuffers; ++b) {
@@ -231,16 +232,17 @@ struct LeafSums {
   }
 
  private:
-  void add_times(const Leaf& leaf, double touched_lines, const CpuFigures& cpu) {
+  void add_times(const Leaf& leaf, double touched_lines, const target::CpuMachine& cpu) {
     const double core_cycle = 1 / (cpu.clock_hz * leaf.busy);
-    const double float_seconds = leaf.float_ops / (2 * cpu.fma * cpu.lanes * leaf.lane_use) * core_cycle;
-    const double math_seconds = leaf.math / (0.5 * cpu.lanes * leaf.lane_use) * core_cycle;
+    const double float_seconds =
+        leaf.float_ops / (2 * cpu.fma_per_cycle * cpu.lanes() * leaf.lane_use) * core_cycle;
+    const double math_seconds = leaf.math / (0.5 * cpu.lanes() * leaf.lane_use) * core_cycle;
     const double line_seconds = touched_lines * 64 / (cpu.bytes_per_second * std::min(1.0, leaf.busy / 8));
     const double statement_seconds = leaf.statements / leaf.lanes * core_cycle;
     operations += statement_seconds;
     operations_scalar += leaf.vectorized ? 0 : leaf.statements * core_cycle;
     math_scalar += leaf.vectorized ? 0 : 4 * leaf.math * core_cycle;
-    math_vector += leaf.vectorized ? 4 * leaf.math / cpu.lanes * core_cycle : 0;
+    math_vector += leaf.vectorized ? 4 * leaf.math / cpu.lanes() * core_cycle : 0;
     integer += leaf.index / (leaf.vectorized ? std::max(1.0, leaf.width) : 1) * core_cycle;
     serial += leaf.workers <= 1 ? leaf.statements / cpu.clock_hz : 0;
     lines += touched_lines * core_cycle;
@@ -265,7 +267,7 @@ struct LeafSums {
   }
 };
 
-Quantities<kLeafResources> leaf_resources(const LeafSums& sums, const CpuFigures& cpu) {
+Quantities<kLeafResources> leaf_resources(const LeafSums& sums, const target::CpuMachine& cpu) {
   Quantities<kLeafResources> seconds;
   seconds.set("statements", sums.operations);
   seconds.set("statements_scalar", sums.operations_scalar);
@@ -290,7 +292,7 @@ Quantities<kLeafResources> leaf_resources(const LeafSums& sums, const CpuFigures
 
 void summarize_cpu(const WorkloadAccess& access, const Tiles* tiles, const TraceSummary& trace,
                    const LeafFeatures& leaves, const target::Device& device, ProgramSummary& out) {
-  const CpuFigures cpu(device);
+  const target::CpuMachine cpu(device);
   out.roofline_seconds = std::max({access.flops / cpu.flops_per_second,
                                    (access.input_bytes + access.output_bytes) / cpu.bytes_per_second, 1e-7});
   LeafSums sums;

@@ -19,7 +19,8 @@ double gpu_product(std::span<const double> values) {
 }
 
 // Returns the addresses in ascending order. They usually are sorted already.
-std::span<int64_t> in_order(std::span<const int64_t> addresses, std::array<int64_t, kMaxLanes>& storage) {
+std::span<int64_t> in_order(std::span<const int64_t> addresses,
+                            std::array<int64_t, target::GpuMachine::kMostLanes>& storage) {
   const auto out = std::span(storage).first(addresses.size());
   std::ranges::copy(addresses, out.begin());
   if (!std::ranges::is_sorted(out)) std::ranges::sort(out);
@@ -28,7 +29,7 @@ std::span<int64_t> in_order(std::span<const int64_t> addresses, std::array<int64
 
 // Returns the number of distinct blocks of 2^unit_bits elements.
 size_t distinct(std::span<const int64_t> addresses, int unit_bits) {
-  std::array<int64_t, kMaxLanes> storage;
+  std::array<int64_t, target::GpuMachine::kMostLanes> storage;
   const auto sorted = in_order(addresses, storage);
   size_t out = sorted.empty() ? 0 : 1;
   for (size_t i = 1; i < sorted.size(); ++i)
@@ -39,7 +40,7 @@ size_t distinct(std::span<const int64_t> addresses, int unit_bits) {
 // Returns the rounds that the banks of shared memory need: accesses to different addresses in a
 // bank are serialized.
 int bank_rounds(std::span<const int64_t> addresses) {
-  std::array<int64_t, kMaxLanes> storage;
+  std::array<int64_t, target::GpuMachine::kMostLanes> storage;
   const auto sorted = in_order(addresses.first(std::min<size_t>(addresses.size(), kBanks)), storage);
   std::array<int, kBanks> count{};
   for (size_t i = 0; i < sorted.size(); ++i) {
@@ -89,7 +90,7 @@ double product_along(const WorkloadAccess::Read& read, std::span<const double> s
 struct Kernel {
   const WorkloadAccess& access;
   const TraceSummary& trace;
-  GpuFigures gpu;
+  target::GpuMachine gpu;
   GpuLevels t;
   size_t axes;
   double blocks, threads, vthreads, inner, inner2, accumulators, reduce_tile, reduce2;
@@ -115,7 +116,7 @@ struct Kernel {
         warps(std::ceil(threads / gpu.warp)),
         warp_threads(warps * gpu.warp),
         lanes(gpu.warp),
-        sector_bits(std::countr_zero(static_cast<uint64_t>(gpu.sector_bytes) / 4)) {}
+        sector_bits(std::countr_zero(static_cast<uint64_t>(gpu.sector_bytes()) / 4)) {}
 };
 
 // Both reads of the product: elements of a block's tile in shared memory, and elements along the
@@ -164,21 +165,17 @@ struct Residency {
 };
 
 Residency residency_of(const Kernel& k, const Operands& operands) {
-  const GpuFigures& gpu = k.gpu;
+  const target::GpuMachine& gpu = k.gpu;
   Residency out;
   // On NVIDIA, the threads of the block share the registers, since the kernel is compiled for its
   // block size. On AMD, TVM compiles kernels for the largest block.
-  const double sharing = gpu.compiles_for_largest_block ? gpu.threads_per_block : k.warp_threads;
-  out.register_limit =
-      std::min(gpu.registers_per_thread, std::floor(gpu.registers_per_block / sharing / 8) * 8);
+  const auto sharing = gpu.amd ? gpu.max_threads : static_cast<int64_t>(k.warp_threads);
+  out.register_limit = static_cast<double>(gpu.register_limit(sharing));
   // For the occupancy, a thread's registers are the accumulators, the values of one operand and
   // addresses.
   const double registers =
       std::min(k.accumulators + std::min(operands.tile[0], 64.0) + 24, out.register_limit);
-  out.room =
-      std::max(1.0, std::min({gpu.blocks, std::floor(gpu.threads / k.warp_threads),
-                              std::floor(gpu.shared_bytes / std::max(operands.shared_bytes, 1.0)),
-                              std::floor(gpu.registers / (std::ceil(registers / 8) * 8 * k.warp_threads))}));
+  out.room = gpu.resident_blocks(k.warp_threads, operands.shared_bytes, registers);
   out.concurrent = out.room * gpu.cores;
   out.waves = k.blocks / out.concurrent;
   return out;
@@ -204,7 +201,7 @@ double bytes_of_wave(const Kernel& k, double concurrent) {
 }
 
 // The addresses of the lanes of a warp.
-using Addresses = std::array<int64_t, kMaxLanes>;
+using Addresses = std::array<int64_t, target::GpuMachine::kMostLanes>;
 std::span<const int64_t> of_lanes(const Kernel& k, const Addresses& addresses) {
   return std::span(addresses).first(k.lanes);
 }
@@ -266,7 +263,7 @@ Fetches fetches_of(const Kernel& k, const Operands& operands) {
 }
 
 // The coordinates of the first warp's lanes in the tile; the last axis is fastest.
-using Coordinates = std::array<std::array<double, kMaxAxes>, kMaxLanes>;
+using Coordinates = std::array<std::array<double, kMaxAxes>, target::GpuMachine::kMostLanes>;
 Coordinates coordinates_of(const Kernel& k) {
   Coordinates out{};
   ByAxis<double> at(k.axes, 0);
@@ -378,7 +375,8 @@ struct Figures {
     fmas = access.flops / 2;
     compute = access.flops / k.gpu.flops_per_second;
     warp_steps = rounds.of_core * k.t.reduce_steps * k.warps;
-    warp_fmas = warp_steps * body * static_cast<double>(k.lanes) / k.gpu.fma_lanes * k.gpu.cycle();
+    warp_fmas =
+        warp_steps * body * static_cast<double>(k.lanes) / k.gpu.fma_lanes() * k.gpu.seconds_per_cycle();
     all_sectors = k.blocks * k.t.reduce_steps * fetches.step_sectors;
     const double wave_bytes = bytes_of_wave(k, residency.concurrent);
     dram = std::max(std::max(residency.waves, 1.0) * wave_bytes, operands.input_bytes);
@@ -392,13 +390,13 @@ using Columns = Quantities<kTiledGpuColumns>;
 
 void set_memory(const Figures& f, Resources& seconds) {
   const Kernel& k = f.k;
-  const double bytes_per_second = k.gpu.bytes_per_second, cycle = k.gpu.cycle();
-  const double lanes = static_cast<double>(k.lanes), word = lanes / k.gpu.shared_lanes * cycle;
+  const double bytes_per_second = k.gpu.bytes_per_second, cycle = k.gpu.seconds_per_cycle();
+  const double lanes = static_cast<double>(k.lanes), word = lanes / k.gpu.shared_lanes() * cycle;
   // Memory: by the footprints of the waves, with each byte counted once, and by the fetched
   // sectors.
   seconds.set("dram", f.dram / bytes_per_second);
   seconds.set("dram_once", (f.operands.input_bytes + f.operands.output_bytes) / bytes_per_second);
-  seconds.set("l2", f.all_sectors * k.gpu.sector_bytes / k.gpu.l2_per_second);
+  seconds.set("l2", f.all_sectors * k.gpu.sector_bytes() / k.gpu.l2_bytes_per_second());
   const double steps = f.rounds.of_core * k.t.reduce_steps;
   seconds.set("fetch_instructions", steps * f.fetches.instructions * lanes / 32 * cycle);
   seconds.set("fetch_words", steps * f.fetches.words * word);
@@ -413,23 +411,23 @@ void set_memory(const Figures& f, Resources& seconds) {
   const double stores = f.rounds.of_core * k.warps * k.accumulators;
   seconds.set("stores", stores * lanes / 32 * cycle);
   seconds.set("store_sectors", stores * f.store_sectors / 2 * cycle);
-  seconds.set("store_bytes", f.operands.output_bytes * f.store_sectors * k.gpu.sector_bytes / 4 /
+  seconds.set("store_bytes", f.operands.output_bytes * f.store_sectors * k.gpu.sector_bytes() / 4 /
                                  f.store_lanes / bytes_per_second);
 }
 
 void set_gpu_arithmetic(const Figures& f, Resources& seconds) {
   const Kernel& k = f.k;
-  const double cycle = k.gpu.cycle(), steps = f.rounds.count * k.t.reduce_steps;
+  const double cycle = k.gpu.seconds_per_cycle(), steps = f.rounds.count * k.t.reduce_steps;
   // Seconds that one warp keeps its scheduler busy in a step.
-  const double issue = f.body * static_cast<double>(k.lanes) * k.gpu.schedulers / k.gpu.fma_lanes * cycle;
+  const double issue = f.body * static_cast<double>(k.lanes) * k.gpu.schedulers() / k.gpu.fma_lanes() * cycle;
   const auto busy = [&](double blocks) { return f.rounds.scheduler_warps(blocks) * issue; };
   const double multiply_adds = k.t.reduce_steps * f.rounds.sum(busy);
   seconds.set("multiply_adds", multiply_adds);
-  seconds.set("fetch_latency", steps * k.gpu.memory_latency);
-  seconds.set("fetch_latencies", steps * k.gpu.memory_latency * f.fetches.batches);
-  seconds.set("shared_latency", steps * k.reduce_tile * k.gpu.shared_latency);
+  seconds.set("fetch_latency", steps * k.gpu.memory_latency());
+  seconds.set("fetch_latencies", steps * k.gpu.memory_latency() * f.fetches.batches);
+  seconds.set("shared_latency", steps * k.reduce_tile * k.gpu.shared_latency());
   seconds.set("loop_control", f.warp_steps * f.body / f.unrolling.copies * static_cast<double>(k.lanes) / 32 /
-                                  k.gpu.schedulers * cycle);
+                                  k.gpu.schedulers() * cycle);
   seconds.set("launch", 5e-6);
   seconds.set("dispatch", k.blocks * kBlockStartCycles * cycle);
   // Accumulators that exceed the registers, and those that a loop indexes, are in local memory.
@@ -488,7 +486,7 @@ void set_occupancy(const Figures& f, Columns& columns) {
   const double limit = f.residency.register_limit;
   const double registers = k.accumulators + f.operands.tile[0] + f.operands.tile[1] + 24;
   columns.set("resident_blocks", f.rounds.resident);
-  columns.set("occupancy", f.rounds.resident * k.warp_threads / k.gpu.threads);
+  columns.set("occupancy", f.rounds.resident * k.warp_threads / k.gpu.core_threads);
   columns.set("rounds", f.rounds.count);
   columns.set("tail", f.rounds.tail);
   columns.set("warp_use", k.threads / k.warp_threads);
@@ -499,7 +497,8 @@ void set_occupancy(const Figures& f, Columns& columns) {
   columns.set("accumulator_pressure", k.accumulators / limit);
   columns.set("operand_pressure", (k.accumulators + f.operands.values) / limit);
   columns.set("innermost_operand_pressure", (k.accumulators + f.operands.innermost_values) / limit);
-  columns.set("blocks_by_shared", std::max(1.0, std::floor(k.gpu.shared_bytes / f.operands.shared_bytes)));
+  columns.set("blocks_by_shared",
+              std::max(1.0, std::floor(k.gpu.core_shared_bytes / f.operands.shared_bytes)));
   columns.set("reads_per_fma", f.reads.tile);
   columns.set("reads_per_fma_conflicts", f.reads.conflicts);
   columns.set("distinct_per_fma", f.reads.distinct_tile / (k.inner * k.reduce_tile));

@@ -7,8 +7,6 @@
 #include "feature/summary_parts.h"
 #include "feature/summary_schema_cpu.h"
 #include "lower/lower.h"
-#include "target/assumed.h"
-#include "target/micro_architecture.h"
 
 namespace tensorsmith::feature {
 
@@ -28,26 +26,6 @@ class ByBuffer {
 
  private:
   std::vector<std::pair<const ir::BufferNode*, T>> values_;
-};
-
-// Values of a core that limit statements, in addition to the common values.
-struct CoreFigures : CpuFigures {
-  explicit CoreFigures(const target::Device& device)
-      : CpuFigures(device), rates(target::with_assumed_rates(device.rates)) {
-    // A core that starts one FMA of its widest vectors per cycle splits them into halves, also when
-    // it loads them from its caches.
-    port_lanes = fma < 2 && lanes > 8 ? lanes / 2 : lanes;
-    if (device.fma_per_cycle > 0) fma = target::products_per_cycle(device);
-    // Without FMA, another instruction adds a product. Without the three operands of AVX, a factor
-    // is copied before.
-    if (device.arch == "x86-64" && !device.has_feature("fma"))
-      product_instructions = device.has_feature("avx") ? 2 : 3;
-  }
-  target::CoreRates rates;
-  double port_lanes;  // lanes of one load, and of one half of an FMA unit
-  double product_instructions = 1;
-  // Returns the products per cycle for vectors of `used` lanes.
-  double products(double used) const { return used <= port_lanes ? fma * lanes / port_lanes : fma; }
 };
 
 // The work of a statement between two iterations of the loops that are not unrolled.
@@ -72,7 +50,7 @@ struct Traffic {
 
 class NestSummary {
  public:
-  NestSummary(const NestTree& tree, const CpuFigures& cpu) : tree_(tree), cpu_(cpu) {}
+  NestSummary(const NestTree& tree, const target::CpuMachine& cpu) : tree_(tree), cpu_(cpu) {}
 
   // Returns the iterations of the loop times those of the loops outside; 1 without a loop.
   double runs_of(NestLoopId loop) const {
@@ -89,7 +67,7 @@ class NestSummary {
       const NestLeaf& leaf = tree_.leaves[l];
       for (const NestAccess& access : leaf.accesses) {
         double& most = bytes[access.buffer.get()];
-        most = std::max(most, touched_by(access, leaf, tree_, from, cpu_.line).lines * cpu_.line);
+        most = std::max(most, touched_by(access, leaf, tree_, from, cpu_.line_bytes).lines * cpu_.line_bytes);
       }
     }
     double sum = 0;
@@ -132,12 +110,12 @@ class NestSummary {
       const NestLeaf& leaf = tree_.leaves[l];
       for (const NestAccess& access : leaf.accesses) {
         Traffic& most = buffers[access.buffer.get()];
-        const Touched touched = touched_by(access, leaf, tree_, from, cpu_.line);
-        const double bytes = touched.lines * cpu_.line * leaf.share;
+        const Touched touched = touched_by(access, leaf, tree_, from, cpu_.line_bytes);
+        const double bytes = touched.lines * cpu_.line_bytes * leaf.share;
         most.written = std::max(most.written, access.write ? bytes : 0);
         if (bytes <= most.bytes) continue;
         most.bytes = bytes;
-        most.short_bytes = touched.run < 4 * cpu_.line ? bytes : 0;
+        most.short_bytes = touched.run < 4 * cpu_.line_bytes ? bytes : 0;
       }
     }
     for (const auto& [buffer, t] : buffers.values()) {
@@ -149,14 +127,15 @@ class NestSummary {
 
   void add_leaf(const NestLeaf& leaf, size_t from, double runs, Traffic& out) const {
     for (const NestAccess& access : leaf.accesses) {
-      const double bytes = touched_by(access, leaf, tree_, from, cpu_.line).lines * cpu_.line * leaf.share;
+      const double bytes =
+          touched_by(access, leaf, tree_, from, cpu_.line_bytes).lines * cpu_.line_bytes * leaf.share;
       out.bytes += runs * bytes;
       out.written += access.write ? runs * bytes : 0;
     }
   }
 
   const NestTree& tree_;
-  const CpuFigures& cpu_;
+  const target::CpuMachine& cpu_;
 };
 
 // The loops of a leaf's tile: the innermost loops of its path, from place `begin` on, as far as
@@ -176,13 +155,13 @@ double iterations_of(const NestLoop& loop) { return std::max(loop.extent, 1.0); 
 // as far as these reach different elements. An access that the loops around the tile do not move is
 // done once for all their iterations.
 void add_access(const NestAccess& access, const NestLeaf& leaf, const NestTree& tree, const TileLoops& loops,
-                const CpuFigures& cpu, Tile& out) {
+                const target::CpuMachine& cpu, Tile& out) {
   const bool local = access.buffer->scope == ir::MemoryScope::kLocal;
   double count = access.count;
   for (size_t p = loops.begin; p < leaf.path.size(); ++p) {
     if ((loops.unrolled >> p & 1U) != 0 && access.moves(p)) count *= iterations_of(loop_at(leaf, tree, p));
   }
-  const double elements = touched_by(access, leaf, tree, loops.begin, cpu.line).elements /
+  const double elements = touched_by(access, leaf, tree, loops.begin, cpu.line_bytes).elements /
                           (access.vector_step > 0 ? loops.row : 1);
   count = std::min(count, std::max(elements, 1.0) * std::max(access.count < 1 ? access.count : 1.0, 0.0));
   double hoisted = 1;
@@ -203,7 +182,7 @@ void add_access(const NestAccess& access, const NestLeaf& leaf, const NestTree& 
   kind += times * (contiguous ? out.vectors : uniform ? 1 : loops.row);
 }
 
-Tile tile_of(const NestLeaf& leaf, const NestTree& tree, const CpuFigures& cpu) {
+Tile tile_of(const NestLeaf& leaf, const NestTree& tree, const target::CpuMachine& cpu) {
   Tile out;
   double iterations = leaf.share;
   for (size_t p = 0; p < leaf.path.size(); ++p) {
@@ -223,9 +202,9 @@ Tile tile_of(const NestLeaf& leaf, const NestTree& tree, const CpuFigures& cpu) 
       break;
     }
   }
-  out.vectors = std::ceil(loops.row / cpu.lanes);
+  out.vectors = std::ceil(loops.row / cpu.lanes());
   out.lanes = loops.row / out.vectors;
-  out.lane_use = out.lanes / cpu.lanes;
+  out.lane_use = out.lanes / cpu.lanes();
   out.runs = iterations / (loops.row * out.statements);
   for (const NestAccess& access : leaf.accesses) add_access(access, leaf, tree, loops, cpu, out);
   return out;
@@ -242,7 +221,7 @@ struct NestSums {
   Tile heavy;
   const NestLeaf* heavy_leaf = nullptr;
 
-  void add(const NestLeaf& leaf, const Tile& tile, const CoreFigures& cpu) {
+  void add(const NestLeaf& leaf, const Tile& tile, const target::CpuMachine& cpu) {
     // Seconds per cycle of work that the chunks distribute over the cores.
     const double cycle = std::ceil(tile.chunks / cpu.cores) / tile.chunks / cpu.clock_hz;
     const double vectors = tile.runs * tile.statements * tile.vectors;  // instructions per operation
@@ -252,7 +231,7 @@ struct NestSums {
     const double other = (fma + 2) / 2;
     const double arithmetic = vectors * (leaf.multiply_adds / fma + (leaf.others + leaf.selects) / other);
     // Two loads and one store per cycle, half as many for vectors that the core splits into halves.
-    const double ports = tile.lanes > cpu.port_lanes ? 1 : 0.5;
+    const double ports = tile.lanes > cpu.port_lanes() ? 1 : 0.5;
     const double read = tile.runs * (tile.loads * ports + tile.broadcasts * 0.5 + tile.gathers);
     const double written = tile.runs * (tile.stores * 2 * ports + tile.scatters);
     const double chain = tile.accumulators > 0 ? tile.runs * 4 * tile.statements * tile.vectors /
@@ -293,7 +272,7 @@ struct NestSums {
              (2 * leaf.multiply_adds + leaf.others + leaf.divisions + 8 * leaf.calls);
   }
 
-  void add_accesses(const Tile& tile, double ports, double cycle, const CpuFigures& cpu) {
+  void add_accesses(const Tile& tile, double ports, double cycle, const target::CpuMachine& cpu) {
     loads += tile.runs * tile.loads * ports * cycle;
     broadcasts += tile.runs * tile.broadcasts * 0.5 * cycle;
     gathers += tile.runs * tile.gathers * cycle;
@@ -329,7 +308,7 @@ void set_statements(const NestSums& sums, Quantities<kNestResources>& seconds) {
 }
 
 // `traffic`: into L1, L2 and the last-level cache.
-void set_traffic(const std::array<Traffic, 3>& traffic, double chunks, const CoreFigures& cpu,
+void set_traffic(const std::array<Traffic, 3>& traffic, double chunks, const target::CpuMachine& cpu,
                  Quantities<kNestResources>& seconds) {
   // Share of the heaviest nest's traffic that one core moves.
   const double share = std::ceil(chunks / cpu.cores) / chunks;
@@ -352,7 +331,7 @@ void set_traffic(const std::array<Traffic, 3>& traffic, double chunks, const Cor
   seconds.set("to_memory", traffic[2].written / cpu.bytes_per_second);
 }
 
-void set_heaviest(const NestSums& sums, const CpuFigures& cpu, Quantities<kNestColumns>& columns) {
+void set_heaviest(const NestSums& sums, const target::CpuMachine& cpu, Quantities<kNestColumns>& columns) {
   const Tile& heavy = sums.heavy;
   static const NestLeaf kNone;
   const NestLeaf& leaf = sums.heavy_leaf != nullptr ? *sums.heavy_leaf : kNone;
@@ -376,7 +355,7 @@ void set_heaviest(const NestSums& sums, const CpuFigures& cpu, Quantities<kNestC
 
 void summarize(const NestTree& tree, const WorkloadAccess& access, const target::Device& device,
                ProgramSummary& out) {
-  const CoreFigures cpu(device);
+  const target::CpuMachine cpu(device);
   const NestSummary nests(tree, cpu);
   NestSums sums;
   for (const NestLeaf& leaf : tree.leaves) sums.add(leaf, tile_of(leaf, tree, cpu), cpu);
@@ -386,7 +365,8 @@ void summarize(const NestTree& tree, const WorkloadAccess& access, const target:
   }
   const double footprint = nests.total_footprint(), flops = std::max(sums.flops, 1.0);
   std::array<Traffic, 3> traffic;
-  for (size_t c = 0; c < traffic.size(); ++c) traffic[c] = nests.traffic(0.8 * cpu.caches[c]);
+  const std::array<double, 3> caches = {cpu.l1_bytes, cpu.l2_bytes, cpu.last_cache_bytes()};
+  for (size_t c = 0; c < traffic.size(); ++c) traffic[c] = nests.traffic(0.8 * caches[c]);
   out.roofline_seconds =
       std::max({flops / cpu.flops_per_second, traffic[2].bytes / cpu.bytes_per_second, 1e-7});
 
@@ -400,10 +380,10 @@ void summarize(const NestTree& tree, const WorkloadAccess& access, const target:
   columns.set("flops_over_workload", flops / std::max(access.flops, 1.0));
   columns.set("executed_flops", flops);
   columns.set("footprint", footprint);
-  columns.set("footprint_l2", footprint / std::max(cpu.caches[1], 1.0));
+  columns.set("footprint_l2", footprint / std::max(cpu.l2_bytes, 1.0));
   columns.set("leaves", tree.leaves.size());
   set_heaviest(sums, cpu, columns);
-  columns.set("device_lanes", cpu.lanes);
+  columns.set("device_lanes", cpu.lanes());
   add_columns(columns, out);
 }
 

@@ -9,8 +9,7 @@
 
 #include "feature/program_summary.h"
 #include "feature/schema.h"
-#include "target/assumed.h"
-#include "target/target.h"
+#include "target/machine.h"
 
 namespace tensorsmith::feature {
 
@@ -40,25 +39,6 @@ struct LeafTotals {
   int leaves = 0;
 };
 LeafTotals total_leaves(const LeafFeatures& leaves);
-inline constexpr int kMaxLanes = 64;  // most lanes of a warp
-
-// Device values that both kinds of GPU programs need, with typical values for those that a device
-// file leaves out.
-struct GpuFigures {
-  explicit GpuFigures(const target::Device& device);
-  double cores, clock_hz, bytes_per_second, flops_per_second, l2_bytes;
-  double shared_bytes, registers, threads, blocks;  // limits of a multiprocessor
-  double registers_per_thread, registers_per_block, threads_per_block;
-  bool compiles_for_largest_block;
-  int warp;
-  double sector_bytes;                    // smallest transfer from memory and L2
-  double schedulers;                      // number in a multiprocessor
-  double fma_lanes;                       // lanes whose multiply-adds a multiprocessor can start per cycle
-  double shared_lanes;                    // lanes that receive a word of shared memory per cycle
-  double l2_per_second;                   // bytes per second of all multiprocessors
-  double shared_latency, memory_latency;  // seconds
-  double cycle() const { return 1 / clock_hz; }
-};
 
 // Device cycles between the starts of two blocks. Elementwise kernels of many small blocks run at
 // this rate, regardless of their number of threads. Measured are 2.4 on a V100, 3.0 on a K80 and
@@ -70,7 +50,7 @@ inline constexpr double kBlockStartCycles = 3;
 // has a multiprocessor for itself.
 struct Rounds {
   // `room`: blocks that a multiprocessor can hold. `warps`: warps of a block.
-  Rounds(double blocks, double room, double warps, const GpuFigures& gpu);
+  Rounds(double blocks, double room, double warps, const target::GpuMachine& gpu);
   double of_core;   // blocks of the busiest multiprocessor
   double resident;  // blocks of these that are resident at a time
   double count;     // times that the multiprocessor is filled
@@ -125,27 +105,5 @@ void summarize_cpu(const WorkloadAccess& access, const Tiles* tiles, const Trace
 // if the trace does not fit the workload.
 bool summarize_nests(const WorkloadAccess& access, const sched::Trace& trace, const target::Device& device,
                      ProgramSummary& out);
-
-// Values of a CPU, with typical values for those that the device lacks; `caches`: L1, L2 and last
-// level in bytes.
-struct CpuFigures {
-  explicit CpuFigures(const target::Device& device)
-      : cores(std::max(device.cores, 1)),
-        clock_hz((device.clock_ghz > 0 ? device.clock_ghz : target::kAssumedClockGhz) * 1e9),
-        lanes(std::max(device.vector_bytes / 4, 1)),
-        fma(device.fma_per_cycle > 0 ? device.fma_per_cycle : 1),
-        bytes_per_second(
-            (device.memory_bandwidth_gbs > 0 ? device.memory_bandwidth_gbs : target::kAssumedBandwidthGbs) *
-            1e9),
-        flops_per_second((device.peak_f32_gflops > 0 ? device.peak_f32_gflops : 100) * 1e9),
-        registers(std::max(device.vector_registers, 8)),
-        line(std::max(device.cacheline_bytes, 16)) {
-    caches[0] = device.l1_bytes;
-    caches[1] = device.l2_bytes;
-    caches[2] = std::max(device.l3_bytes, device.l2_bytes);
-  }
-  double cores, clock_hz, lanes, fma, bytes_per_second, flops_per_second, registers, line;
-  std::array<double, 3> caches;
-};
 
 }  // namespace tensorsmith::feature

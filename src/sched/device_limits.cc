@@ -51,7 +51,7 @@ StageId root_of(const Schedule& schedule, StageId s) {
 }
 
 int64_t most_vthreads(const target::Device& device) {
-  const bool mma = has_mma(compute_capability(device), ir::DType::kF16, ir::DType::kF16);
+  const bool mma = has_mma(target::compute_capability(device), ir::DType::kF16, ir::DType::kF16);
   return std::max<int64_t>(device.max_vthread_extent, mma ? kMostMmaPairs : 0);
 }
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "ir/expr.h"
-#include "target/target.h"
+#include "target/machine.h"
 
 namespace tensorsmith::sched {
 
@@ -32,28 +32,14 @@ inline constexpr int64_t kWarpgroupTileAlignment = 1024;
 // Blocks of a cluster that copy together. This is our limit: the instructions allow eight.
 inline constexpr int64_t kClusterBlocks = 2;
 
-// Compute capabilities at which tensor cores gained features.
-inline constexpr int kTuring = 75, kAmpere = 80, kHopper = 90;
-// Returns 80 for an A100; 0 for devices that are not NVIDIA GPUs.
-inline int compute_capability(const target::Device& device) {
-  std::string_view cpu = device.cpu;
-  if (device.arch != "nvptx" || !cpu.starts_with("sm_")) return 0;
-  int number = 0;
-  for (const char c : cpu.substr(3)) {
-    if (c < '0' || c > '9') break;
-    number = 10 * number + (c - '0');
-  }
-  return number;
-}
-
 // Returns whether there are instructions for products of these types. The products are exact, and
 // their sums differ from scalar code only in the order of additions and in the last bit: f16, bf16,
 // and f32 that was rounded to TF32, are accumulated in f32, bytes in i32.
 constexpr bool has_mma(int capability, ir::DType a, ir::DType b) {
   const auto is_byte = [](ir::DType t) { return t == ir::DType::kI8 || t == ir::DType::kU8; };
-  if (a == ir::DType::kF16 && b == a) return capability >= kTuring;
-  if ((a == ir::DType::kBF16 || a == ir::DType::kF32) && b == a) return capability >= kAmpere;
-  return is_byte(a) && is_byte(b) && capability >= kAmpere;
+  if (a == ir::DType::kF16 && b == a) return capability >= target::kTuring;
+  if ((a == ir::DType::kBF16 || a == ir::DType::kF32) && b == a) return capability >= target::kAmpere;
+  return is_byte(a) && is_byte(b) && capability >= target::kAmpere;
 }
 // Operand bytes that tensor cores multiply per cycle for each FMA of the ordinary lanes; the
 // maximum over all generations. 1024 products of f16 for 64 lanes (A100 architecture whitepaper),
@@ -72,6 +58,6 @@ inline const ir::Load* mma_factor(const ir::Expr& e, ir::DType sum) {
   return rounded ? ir::as<ir::Load>(call->args[0]) : nullptr;
 }
 // Returns whether threads can copy from device memory to shared memory asynchronously (cp.async).
-constexpr bool copies_asynchronously(int capability) { return capability >= kAmpere; }
+constexpr bool copies_asynchronously(int capability) { return capability >= target::kAmpere; }
 
 }  // namespace tensorsmith::sched

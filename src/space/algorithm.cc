@@ -91,9 +91,8 @@ bool multiplies_narrow_bytes(const sched::Schedule& schedule, const ir::Operatio
 std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, const Machine& machine,
                                                   int threads) {
   sched::ScheduleBuilder builder(workload);
-  const bool fours = machine.multiplies_bytes || std::ranges::any_of(workload.operations, [](const auto& op) {
-                       return op->reduced_range;
-                     });
+  const bool fours = machine.dot4 || std::ranges::any_of(workload.operations,
+                                                         [](const auto& op) { return op->reduced_range; });
   // Stages before a rewritten one may be removed, so the last contraction is rewritten first.
   for (size_t s = workload.operations.size(); s-- > 0;) {
     const auto& op = *workload.operations[s];
@@ -114,7 +113,7 @@ std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, 
     for (const size_t r : loops) {
       const auto loop = static_cast<int>(op.spatial.size() + r);
       const auto at = static_cast<int>(stage->place());
-      if (!bytes || machine.multiplies_bytes) {
+      if (!bytes || machine.dot4) {
         if (builder.apply(sched::Dot{at, loop}).ok()) break;
         continue;
       }
@@ -139,7 +138,7 @@ constexpr int64_t kLeastPart = 32;
 // Returns the reduce axis to be cut into about `wanted` parts of equal length, and the number of
 // parts; none if the operation's outputs fill the device or no axis is long enough.
 std::optional<std::pair<size_t, int64_t>> parts_of(const ir::Operation& op, const StageInfo& info,
-                                                   int64_t wanted, const GpuMachine& gpu) {
+                                                   int64_t wanted, const target::GpuMachine& gpu) {
   if (!op.has_reduction() || info.arg_reduction || op.reduce.empty()) return std::nullopt;
   const double outputs = info.spatial_points() / (info.data_reuse ? kOutputsOfBlock : 1);
   if (outputs * static_cast<double>(wanted) > 4 * gpu.cores) return std::nullopt;
@@ -189,14 +188,21 @@ Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, const Machine& machi
     : workload(definitions(made_by.schedule())),
       steps(made_by.trace().steps),
       analysis(workload, machine.kind != target::DeviceKind::kGpu),
+      context{.workload = &workload,
+              .analysis = &analysis,
+              .rewriting = steps,
+              .machine = machine,
+              .threads = threads,
+              .inlined = {},
+              .patterns = {}},
+      plain{.workload = &workload,
+            .analysis = &analysis,
+            .rewriting = steps,
+            .machine = machine,
+            .threads = threads,
+            .inlined = {},
+            .patterns = {}},
       start(made_by.schedule()) {
-  for (PlanContext* both : {&context, &plain}) {
-    both->workload = &workload;
-    both->analysis = &analysis;
-    both->rewriting = steps;
-    both->machine = machine;
-    both->threads = threads;
-  }
   for (const PlanKind* kind : plan_kinds())
     if (kind->device == machine.kind && kind->match != nullptr) kind->match(context, context.patterns);
   context.inlined = always_inlined(analysis, workload, context.patterns);

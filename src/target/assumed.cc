@@ -6,6 +6,14 @@
 namespace tensorsmith::target {
 namespace {
 
+struct Assumed {
+  double clock_ghz, bandwidth_gbs;
+};
+const Assumed& assumed_figures(DeviceKind kind) {
+  static constexpr Assumed kCpu = {2, 20}, kGpu = {1, 100};
+  return kind == DeviceKind::kCpu ? kCpu : kGpu;
+}
+
 std::string text_of(double value) {
   char buffer[32];
   const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value);
@@ -28,7 +36,8 @@ Result<std::vector<AssumedAttribute>> assumed_attributes(std::string_view spec, 
   };
   const auto or_assumed = [](double value, double assumed) { return text_of(value > 0 ? value : assumed); };
   add("cores", false, std::to_string(device.cores));
-  add("clock_ghz", device.clock_ghz <= 0, or_assumed(device.clock_ghz, kAssumedClockGhz));
+  add("clock_ghz", device.clock_ghz <= 0,
+      or_assumed(device.clock_ghz, assumed_figures(device.kind).clock_ghz));
   add("vector_bytes", false, std::to_string(device.vector_bytes));
   add("vector_registers", false, std::to_string(device.vector_registers));
   add("fma_per_cycle", false, text_of(device.fma_per_cycle));
@@ -38,7 +47,7 @@ Result<std::vector<AssumedAttribute>> assumed_attributes(std::string_view spec, 
     add("l3_bytes", false, device.l3_bytes > 0 ? std::to_string(device.l3_bytes) : "0 (no such cache)");
   add("cacheline_bytes", false, std::to_string(device.cacheline_bytes));
   add("memory_bandwidth_gbs", device.memory_bandwidth_gbs <= 0,
-      or_assumed(device.memory_bandwidth_gbs, kAssumedBandwidthGbs));
+      or_assumed(device.memory_bandwidth_gbs, assumed_figures(device.kind).bandwidth_gbs));
   return out;
 }
 
@@ -48,25 +57,13 @@ std::string to_string(const std::vector<AssumedAttribute>& attributes) {
   return out;
 }
 
-Device with_assumed_figures(Device device) {
-  if (device.clock_ghz <= 0) {
-    device.clock_ghz = kAssumedClockGhz;
-    device.peak_f32_gflops =
-        device.cores * device.clock_ghz * device.fma_per_cycle * 2 * (device.vector_bytes / 4.0);
-  }
-  if (device.memory_bandwidth_gbs <= 0) device.memory_bandwidth_gbs = kAssumedBandwidthGbs;
-  return device;
-}
-
 namespace {
 
 void assume(auto& value, auto assumed) {
   if (value <= 0) value = assumed;
 }
 
-}  // namespace
-
-CoreRates with_assumed_rates(CoreRates rates) {
+void assume_rates(CoreRates& rates) {
   assume(rates.loads_per_cycle, 1.6);
   assume(rates.issue_per_cycle, 4.0);
   assume(rates.fma_latency, 4.0);
@@ -77,16 +74,22 @@ CoreRates with_assumed_rates(CoreRates rates) {
   assume(rates.l2_ways, 16);
   assume(rates.tlb_bytes, int64_t{9} << 19);
   assume(rates.parallel_overhead_us, 3.0);
-  return rates;
 }
 
-Device with_assumed_rates(Device device) {
-  assume(device.clock_ghz, kAssumedClockGhz);
-  assume(device.memory_bandwidth_gbs, kAssumedBytesPerCycle * device.clock_ghz);
-  assume(device.fma_per_cycle, 1.0);
-  assume(device.l1_bytes, int64_t{32} << 10);
-  assume(device.l2_bytes, int64_t{256} << 10);
-  device.rates = with_assumed_rates(device.rates);
+}  // namespace
+
+Device with_assumed_figures(Device device) {
+  const Assumed& assumed = assumed_figures(device.kind);
+  if (device.kind == DeviceKind::kCpu) {
+    assume(device.fma_per_cycle, 1.0);
+    assume(device.l1_bytes, int64_t{32} << 10);
+    assume(device.l2_bytes, int64_t{256} << 10);
+    assume_rates(device.rates);
+  }
+  if (device.clock_ghz <= 0) device.peak_f32_gflops = 0;
+  assume(device.clock_ghz, assumed.clock_ghz);
+  assume(device.memory_bandwidth_gbs, assumed.bandwidth_gbs);
+  assume(device.peak_f32_gflops, computed_peak_gflops(device));
   return device;
 }
 

@@ -10,12 +10,6 @@
 
 namespace tensorsmith::target {
 
-// Typical values of a CPU.
-inline constexpr double kAssumedClockGhz = 2;
-inline constexpr double kAssumedBandwidthGbs = 20;
-// Memory bandwidth of one core while the other cores are busy, too.
-inline constexpr double kAssumedBytesPerCycle = 6;
-
 struct AssumedAttribute {
   std::string name;   // name of the attribute in a device file
   std::string value;  // the assumed value with its unit
@@ -30,14 +24,10 @@ Result<std::vector<AssumedAttribute>> assumed_attributes(std::string_view spec, 
 // Formats as "l2_bytes 262144, memory_bandwidth_gbs 20"; empty if there are none.
 std::string to_string(const std::vector<AssumedAttribute>& attributes);
 
-// Replaces a clock or a bandwidth of 0 by the assumed values above; the peak follows the clock.
+// Replaces figures that are 0. A CPU gets those of a typical out-of-order core: 2 GHz, 20 GB/s, one FMA
+// per cycle, 32 KiB of L1, 256 KiB of L2, and its rates; a GPU gets 1 GHz and 100 GB/s. A missing peak
+// follows from the clock, the cores and their FMAs.
 Device with_assumed_figures(Device device);
-// Replaces rates of 0 by those of a typical out-of-order core.
-CoreRates with_assumed_rates(CoreRates rates);
-// Replaces rates of 0 by those of a typical out-of-order core, and a missing clock, bandwidth, FMA
-// rate and missing cache sizes by values that match such a core. These values only rank schedules;
-// predictions must not be based on them.
-Device with_assumed_rates(Device device);
 
 // Returns the names of the attributes that the text of a device file leaves out. kCorrupt: not a
 // JSON object.

@@ -136,6 +136,7 @@ Result<Device> parse_device(std::string_view text, std::string_view place) {
   if (!root.empty()) return fail("unknown attribute '" + root.items().begin().key() + "'");
   if (!problem.empty()) return fail(problem);
   if (d.name.empty() || d.arch.empty()) return fail("name and arch are required");
+  if (d.peak_f32_gflops == 0) d.peak_f32_gflops = computed_peak_gflops(d);
   for (const std::string& f : d.features)
     if (f.size() < 2 || (f[0] != '+' && f[0] != '-'))
       return fail("feature '" + f + "' does not start with + or -");
@@ -176,7 +177,7 @@ Status check_device(const Device& d) {
   if (d.l3_bytes != 0 && d.l3_bytes < d.l2_bytes) return fail("l3_bytes is less than l2_bytes");
   if (d.base_clock_ghz > d.clock_ghz || (d.boost_clock_ghz > 0 && d.boost_clock_ghz < d.clock_ghz))
     return fail("clock_ghz is not between base_clock_ghz and boost_clock_ghz");
-  const double peak = d.cores * d.clock_ghz * d.fma_per_cycle * 2 * (d.vector_bytes / 4.0);
+  const double peak = computed_peak_gflops(d);
   if (std::abs(d.peak_f32_gflops - peak) > 0.01 * peak) {
     return fail("peak_f32_gflops is not cores x clock_ghz x fma_per_cycle x 2 x vector_bytes / 4, which is " +
                 std::to_string(peak));

@@ -259,7 +259,7 @@ Result<Device> probe_local(int threads) {
   d.rates = known_rates(d.cpu);
   d.memory_gb = std::round(static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
                            static_cast<double>(sysconf(_SC_PAGE_SIZE)) / double(1 << 30));
-  d.peak_f32_gflops = d.cores * d.clock_ghz * d.fma_per_cycle * 2 * d.vector_bytes / 4;
+  d.peak_f32_gflops = computed_peak_gflops(d);
   return d;
 }
 

@@ -37,6 +37,10 @@ bool Device::has_feature(std::string_view feature) const {
   });
 }
 
+double computed_peak_gflops(const Device& device) {
+  return device.cores * device.clock_ghz * device.fma_per_cycle * 2 * (device.vector_bytes / 4.0);
+}
+
 bool has_dot4(const Device& device) {
   if (device.vector_bytes > 32) return device.has_feature("avx512vnni");
   return device.has_feature("avxvnni") ||

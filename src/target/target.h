@@ -72,6 +72,10 @@ struct Device {
   bool has_feature(std::string_view feature) const;  // `feature` has no "+"
 };
 
+// Returns the peak of the vector units in 10^9 operations per second, which follows from the cores, their
+// clock, their FMAs and their lanes.
+double computed_peak_gflops(const Device& device);
+
 // Returns whether one instruction adds a dot4 of two vectors of packed elements
 // (ir::Intrinsic::kDot4) to every 32-bit lane of the widest vectors: AVX-512 VNNI, or AVX-VNNI for
 // vectors of up to 32 bytes.

@@ -69,8 +69,8 @@ TEST(EstimateConstants, StandInTheTable) {
     const std::string name = file.filename().string();
     const bool estimates = *file.begin() == "estimate" || name == "estimate.cc" || name == "traffic.cc";
     if (!estimates || name == "constants.h" || name == "gpu_constants.h") continue;
-    // What stands in for figures that a device's file leaves out.
-    if (name.starts_with("gpu_machine.")) continue;
+    // Sizes that all GPUs share.
+    if (name.starts_with("gpu_units.")) continue;
     ++files;
     std::ifstream in(entry.path());
     int number = 0;

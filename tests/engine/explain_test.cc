@@ -18,7 +18,7 @@ using ::testing::Not;
 // Programs whose reads from memory alone take `memory_share` of their time, by the device's bandwidth.
 learn::ProfiledPrograms programs(double memory_share) {
   learn::ProfiledPrograms out;
-  out.device = target::with_assumed_rates(target::find_device("epyc-9654:threads=1").value());
+  out.device = target::with_assumed_figures(target::find_device("epyc-9654:threads=1").value());
   const double bytes_a_second = 1e9 * out.device.memory_bandwidth_gbs;
   out.tasks.push_back({"key", "softmax", "", 1e6, {}});
   Rng rng(1);

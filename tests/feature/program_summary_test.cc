@@ -128,7 +128,7 @@ TEST(ProgramSummary, TiledGpuByHand) {
 // More blocks than fit come in rounds; the busiest multiprocessor decides, and its warps share four schedulers.
 TEST(ProgramSummary, RoundsOfBlocks) {
   const target::Device v100 = target::find_device("v100").value();
-  const GpuFigures gpu(v100);
+  const target::GpuMachine gpu(v100);
   const auto warps = [](const Rounds& r) {
     return r.sum([&](double blocks) { return r.scheduler_warps(blocks); });
   };

@@ -5,7 +5,6 @@
 
 #include "learn/latency/device_columns.h"
 #include "learn/schemas.h"
-#include "support/golden.h"
 
 namespace tensorsmith::learn::schema_test {
 namespace {
@@ -31,31 +30,6 @@ TEST(Schemas, EveryColumnHasANameAUnitAndASentence) {
   }
   EXPECT_EQ(schemas.count("per-store"), 1U);
   EXPECT_EQ(schemas.count("cpu-nests.resources"), 1U);
-}
-
-// The page is what `tensorsmith dataset schema` prints.
-TEST(Schemas, ThePageListsThem) {
-  std::string page =
-      "# Features\n\n"
-      "This page lists the inputs of cost models that describe programs and devices, column by column and in "
-      "their order. `tensorsmith dataset\n"
-      "schema NAME` prints one of these tables. A column contains x or a logarithm of x; slog(x) = sign(x) "
-      "log2(abs(x) + 1), so slog(0) = 0. The\n"
-      "values in per-store rows are for all runs of the row's statement together, unless the "
-      "description says otherwise; \"it\" is the statement.\n"
-      "\n"
-      "A test writes this page from the schemas in `src/feature` and `src/learn`: "
-      "`TENSORSMITH_UPDATE_GOLDEN=1` rewrites it.\n"
-      "\n"
-      "Programs on CPUs are tiled in Ansor's order of loops, S0 S1 R0 S2 R1 S3 (S: spatial, R: reduce):\n"
-      "\n"
-      "- chunk: an iteration of the parallel loop; round: as many chunks as there are cores;\n"
-      "- innermost tile: the loops R1 and S3, with accumulators in registers;\n"
-      "- middle tile: S2 and the loops inside it; reduce step: an iteration of R0;\n"
-      "- step's tile: the part of the operands that a middle tile reads in one reduce step;\n"
-      "- outer tile: S1 and the loops inside it.\n";
-  for (const feature::Schema& schema : feature_schemas()) page += "\n" + to_markdown(schema);
-  test::expect_golden("../docs/features.md", page);
 }
 
 TEST(Schemas, DevicesAreLogarithms) {

@@ -99,18 +99,18 @@ TEST(Estimate, TheTableNamesEachConstantOnce) {
 TEST(Estimate, RatesComeFromTheDevice) {
   target::Device device;
   device.arch = "x86-64";
-  const Machine usual = Machine::of(device, default_constants());
-  EXPECT_GT(usual.loads_per_cycle, 1);
-  EXPECT_GT(usual.fork_seconds, 0);
+  const Machine usual(device, default_constants());
+  EXPECT_GT(usual.rates.loads_per_cycle, 1);
+  EXPECT_GT(usual.fork_seconds(), 0);
   device.rates = {.loads_per_cycle = 3, .fma_latency = 7, .tlb_bytes = 1 << 20, .parallel_overhead_us = 20};
   device.cacheline_bytes = 128;
-  const Machine machine = Machine::of(device, default_constants());
-  EXPECT_EQ(machine.loads_per_cycle, 3);
-  EXPECT_EQ(machine.fma_latency, 7);
-  EXPECT_EQ(machine.tlb_bytes, 1 << 20);
-  EXPECT_DOUBLE_EQ(machine.fork_seconds, 20e-6);
+  const Machine machine(device, default_constants());
+  EXPECT_EQ(machine.rates.loads_per_cycle, 3);
+  EXPECT_EQ(machine.rates.fma_latency, 7);
+  EXPECT_EQ(machine.rates.tlb_bytes, 1 << 20);
+  EXPECT_DOUBLE_EQ(machine.fork_seconds(), 20e-6);
   EXPECT_EQ(machine.line_bytes, 128);
-  EXPECT_EQ(machine.issue_per_cycle, usual.issue_per_cycle);
+  EXPECT_EQ(machine.rates.issue_per_cycle, usual.rates.issue_per_cycle);
 }
 
 TEST(Estimate, AStepTakesItsBottleneck) {
@@ -119,12 +119,12 @@ TEST(Estimate, AStepTakesItsBottleneck) {
   device.vector_bytes = 32;
   device.vector_registers = 16;
   device.fma_per_cycle = 2;
-  Machine machine = Machine::of(device, default_constants());
-  machine.loads_per_cycle = 2;
-  machine.fma_latency = 4;
+  Machine machine(device, default_constants());
+  machine.rates.loads_per_cycle = 2;
+  machine.rates.fma_latency = 4;
   RegisterTile tile;
   tile.lanes = 8;
-  tile.latency = machine.fma_latency;
+  tile.latency = machine.rates.fma_latency;
   // Few accumulators wait for each other, 10 keep both pipes busy less than the latency takes.
   tile.accumulators = tile.products = 1;
   const double one = step_cycles(machine, tile);

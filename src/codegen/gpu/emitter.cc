@@ -495,9 +495,9 @@ Result<GpuSource> emit_gpu(const ir::Program& program, const target::Device& dev
   source.workspace_bytes = gpu.workspace_bytes;
   for (GpuKernel& kernel : gpu.kernels) {
     TS_RETURN_IF_ERROR(push_virtual_threads(kernel));
-    const MmaKernel mma = find_mma(kernel, dialect.tensor_cores ? sched::compute_capability(device) : 0);
+    const MmaKernel mma = find_mma(kernel, dialect.tensor_cores ? target::compute_capability(device) : 0);
     const WarpgroupKernel warpgroups =
-        find_warpgroups(kernel, mma, dialect.tensor_cores ? sched::compute_capability(device) : 0);
+        find_warpgroups(kernel, mma, dialect.tensor_cores ? target::compute_capability(device) : 0);
     TS_RETURN_IF_ERROR(check_limits(kernel, mma, warpgroups, device));
     source.warpgroup_pipelines += static_cast<int>(warpgroups.pipelines.size());
     source.tensor_core_nests += static_cast<int>(mma.nests.size());

@@ -159,7 +159,7 @@ void find_boxes(const GpuKernel& kernel, const ir::StmtNode* chunks, WarpgroupPi
 
 WarpgroupKernel find_warpgroups(const GpuKernel& kernel, const MmaKernel& mma, int capability) {
   WarpgroupKernel out;
-  if (capability != sched::kHopper || mma.pipelines.size() != 1) return out;
+  if (capability != target::kHopper || mma.pipelines.size() != 1) return out;
   const auto& [statement, loop] = *mma.pipelines.begin();
   const auto nest = mma.nests.find(loop.nest.get());
   if (nest == mma.nests.end()) return out;

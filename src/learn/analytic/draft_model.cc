@@ -8,6 +8,7 @@
 #include "learn/latency/evaluation.h"
 #include "learn/latency/kinds.h"
 #include "learn/latency/parameters.h"
+#include "target/machine.h"
 
 namespace tensorsmith::learn {
 
@@ -47,25 +48,14 @@ constexpr double kOuterReuseL1 = 0.3, kOuterReuseL2 = 0.5, kOuterReuseL3 = 0.8;
 constexpr double kForkSeconds = 5e-6;
 constexpr double kCoreBandwidth = 12e9;  // bytes per second that one core gets from memory
 
-struct Machine {
-  double hertz, vector_bytes, registers, fma_per_cycle, l1, l2, l3, bandwidth, line_bytes, threads;
+// The CPU with `threads` of its cores in use.
+struct Machine : target::CpuMachine {
+  Machine(const target::Device& device, int threads_in)
+      : target::CpuMachine(device), threads(std::clamp<double>(threads_in, 1, cores)) {
+    bytes_per_second = std::min(bytes_per_second, kCoreBandwidth * threads);
+  }
+  double threads;
 };
-
-Machine machine_of(const target::Device& device, int threads) {
-  Machine m{};
-  m.hertz = (device.clock_ghz > 0 ? device.clock_ghz : 2.5) * 1e9;
-  m.vector_bytes = std::max(device.vector_bytes, 4);
-  m.registers = std::max(device.vector_registers, 8);
-  m.fma_per_cycle = device.fma_per_cycle > 0 ? device.fma_per_cycle : 1;
-  m.l1 = static_cast<double>(device.l1_bytes);
-  m.l2 = static_cast<double>(device.l2_bytes);
-  m.l3 = device.l3_bytes > 0 ? static_cast<double>(device.l3_bytes) : m.l2;
-  m.threads = std::clamp(threads, 1, std::max(device.cores, 1));
-  const double total = device.memory_bandwidth_gbs > 0 ? device.memory_bandwidth_gbs * 1e9 : 20e9;
-  m.bandwidth = std::min(total, kCoreBandwidth * m.threads);
-  m.line_bytes = device.cacheline_bytes > 0 ? device.cacheline_bytes : 64;
-  return m;
-}
 
 // Returns the number of cache lines that move into a cache of `cache_bytes` bytes. The features
 // describe only the innermost reuse: it is lost if its distance exceeds the cache; otherwise the
@@ -132,7 +122,8 @@ double arithmetic_cycles(const PerStoreRow& row, double lanes, const Machine& m)
 
 StoreCost cost_of(const PerStoreRow& row, const Machine& m) {
   const double iterations = std::max(row.quantity("outer_prod"), 1.0);
-  const double full_lanes = std::max(1.0, m.vector_bytes / element_bytes_of(row, iterations));
+  const double full_lanes =
+      std::max(1.0, static_cast<double>(m.vector_bytes) / element_bytes_of(row, iterations));
   const double length = vectorized(row) ? std::max(row.quantity("vec_len"), 1.0) : 1;
   // Mean number of elements per vector instruction, including an incomplete last vector.
   const double lanes = length / std::ceil(length / full_lanes);
@@ -176,9 +167,10 @@ StoreCost cost_of(const PerStoreRow& row, const Machine& m) {
       if (buffer.loop_reuse())
         latency = std::max(latency, chain_steps * wait / std::min(chains, 2 * kFmaLatency));
     }
-    l2_lines += lines_into(row, buffer, m.l1, kOuterReuseL1);
-    l3_lines += lines_into(row, buffer, m.l2, unique <= m.l2 ? 1 : kOuterReuseL2);
-    memory_lines += unique <= m.l3 ? 0 : lines_into(row, buffer, m.l3, kOuterReuseL3);
+    l2_lines += lines_into(row, buffer, m.l1_bytes, kOuterReuseL1);
+    l3_lines += lines_into(row, buffer, m.l2_bytes, unique <= m.l2_bytes ? 1 : kOuterReuseL2);
+    memory_lines +=
+        unique <= m.last_cache_bytes() ? 0 : lines_into(row, buffer, m.last_cache_bytes(), kOuterReuseL3);
   }
   StoreCost cost;
   const double overhead = iterations / length * kLoopCycles / std::max(1.0, std::min(unrolled, 16.0));
@@ -195,7 +187,7 @@ StoreCost cost_of(const PerStoreRow& row, const Machine& m) {
 }  // namespace
 
 double draft_seconds(const feature::FeatureMatrix& features, const target::Device& device, int threads) {
-  const Machine m = machine_of(device, threads);
+  const Machine m(device, threads);
   double seconds = 0, forks = 0;
   for (int r = 0; r < features.rows; ++r) {
     const PerStoreRow row(features.row(r));
@@ -206,9 +198,9 @@ double draft_seconds(const feature::FeatureMatrix& features, const target::Devic
       speedup = chunks / std::ceil(chunks / m.threads);
       forks = std::max(forks, 1.0);
     }
-    const double memory =
-        cost.memory_bytes / (parallel(row) ? m.bandwidth : std::min(m.bandwidth, kCoreBandwidth));
-    seconds += std::max(cost.core_cycles / m.hertz / speedup, memory);
+    const double memory = cost.memory_bytes /
+                          (parallel(row) ? m.bytes_per_second : std::min(m.bytes_per_second, kCoreBandwidth));
+    seconds += std::max(cost.core_cycles / m.clock_hz / speedup, memory);
   }
   return seconds + forks * kForkSeconds;
 }

@@ -36,7 +36,7 @@ bool rounds_to_tf32(const ir::Expr& body) {
 // Returns the products of these operands that tensor cores compute per cycle and lane; 0 if they do
 // not support the operands.
 double tensor_core_products(const ir::Expr& body, const target::Device& device) {
-  const int capability = sched::compute_capability(device);
+  const int capability = target::compute_capability(device);
   double most = 0;
   for (const ir::Load* load : ir::loads_of(body)) {
     const ir::DType type = load->buffer->dtype;

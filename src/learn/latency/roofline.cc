@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <variant>
 
 #include "base/statistics.h"
 #include "learn/latency/evaluation.h"
@@ -11,6 +12,7 @@
 #include "learn/latency/kinds.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
+#include "target/machine.h"
 
 namespace tensorsmith::learn {
 
@@ -21,39 +23,33 @@ using feature::PerStoreRow;
 // Undoes the rounding of a number of iterations to float; returns at least 1.
 double count(double iterations) { return std::max(std::round(iterations), 1.0); }
 
-double cpu_utilization(const PerStoreRow& leaf, const target::Device& device) {
-  const double cores = std::max(device.cores, 1);
+double utilization(const PerStoreRow& leaf, const target::CpuMachine& cpu) {
   const double chunks = count(leaf.quantity("parallel_prod"));
-  const double busy = chunks / (std::ceil(chunks / cores) * cores);
-  const double lanes = std::max(device.vector_bytes / 4.0, 1.0);
+  const double busy = chunks / (std::ceil(chunks / cpu.cores) * cpu.cores);
   const double used = leaf["vec_num"] > 0 ? count(leaf.quantity("vec_len")) : 1.0;
-  return busy * std::clamp(used / lanes, 1 / lanes, 1.0);
+  return busy * std::clamp(used / cpu.lanes(), 1 / cpu.lanes(), 1.0);
 }
 
-double gpu_utilization(const PerStoreRow& leaf, const target::Device& device) {
+double utilization(const PerStoreRow& leaf, const target::GpuMachine& gpu) {
   const double blocks = count(leaf.quantity("blockIdx_x_len")) * count(leaf.quantity("blockIdx_y_len")) *
                         count(leaf.quantity("blockIdx_z_len"));
   const double threads = count(leaf.quantity("threadIdx_x_len")) * count(leaf.quantity("threadIdx_y_len")) *
                          count(leaf.quantity("threadIdx_z_len"));
-  const double warp = std::max(device.warp_size, 1);
-  const double issued = std::ceil(threads / warp) * warp;
-  double resident = device.max_threads_per_core > 0 ? std::floor(device.max_threads_per_core / issued) : 1;
-  if (device.max_blocks_per_core > 0) resident = std::min<double>(resident, device.max_blocks_per_core);
-  resident = std::max(resident, 1.0);
+  const double warp = static_cast<double>(gpu.warp), issued = std::ceil(threads / warp) * warp;
   // If fewer blocks exist than would fit, they are spread over the multiprocessors.
-  const double cores = std::max(device.cores, 1);
-  resident = std::min(resident, std::max(std::ceil(blocks / cores), 1.0));
-  const double wave = cores * resident;
+  const double resident = std::min(gpu.resident_blocks(issued), std::max(std::ceil(blocks / gpu.cores), 1.0));
+  const double wave = gpu.cores * resident;
   const double busy = blocks / (std::ceil(blocks / wave) * wave);
-  const double filled = std::min(1.0, resident * issued / std::max(device.fma_per_cycle, 1.0));
+  const double filled = std::min(1.0, resident * issued / gpu.lanes);
   return busy * (threads / issued) * filled;
 }
 
-}  // namespace
+double launch_seconds(const target::CpuMachine&) { return 0; }
+double launch_seconds(const target::GpuMachine& gpu) { return gpu.launch_seconds; }
 
-double roofline_seconds(const feature::LeafFeatures& leaves, const target::Device& device) {
-  const bool gpu = device.kind == target::DeviceKind::kGpu;
-  double seconds = gpu ? device.launch_overhead_us * 1e-6 : 0;
+template <class AnyMachine>
+double leaf_seconds(const feature::LeafFeatures& leaves, const AnyMachine& machine) {
+  double seconds = 0;
   for (int r = 0; r < leaves.vectors.rows; ++r) {
     const PerStoreRow leaf(leaves.vectors.row(r));
     double bytes = 0;
@@ -61,13 +57,18 @@ double roofline_seconds(const feature::LeafFeatures& leaves, const target::Devic
     const auto of_floats = leaf.group<feature::kOperationFields>(feature::kFloatGroup);
     double operations = 0;
     for (size_t i = 0; i < feature::kOperationFields.size(); ++i) operations += of_floats.quantity_at(i);
-    const double utilization = gpu ? gpu_utilization(leaf, device) : cpu_utilization(leaf, device);
-    double leaf_seconds = 0;
-    if (device.peak_f32_gflops > 0) leaf_seconds = operations / (device.peak_f32_gflops * 1e9 * utilization);
-    if (device.memory_bandwidth_gbs > 0)
-      leaf_seconds = std::max(leaf_seconds, bytes / (device.memory_bandwidth_gbs * 1e9));
-    seconds += leaf_seconds;
+    seconds += std::max(operations / (machine.flops_per_second * utilization(leaf, machine)),
+                        bytes / machine.bytes_per_second);
   }
+  return seconds;
+}
+
+}  // namespace
+
+double roofline_seconds(const feature::LeafFeatures& leaves, const target::Device& device) {
+  const double seconds =
+      std::visit([&](const auto& machine) { return launch_seconds(machine) + leaf_seconds(leaves, machine); },
+                 target::machine_of(device));
   // Keeps the result positive, since its logarithm is taken; the bound is below the resolution of
   // any clock.
   return std::max(seconds, 1e-9);

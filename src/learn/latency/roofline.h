@@ -13,7 +13,7 @@ namespace tensorsmith::learn {
 // with ceilings): CPU: share of busy cores, with parallel chunks assigned in whole rounds, times
 // share of vector lanes used. GPU: share of busy multiprocessor slots, with blocks assigned in
 // whole waves, times share of active threads in whole warps, times share of lanes that are kept
-// busy. Figures that the device lacks (0) impose no bound.
+// busy. Figures that the device lacks are assumed (target/machine.h).
 double roofline_seconds(const feature::LeafFeatures& leaves, const target::Device& device);
 
 }  // namespace tensorsmith::learn

@@ -23,14 +23,15 @@ double tail_factor(const Machine& m, int64_t extent, int64_t tile, bool vectoriz
 }
 
 double stream_rate(const Machine& m, double bytes, double usable) {
-  if (bytes <= usable * m.l2_bytes) return m.l2_bytes_per_cycle;
-  return bytes <= usable * m.l3_bytes ? m.l3_bytes_per_cycle : m.memory_bytes_per_cycle;
+  if (bytes <= usable * m.l2_bytes) return m.rates.l2_bytes_per_cycle;
+  return bytes <= usable * m.l3_bytes_per_core() ? m.rates.l3_bytes_per_cycle : m.memory_bytes_per_cycle();
 }
 
 double stream_rate(const Machine& m, double bytes) { return stream_rate(m, bytes, m.fitted().usable); }
 
 double stream_rate_beyond_l2(const Machine& m, double bytes) {
-  return bytes <= m.fitted().usable * m.l3_bytes ? m.l3_bytes_per_cycle : m.memory_bytes_per_cycle;
+  return bytes <= m.fitted().usable * m.l3_bytes_per_core() ? m.rates.l3_bytes_per_cycle
+                                                            : m.memory_bytes_per_cycle();
 }
 
 double written_cycles(const Machine& m, double bytes, double all_bytes) {
@@ -47,7 +48,7 @@ double start_cycles(const Machine& m, int threads) { return threads > 1 ? m.fork
 
 double pad_cycles(const Machine& m, double points, int element_bytes, int threads) {
   return points / m.lanes(element_bytes) * m.fitted().padded_vector +
-         2 * points * element_bytes / m.l3_bytes_per_cycle + start_cycles(m, threads);
+         2 * points * element_bytes / m.rates.l3_bytes_per_cycle + start_cycles(m, threads);
 }
 
 double copy_cycles(const Machine& m, double points, int element_bytes, bool vectors, int threads) {

@@ -10,7 +10,7 @@ namespace {
 
 // The distinct places that the lanes access, in units of `bytes`.
 struct Places {
-  std::array<int64_t, 4 * kMostLanes> at;
+  std::array<int64_t, 4 * target::GpuMachine::kMostLanes> at;
   size_t count = 0;
 
   Places(const WarpAddresses& lanes, int64_t vector, int element_bytes, int64_t bytes) {
@@ -66,8 +66,8 @@ GpuAccess warp_access(const PlanContext& context, const StageInfo& reader, const
   return access;
 }
 
-GpuAccess copy_access(const GpuMachine& m, int64_t threads, double elements, double run, int64_t vector,
-                      int element_bytes) {
+GpuAccess copy_access(const target::GpuMachine& m, int64_t threads, double elements, double run,
+                      int64_t vector, int element_bytes) {
   const auto v = static_cast<double>(vector);
   const auto lanes = static_cast<double>(std::min({kAccessLanes, threads, m.warp}));
   GpuAccess access;

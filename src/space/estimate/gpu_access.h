@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "space/estimate/gpu_machine.h"
+#include "space/estimate/gpu_units.h"
 #include "space/plan_context.h"
 
 namespace tensorsmith::space {
@@ -31,12 +31,12 @@ GpuAccess warp_access(const PlanContext& context, const StageInfo& reader, const
 GpuAccess strided_access(int64_t warp, int64_t stride, int element_bytes);
 
 // A copy of `elements` by the threads of a block, in contiguous runs of `run` elements.
-GpuAccess copy_access(const GpuMachine& machine, int64_t threads, double elements, double run, int64_t vector,
-                      int element_bytes);
+GpuAccess copy_access(const target::GpuMachine& machine, int64_t threads, double elements, double run,
+                      int64_t vector, int element_bytes);
 
 // The first element that each lane of a warp accesses.
 struct WarpAddresses {
-  std::array<int64_t, kMostLanes> at;
+  std::array<int64_t, target::GpuMachine::kMostLanes> at;
   size_t count = 0;
 };
 

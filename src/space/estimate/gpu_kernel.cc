@@ -7,7 +7,8 @@
 
 namespace tensorsmith::space {
 
-Status check_block(const GpuMachine& m, const GpuBlock& block, const std::string& stage, double points) {
+Status check_block(const target::GpuMachine& m, const GpuBlock& block, const std::string& stage,
+                   double points) {
   const auto refuse = [&](std::string reason) {
     return Error{ErrorCode::kResourceExhausted, stage, std::move(reason)};
   };
@@ -30,17 +31,11 @@ Status check_block(const GpuMachine& m, const GpuBlock& block, const std::string
   return {};
 }
 
-double resident_blocks(const GpuMachine& m, const GpuBlock& block) {
-  const double warps = m.warps(block.threads);
-  const double threads = warps * static_cast<double>(m.warp);
+double resident_blocks(const target::GpuMachine& m, const GpuBlock& block) {
+  const double threads = m.warps(block.threads) * static_cast<double>(m.warp);
   const double limit = static_cast<double>(m.register_limit(block.threads));
-  const double registers =
-      std::ceil(std::max(std::min(block.registers, limit), kLeastRegisters) / 8) * 8 * threads;
-  double blocks = std::min(
-      {m.core_blocks, std::floor(m.core_threads / threads), std::floor(m.core_registers / registers)});
-  if (block.shared_bytes > 0)
-    blocks = std::min(blocks, std::floor(m.core_shared_bytes / static_cast<double>(block.shared_bytes)));
-  return std::max(blocks, 1.0);
+  return m.resident_blocks(threads, static_cast<double>(block.shared_bytes),
+                           std::max(std::min(block.registers, limit), kLeastRegisters));
 }
 
 namespace {
@@ -48,7 +43,7 @@ namespace {
 // Returns the slowdown if the live values take more than the share `free` of a thread's registers.
 // Values compete for registers long before all registers are in use, since the compiler loads early
 // and spills.
-double crowding(const GpuMachine& m, const GpuKernel& kernel, double free) {
+double crowding(const target::GpuMachine& m, const GpuKernel& kernel, double free) {
   const GpuConstants& k = gpu_constants();
   const double pressure = kernel.live_values / static_cast<double>(m.register_limit(kernel.block.threads));
   return pressure > free ? 1 + k.crowded + k.crowded_more * std::min(pressure - free, k.most_crowded) : 1;
@@ -58,7 +53,7 @@ double crowding(const GpuMachine& m, const GpuKernel& kernel, double free) {
 // needed. They are the longest of three: the work of the arithmetic units, that of the banks, and
 // fetching the instructions of a long loop body, which all warps share. With few warps, each waits
 // for its own products.
-double cycles_ahead(const GpuMachine& m, const GpuKernel& kernel, double warps) {
+double cycles_ahead(const target::GpuMachine& m, const GpuKernel& kernel, double warps) {
   const GpuConstants& k = gpu_constants();
   constexpr double kSchedulers = 4;
   const auto& ahead = kernel.ahead;
@@ -79,7 +74,7 @@ double cycles_ahead(const GpuMachine& m, const GpuKernel& kernel, double warps) 
 }
 
 // Returns the cycles of a block's arithmetic.
-double product_cycles(const GpuMachine& m, const GpuKernel& kernel, double warps) {
+double product_cycles(const target::GpuMachine& m, const GpuKernel& kernel, double warps) {
   const GpuConstants& k = gpu_constants();
   if (kernel.ahead.used) return cycles_ahead(m, kernel, warps) + k.value * kernel.values;
   const double factor = k.product * (1 + k.few_warps / warps) * crowding(m, kernel, k.pressure);
@@ -97,7 +92,7 @@ double access_cycles(const GpuKernel& kernel, double warps) {
 
 }  // namespace
 
-double gpu_seconds(const GpuMachine& m, const GpuKernel& kernel) {
+double gpu_seconds(const target::GpuMachine& m, const GpuKernel& kernel) {
   const GpuConstants& k = gpu_constants();
   // The multiprocessor with the most blocks decides.
   const double most = std::ceil(kernel.blocks / m.cores);
@@ -105,11 +100,11 @@ double gpu_seconds(const GpuMachine& m, const GpuKernel& kernel) {
   const double warps = together * m.warps(kernel.block.threads);
   const double cycles = most * (product_cycles(m, kernel, warps) + access_cycles(kernel, warps)) +
                         most / together * (k.wait * kernel.waits + k.block_start);
-  const double core = cycles * m.seconds_per_cycle;
+  const double core = cycles * m.seconds_per_cycle();
   const double used = std::min(1.0, kernel.blocks / m.cores);
   const double reach = std::min(1.0, std::max(1.0, used * warps * kernel.words) / k.warps_for_bandwidth);
-  const double memory = (k.memory * kernel.bytes_once + k.memory_again * kernel.bytes_again) /
-                        (m.memory_bytes_per_second * reach);
+  const double memory =
+      (k.memory * kernel.bytes_once + k.memory_again * kernel.bytes_again) / (m.bytes_per_second * reach);
   return m.launch_seconds + std::max(core, memory) + k.not_hidden * std::min(core, memory);
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "space/estimate/gpu_access.h"
-#include "space/estimate/gpu_machine.h"
+#include "space/estimate/gpu_units.h"
 
 namespace tensorsmith::space {
 
@@ -21,7 +21,8 @@ struct GpuBlock {
 // Returns kResourceExhausted with the reason if the device cannot run such a block, or if half of
 // the lanes would idle. `points`: number of points that the whole kernel computes; a kernel with
 // few points may leave lanes idle.
-Status check_block(const GpuMachine& machine, const GpuBlock& block, const std::string& stage, double points);
+Status check_block(const target::GpuMachine& machine, const GpuBlock& block, const std::string& stage,
+                   double points);
 
 struct GpuKernel {
   double blocks = 1;
@@ -57,9 +58,9 @@ struct GpuKernel {
   double words = 1;  // number of 4-byte words that a lane accesses in device memory at once
 };
 
-double gpu_seconds(const GpuMachine& machine, const GpuKernel& kernel);
+double gpu_seconds(const target::GpuMachine& machine, const GpuKernel& kernel);
 
 // Returns the number of blocks that are resident on a multiprocessor at the same time.
-double resident_blocks(const GpuMachine& machine, const GpuBlock& block);
+double resident_blocks(const target::GpuMachine& machine, const GpuBlock& block);
 
 }  // namespace tensorsmith::space

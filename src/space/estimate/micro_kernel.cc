@@ -13,14 +13,14 @@ double step_cycles(const Machine& m, const RegisterTile& tile) {
                                    : m.fma_per_cycle;
   // Short sums overlap with the sums after them, as far as the reorder buffer reaches.
   const double sums_at_once =
-      1 + k.looked_ahead * m.reorder_buffer / (tile.chain * (tile.products + tile.loads));
+      1 + k.looked_ahead * m.rates.reorder_buffer / (tile.chain * (tile.products + tile.loads));
   // Shuffles use the same units as products.
   const double broadcasts = tile.broadcasts * m.broadcast_instructions;
   const double shuffles = tile.shuffles + broadcasts;
   double cycles = std::max(
       {tile.products / fma_per_cycle, (tile.products + shuffles) / (k.vector_operations * fma_per_cycle),
-       tile.loads / m.loads_per_cycle,
-       (tile.products * m.product_instructions + tile.loads + broadcasts) / m.issue_per_cycle,
+       tile.loads / m.rates.loads_per_cycle,
+       (tile.products * m.product_instructions + tile.loads + broadcasts) / m.rates.issue_per_cycle,
        k.latency_slack * tile.latency / sums_at_once});
   const double excess = tile.accumulators + tile.operands - registers;
   // An accumulator that is spilled also waits for its store to be forwarded.

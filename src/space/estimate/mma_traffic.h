@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "space/estimate/gpu_machine.h"
+#include "space/estimate/gpu_units.h"
 #include "space/mma_product.h"
 
 namespace tensorsmith::space {

@@ -23,11 +23,12 @@ double AttentionPlan::contraction_cycles(const Tile& tile, double rows, double c
   step.operands = across + 1;
   step.vectors = across;
   step.lanes = tile.lanes;
-  step.latency = m.fma_latency;
+  step.latency = m.rates.fma_latency;
   step.instructions = step.accumulators;
   step.loop_cycles = k.loop_step / tile.unroll;
   double cycles = step_cycles(m, step);
-  if (from_l2) cycles = overlapped(cycles, across * m.vector_bytes / m.l2_bytes_per_cycle, k.not_hidden_l2);
+  if (from_l2)
+    cycles = overlapped(cycles, across * m.vector_bytes / m.rates.l2_bytes_per_cycle, k.not_hidden_l2);
   const double tiles = rows / tile.rows * std::ceil(columns / tile.columns);
   return tiles *
          (cycles * depth + k.accumulator_move * step.accumulators + k.written_row * tile.rows + k.loop_exit);
@@ -86,7 +87,7 @@ double AttentionPlan::estimate(Decisions d) const {
     cycles /= loop.speedup(context_.threads);
     forks = loop.iterations() > 1 ? 1 : 0;
   }
-  return cycles * m.seconds_per_cycle + forks * m.fork_seconds;
+  return cycles * m.seconds_per_cycle() + forks * m.fork_seconds();
 }
 
 }  // namespace tensorsmith::space

@@ -14,11 +14,11 @@ namespace {
 
 constexpr double kWordBytes = 4;  // a lane's narrowest full access
 
-double mma_cycles(const GpuMachine& m) {
+double mma_cycles(const target::GpuMachine& m) {
   const GpuConstants& k = gpu_constants();
-  if (m.capability < sched::kAmpere) return k.mma_cycles_turing;
-  if (m.capability == sched::kAmpere) return k.mma_cycles_a100;
-  return m.capability < sched::kHopper ? k.mma_cycles_ampere : k.mma_cycles_hopper;
+  if (m.capability < target::kAmpere) return k.mma_cycles_turing;
+  if (m.capability == target::kAmpere) return k.mma_cycles_a100;
+  return m.capability < target::kHopper ? k.mma_cycles_ampere : k.mma_cycles_hopper;
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ double GpuTransposePlan::estimate(Decisions d) const {
   kernel.moved = rounds;
   kernel.values = rounds;
   WarpAddresses lanes;
-  lanes.count = static_cast<size_t>(std::min(m.warp, kMostLanes));
+  lanes.count = static_cast<size_t>(std::min(m.warp, target::GpuMachine::kMostLanes));
   const int64_t row = side(d, along_) + (padded(d) && side(d, along_) % 2 == 0 ? 1 : 0);
   for (size_t i = 0; i < lanes.count; ++i) lanes.at[i] = static_cast<int64_t>(i) * row;
   kernel.bank_waits = rounds * (bank_cycles(lanes, 1, producer.element_bytes) - 1);

@@ -173,7 +173,7 @@ namespace {
 void make_gpu_wgmma(const PlanContext& context, const Group& group, Plans& plans) {
   if (!group.anchor.valid() || group.pattern != nullptr || !group.attached.empty() || !group.pads.empty())
     return;
-  if (context.machine.gpu.warp != 32 || context.machine.gpu.capability != sched::kHopper) return;
+  if (context.machine.gpu.warp != 32 || context.machine.gpu.capability != target::kHopper) return;
   auto product = match_mma(context, group.root, group.anchor);
   // Factors are rounded to TF32 in registers, but these products read their factors from shared
   // memory.

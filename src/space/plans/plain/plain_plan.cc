@@ -25,7 +25,7 @@ class PlainPlan final : public Plan {
     const double reads = info.reads.size();
     return info.spatial_points() * info.reduce_points() *
            (info.flops_per_point + reads + context_.machine.fitted().plain_point) *
-           context_.machine.seconds_per_cycle;
+           context_.machine.seconds_per_cycle();
   }
 
  private:

@@ -75,17 +75,18 @@ double RowsPlan::estimate(Decisions d) const {
                                 : rows * k.gathered_element) /
                    rows;
       // One chain of dependent operations for each vector of rows.
-      if (stage.reduction) gathers = std::max(gathers, m.fma_latency / rows - flops / width);
+      if (stage.reduction) gathers = std::max(gathers, m.rates.fma_latency / rows - flops / width);
     } else if (!stage.reduction) {
       width = std::min(full, stage.spatial_points());
     } else if (member.factor_slot != kNone && category(d, member.factor_slot) > 0) {
       // The vectors in flight share the dependent chain of additions; then the lanes are added up
       // by halving.
       const double factor = factor_of(member, category(d, member.factor_slot));
-      width = std::min(factor, full) / std::max(1.0, m.fma_latency * full / std::max(factor, full) / flops);
+      width =
+          std::min(factor, full) / std::max(1.0, m.rates.fma_latency * full / std::max(factor, full) / flops);
       extra = stage.spatial_points() * (factor / full + k.halving * std::log2(std::min(factor, full)));
     } else {
-      width = flops / m.fma_latency;
+      width = flops / m.rates.fma_latency;
     }
     if (member.inline_slot != kNone && category(d, member.inline_slot) == 1) {
       inlined += stage.flops_per_point * stage.consumers.size() * points / full;
@@ -107,8 +108,8 @@ double RowsPlan::estimate(Decisions d) const {
   for (size_t i = 0; i < std::min(parallel(d), rows_.size()); ++i)
     loop.add_axis(info_.extent(rows_[i]), contiguous_row_ && i + 1 == rows_.size() ? row_width(d) : 1.0,
                   tail == sched::TailPolicy::kPeel);
-  return cycles * m.seconds_per_cycle / loop.speedup(context_.threads) +
-         (loop.iterations() > 1 ? m.fork_seconds : 0);
+  return cycles * m.seconds_per_cycle() / loop.speedup(context_.threads) +
+         (loop.iterations() > 1 ? m.fork_seconds() : 0);
 }
 
 }  // namespace tensorsmith::space

@@ -40,8 +40,8 @@ double SpatialPlan::estimate(Decisions d) const {
     if (is_strided(read)) factor = tiled_ ? k.strided_lines_tiled : k.strided_lines;
     bytes += points * context_.stage(read.producer).element_bytes * factor;
   }
-  cycles = std::max(
-      cycles, bytes / (bytes > k.usable_once * m.l2_bytes ? m.l3_bytes_per_cycle : m.l2_bytes_per_cycle));
+  cycles = std::max(cycles, bytes / (bytes > k.usable_once * m.l2_bytes ? m.rates.l3_bytes_per_cycle
+                                                                        : m.rates.l2_bytes_per_cycle));
   // A condition is evaluated for each vector.
   if (!is_flat(d) && vectorized && row % (vector_length(d) * unrolled(d)) != 0 &&
       category(d, tail_slot_) == 0)
@@ -62,8 +62,8 @@ double SpatialPlan::estimate(Decisions d) const {
       loop.add_axis(length, std::min(length, t), short_tail);
     }
   }
-  return cycles * m.seconds_per_cycle / loop.speedup(context_.threads) +
-         (loop.iterations() > 1 ? m.fork_seconds : 0);
+  return cycles * m.seconds_per_cycle() / loop.speedup(context_.threads) +
+         (loop.iterations() > 1 ? m.fork_seconds() : 0);
 }
 
 }  // namespace tensorsmith::space

@@ -114,7 +114,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   // A vector that is twice as wide as the units takes both load ports. So does a broadcast that is
   // a load by itself, as it is for dot products of packed words.
   const double ports = info_.dot && m.fma_per_cycle < 2 && 2 * c.lanes * info_.element_bytes > m.vector_bytes
-                           ? m.loads_per_cycle / m.fitted().broadcasts
+                           ? m.rates.loads_per_cycle / m.fitted().broadcasts
                            : 1;
   double loads = 0, broadcasts = 0, shuffles = 0, live_vectors = 0, waits = 0;
   double all_vectors = 0, all_elements = 0;  // that a step multiplies
@@ -163,7 +163,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   tile.vectors = vectors_along;
   tile.lanes = c.lanes;
   tile.element_bytes = info_.element_bytes;
-  tile.latency = info_.dot == ir::Intrinsic::kDot2 ? m.dot2_latency : m.fma_latency;
+  tile.latency = info_.dot == ir::Intrinsic::kDot2 ? m.dot2_latency : m.rates.fma_latency;
   tile.instructions = unrolled_instructions(c);
   tile.chain = steps_of_a_sum(c);
   tile.loop_cycles =
@@ -225,7 +225,7 @@ double TiledPlan::pad_cycles(const Choice& c) const {
       cycles +=
           tiles * region / row * std::ceil(row / m.lanes(pad.element_bytes)) * m.fitted().padded_vector_tile;
       if (region * pad.element_bytes > m.fitted().usable_once * m.l2_bytes)
-        cycles += tiles * region * pad.element_bytes / m.l3_bytes_per_cycle;
+        cycles += tiles * region * pad.element_bytes / m.rates.l3_bytes_per_cycle;
     }
   }
   return cycles;
@@ -242,8 +242,8 @@ double TiledPlan::register_tiles(const Choice& c, AxisId a, double micro_cycles)
   const int64_t full = extent(a) / inner;
   if (rest == 0) return full;
   const double last = a == c.vector_axis ? (rest + c.lanes - 1) / c.lanes * c.lanes : rest;
-  const double least =
-      std::min(1.0, context_.machine.fitted().latency_slack * context_.machine.fma_latency / micro_cycles);
+  const double least = std::min(
+      1.0, context_.machine.fitted().latency_slack * context_.machine.rates.fma_latency / micro_cycles);
   return full + std::clamp(last / inner, least, 1.0);
 }
 
@@ -291,8 +291,8 @@ double TiledPlan::estimate(Decisions d) const {
     parallel.add_axis(extent(a), std::min(extent(a), c.tile(a)), c.tail == sched::TailPolicy::kPeel);
   }
   cycles += pad_cycles(c);
-  return cycles * context_.machine.seconds_per_cycle / parallel.speedup(context_.threads) +
-         (parallel.iterations() > 1 ? context_.machine.fork_seconds : 0);
+  return cycles * context_.machine.seconds_per_cycle() / parallel.speedup(context_.threads) +
+         (parallel.iterations() > 1 ? context_.machine.fork_seconds() : 0);
 }
 
 }  // namespace tensorsmith::space

@@ -151,9 +151,9 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
   // The index of L1 is a part of the page offset; that of the last level is hashed.
   const struct {
     double bytes, rate, way_bytes;
-  } levels[] = {{m.l1_bytes * k.usable, m.l2_bytes_per_cycle, kPageBytes},
-                {m.l2_bytes * k.usable, m.l3_bytes_per_cycle, m.l2_bytes / m.l2_ways},
-                {m.l3_bytes * k.usable_shared, m.memory_bytes_per_cycle, 0}};
+  } levels[] = {{m.l1_bytes * k.usable, m.rates.l2_bytes_per_cycle, kPageBytes},
+                {m.l2_bytes * k.usable, m.rates.l3_bytes_per_cycle, m.l2_bytes / m.rates.l2_ways},
+                {m.l3_bytes_per_core() * k.usable_shared, m.memory_bytes_per_cycle(), 0}};
   // A processor waits for lines that share too few sets of L1, and for rows that are a page apart
   // in data that the second-level TLB does not cover (prefetchers do not cross pages, either). All
   // other data arrives while products are computed: prefetchers bring it into L2 faster than data
@@ -219,7 +219,7 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
       } else if (innermost && occupied(operand, touched, 0, level.way_bytes) > level.bytes / k.usable) {
         waited += k.conflict * moved;
       } else if (row_distance(operand) >= kPageBytes / 2) {
-        waited += (bytes_of(operand) > m.tlb_bytes ? 1 : k.tlb_hit) * moved;
+        waited += (bytes_of(operand) > m.rates.tlb_bytes ? 1 : k.tlb_hit) * moved;
       } else {
         streamed += k.near_lines * moved;
       }

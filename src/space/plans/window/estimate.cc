@@ -38,8 +38,8 @@ double WindowPlan::estimate(Decisions d) const {
   // Measured times exceed the sum by this factor. The estimates of other plans for the same stage
   // have no such factor.
   cycles *= k.window_measured;
-  return cycles * m.seconds_per_cycle / loop.speedup(context_.threads) +
-         (loop.iterations() > 1 ? m.fork_seconds : 0);
+  return cycles * m.seconds_per_cycle() / loop.speedup(context_.threads) +
+         (loop.iterations() > 1 ? m.fork_seconds() : 0);
 }
 
 double WindowPlan::distinct_loads(const Read& read, Decisions d) const {
@@ -88,10 +88,10 @@ double WindowPlan::tile_cycles(Decisions d, double vectors) const {
       vectors * (1 + k.window_epilogue * (anchor_ == output_ ? 0 : context_.stage(output_).flops_per_point));
   // Each output is one chain of dependent operations, and the reorder buffer holds only so many of
   // them.
-  const double chains = std::max(1.0, m.reorder_buffer / (k.window_instructions * window));
-  double cycles = std::max({arithmetic / m.fma_per_cycle, loads / m.loads_per_cycle, other,
-                            (arithmetic + loads + other + written) / m.issue_per_cycle,
-                            vectors * window * m.fma_latency / chains});
+  const double chains = std::max(1.0, m.rates.reorder_buffer / (k.window_instructions * window));
+  double cycles = std::max({arithmetic / m.fma_per_cycle, loads / m.rates.loads_per_cycle, other,
+                            (arithmetic + loads + other + written) / m.rates.issue_per_cycle,
+                            vectors * window * m.rates.fma_latency / chains});
   if (!m.masked_memory && (width(d) & (width(d) - 1)) != 0) cycles *= k.odd_lanes;
   return cycles + written / m.fma_per_cycle;
 }

@@ -23,8 +23,8 @@ double pass_cycles(const Machine& m, double loads, double stores) {
 double planes_rate(const Machine& m, double bytes) {
   const double kept = std::min(1.0, m.fitted().usable_planes * m.l2_bytes / bytes);
   const double beyond =
-      std::min(stream_rate_beyond_l2(m, bytes), m.l3_bytes_per_cycle / m.fitted().scattered);
-  return 1 / (kept / m.l2_bytes_per_cycle + (1 - kept) / beyond);
+      std::min(stream_rate_beyond_l2(m, bytes), m.rates.l3_bytes_per_cycle / m.fitted().scattered);
+  return 1 / (kept / m.rates.l2_bytes_per_cycle + (1 - kept) / beyond);
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ double WinogradPlan::product_cycles(const Choice& c) const {
     tile.operands = vectors + 1;
     tile.vectors = vectors;
     tile.lanes = m.lanes(4);
-    tile.latency = m.fma_latency;
+    tile.latency = m.rates.fma_latency;
     tile.instructions = tile.accumulators * c.unroll;
     tile.chain = in_channels_;
     tile.loop_cycles = m.fitted().loop_step / c.unroll;
@@ -81,7 +81,8 @@ double WinogradPlan::weights_cycles(const Choice& c) const {
   const double first = stream_rate_beyond_l2(m, bytes);
   const double window = a - stages_.m + 1;
   const double more = bytes * (1 - window * window / (a * a));
-  return (bytes - more) / first + m.fitted().cold_weights * more / std::min(first, m.memory_bytes_per_cycle) +
+  return (bytes - more) / first +
+         m.fitted().cold_weights * more / std::min(first, m.memory_bytes_per_cycle()) +
          bytes * (strips - 1) / again;
 }
 
@@ -146,7 +147,7 @@ double WinogradPlan::estimate(Decisions d) const {
     forks = c.strips ? 1 : 3;
     if (c.data == DataLocation::kRoot) forks += 1;
   }
-  return cycles * m.seconds_per_cycle + forks * m.fork_seconds;
+  return cycles * m.seconds_per_cycle() + forks * m.fork_seconds();
 }
 
 }  // namespace tensorsmith::space

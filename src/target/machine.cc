@@ -1,0 +1,108 @@
+#include "target/machine.h"
+
+#include "target/assumed.h"
+#include "target/micro_architecture.h"
+
+namespace tensorsmith::target {
+namespace {
+
+// Replaces the default by the figure of the device, if it has one.
+template <class Member, class Figure>
+void take(Member& member, Figure figure) {
+  if (figure > 0) member = static_cast<Member>(figure);
+}
+
+}  // namespace
+
+CpuMachine::CpuMachine(const Device& given) {
+  const Device device = with_assumed_figures(given);
+  cores = std::max(device.cores, 1);
+  clock_hz = 1e9 * device.clock_ghz;
+  vector_bytes = std::max(device.vector_bytes, 4);
+  registers = std::max(device.vector_registers, 8);
+  take(fma_per_cycle, device.fma_per_cycle);
+  products_per_cycle = target::products_per_cycle(device);
+  const bool x86 = device.arch == "x86-64";
+  if (x86 && !device.has_feature("fma")) product_instructions = 2;
+  if (x86 && !device.has_feature("avx")) {
+    product_instructions = 3;
+    broadcast_instructions = 1;
+  }
+  masked_memory = has_masked_memory(device);
+  dot4 = has_dot4(device);
+  dot2 = has_dot2(device);
+  rates = device.rates;
+  l1_bytes = static_cast<double>(device.l1_bytes);
+  l2_bytes = static_cast<double>(device.l2_bytes);
+  l3_bytes = static_cast<double>(device.l3_bytes);
+  line_bytes = std::max(device.cacheline_bytes, 16);
+  bytes_per_second = 1e9 * device.memory_bandwidth_gbs;
+  flops_per_second = 1e9 * device.peak_f32_gflops;
+}
+
+GpuMachine::GpuMachine(const Device& given) {
+  const Device device = with_assumed_figures(given);
+  take(warp, device.warp_size);
+  warp = std::min(warp, kMostLanes);
+  take(max_threads, device.max_threads_per_block);
+  take(max_vthreads, device.max_vthread_extent);
+  take(shared_bytes, device.shared_memory_per_block);
+  registers_per_thread = std::max<int64_t>(device.vector_registers, 32);
+  take(registers_per_block, device.registers_per_block);
+  take(cores, device.cores);
+  core_threads = static_cast<double>(max_threads);
+  core_shared_bytes = static_cast<double>(shared_bytes);
+  core_registers = static_cast<double>(registers_per_block);
+  take(core_threads, device.max_threads_per_core);
+  // A block has at least one warp.
+  core_blocks = std::floor(core_threads / static_cast<double>(warp));
+  take(core_blocks, device.max_blocks_per_core);
+  take(core_shared_bytes, device.shared_memory_per_core);
+  take(core_registers, device.registers_per_core);
+  take(lanes, device.fma_per_cycle);
+  capability = compute_capability(device);
+  amd = device.arch == "amdgcn";
+  clock_hz = 1e9 * device.clock_ghz;
+  bytes_per_second = 1e9 * device.memory_bandwidth_gbs;
+  flops_per_second = 1e9 * device.peak_f32_gflops;
+  take(l2_bytes, device.l2_bytes);
+  take(l1_bytes, device.l1_bytes);
+  take(launch_seconds, 1e-6 * device.launch_overhead_us);
+}
+
+int64_t GpuMachine::register_limit(int64_t threads) const {
+  const int64_t whole_warps = (threads + warp - 1) / warp * warp;
+  const int64_t share =
+      registers_per_block / std::max<int64_t>(whole_warps, 1) / kRegisterUnit * kRegisterUnit;
+  return std::min(registers_per_thread, share);
+}
+
+double GpuMachine::resident_blocks(double threads) const {
+  return std::max(1.0, std::min(core_blocks, std::floor(core_threads / threads)));
+}
+
+double GpuMachine::resident_blocks(double threads, double block_shared_bytes, double registers) const {
+  const double unit = static_cast<double>(kRegisterUnit);
+  const double of_block = std::ceil(registers / unit) * unit * threads;
+  return std::max(1.0, std::min({resident_blocks(threads),
+                                 std::floor(core_shared_bytes / std::max(block_shared_bytes, 1.0)),
+                                 std::floor(core_registers / of_block)}));
+}
+
+Machine machine_of(const Device& device) {
+  if (device.kind == DeviceKind::kGpu) return GpuMachine(device);
+  return CpuMachine(device);
+}
+
+int compute_capability(const Device& device) {
+  std::string_view cpu = device.cpu;
+  if (device.arch != "nvptx" || !cpu.starts_with("sm_")) return 0;
+  int number = 0;
+  for (const char c : cpu.substr(3)) {
+    if (c < '0' || c > '9') break;
+    number = 10 * number + (c - '0');
+  }
+  return number;
+}
+
+}  // namespace tensorsmith::target
