@@ -1,8 +1,9 @@
-/* Functions that generated kernels use in addition to the operators of C, for C99 and similar languages. They have the
-   semantics of Tensorsmith's expressions: integers wrap around, a division by zero gives 0, conversions saturate, minima
-   and maxima propagate NaN. A header for the language precedes this one (for C99 helpers_c99.h) and defines TS_INLINE,
-   the types, TS_F32(name) and TS_PRECISE_F32(name), ts_wide, TS_DOUBLE, TS_OWN_F16 if it converts f16 itself, ts_fma_f32
-   and ts_fma_f64, ts_bits_f32 and ts_f32_of_bits. */
+/* Functions that generated kernels use in addition to the operators of C, for C99 and similar languages.
+   They have the semantics of Tensorsmith's expressions: integers wrap around, a division by zero gives
+   0, conversions saturate, minima and maxima propagate NaN. A header for the language precedes this one
+   (for C99 helpers_c99.h) and defines TS_INLINE, the types, TS_F32(name) and TS_PRECISE_F32(name),
+   ts_wide, TS_DOUBLE, TS_OWN_F16 if it converts f16 itself, ts_fma_f32 and ts_fma_f64, ts_bits_f32 and
+   ts_f32_of_bits. */
 
 /* --- integers: name, type, its unsigned type, the type of its arithmetic, bits */
 #define TS_INTEGER(n, type, utype, wide, bits)                                           \
@@ -69,8 +70,8 @@ TS_UNSIGNED(u16, uint16_t, uint32_t, 16)
 TS_UNSIGNED(u32, uint32_t, uint32_t, 32)
 TS_UNSIGNED(u64, uint64_t, uint64_t, 64)
 
-/* --- floats to integers: truncated, saturated, NaN gives 0. The limits are just below the least value and just above
-   the greatest; they are exact as double. */
+/* --- floats to integers: truncated, saturated, NaN gives 0. The limits are just below the least value
+   and just above the greatest; they are exact as double. */
 #define TS_FROM_FLOAT(n, type, least, greatest, below, above)                       \
   TS_INLINE type ts_##n##_from_float(ts_wide x) {                                   \
     return x != x ? (type)0 : x <= below ? least : x >= above ? greatest : (type)x; \
@@ -161,8 +162,8 @@ TS_INLINE float ts_erf_f32(float x) { return TS_F32(erf)(x); }
 /* Clamps x; NaN propagates. */
 TS_INLINE float ts_limited(float x, float most) { return x > most ? most : x < -most ? -most : x; }
 #endif
-/* x P(x^2), fitted on [0, 2.7]; beyond it, erf is 1 in f16. The relative error is at most 3.6e-5, so that one in 40 f16
-   values is off by one unit in the last place, and none by more. It has no branch. */
+/* x P(x^2), fitted on [0, 2.7]; beyond it, erf is 1 in f16. The relative error is at most 3.6e-5, so
+   that one in 40 f16 values is off by one unit in the last place, and none by more. It has no branch. */
 TS_INLINE float ts_short_erf(float x) {
   const float c = ts_limited(x, 2.7f), t = c * c;
   float p = -8.149480663632858e-07f;
@@ -218,7 +219,8 @@ TS_INLINE double ts_pow_f64(double x, double y) { return pow(x, y); }
 TS_INLINE double ts_fmod_f64(double x, double y) { return fmod(x, y); }
 #endif
 
-/* --- words of small elements: sums of products of four bytes (u8 * i8), of two i16 and of two bf16 elements */
+/* --- words of small elements: sums of products of four bytes (u8 * i8), of two i16 and of two bf16
+   elements */
 TS_INLINE int32_t ts_byte(int32_t word, int shift) { return (int32_t)(((uint32_t)word >> shift) & 0xffu); }
 TS_INLINE int32_t ts_dot4(int32_t a, int32_t b) {
   int32_t sum = 0;

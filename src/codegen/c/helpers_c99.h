@@ -21,7 +21,8 @@
 
 #define TS_INLINE static inline
 #define TS_F32(name) name##f
-/* Functions of f32 whose C counterparts in float may be off by more than one unit are computed in double. */
+/* Functions of f32 whose C counterparts in float may be off by more than one unit are computed in
+   double. */
 #define TS_PRECISE_F32(name) ts_##name##_by_double
 #define TS_BY_DOUBLE(name) \
   static inline float ts_##name##_by_double(float x) { return (float)name((double)x); }

@@ -1,14 +1,16 @@
-/* --- functions of f32 vectors. They work in place, because passing a vector as an argument would depend on the ABI. The
-   polynomials of exp, log and tanh are those of the Cephes library (S. Moshier); erf's were fitted on two intervals. A
-   kernel defines the functions that it uses, for n lanes each: TS_VECTOR_exp(16). */
+/* --- functions of f32 vectors. They work in place, because passing a vector as an argument would depend
+   on the ABI. The polynomials of exp, log and tanh are those of the Cephes library (S. Moshier); erf's
+   were fitted on two intervals. A kernel defines the functions that it uses, for n lanes each:
+   TS_VECTOR_exp(16). */
 #if TENSORSMITH_VECTORS
 #define TS_F(n, value) TS_SPLAT(f32x##n, value)
 #define TS_PICK(n, mask, a, b) TS_SELECT(f32x##n, i32x##n, mask, a, b)
 #define TS_MAGNITUDE(n, x) ((ts_f32x##n)((ts_i32x##n)(x) & 0x7fffffff))
 #define TS_WITH_SIGN(n, x, sign) ((ts_f32x##n)((ts_i32x##n)(x) | ((ts_i32x##n)(sign) & ~0x7fffffff)))
 
-/* e^x = 2^k * e^r, |r| <= ln2 / 2. Beyond the clamps the result is 0 or infinite; NaN propagates. The power of two is
-   applied in two steps, because k may exceed the exponent's range where the result does not. */
+/* e^x = 2^k * e^r, |r| <= ln2 / 2. Beyond the clamps the result is 0 or infinite; NaN propagates. The
+   power of two is applied in two steps, because k may exceed the exponent's range where the result does
+   not. */
 #define TS_VECTOR_exp(n)                                                              \
   static inline void ts_exp_f32x##n(ts_f32x##n* place) {                              \
     ts_f32x##n x = *place, k, r, p;                                                   \

@@ -1,5 +1,5 @@
-/* --- vectors of GCC and Clang: TS_VECTOR(f32x16, float, 64) defines ts_f32x16 and ts_f32x16_in, the same type in memory,
-   which is aligned only to its elements' size */
+/* --- vectors of GCC and Clang: TS_VECTOR(f32x16, float, 64) defines ts_f32x16 and ts_f32x16_in, the
+   same type in memory, which is aligned only to its elements' size */
 #if TENSORSMITH_VECTORS
 #define TS_VECTOR(name, type, bytes)                          \
   typedef type ts_##name __attribute__((vector_size(bytes))); \

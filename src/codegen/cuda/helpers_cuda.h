@@ -34,7 +34,8 @@ TS_INLINE double ts_fma_f64(double a, double b, double c) { return __fma_rn(a, b
 TS_INLINE uint32_t ts_bits_f32(float x) { return __float_as_uint(x); }
 TS_INLINE float ts_f32_of_bits(uint32_t bits) { return __uint_as_float(bits); }
 
-/* Values of f16. A sum or product is one instruction, which rounds it like the f32 result rounded to f16. */
+/* Values of f16. A sum or product is one instruction, which rounds it like the f32 result rounded to
+   f16. */
 #define TS_OWN_F16 1
 TS_INLINE uint16_t ts_store_f16(float x) {
   uint16_t stored;
@@ -69,7 +70,8 @@ TS_BINARY_F16(add)
 TS_BINARY_F16(sub)
 TS_BINARY_F16(mul)
 
-/* Accurate to 2 units in the last place of f32, without the branches of an exact division: the caller rounds to 16 bits. */
+/* Accurate to 2 units in the last place of f32, without the branches of an exact division: the caller
+   rounds to 16 bits. */
 #define TS_OWN_SHORT_QUOTIENT 1
 TS_INLINE float ts_short_quotient(float a, float b) {
   float x;
@@ -94,8 +96,9 @@ TS_INLINE float ts_limited(float x, float most) {
 #define TS_COPY_8(to, from) (*(uint2*)(to) = *(const uint2*)(from))
 #define TS_COPY_16(to, from) (*(uint4*)(to) = *(const uint4*)(from))
 
-/* Two sums in a pair of registers. The even register holds the sum of the odd column: a vector of columns begins at an
-   even register, so a multiply-add reads a column and its sum from different banks. */
+/* Two sums in a pair of registers. The even register holds the sum of the odd column: a vector of
+   columns begins at an even register, so a multiply-add reads a column and its sum from different banks.
+   */
 TS_INLINE uint64_t ts_join_sums(float even, float odd) {
   uint64_t sums;
   asm("mov.b64 %0, {%1, %2};" : "=l"(sums) : "f"(odd), "f"(even));
@@ -126,7 +129,8 @@ TS_INLINE void ts_transpose_quad(unsigned* w, int lane) {
   ts_exchange(w[1], w[3], lane & 2, 2);
 }
 
-/* Tensor cores. A lane addresses 16 bytes of shared memory: a line of a matrix of 8 x 8 elements of 16 bits. */
+/* Tensor cores. A lane addresses 16 bytes of shared memory: a line of a matrix of 8 x 8 elements of 16
+   bits. */
 TS_INLINE unsigned ts_shared(const void* place) { return (unsigned)__cvta_generic_to_shared(place); }
 TS_INLINE void ts_load_matrices(unsigned* r, unsigned line) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -188,7 +192,8 @@ TS_INLINE void ts_mma_f16(float& c0, float& c1, float& c2, float& c3, const unsi
   ts_mma_half(c0, c1, c2, c3, a[2], a[3], b[1]);
 }
 #endif
-/* Place of an element in a tile stored in panels (gpu/warpgroup_nest.h): `panel` elements of each line, line after line. */
+/* Place of an element in a tile stored in panels (gpu/warpgroup_nest.h): `panel` elements of each line,
+   line after line. */
 #define TS_PANELS(at, lines, line, panel) \
   ((at) / (line) * (panel) + (at) % (line) / (panel) * ((lines) * (panel)) + (at) % (panel))
 /* Place of an element in a swizzled tile: the vectors of a line are permuted by (at / lines) & mask. */

@@ -1,11 +1,14 @@
-/* Hopper's warpgroups, barriers in shared memory and copies of boxes, according to the PTX ISA. Only kernels that use them
-   contain this text. The products themselves (ts_wgmma_TYPE_COLUMNS_AB) are generated for each kernel. */
+/* Hopper's warpgroups, barriers in shared memory and copies of boxes, according to the PTX ISA. Only
+   kernels that use them contain this text. The products themselves (ts_wgmma_TYPE_COLUMNS_AB) are
+   generated for each kernel. */
 #define TS_WGMMA(type, columns, a, b) ts_wgmma_##type##_##columns##_##a##b
-/* Returns the matrix descriptor of a tile in shared memory; `layout` is the descriptor without the address. */
+/* Returns the matrix descriptor of a tile in shared memory; `layout` is the descriptor without the
+   address. */
 TS_INLINE uint64_t ts_descriptor(const void* tile, int offset, uint64_t layout) {
   return layout | ((ts_shared(tile) + offset) & 0x3ffff) >> 4;
 }
-/* Makes this thread's writes to shared memory visible to products and copies of boxes, which use the async proxy. */
+/* Makes this thread's writes to shared memory visible to products and copies of boxes, which use the
+   async proxy. */
 TS_INLINE void ts_fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 TS_INLINE void ts_begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 TS_INLINE void ts_end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -68,7 +71,8 @@ TS_INLINE void ts_wait_for(uint64_t* barrier, unsigned parity) {
   TS_COPY_BOX(name, "5d", how, mask, (int x, int y, int z, int u, int v), "%3, %4, %5, %6, %7", "r"(x),      \
               "r"(y), "r"(z), "r"(u), "r"(v))
 TS_COPY_BOXES(ts_copy_box, "", "")
-/* Copies to the same place in both blocks of a cluster; the barrier at the same place in each block counts the bytes. */
+/* Copies to the same place in both blocks of a cluster; the barrier at the same place in each block
+   counts the bytes. */
 TS_COPY_BOXES(ts_copy_box_for_cluster, ".multicast::cluster", ", both")
 /* Arrives without cluster scope, for which the compiler would wait for all memory operations of the thread
    (MEMBAR.ALL.GPU): the data that the barrier guards was read by products, which have finished. */
@@ -82,6 +86,7 @@ TS_INLINE void ts_arrive_at(uint64_t* barrier, int block) {
 TS_INLINE void ts_meet_in_cluster() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
-/* A warpgroup releases registers for the others of its block, or takes released ones; each thread then has n registers. */
+/* A warpgroup releases registers for the others of its block, or takes released ones; each thread then
+   has n registers. */
 #define TS_KEEP_REGISTERS(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 " #n ";")
 #define TS_TAKE_REGISTERS(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 " #n ";")
