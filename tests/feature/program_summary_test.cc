@@ -274,15 +274,15 @@ TEST(ProgramSummary, TiledCpuByHand) {
   expect_log(s, "accumulators", 4);
   expect_log(s, "loads_per_fma", 5.0 / 4);
   expect_log(s, "reduce_steps", 4);
-  // A chunk is the middle tile (8 x 16), with all of k.
+  // A chunk is a middle tile (8 x 16) with all of k.
   expect_log(s, "chunk_output", 4 * 8 * 16);
   expect_log(s, "chunk_bytes", 4 * (8 * 16 + 16 * 16));
-  // One round of chunks: each core's vector multiply-adds in its cycles.
+  // One round of chunks: the vector multiply-adds of each core, in seconds.
   EXPECT_NEAR(resource(s, "multiply_adds"), 32768.0 / 16 / 16 / 2.6e9, 1e-14);
   EXPECT_NEAR(resource(s, "floats"), 65536.0 / (2 * 2 * 16) / 2.6e9 / 16, 1e-13);
 }
 
-// Tile sizes that are none of the workload's axes leave the leaves' counts.
+// If the tile sizes do not match axes of the workload, only the counts of the leaves are used.
 TEST(ProgramSummary, OtherProgramsAreNotTiled) {
   const WorkloadAccess access = access_of(kMatmul);
   sched::Trace trace;
@@ -294,7 +294,8 @@ TEST(ProgramSummary, OtherProgramsAreNotTiled) {
   EXPECT_EQ(summarize_program({}, {}, {}, xeon).kind, ProgramKind::kCpuOther);
 }
 
-// Names once, as many as values, and only finite numbers, also where a device file says little.
+// Each name occurs once, there are as many names as values, and all values are finite, also if a
+// device file gives few attributes.
 TEST(ProgramSummary, NamesAndValuesBelongTogether) {
   target::Device bare;
   bare.kind = target::DeviceKind::kGpu;

@@ -139,8 +139,6 @@ TEST(TensorsmithModel, EveryPartCanBeSwitchedOff) {
   EXPECT_THAT(wrong.error().message(), HasSubstr("base"));
 }
 
-// Seconds are predicted by the members alone; the ranking value is between them and the rank
-// members, according to rank_weight.
 // Trees do not see the sizes if the base does; without a base, no other part would see them.
 TEST(TensorsmithModel, TreesSeeSizesOnlyWithoutABase) {
   for (int k = 0; k < feature::kProgramKinds; ++k) {
@@ -171,6 +169,8 @@ TEST(TensorsmithModel, TreesSeeSizesOnlyWithoutABase) {
   }
 }
 
+// Seconds are predicted by the members alone; the ranking value is between them and the rank
+// members, according to rank_weight.
 TEST(TensorsmithModel, RanksByAMixtureThatSecondsHaveNoPartIn) {
   const MadeStore made({.tasks = 8, .programs = 40});
   const auto devices = pointers_to(made.devices());
