@@ -1,7 +1,7 @@
 // oracle_runner runs models for scripts/fuzz_graphs. It reads one request per line and answers each
 // with one line.
-// //   oracle_runner --operators   prints the operators that can be imported, one a line
-// //   oracle_runner --devices     prints the instruction sets of this machine as devices, one a line
+//   oracle_runner --operators   prints the operators that can be imported, one a line
+//   oracle_runner --devices     prints the instruction sets of this machine as devices, one a line
 //   oracle_runner --operators   prints the operators that can be imported, one a line
 //   oracle_runner --devices     prints the instruction sets of this machine as devices, one a line
 #include <cstdio>
