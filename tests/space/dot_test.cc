@@ -136,7 +136,7 @@ TEST(Dot4, DefaultTakesIt) {
 }
 
 // Without VNNI, bytes are multiplied as bytes if a constant of 7 bits keeps sums of two products in
-// i16, else as 16-bit halves of words.
+// i16, else as pairs of i16.
 TEST(Dot4, OfBytesWithoutVnniWhereAConstantHasAReducedRange) {
   target::Device bare = device(32);
   bare.features = {"+sse4.2", "+avx2", "+fma"};

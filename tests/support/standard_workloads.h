@@ -30,8 +30,8 @@ ir::Workload conv2d_bias_relu(const Conv2d& shape);
 // conv2d with bias and x * sigmoid(x) after it, as exporters write it: operations X, W, B, pad, conv,
 // bias_add, sigmoid, silu.
 ir::Workload conv2d_bias_silu(const Conv2d& shape);
-// One filter per channel: X[n, c, h, w], W[c, kh, kw], pad, depthwise. Only ci of ci, co and groups
-// is used.
+// One filter per channel: X[n, c, h, w], W[c, kh, kw], pad, depthwise, with ci channels; the shape's
+// co and groups are ignored.
 ir::Workload depthwise_conv2d(const Conv2d& shape);
 
 // The sum over the columns, divided by their number: sum[i], mean[i].

@@ -77,7 +77,8 @@ TEST_F(DatasetCli, FromRecordsToAPartOfASplit) {
   EXPECT_EQ(lines[0]["features"][0].size(), 164u);
 }
 
-// Beside `eval --records --device`, which predicts the same programs without a store of another device.
+// Complements `eval --records --device`, which predicts the same programs without a store of
+// another device.
 TEST_F(DatasetCli, LabelsProgramsOfOtherDevicesWithAModelsTimes) {
   std::ofstream other(folder_.file("k80.jsonl"));
   for (int i = 0; i < 30; ++i) other << dense_line(1 + i % 24) << "\n";
@@ -98,7 +99,8 @@ TEST_F(DatasetCli, LabelsProgramsOfOtherDevicesWithAModelsTimes) {
   const CliResult done =
       run_cli({"dataset", "label", store_, "--model", model, "--device", "v100", "-o", labelled, "--json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  // The convolution ran on the V100 itself, dense programs repeat after 24 and are there once each.
+  // The convolution ran on the V100 itself; dense programs repeat after 24 and are stored once
+  // each.
   EXPECT_EQ(Json::parse(done.out),
             Json::parse(R"({"labelled": 24, "measured": 1, "refused": 0, "unknown": 0})"));
 
@@ -123,7 +125,7 @@ TEST_F(DatasetCli, LabelsProgramsOfOtherDevicesWithAModelsTimes) {
   EXPECT_EQ(measured, 1);
   EXPECT_EQ(found, expected);
 
-  // A store like any other: a student learns from it.
+  // The result is an ordinary store: a student model learns from it.
   ASSERT_EQ(
       run_cli({"dataset", "split", labelled, "--kind", "within-task", "--test", "0", "-o", split, "--force"})
           .exit_code,
@@ -156,7 +158,7 @@ TEST_F(DatasetCli, FeaturesOneLineAProgram) {
   }
 }
 
-// Searches on records of a device that is not here.
+// Searches on records of a device that is not present.
 TEST_F(DatasetCli, ComparesSearchesWithoutMeasuring) {
   const CliResult imported =
       run_cli({"dataset", "import", "xeon-8358=" + cpu_, "--workloads", workloads_, "-o", store_});
@@ -210,7 +212,7 @@ TEST_F(DatasetCli, ErrorsAreOneLine) {
   EXPECT_EQ(without.exit_code, 1);
   EXPECT_NE(without.err.find(cpu_), std::string::npos) << without.err;
   EXPECT_NE(without.err.find("add --workloads FILE"), std::string::npos) << without.err;
-  // A database is no file of records.
+  // A database is not a file of records.
   const std::string database = folder_.file("own.db");
   std::ofstream(database, std::ios::binary) << std::string("SQLite format 3\0", 16);
   const CliResult mixed =
@@ -224,7 +226,7 @@ TEST_F(DatasetCli, SchemasAreListed) {
   const CliResult all = run_cli({"dataset", "schema"});
   ASSERT_EQ(all.exit_code, 0) << all.err;
   EXPECT_NE(all.out.find("per-store (164 columns)"), std::string::npos) << all.out;
-  // A line each, of which docs/features.md has a heading.
+  // One line per schema; docs/features.md has a heading for each.
   std::ifstream page(TENSORSMITH_SOURCE_DIR "/docs/features.md");
   std::ptrdiff_t headings = 0;
   for (std::string line; std::getline(page, line);) headings += line.starts_with("## ") ? 1 : 0;
@@ -232,7 +234,8 @@ TEST_F(DatasetCli, SchemasAreListed) {
   const CliResult one = run_cli({"dataset", "schema", "per-store"});
   ASSERT_EQ(one.exit_code, 0) << one.err;
   EXPECT_NE(one.out.find("\n| `B0.lines` | slog(x) | cache lines |"), std::string::npos);
-  // A heading, a blank line, a sentence, a blank line, two lines of the table's head, and a line a column.
+  // A heading, a blank line, a sentence, a blank line, two lines of the table's head, and one line
+  // per column.
   EXPECT_EQ(std::count(one.out.begin(), one.out.end(), '\n'), 6 + 164) << one.out;
   EXPECT_EQ(one.out.find("\\n"), std::string::npos);
   const CliResult unknown = run_cli({"dataset", "schema", "per-load"});
@@ -240,7 +243,7 @@ TEST_F(DatasetCli, SchemasAreListed) {
   EXPECT_NE(unknown.err.find("cpu-nests.columns"), std::string::npos) << unknown.err;
 }
 
-// Killed at any moment, an import leaves the store that was there, and the next one works.
+// An import killed at any moment leaves the old store, and the next import works.
 TEST_F(DatasetCli, KilledImportsLeaveTheOldStore) {
   ASSERT_EQ(import(store_).exit_code, 0);
   std::ofstream big(folder_.file("big.jsonl"));
@@ -260,7 +263,7 @@ TEST_F(DatasetCli, KilledImportsLeaveTheOldStore) {
   }
 }
 
-// Measured here, resumed after a kill, and made a store whose devices carry their attributes.
+// Measures here, resumes after a kill, and makes a store whose devices carry their attributes.
 TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   const std::string database = folder_.file("own.db");
   const auto collect = [&](const char* records) {
@@ -295,14 +298,14 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   const CliResult stats = run_cli({"dataset", "stats", store_, "--verify", "--json"});
   ASSERT_EQ(stats.exit_code, 0) << stats.err;
   const Json counts = Json::parse(stats.out);
-  // The difference between what was measured and what was stored is told, by reason.
+  // The report explains the difference between measured and stored records by reason.
   const Json stored = report["stored"];
   EXPECT_EQ(stored["records"], counts["records"]);
   EXPECT_EQ(stored["records"].get<int64_t>() + stored["stopped_early"].get<int64_t>() +
                 stored["corrupt"].get<int64_t>() + stored["other_versions"].get<int64_t>() +
                 stored["repeated"].get<int64_t>(),
             report["database_records"]);
-  // A store has what is in the database but single readings.
+  // A store has all records of the database except single readings.
   const CliResult imported =
       run_cli({"dataset", "import", database, "-o", folder_.file("again.store"), "--json"});
   ASSERT_EQ(imported.exit_code, 0) << imported.err;
@@ -323,7 +326,8 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   ASSERT_EQ(counts["devices"].size(), 1u);
   EXPECT_NE(counts["devices"].begin().key().find("-1t"), std::string::npos) << stats.out;
 
-  // What was collected trains a model in one command, beside the shipped one on tasks that it has not seen.
+  // The collected records train a model in one command, which is compared with the shipped one on
+  // tasks that it has not seen.
   const std::string model = folder_.file("mine.model");
   const CliResult trained =
       run_cli({"train", "--from-db", database, "--model", "roofline", "-o", model, "--json", "--quiet"});
@@ -348,7 +352,7 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   EXPECT_NE(foreign.err.find("--device v100"), std::string::npos) << foreign.err;
 }
 
-// The command that `dataset next` prints measures what it chose, which then counts as measured.
+// The command that `dataset next` prints measures the chosen tasks, which then count as measured.
 TEST_F(DatasetCli, NextTasksOfNetworksAreMeasured) {
   const std::string database = folder_.file("own.db");
   const std::vector<std::string> next = {"dataset",    "next",
@@ -376,7 +380,7 @@ TEST_F(DatasetCli, NextTasksOfNetworksAreMeasured) {
   EXPECT_EQ(rest["measured"], 1);
   EXPECT_EQ(rest["candidates"].get<int>() + 1, chosen["candidates"].get<int>());
   for (const Json& task : rest["tasks"]) EXPECT_NE(task["key"], key);
-  // Another machine's device is measured there.
+  // For the device of another machine, the command must run there.
   std::vector<std::string> elsewhere(next.begin(), next.end() - 1);
   elsewhere[5] = "xeon-8358";
   const CliResult there = run_cli(elsewhere);
@@ -392,7 +396,7 @@ TEST_F(DatasetCli, NextTasksOfNetworksAreMeasured) {
   EXPECT_NE(unknown.err.find("--task nosuchkey"), std::string::npos) << unknown.err;
 }
 
-// What is exported in TVM's format is imported as records of TVM are.
+// Records exported in TVM's format are imported like records of TVM.
 TEST_F(DatasetCli, OwnRecordsGoOutInTheFormatOfTvm) {
   const std::string database = folder_.file("own.db"), lines = folder_.file("own.jsonl"),
                     computes = folder_.file("own_workloads.json");
@@ -414,7 +418,7 @@ TEST_F(DatasetCli, OwnRecordsGoOutInTheFormatOfTvm) {
   ASSERT_EQ(imported.exit_code, 0) << imported.err;
   EXPECT_EQ(Json::parse(imported.out)["records"], report["records"]) << imported.err;
   EXPECT_EQ(Json::parse(imported.out)["corrupt"], 0) << imported.err;
-  // Files of its own are replaced, others are not.
+  // The command replaces its own earlier output, but no other file.
   EXPECT_EQ(run_cli({"db", "export", database, lines, "--format", "tvm", "--workloads", computes}).exit_code,
             0);
   EXPECT_EQ(run_cli({"db", "export", database, lines, "--format", "tvm", "--workloads", cpu_}).exit_code, 1);

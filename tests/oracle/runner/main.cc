@@ -2,8 +2,6 @@
 // with one line.
 //   oracle_runner --operators   prints the operators that can be imported, one a line
 //   oracle_runner --devices     prints the instruction sets of this machine as devices, one a line
-//   oracle_runner --operators   prints the operators that can be imported, one a line
-//   oracle_runner --devices     prints the instruction sets of this machine as devices, one a line
 #include <cstdio>
 #include <iostream>
 #include <string>
