@@ -288,7 +288,7 @@ TEST(Probe, MemoryBandwidthIsPlausible) {
   EXPECT_LT(bandwidth, 5000);
 }
 
-// The bound is as wide: no present core is slower or faster.
+// The bound is wide, too: no present core is slower or faster.
 TEST(Probe, ClockIsMeasuredOnce) {
   for (const char* spec : {"local:threads=1", "local"}) {
     const Device before = find_device(spec).value();
