@@ -175,7 +175,7 @@ TEST_F(ReportCli, ATunedModelWithItsRun) {
   EXPECT_TRUE(json::parse(unrun.out)["models"][0]["run_seconds"].empty());
   expect_refused({"report", "out", "-o", "out/report.html"}, "is inside");
 
-  // A page beside that of the run, and beside the data that it was made of.
+  // Compares with the run's page, and with the data that the page was made from.
   ASSERT_EQ(
       cli({"report", "a.db", "--beside", "run.html", "-o", "two.html", "--cost-model", "none"}).exit_code, 0);
   const json two = data_of("two.html");
