@@ -1,4 +1,4 @@
-// What tune() trusts: defaults and winners whose outputs were compared, and records with possible
+// tune() trusts only these: defaults and winners whose outputs were compared, and records with possible
 // times.
 #include <gtest/gtest.h>
 

@@ -380,7 +380,7 @@ def disturb(rng, exact, output, amplitude, moves):
             error = a * np.where(rng.random(y.shape) < 0.25, 0.15, 1) * signs(rng, y.shape)  # one place, or several
             may_vanish = (np.abs(y) <= a) & (rng.random(y.shape) < 0.25)
             y = np.where(np.isfinite(y), np.where(may_vanish, 0.0, y + error), y)
-            # Terms whose partial sums may overflow are near the largest number: the error if they do not overflow.
+            # Sums that may overflow have terms near the largest number, which give the error if nothing overflows.
             wide = d.F32 if output.dtype in (d.F16, d.BF16) else output.dtype
             near = y + d.EPSILON[wide] * d.LARGEST[wide] * signs(rng, y.shape)
             over = rng.choice(np.array([np.inf, -np.inf, np.nan]), y.shape)
