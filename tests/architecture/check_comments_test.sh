@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What scripts/check_comments reports and what it leaves alone: check_comments_test.sh SCRIPT
+# Tests the findings of scripts/check_comments, and that it leaves other text alone: check_comments_test.sh SCRIPT
 set -euo pipefail
 check=$1
 directory=$(mktemp -d)

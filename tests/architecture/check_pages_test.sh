@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What scripts/check_pages reports: check_pages_test.sh SCRIPT
+# Tests the findings of scripts/check_pages: check_pages_test.sh SCRIPT
 set -euo pipefail
 check=$1
 directory=$(mktemp -d)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What scripts/check_release reports: check_release_test.sh SCRIPT
+# Tests the findings of scripts/check_release: check_release_test.sh SCRIPT
 set -euo pipefail
 check=$1
 tree=$(dirname "$check")/..
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 
-# A tree as the script wants it.
+# Makes a tree without findings.
 fresh() {
   rm -rf "${directory:?}"/*
   mkdir -p "$directory/.github/workflows" "$directory/scripts"
@@ -51,7 +51,7 @@ expect "runs scripts/none, which is no program"
 fresh
 echo 'COPY none /' >> "$directory/Containerfile"
 expect "copies none, which is not there"
-# The options that the workflow and the Containerfile give to scripts are ones that these have.
+# The workflows and the Containerfile call install_dependencies only with modes that it has.
 for mode in $(grep -ohE '(RUN|run:) scripts/install_dependencies [a-z]+' "$tree/Containerfile" "$tree"/.github/workflows/*.yml | cut -d' ' -f3); do
   grep -q "^  $mode)" "$tree/scripts/install_dependencies" || { echo "install_dependencies has no '$mode'"; exit 1; }
 done

@@ -1,5 +1,5 @@
-// How many files a new member of a family touches: all files in src/ that name one of the present members, beside
-// those that happen to use it.
+// Counts the files that a new member of a family would touch: all files in src/ that name one of
+// the present members, apart from those that only use it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ bool has_word(std::string_view line, std::string_view word) {
   return false;
 }
 
-// Files in src/ whose code, not their comments, has one of the words; lists of sources too.
+// Returns the files in src/ whose code (without comments) has one of the words, including lists of
+// sources.
 Files mentions(const std::vector<std::string>& words) {
   const fs::path root = fs::path(TENSORSMITH_SOURCE_DIR) / "src";
   Files files;
@@ -47,7 +48,7 @@ Files mentions(const std::vector<std::string>& words) {
   return files;
 }
 
-// Of the primitives, these are used by no plan and no reader of foreign records.
+// Primitives that no plan and no reader of foreign records uses.
 TEST(Extension, APrimitiveIsFourFiles) {
   EXPECT_EQ(mentions({"ReverseComputeAt", "reverse_compute_at"}),
             (Files{"sched/CMakeLists.txt", "sched/primitives/primitives.h",

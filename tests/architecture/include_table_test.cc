@@ -1,4 +1,4 @@
-// Holds the code's includes against the table of rooms in ARCHITECTURE.md.
+// Checks the code's includes against the table of directories in ARCHITECTURE.md.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ std::string trim(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// Room -> rooms it may include directly, from the Markdown table.
+// Reads the Markdown table: directory -> directories that it may include directly.
 Rooms read_table(const fs::path& file) {
   Rooms rooms;
   std::ifstream in(file);
@@ -124,7 +124,8 @@ TEST_F(IncludeTable, KeepsHeavyHeadersInTheirRooms) {
       if (included.rfind(prefix, 0) == 0) {
         EXPECT_EQ(file.string().rfind(home, 0), 0u) << "src/" << file.string() << " includes " << included;
         if (file.extension() == ".h") {
-          // An internal header may, a room's public one may not: it must not lie at the room's top level.
+          // Internal headers may include it, but public ones, which are at the directory's top
+          // level, may not.
           EXPECT_NE(std::distance(file.begin(), file.end()), 2)
               << "src/" << file.string() << " shows " << included;
         }

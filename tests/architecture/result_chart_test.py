@@ -60,7 +60,7 @@ class Figures(unittest.TestCase):
         (left, two), (_, quarter), _ = bars(svg, 0)
         (half_left, half), _ = bars(svg, 1)
         self.assertAlmostEqual(quarter / two, math.log(1.25) / math.log(2), delta=0.01)
-        self.assertAlmostEqual(half, two, delta=0.2)  # one half is as far from 1 as two
+        self.assertAlmostEqual(half, two, delta=0.2)  # on the logarithmic scale, one half is as far from 1 as two
         self.assertAlmostEqual(half_left + half, left, delta=0.2)
 
     def test_an_amount_begins_at_nothing(self):

@@ -34,7 +34,7 @@ TEST(Result, CarriesValueOrError) {
 }
 
 TEST(Rng, IsTheDocumentedStream) {
-  // Stored: a change of the stream would silently change every seeded run.
+  // Expected values are stored: a change of the stream would silently change every seeded run.
   Rng rng(42);
   const uint64_t first = rng.next();
   const uint64_t second = rng.next();
@@ -85,8 +85,8 @@ TEST(ThreadPool, CoversTheRangeOnce) {
 }
 
 #if !defined(__SANITIZE_THREAD__)  // which has threads of its own
-// Without a thread of its own the callers do the work. In a process that may start none, as nobody, since
-// root may always.
+// Without threads of its own, the pool makes the callers do the work. The test runs in a process
+// that may start no threads, as user nobody, since root may always start some.
 TEST(ThreadPool, WorksWithoutThreads) {
   const pid_t child = ::fork();
   if (child == 0) {

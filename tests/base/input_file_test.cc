@@ -33,7 +33,7 @@ class InputFile : public ::testing::Test {
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(root_ / name, std::ios::binary) << text;
   }
-  // What a reader gets of the path below the model's folder.
+  // Returns the content that a reader gets for a path below the model's folder.
   std::string below(const std::string& path, const std::string& also = "") const {
     const auto file = open_input_below(at("model"), path, also);
     if (!file.ok()) return std::string(to_string(file.error().code)) + " " + file.error().message();
@@ -53,7 +53,7 @@ TEST_F(InputFile, IsReadWhole) {
   ASSERT_TRUE(read_exactly(*open_input(at("link")), "", 4, part, 3).ok());
   EXPECT_EQ(std::string(part, 3), "456");
   EXPECT_EQ(read_exactly(*open_input(at("link")), "link", 8, part, 3).error().code, ErrorCode::kCorrupt);
-  // Its size says nothing about it.
+  // The file's reported size is not its length.
   EXPECT_THAT(*read_input("/proc/self/status", 1 << 20), HasSubstr("VmSize"));
 }
 
@@ -63,12 +63,12 @@ TEST_F(InputFile, HasALimit) {
   EXPECT_EQ(text.error().code, ErrorCode::kResourceExhausted);
   EXPECT_THAT(text.error().message(), HasSubstr("data: is longer than 9 bytes"));
   write("large", "");
-  fs::resize_file(root_ / "large", uintmax_t{1} << 40);  // a terabyte that is not there
+  fs::resize_file(root_ / "large", uintmax_t{1} << 40);  // a sparse file of a terabyte
   EXPECT_THAT(read_input(at("large"), int64_t{1} << 30).error().message(), HasSubstr("is longer than 1 GiB"));
   EXPECT_THAT(read_input("/proc/self/status", 10).error().message(), HasSubstr("is longer than 10 bytes"));
 }
 
-// None of these waits, and none is opened.
+// None of these is opened, and no call blocks.
 TEST_F(InputFile, WhatIsNoFile) {
   ASSERT_EQ(mkfifo(at("fifo").c_str(), 0600), 0);
   const int server = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -112,7 +112,7 @@ TEST_F(InputFile, BelowAFolder) {
   EXPECT_THAT(below("fifo"), HasSubstr("is a FIFO"));
 }
 
-// A cache that keeps files under their hashes, and folders of symlinks to them.
+// A cache that names files by their hashes, with folders of symlinks to them.
 TEST_F(InputFile, BelowAnotherFolder) {
   fs::create_directory(root_ / "blobs");
   write("blobs/4711", "weights");

@@ -20,7 +20,7 @@ using Numbers = std::vector<int>;
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-// A machine in files.
+// A machine that is described by files.
 class ProcessorFiles : public ::testing::Test {
  protected:
   ProcessorFiles()
@@ -109,7 +109,7 @@ TEST_F(ProcessorFiles, Version2TakesTheLeastOfAllAround) {
   EXPECT_EQ(shortage(on_eight()),
             "this process sees 8 processors, but a cgroup limits its processor time to that of 2.5; the "
             "default is 2 threads");
-  v2("/user.slice/other.scope", "10000 100000");  // not around it
+  v2("/user.slice/other.scope", "10000 100000");  // not an enclosing cgroup
   v2("/user.slice/app.scope/inner", "10000 100000");
   EXPECT_EQ(on_eight().quota, 2.5);
   v2("", "150000 100000");
@@ -154,7 +154,7 @@ TEST_F(ProcessorFiles, Version1) {
   EXPECT_EQ(on_eight().quota, 3);
   v1("/cpu/docker/a", "200000", "100000");
   EXPECT_EQ(on_eight().quota, 2);
-  v1("/memory/docker/a", "100000", "100000");  // another controller's
+  v1("/memory/docker/a", "100000", "100000");  // of another controller
   EXPECT_EQ(on_eight().quota, 2);
 }
 
@@ -168,7 +168,8 @@ TEST_F(ProcessorFiles, OnlyTheCpuControllerOfVersion1Counts) {
   EXPECT_EQ(on_eight().quota, 1);
 }
 
-// Inside of a container the path may be that of the system outside, while the mount begins at its own cgroup.
+// Inside a container, the path may be that of the host, although the mount begins at the
+// container's own cgroup.
 TEST_F(ProcessorFiles, APathThatIsNotThereLeavesTheRoot) {
   cgroup("0::/system.slice/docker-123.scope\n");
   v2("", "200000 100000");
@@ -218,11 +219,11 @@ TEST_F(ProcessorFiles, OthersKeepOffTheCoreWhereThereAreEnough) {
   Numbers others;
   processors_beside(on_eight(), 5, 4, others);
   EXPECT_THAT(others, ElementsAre(0, 2, 3, 4, 6, 7));
-  processors_beside(on_eight(), 5, 5, others);  // a thread more than cores
+  processors_beside(on_eight(), 5, 5, others);  // one more thread than cores
   EXPECT_THAT(others, ElementsAre(0, 1, 2, 3, 4, 6, 7));
   processors_beside(on({1, 5}), 5, 2, others);
   EXPECT_THAT(others, ElementsAre(1));
-  processors_beside(on({1, 5}), 2, 2, others);  // it runs on one that is not theirs
+  processors_beside(on({1, 5}), 2, 2, others);  // the caller runs on a processor outside the team's
   EXPECT_THAT(others, ElementsAre(1, 5));
   processors_beside(on({1}), 1, 2, others);
   EXPECT_THAT(others, ElementsAre());

@@ -1,4 +1,5 @@
-// The seam itself: which backends there are, what each refuses, and what C's text is made of.
+// The backend interface: the list of backends, the errors of each, and the structure of generated
+// C.
 #include "codegen/backend.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +51,7 @@ TEST(Backends, AreFoundByTheirNames) {
   EXPECT_THAT(none.error().message(), HasSubstr("llvm, c"));
 }
 
-// What a loader checks is what the kernel interface says, in its order.
+// The fields that a loader checks are those of the kernel interface, in the same order.
 TEST(Launch, DemandsFollowTheInterface) {
   const std::vector<int64_t> demands = codegen::demands_of(doubled(), 128, 64);
   ASSERT_EQ(demands.size(), static_cast<size_t>(TENSORSMITH_INFO_BUFFER_BYTES) + 2);
@@ -69,7 +70,7 @@ TEST(CSource, HoldsVectorsAsLongAsTheDevices) {
   EXPECT_THAT(wide->text, HasSubstr("TS_VECTOR(f32x16, float, 64)"));
   EXPECT_THAT(narrow->text, HasSubstr("TS_VECTOR(f32x8, float, 32)"));
   EXPECT_THAT(narrow->text, Not(HasSubstr("f32x16")));
-  // Plain C99 beside it.
+  // There is a plain C99 version, too.
   EXPECT_THAT(wide->text, HasSubstr("#else"));
   EXPECT_THAT(wide->text, HasSubstr("context->parallel_for(context->pool, 4, k_part0, &args);"));
   // The header has functions of 2, 4, ... 16 lanes.
@@ -88,7 +89,8 @@ TEST(CSource, HoldsVectorsAsLongAsTheDevices) {
   EXPECT_THAT(plain->text, Not(HasSubstr("TS_VECTOR")));
 }
 
-// Names of programs are for people; those of C must not collide with its words, the header's or each other.
+// Names in programs are arbitrary; names in C must not collide with its keywords, the header's
+// names or each other.
 TEST(CSource, NamesAreIdentifiers) {
   const auto source = codegen::emit_c(doubled("if", "y"), test::device_with("avx2"), {});
   ASSERT_TRUE(source.ok());

@@ -20,7 +20,7 @@ TEST(Build, MakesCodeOfATrace) {
   EXPECT_TRUE(default_backend().load(built->kernel.object, "product").ok());
 }
 
-// Errors are those of the steps, word for word, and tell which it was.
+// Errors are exactly those of the failing step, and tell which step it was.
 TEST(Build, SaysWhichStepFailed) {
   const target::Device device = target::probe_local().value();
   const ir::Workload workload = test::small::matmul(8, 8, 8);

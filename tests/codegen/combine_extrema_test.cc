@@ -1,5 +1,5 @@
-// Minima and maxima taken together before the accumulator, and where an input is looked at for NaN before a part of
-// a program: which statements are chosen, and what they look at.
+// Minima and maxima that are combined before the accumulator is updated, and inputs that are
+// checked for NaN before a part of a program: which statements are chosen, and what they check.
 #include "codegen/llvm/combine_extrema.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ ir::Program parsed(const std::string& text) {
   return program.ok() ? *program : ir::Program();
 }
 
-// The rewritten program's text, after comparing both programs by the interpreter.
+// Returns the rewritten program's text, after comparing both programs by the interpreter.
 std::string combined(const std::string& text) {
   const ir::Program program = parsed(text);
   const ir::Program result = codegen::combine_extrema(program);
@@ -86,8 +86,8 @@ TEST(CombineExtrema, IntegersToo) {
 }
 
 TEST(CombineExtrema, LeavesAloneWhatItMustNotTouch) {
-  // Each step reads what the one before has written; sums; a condition on each step; long loops that are to be
-  // unrolled by nobody.
+  // Not rewritten: steps that read what the previous one has written; sums; a condition on each
+  // step; long loops that nothing unrolls.
   const char* programs[] = {R"(program kernel {
   input x: f32[9]
   output m: f32[9]
@@ -118,8 +118,8 @@ TEST(CombineExtrema, LeavesAloneWhatItMustNotTouch) {
   }
 }
 
-// Of each part: the loop that it is the body of, or that it is; then "values" or its regions as
-// buffer[begin +extent, ...].
+// Describes each part: the loop that it is the body of, or that it is; then "values", or its
+// regions as buffer[begin +extent, ...].
 std::vector<std::string> parts_of(const ir::Program& program) {
   const codegen::SpeculativeParts parts(program);
   std::vector<std::string> all;
@@ -158,7 +158,7 @@ std::string pool(int64_t channels, int64_t size, int64_t stride, const std::stri
 
 TEST(ExtremumRegions, OverlappingWindowsAreLookedAtBefore) {
   const std::string x = "x[c, i + p, j + q]";
-  // Small enough as a whole; then a channel at a time; then some rows, if these overlap little.
+  // Small enough as a whole; then one channel at a time; then some rows, if they overlap little.
   EXPECT_THAT(parts_of(parsed(pool(2, 20, 1, x))), ElementsAre("for c: x[0 +2, 0 +20, 0 +20]"));
   EXPECT_THAT(parts_of(parsed(pool(64, 20, 1, x))), ElementsAre("for i: x[c +1, 0 +20, 0 +20]"));
   EXPECT_THAT(parts_of(parsed(pool(64, 99, 1, x))), ElementsAre("for i: x[c +1, 0 +99, 0 +99]"));
@@ -176,16 +176,17 @@ TEST(ExtremumRegions, OverlappingWindowsAreLookedAtBefore) {
   }
 })")),
               ElementsAre("for j: x[c +1, i * 3 +3, 0 +99]"));
-  // Threads have parts of their own.
+  // Each thread has its own part.
   EXPECT_THAT(parts_of(parsed(pool(2, 20, 1, x, "parallel"))), ElementsAre("for i: x[c +1, 0 +20, 0 +20]"));
-  // Elements around are a region too: where nothing is read, they are not looked at.
+  // The region includes elements outside the image, which are neither read nor checked.
   EXPECT_THAT(parts_of(parsed(
                   pool(2, 20, 1, "select(0 < i + p && 0 < j + q, x[c, i + p - 1, j + q - 1], f32(-inf))"))),
               ElementsAre("for c: x[0 +2, -1 +20, -1 +20]"));
 }
 
 TEST(ExtremumRegions, ValuesAreLookedAtWhereThatIsCheaperOrAllThatIsKnown) {
-  // Each element once; arithmetic, which makes NaN of infinities; elements that the data choose.
+  // Checked as values: each element read once; arithmetic, which makes NaN of infinities; elements
+  // that the data selects.
   EXPECT_THAT(parts_of(parsed(pool(2, 21, 3, "x[c, i * 3 + p, j * 3 + q]"))), ElementsAre("for c: values"));
   EXPECT_THAT(parts_of(parsed(pool(2, 20, 1, "x[c, i + p, j + q] * 2.0"))), ElementsAre("for c: values"));
   EXPECT_THAT(parts_of(parsed(pool(2, 20, 1, "x[c, i + p, j + q] * 2.0", "parallel"))),
@@ -195,7 +196,8 @@ TEST(ExtremumRegions, ValuesAreLookedAtWhereThatIsCheaperOrAllThatIsKnown) {
   EXPECT_THAT(parts_of(parsed(pool(2, 20, 1, "x[c, i64(x[c, i, j]), j + q]"))), ElementsAre("for c: values"));
 }
 
-// An accumulator that several iterations of an outer loop go on with: a NaN of the first must stay.
+// Several iterations of an outer loop continue with the same accumulator: a NaN of the first must
+// be kept.
 TEST(ExtremumRegions, NanStaysInWhatLaterIterationsGoOnWith) {
   const ir::Program program = parsed(R"(program kernel {
   input x: f32[4, 4002]
@@ -220,7 +222,7 @@ TEST(ExtremumRegions, NanStaysInWhatLaterIterationsGoOnWith) {
 }
 
 TEST(ExtremumRegions, WhatCannotBeRepeatedIsExact) {
-  // The accumulator begins outside; a sum beside the maximum.
+  // The accumulator is initialized outside; a sum is computed together with the maximum.
   EXPECT_THAT(parts_of(parsed(R"(program kernel {
   input x: f32[40]
   input y: f32[1]

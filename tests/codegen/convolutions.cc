@@ -10,7 +10,7 @@ using ir::Expr;
 
 namespace {
 
-// In the order of the layout.
+// Returns the values in the order of the layout.
 template <class T>
 std::vector<T> ordered(bool channels_last, T n, T channel, T y, T x) {
   if (channels_last) return {std::move(n), std::move(y), std::move(x), std::move(channel)};

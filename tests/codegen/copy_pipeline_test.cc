@@ -1,5 +1,5 @@
-// Tiles of scalar code whose copies run ahead: the text for NVIDIA's GPUs, whose asynchronous copies are emulated, computes
-// what the workload says.
+// Scalar code whose tile copies run ahead: the text for NVIDIA's GPUs computes the workload, with
+// emulated asynchronous copies.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -69,7 +69,8 @@ TEST(CopyPipelines, EmulatedCopiesAheadComputeTheSame) {
   EXPECT_GT(ahead, 10);
 }
 
-// The candidate with both factors in shared memory, with a loop over the reduction or without; none where a thread has few sums.
+// Returns the candidate with both factors in shared memory, with a loop over the reduction or
+// without; nothing if a thread has too few sums.
 std::optional<Candidate> with_sums(const DesignSpace& space, Candidate c, bool unrolled) {
   constexpr int64_t kFewestSums = 16;
   constexpr size_t kSpatialParts = 4;  // virtual threads, threads, outer, inner
@@ -88,14 +89,14 @@ std::optional<Candidate> with_sums(const DesignSpace& space, Candidate c, bool u
   return sums >= kFewestSums ? std::optional(std::move(c)) : std::nullopt;
 }
 
-// Sums in pairs of registers, where the reduction has a loop: the same values, bit for bit, as those of the unrolled nest, whose sums
-// are single variables.
+// Sums in pairs of registers, which are used if the reduction has a loop, have the same values, bit
+// for bit, as the unrolled nest, whose sums are single variables.
 TEST(CopyPipelines, SumsInPairsOfRegistersAreTheSame) {
   const target::Device gpu = device("h100");
   const EmulationOrder orders[] = {{false, false}};
   uint64_t seed = 500;
   auto tiled = workloads();
-  tiled.resize(3);  // the convolutions' factors are rounded to TF32
+  tiled.resize(3);  // the remaining convolutions' factors are rounded to TF32
   tiled.emplace_back(
       "both transposed",
       matrix_product(
@@ -116,7 +117,8 @@ TEST(CopyPipelines, SumsInPairsOfRegistersAreTheSame) {
       const auto has_pairs = [](const std::string& of) {
         return of.find("ts_add_products") != std::string::npos;
       };
-      // Rows of a tile that begin at odd places have no vectors, long reductions have a loop in any case.
+      // Tile rows that begin at odd places have no vectors; long reductions have a loop in any
+      // case.
       if (!has_pairs(text) || has_pairs(source_of(plain, gpu).text)) continue;
       ++compared;
       const auto pairs = emulate(in_pairs, gpu, inputs, orders), single = emulate(plain, gpu, inputs, orders);
@@ -127,7 +129,7 @@ TEST(CopyPipelines, SumsInPairsOfRegistersAreTheSame) {
   }
 }
 
-// On devices without such copies there is no such decision.
+// Devices without asynchronous copies have no such decision.
 TEST(CopyPipelines, OlderDevicesHaveNone) {
   const DesignSpace space = space_of(workloads()[0].second, device("t4"));
   for (const Candidate& c : draw(space, 200, 40, kTiles)) EXPECT_FALSE(has_stages(space, c));

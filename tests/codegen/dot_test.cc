@@ -1,5 +1,5 @@
-// dot4, dot2i16 and dot2 on each instruction set: for all elements and any number of lanes, and by the instructions of
-// VNNI and AVX-512 BF16 where, and only where, there are any.
+// dot4, dot2i16 and dot2 on each instruction set: for all elements and any number of lanes, using
+// the instructions of VNNI and AVX-512 BF16 if, and only if, they are available.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ lower::LoweredProgram rows_of(Intrinsic dot, int64_t lanes, int64_t steps) {
   return *lower::lower(builder.schedule());
 }
 
-// This machine's variants, and each as if it lacked the instructions.
+// Returns this machine's variants, and each of them without the instructions.
 std::vector<target::Device> devices() {
   std::vector<target::Device> result;
   for (const target::Device& device : local_devices()) {
@@ -54,8 +54,9 @@ std::vector<target::Device> devices() {
   return result;
 }
 
-// parts: elements of a word, whose extreme values are likely.
-// second: what the second factor's elements are drawn from, if not from all values; fewer numbers of lanes then.
+// `parts` is the number of elements in a word; values in `extremes` are likely. `second` has the
+// values of the second factor's elements, if not all are allowed; fewer numbers of lanes are tested
+// then.
 void expect_exact_for_any_number_of_lanes(Intrinsic dot, int parts, const std::vector<int64_t>& extremes,
                                           const std::vector<int64_t>& second = {}) {
   Rng rng(3);
@@ -89,7 +90,7 @@ TEST(Dot4, IsExactForAnyNumberOfLanes) {
   expect_exact_for_any_number_of_lanes(Intrinsic::kDot4, 4, {0, 127, 128, 255, 1});
 }
 
-// 64 and -64, at which two products with 255 just fit in i16.
+// Includes 64 and -64, for which two products with 255 just fit in i16.
 TEST(Dot4Narrow, IsExactForAnyNumberOfLanes) {
   expect_exact_for_any_number_of_lanes(Intrinsic::kDot4Narrow, 4, {0, 127, 128, 255, 1},
                                        {64, 192, 0, 1, 255, 37});
@@ -168,8 +169,9 @@ TEST(LlvmCode, Dot2I16IsOneInstructionOrTwo) {
   EXPECT_FALSE(has(avx2, "vpsrad") || has(avx2, "vpand")) << avx2;
 }
 
-// Each sum's error against sums in f64, whose products are exact, is within that of 2 steps additions in f32,
-// each of which may be of a rounded product (Higham, Accuracy and Stability of Numerical Algorithms, 3.1).
+// Each sum's error, relative to sums in f64 with exact products, is within that of 2 * steps
+// additions in f32, each of which may have a rounded product (Higham, Accuracy and Stability of
+// Numerical Algorithms, 3.1).
 TEST(Dot2, IsWithinTheErrorOfSumsInF32) {
   constexpr int64_t kSteps = 7;
   Rng rng(4);
@@ -227,7 +229,7 @@ TEST(LlvmCode, Dot2IsOneInstructionWhereThereIsOne) {
   }
 }
 
-// y = bf16(x): one instruction, or shifts and no calls.
+// y = bf16(x) is one instruction, or shifts without calls.
 TEST(LlvmCode, RoundingToBf16IsVectorCode) {
   const auto assembly = [](const target::Device& device) {
     const ir::Buffer x = ir::make_buffer("x", DType::kF32, {64}),
@@ -252,7 +254,7 @@ TEST(LlvmCode, RoundingToBf16IsVectorCode) {
   EXPECT_FALSE(has(several, "vcvtneps2bf16") || has(several, "call")) << several;
 }
 
-// Quantized products and convolutions as the design space schedules them.
+// Quantized products and convolutions with schedules of the design space.
 TEST(Dot4, CandidatesAreExactOnEveryInstructionSet) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     Rng rng(seed);

@@ -66,14 +66,14 @@ std::pair<Tensor, Tensor> pairs(DType ta, DType tb, Rng& rng) {
   return {x, y};
 }
 
-// One expression of two operands, and what the scalar semantics make of them.
+// An expression of two operands, and its result by the scalar semantics.
 struct Check {
   std::string what;
   std::function<Expr(Expr, Expr)> fn;
   std::function<ir::Scalar(ir::Scalar, ir::Scalar)> reference;
 };
 
-// out_k[i] = fn_k(a[i], b[i]) for 900 elements, in lanes at a time, all in one kernel.
+// out_k[i] = fn_k(a[i], b[i]) for 900 elements, `lanes` at a time, all in one kernel.
 ir::Program elementwise(DType ta, DType tb, int64_t lanes, const std::vector<Check>& checks) {
   const ir::Buffer a = ir::make_buffer("a", ta, {900});
   const ir::Buffer b = ir::make_buffer("b", tb, {900});
@@ -94,7 +94,8 @@ ir::Program elementwise(DType ta, DType tb, int64_t lanes, const std::vector<Che
   return program;
 }
 
-// What is subnormal may be rounded to a zero of bf16, also if the smallest normal number is the nearest.
+// Subnormal results of bf16 may be flushed to zero, even if the smallest normal number is the
+// nearest.
 ir::Scalar as_computed(ir::Scalar want, const ir::Scalar& got) {
   const bool subnormal = want.dtype == DType::kBF16 && std::abs(want.f) <= 0x1p-126;
   if (subnormal && got.f == 0) want.f = std::copysign(0.0, want.f);
@@ -110,7 +111,7 @@ void compare(const Check& check, const Tensor& x, const Tensor& y, const Tensor&
         << check.what << " " << where << " element " << i << ": a " << x.at(i).f << "/" << x.at(i).i << " b "
         << y.at(i).f << "/" << y.at(i).i << " got " << g.f << "/" << g.i << " want " << want.f << "/"
         << want.i;
-    // Of zeros of different sign either is a minimum and a maximum.
+    // If zeros of different sign are compared, either is a valid minimum and maximum.
     if (ir::is_float(want.dtype) && want.f == 0 && check.what != "min" && check.what != "max") {
       ASSERT_EQ(std::signbit(g.f), std::signbit(want.f)) << check.what << " " << where << " element " << i;
     }

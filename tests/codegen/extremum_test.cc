@@ -1,5 +1,6 @@
-// Minimum and maximum where values are NaN or infinite, and powers of integers: random schedules on each
-// instruction set of this machine against plain loops over the definition (IEEE 754-2019: a NaN wins).
+// Minimum and maximum of NaN and infinite values, and powers of integers: random schedules on each
+// instruction set of this machine, against plain loops with the definition (IEEE 754-2019: NaN
+// propagates).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,7 +36,8 @@ ir::Workload reduction(Combiner combiner, DType dtype, int64_t rows, int64_t col
   return w;
 }
 
-// Few values, so that there are ties; a NaN in some rows, in others all of them, in others none.
+// There are few distinct values, so that ties occur; some rows have a NaN, some only NaN, some
+// none.
 Tensor special_input(DType dtype, int64_t rows, int64_t columns, Rng& rng) {
   Tensor x = Tensor::zeros(dtype, {rows, columns});
   for (int64_t i = 0; i < rows; ++i) {
@@ -107,7 +109,7 @@ void check_reductions(uint64_t first, uint64_t count) {
 
 TEST(Extremum, NanWinsInReductionsOfAnySchedule) { check_reductions(1, 120); }
 
-// A value that is NaN whatever the input is.
+// A value that is always NaN.
 TEST(Extremum, ConstantNanWins) {
   for (const int64_t rows : {1, 40}) {
     ir::Workload w = reduction(Combiner::kMax, DType::kF32, rows, 9);
@@ -142,7 +144,7 @@ TEST(Extremum, NanWinsElementwise) {
       b.set(i, ir::scalar_float(dtype, specials[static_cast<size_t>(i) / specials.size()]));
     }
     for (const bool is_max : {true, false}) {
-      for (const int constant : {-1, 0, 1}) {  // the operand that is 1.5, or none
+      for (const int constant : {-1, 0, 1}) {  // position of the operand 1.5, or -1 for none
         for (const int64_t lanes : {1, 16}) {
           const ir::Buffer x = ir::make_buffer("x", dtype, {n});
           const ir::Buffer y = ir::make_buffer("y", dtype, {n});
@@ -182,8 +184,7 @@ TEST(IntegerPow, MatchesRepeatedProducts) {
   const int64_t n = 512;
   for (const DType dtype :
        {DType::kI8, DType::kU8, DType::kI16, DType::kI32, DType::kU32, DType::kI64, DType::kU64}) {
-    for (const int64_t fixed :
-         {-1, 0, 1, 2, 3, 7, 63, 100}) {  // a constant exponent, or -1: one of each element
+    for (const int64_t fixed : {-1, 0, 1, 2, 3, 7, 63, 100}) {  // a constant exponent, or -1: one per element
       Tensor a = Tensor::zeros(dtype, {n});
       Tensor b = Tensor::zeros(dtype, {n});
       for (int64_t i = 0; i < n; ++i) {

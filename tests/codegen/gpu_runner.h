@@ -11,10 +11,10 @@
 
 namespace tensorsmith::test {
 
-// A device as large as any GPU, with the limits of the OpenCL one.
+// Returns a device as large as any GPU, with the limits of the OpenCL device.
 target::Device gpu_for(const runtime::Gpu& gpu);
 
-// The outputs. What they and the workspace held before is garbage.
+// Returns the outputs, which contain garbage before the call, as does the workspace.
 Result<std::vector<lower::Tensor>> compile_and_run(runtime::Gpu& gpu, const ir::Program& program,
                                                    const target::Device& device,
                                                    std::span<const lower::Tensor> inputs);

@@ -1,5 +1,6 @@
-// Schedules of a GPU's design space, run by the OpenCL device of this machine, compute what the workload says.
-// TENSORSMITH_GPU_SAMPLES chooses how many of each workload, TENSORSMITH_GPU_SEED another seed.
+// Schedules of a GPU's design space compute the workload when the OpenCL device of this machine
+// runs them. TENSORSMITH_GPU_SAMPLES sets the number of schedules per workload,
+// TENSORSMITH_GPU_SEED the seed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

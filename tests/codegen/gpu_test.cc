@@ -1,4 +1,5 @@
-// Schedules for GPUs, compiled as OpenCL C and run by the OpenCL device of this machine, compute what the workload says.
+// Schedules for GPUs compute the workload, compiled as OpenCL C and run by the OpenCL device of
+// this machine.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +22,7 @@ namespace {
 using namespace sched;  // NOLINT(google-build-using-namespace): steps
 using lower::Tensor;
 
-// Steps by name of stage and position of leaf.
+// Applies steps, given the names of stages and the positions of leaves.
 class Scheduler {
  public:
   explicit Scheduler(const ir::Workload& workload) : builder_(workload) {}
@@ -45,7 +46,7 @@ class Scheduler {
   ScheduleBuilder builder_;
 };
 
-// All threads of the block fetch the stage together, `vector` elements at a time.
+// Makes all threads of the block load the stage together, `vector` elements at a time.
 void fetch_together(Scheduler& s, const std::string& name, int64_t threads, int64_t vector) {
   const int stage = s.stage(name);
   std::vector<int> all;
@@ -60,7 +61,7 @@ struct Tile {
   int64_t vthread = 1, thread = 1, inner = 1;
 };
 
-// C[i, j] = sum_k A[i, k] * B[k, j] as Ansor schedules it: SSSRRSRS with A and B in shared memory.
+// C[i, j] = sum_k A[i, k] * B[k, j] with Ansor's structure SSSRRSRS, and A and B in shared memory.
 void tile_matmul(Scheduler& s, const Tile& rows, const Tile& columns, int64_t chunk, int64_t vector) {
   s.apply(CacheWrite{s.stage("C"), ir::MemoryScope::kLocal});
   const int c = s.stage("C");
@@ -92,7 +93,7 @@ std::vector<Tensor> random_inputs(const ir::Workload& workload, uint64_t seed) {
   return inputs;
 }
 
-// Also by the interpreter, whose order of threads is serial.
+// Also checks by the interpreter, which runs the threads serially.
 void check(runtime::Gpu& gpu, const ir::Workload& workload, const Schedule& schedule) {
   const std::vector<Tensor> inputs = random_inputs(workload, 7);
   const auto expected = lower::evaluate(workload, inputs).value();
@@ -160,7 +161,7 @@ TEST(Gpu, ThreadsMeetTwiceInEachChunk) {
   const auto source =
       codegen::emit_gpu(lower::lower(s.schedule())->program, any_gpu(), {}, codegen::opencl_c());
   ASSERT_TRUE(source.ok()) << source.error().message();
-  // Before the tiles are overwritten, and before they are read.
+  // One barrier before the tiles are overwritten, and one before they are read.
   EXPECT_EQ(count(source->text, "barrier("), 2U) << source->text;
   ASSERT_EQ(source->launches.size(), 1U);
   EXPECT_EQ(source->launches[0].block[0], 32);
@@ -263,7 +264,7 @@ TEST(Gpu, RefusesWhatTheDeviceHasNot) {
       << shared.error().message();
 }
 
-// What is outside of the loops over an axis is done once.
+// Statements outside the loops over an axis are executed once.
 TEST(Gpu, OneThreadDoesWhatIsInNoLoopOverThreads) {
   TS_OPENCL_OR_SKIP(gpu);
   const auto parsed = ir::parse_program(R"(program kernel {
@@ -293,7 +294,7 @@ TEST(Gpu, OneThreadDoesWhatIsInNoLoopOverThreads) {
   }
 }
 
-// All of them: what they are rounded to is at most a neighbour of what libm's rounds to.
+// Tests all values: the rounded result is at most one unit away from the rounded result of libm.
 TEST(Gpu, ErfOfF16IsOffByAUnitAtMost) {
   TS_OPENCL_OR_SKIP(gpu);
   const auto parsed = ir::parse_program(R"(program kernel {

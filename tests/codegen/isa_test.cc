@@ -1,5 +1,5 @@
-// Code for a weaker instruction set must not use a stronger one: measured on a better machine, its times
-// would be of a device that does not exist.
+// Code for a weaker instruction set must not use a stronger one: measured on a better machine, its
+// times would be those of a device that does not exist.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -31,7 +31,7 @@ TEST(InstructionSet, IsObeyed) {
   Rng rng(kSeed);
   int wide_programs = 0;
   for (const target::Device& device : local_devices()) {
-    // AVX-512 is known by its registers: zmm, masks, and numbers from 16 on.
+    // AVX-512 code uses zmm registers, masks, and register numbers from 16 on.
     const bool avx512 = device.has_feature("avx512f"), avx = device.has_feature("avx");
     const std::regex beyond(avx512 ? "%none"
                             : avx  ? "%zmm|%k[0-7]|%[xy]mm(1[6-9]|2[0-9]|3[01])"
@@ -51,21 +51,22 @@ TEST(InstructionSet, IsObeyed) {
       }
     }
   }
-  // The patterns would see it: where AVX-512 may be used it is.
+  // Check of the patterns: AVX-512 instructions are found where they are allowed.
   if (local_devices().front().has_feature("avx512f")) {
     EXPECT_GT(wide_programs, 0);
   }
 }
 
-// What code for each instruction set must and must not hold, on any machine: code for processors that nobody
-// here has is compiled and looked at. Which of them ran, the tests codegen_*.ISA say.
+// Instructions that code for each instruction set must and must not contain. The code is only
+// inspected, so processors that are not available are covered, too. The tests codegen_*.ISA tell
+// which of them ran.
 TEST(InstructionSet, EachHasItsCode) {
   const struct {
     const char* isa;
-    const char* floats;   // of a product of floats
-    const char* bytes;    // of a product of bytes
-    const char* bf16;     // of a product of bf16 elements
-    const char* nowhere;  // in any of the three
+    const char* floats;   // expected for a product of floats
+    const char* bytes;    // expected for a product of bytes
+    const char* bf16;     // expected for a product of bf16 elements
+    const char* nowhere;  // forbidden in all three
   } cases[] = {
       {"sse4.2", "mulps.*%xmm", "pmaddwd.*%xmm", "mulps.*%xmm", "%ymm|%zmm|\tv[a-z]"},
       {"avx", "vmulps.*%ymm", "vpmaddwd.*%xmm", "vmulps.*%ymm",
@@ -107,7 +108,7 @@ TEST(InstructionSet, EachHasItsCode) {
   }
 }
 
-// So that a log says what it is worth.
+// Makes a log show which instruction sets it covers.
 TEST(InstructionSet, WhichCanRunHere) {
   std::string runs, lacks;
   for (const std::string& isa : all_isas()) (local_device_with(isa) ? runs : lacks) += " " + isa;

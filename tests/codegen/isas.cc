@@ -12,7 +12,7 @@ struct Isa {
   int vector_bytes;
   int vector_registers;
   double fma_per_cycle;
-  std::vector<std::string> adds;  // to the one before, or to the one named `base`
+  std::vector<std::string> adds;  // added to the preceding one, or to the one named `base`
   const char* base = nullptr;
 };
 
@@ -61,7 +61,7 @@ target::Device device_with(const std::string& name) {
   target::Device device;
   device.name = name;
   device.arch = "x86-64";
-  device.cpu = "x86-64";  // which has SSE2 and nothing more of its own
+  device.cpu = "x86-64";  // a CPU that has SSE2 and no other features
   for (const std::string& feature : features_of(isa)) device.features.push_back("+" + feature);
   device.cores = 2;
   device.vector_bytes = isa.vector_bytes;

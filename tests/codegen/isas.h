@@ -1,5 +1,6 @@
-// Instruction sets that have code of their own, so that tests can run on each: on this machine's processor as
-// if it were a weaker one, and as code for any processor that is only looked at.
+// Instruction sets for which the backends generate different code, so that tests can cover each: by
+// running on this machine's processor as if it were a weaker one, and by generating code for any
+// processor without running it.
 #pragma once
 
 #include <optional>
@@ -14,10 +15,11 @@ namespace tensorsmith::test {
 // products of bytes), "avx512" (F, BW, DQ, VL), "avx512vnni", "avx512bf16", "amx".
 const std::vector<std::string>& all_isas();
 
-// A made-up device of two cores with exactly these instructions.
+// Returns an artificial device of two cores with exactly these instructions.
 target::Device device_with(const std::string& isa);
 
-// This machine with exactly these instructions; nothing if its processor lacks some.
+// Returns this machine restricted to exactly these instructions; nothing if its processor lacks
+// some.
 std::optional<target::Device> local_device_with(const std::string& isa);
 
 }  // namespace tensorsmith::test

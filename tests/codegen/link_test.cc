@@ -71,7 +71,7 @@ TEST_F(Link, ErrorsNameTheReason) {
   ASSERT_FALSE(junk.ok());
   EXPECT_EQ(junk.error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(test::backend().link({}).error().code, ErrorCode::kInvalidArgument);
-  // And it still works afterwards.
+  // Linking still works after an error.
   EXPECT_TRUE(test::backend().link({one.object}).ok());
 }
 

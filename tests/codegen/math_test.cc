@@ -124,7 +124,7 @@ void check(Intrinsic f, DType t, const std::vector<double>& xs, const std::vecto
         if (want == 0) {
           ASSERT_EQ(std::signbit(g), std::signbit(want)) << where();
         }
-        // Subnormal results: half a unit of the smallest is all that can be asked for.
+        // For subnormal results, half a unit of the smallest one is the best possible accuracy.
         const double absolute = t == DType::kF64 ? 1e-323 : 2.9e-45;
         const double error = std::fabs(g - exact);
         if (error <= absolute) continue;
@@ -160,7 +160,7 @@ TEST_P(Functions, SpecialValues) {
   check(c.function, DType::kF64, xs, xs, std::max(c.relative_f64, 1e-13));
 }
 
-// Each power of two, and multiples of pi/2 next to it, where the rest is small.
+// Each power of two, and neighbouring multiples of pi/2, for which the reduced angle is small.
 TEST(Angles, AreReducedAtAnySize) {
   std::vector<double> xs;
   for (int exponent = -30; exponent <= 1023; ++exponent) {
@@ -229,7 +229,7 @@ TEST(Fmod, IsExactForAnyQuotient) {
   check(Intrinsic::kFmod, DType::kF32, xs, ys, 0);
 }
 
-// check(x, f(x), context) for f in f32, in vectors and alone, on each instruction set.
+// Calls check(x, f(x), context) for f in f32, in vectors and scalars, on each instruction set.
 void check_function(const std::function<Expr(const Expr&)>& f, std::vector<double> xs,
                     const std::function<void(double x, double got, const std::string& context)>& check) {
   const int64_t lanes = 16;
@@ -260,7 +260,7 @@ void check_function(const std::function<Expr(const Expr&)>& f, std::vector<doubl
   }
 }
 
-// 1 / (1 + e^-x) is computed with a shorter exponential. Below -87 what is left of it is subnormal, and may be 0.
+// 1 / (1 + e^-x) uses a shorter exponential. Below -87, the result is subnormal and may be 0.
 TEST(Logistic, AgreesWithLibmAndKeepsTheLimits) {
   Rng rng(12);
   std::vector<double> xs = specials();
@@ -280,7 +280,8 @@ TEST(Logistic, AgreesWithLibmAndKeepsTheLimits) {
                  });
 }
 
-// e^x, or 0 where that is subnormal, as a softmax has it, has no lower end to compute; its upper one is that of e^x.
+// e^x, or 0 where that is subnormal, as in a softmax: the exponential needs no correct lower end,
+// and its upper end is that of e^x.
 TEST(ExpOrZero, AgreesWithLibmAndKeepsTheLimits) {
   constexpr double kLeast = -86.5;
   Rng rng(13);
@@ -300,7 +301,7 @@ TEST(ExpOrZero, AgreesWithLibmAndKeepsTheLimits) {
         constexpr double kLargest = std::numeric_limits<float>::max();
         if (std::isnan(x)) {
           EXPECT_TRUE(std::isnan(got)) << context;
-        } else if (std::abs(want / kLargest - 1) > 1e-6) {  // else it may be infinite or not
+        } else if (std::abs(want / kLargest - 1) > 1e-6) {  // otherwise it may be infinite or not
           if (want > kLargest) {
             EXPECT_EQ(got, std::numeric_limits<double>::infinity()) << context;
           } else {

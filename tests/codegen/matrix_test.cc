@@ -1,4 +1,4 @@
-// Products of tiles: which loop nests are such products, and what matrix units make of them.
+// Products of tiles: which loop nests are recognized, and the code that matrix units get for them.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -67,7 +67,7 @@ ir::Program product(const Shape& s) {
   return program.ok() ? *program : ir::Program{};
 }
 
-// The first loop of the program that begins such a nest.
+// Finds the first loop of the program at which such a nest begins.
 std::optional<codegen::MatrixNest> find(const ir::Program& program) {
   std::optional<codegen::MatrixNest> found;
   ir::for_each_stmt(program.body, [&](const ir::Stmt& s) {
@@ -92,7 +92,7 @@ TEST(MatrixNest, WhatFitsTheTiles) {
 TEST(MatrixNest, WhatDoesNot) {
   EXPECT_FALSE(find(product({32, 3, 16, 16, 2, "dot4"})));     // eleven tiles
   EXPECT_FALSE(find(product({16, 1, 16, 20, 2, "dot4"})));     // a tile and a quarter of steps
-  EXPECT_FALSE(find(product({16, 1, 16, 16, 2, "dot2i16"})));  // no unit has it
+  EXPECT_FALSE(find(product({16, 1, 16, 16, 2, "dot2i16"})));  // no matrix unit supports it
   const ir::Program program = product({16, 1, 16, 16, 2, "dot2"});
   ir::for_each_stmt(program.body, [&](const ir::Stmt& s) {
     if (const auto* loop = ir::as<ir::For>(s)) {
@@ -109,14 +109,14 @@ TEST(Matrix, CodeIsOfTiles) {
     return std::distance(std::sregex_iterator(code->begin(), code->end(), expression), {});
   };
   EXPECT_EQ(count("tdpbf16ps"), 4) << *code;
-  EXPECT_EQ(count("tileloadd"), 4 + 4) << *code;  // sums before the loop, factors in it
+  EXPECT_EQ(count("tileloadd"), 4 + 4) << *code;  // sums before the loop, factors inside
   EXPECT_EQ(count("tilestored"), 4) << *code;
   EXPECT_EQ(count("ldtilecfg"), 1) << *code;
   EXPECT_EQ(count("tilerelease"), 1) << *code;
   EXPECT_EQ(count("vdpbf16ps"), 0) << *code;
 }
 
-// Bytes at random; bf16 elements that are small integers, whose sums are exact everywhere.
+// Random bytes, or bf16 elements that are small integers, whose sums are exact in any order.
 lower::Tensor random_words(const std::vector<int64_t>& shape, bool floats, Rng& rng) {
   lower::Tensor words = lower::Tensor::zeros(ir::DType::kI32, shape);
   for (int64_t w = 0; w < words.num_elements(); ++w) {
@@ -158,7 +158,7 @@ TEST(Matrix, AsInterpreted) {
   }
 }
 
-// What the space takes for products of tiles is what code generation makes of them.
+// Products that the space plans for tiles are those that code generation recognizes.
 TEST(Matrix, DefaultsOfTheSpaceAreOfTiles) {
   Rng rng(13);
   const target::Device device = device_with("amx");
@@ -178,7 +178,7 @@ TEST(Matrix, DefaultsOfTheSpaceAreOfTiles) {
   }
 }
 
-// Tiles of two shapes, in turn, and signed rows by unsigned columns.
+// Tiles of two shapes, alternating; and signed rows with unsigned columns.
 TEST(Matrix, ShapesThatAlternate) {
   constexpr uint64_t kSeed = 12;
   SCOPED_TRACE("seed " + std::to_string(kSeed));

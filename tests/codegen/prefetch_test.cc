@@ -1,5 +1,5 @@
-// Which operands are fetched ahead: what a step is to fetch, against loops that are run; and the emitted code. That nothing else
-// changes is what all other tests see.
+// Prefetching of operands: the computed prefetches of each step, checked by running the loops; and
+// the emitted code. All other tests check that prefetching changes nothing else.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ using codegen::NextBlock;
 using codegen::ReadLoop;
 using codegen::StepReads;
 
-// Runs the loops: what is read was fetched during the block before, and nothing is fetched twice during a block. Nothing is asked of the
-// first block of the loop that goes from block to block.
+// Runs the loops and checks that each read was prefetched during the preceding block, and that
+// nothing is fetched twice during a block. The first block of the loop over blocks is exempt.
 void expect_in_time(const std::vector<ReadLoop>& loops, const StepReads& step, const NextBlock& next) {
   const auto depth = static_cast<size_t>(next.depth);
   ASSERT_EQ(next.offsets.size(), loops.size() - depth - 1);
@@ -38,7 +38,7 @@ void expect_in_time(const std::vector<ReadLoop>& loops, const StepReads& step, c
     }
     fetch += block_begin;
     for (int64_t piece = 0; piece < step.count; ++piece, read += step.stride) {
-      ASSERT_LE(read + step.span, block_begin + next.block);  // a block is one piece
+      ASSERT_LE(read + step.span, block_begin + next.block);  // a block is contiguous
       for (int64_t e = read; e < read + step.span && at[depth] > 0; ++e) ASSERT_TRUE(before.contains(e)) << e;
     }
     for (int64_t e = fetch; e < fetch + next.elements; ++e) ASSERT_TRUE(now.insert(e).second) << e;
@@ -61,7 +61,7 @@ TEST(NextBlock, IsFetchedInTime) {
     const uint64_t within = rng.below(4), pieces = rng.below(4);
     for (uint64_t i = 0; i < within; ++i) {
       const int64_t extent = 1 + static_cast<int64_t>(rng.below(4));
-      // One of them may be unrolled.
+      // One of the loops may be unrolled.
       if (i == pieces) {
         step.count = extent;
         step.stride = block;
@@ -97,23 +97,25 @@ TEST(NextBlock, IsFetchedInTime) {
 
 TEST(NextBlock, NothingForOtherLoops) {
   EXPECT_TRUE(next_block(std::vector<ReadLoop>{{4, 32}, {3, 0}, {8, 4}}, {4}));
-  // Rows of a matrix that are read along, four at a time: distance 24 would be a gap.
+  // Rows of a matrix, read along their length, four at a time; a distance of 24 would leave a gap.
   EXPECT_TRUE(next_block(std::vector<ReadLoop>{{4, 80}, {3, 0}, {20, 1}}, {1, 4, 20}));
   EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 96}, {3, 0}, {20, 1}}, {1, 4, 24}));
   EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 32}, {8, 4}}, {4}));           // used once
-  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 64}, {3, 0}, {8, 4}}, {4}));   // blocks lie apart
+  EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 64}, {3, 0}, {8, 4}}, {4}));   // blocks are not adjacent
   EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 32}, {3, 0}, {8, 8}}, {4}));   // gaps in a block
   EXPECT_FALSE(next_block(std::vector<ReadLoop>{{4, 32}, {3, 0}, {8, -4}}, {4}));  // backwards
   EXPECT_FALSE(next_block(std::vector<ReadLoop>{{3, 0}, {8, 4}}, {4}));            // one block
   EXPECT_FALSE(next_block(std::vector<ReadLoop>{}, {4}));
 }
 
-// Channels that lie far apart are stepped over; the next tile is some pixels further.
+// A step over distant channels; the next tile is some pixels further on.
 TEST(NextTile, IsTheLoopAroundWithASmallerStep) {
   EXPECT_EQ(next_tile(std::vector<ReadLoop>{{4, 0}, {8, 14}, {64, 784}}, 512), 14);
-  // The reduction in two loops, a loop that uses the tile again between them and the tiles.
+  // The reduction has two loops; a loop that reuses the tile is between them and the loop over
+  // tiles.
   EXPECT_EQ(next_tile(std::vector<ReadLoop>{{8, 14}, {3, 0}, {8, 6272}, {8, 784}}, 512), 14);
-  EXPECT_EQ(next_tile(std::vector<ReadLoop>{{8, 14}, {64, 784}}, 1024), std::nullopt);  // a processor follows
+  EXPECT_EQ(next_tile(std::vector<ReadLoop>{{8, 14}, {64, 784}}, 1024), std::nullopt);  // within the range of
+      // hardware prefetchers
   EXPECT_EQ(next_tile(std::vector<ReadLoop>{{4, 50176}, {64, 784}}, 512), std::nullopt);
   EXPECT_EQ(next_tile(std::vector<ReadLoop>{{1, 14}, {64, 784}}, 512), std::nullopt);  // one tile
   EXPECT_EQ(next_tile(std::vector<ReadLoop>{{64, 784}}, 512), std::nullopt);
@@ -130,7 +132,8 @@ target::Device device() {
   return d;
 }
 
-// C[rows, 64 panels * 16] = A[rows, depth] * W, whose panels of 16 columns lie one after the other.
+// C[rows, 64 panels * 16] = A[rows, depth] * W, where the panels of 16 columns are adjacent in
+// memory.
 std::string product(int rows, int depth, const std::string& weight_type, const std::string& weight) {
   const std::string m = std::to_string(rows), k = std::to_string(depth);
   return "program kernel {\n  input A: f32[" + m + ", " + k + "]\n  input W: " + weight_type +
@@ -158,10 +161,10 @@ size_t fetches(const std::string& text) {
       std::distance(std::sregex_iterator(code->begin(), code->end(), instruction), {}));
 }
 
-// Eight rows use a panel: each of their steps fetches an eighth of a row of the next one.
+// Eight rows use a panel: each of their steps prefetches an eighth of a row of the next panel.
 TEST(Prefetch, TheNextPanelWhileRowsUseThisOne) { EXPECT_EQ(fetches(packed(8, 256)), 1U); }
 
-// One use is a stream, which prefetchers follow.
+// Data that is used once is a stream, which hardware prefetchers follow.
 TEST(Prefetch, OnlyWhatIsUsedAgain) {
   EXPECT_EQ(fetches(packed(2, 256)), 1U);
   EXPECT_EQ(fetches(packed(1, 256)), 0U);
@@ -169,10 +172,10 @@ TEST(Prefetch, OnlyWhatIsUsedAgain) {
 
 TEST(Prefetch, NothingThatIsSmall) { EXPECT_EQ(fetches(packed(8, 8)), 0U); }  // 32 KiB
 
-// What is fetched would push out what is used: 144 KiB of 256 in a panel.
+// Prefetching would evict data in use: a panel takes 144 of 256 KiB.
 TEST(Prefetch, NothingThatL2DoesNotHoldTwice) { EXPECT_EQ(fetches(packed(8, 2304)), 0U); }
 
-// Panels and rows as one parallel loop, each thread's part of it in a function.
+// Panels and rows as one parallel loop, whose part for a thread is in a separate function.
 TEST(Prefetch, ThePanelsOfFusedLoops) {
   const std::string fused = R"(program kernel {
   input A: f32[8, 256]
@@ -198,7 +201,7 @@ TEST(Prefetch, ThePanelsOfFusedLoops) {
   EXPECT_EQ(fetches(fused), 1U);
 }
 
-// Of a 1x1 convolution of 64 channels.
+// A 1x1 convolution of 64 channels.
 TEST(Prefetch, TheNextTileOfPixelsWhoseChannelsLieFarApart) {
   const auto convolution = [](int pixels) {
     const std::string p = std::to_string(pixels);
@@ -214,7 +217,8 @@ TEST(Prefetch, TheNextTileOfPixelsWhoseChannelsLieFarApart) {
   EXPECT_EQ(fetches(convolution(25)), 0U);  // 1,600 bytes
 }
 
-// The last panel is read by loops of 250 and of 6 steps: the longer ones fetch all of the next one.
+// The last panel is read by loops of 250 and of 6 steps: the longer ones prefetch all of the next
+// panel.
 TEST(Prefetch, PanelsWhoseEndHasLoopsOfItsOwn) {
   std::string text = packed(8, 256);
   const std::string loop = "for k in 256 {";
@@ -230,12 +234,12 @@ TEST(Prefetch, PanelsWhoseEndHasLoopsOfItsOwn) {
   EXPECT_EQ(fetches(text), 1U) << text;
 }
 
-// Rows of all columns are no panels in one piece, but tiles far apart.
+// Rows of all columns are not contiguous panels, but distant tiles.
 TEST(Prefetch, PanelsThatAreNotOnePieceAsTiles) {
   EXPECT_EQ(fetches(product(8, 256, "f32[256, 1024]", "W[k, p * 16 + j]")), 1U);
 }
 
-// Half of each row is left out: what comes next is not what lies next.
+// Half of each row is skipped: the next data to be read is not the next in memory.
 TEST(Prefetch, NoReadsWithGaps) { EXPECT_EQ(fetches(product(8, 256, "f32[64, 256, 32]", "W[p, k, j]")), 0U); }
 
 }  // namespace

@@ -98,7 +98,8 @@ TEST(LlvmCode, RegisterTileLeavesNoLocalMemory) {
   EXPECT_THAT(*text, ::testing::Not(HasSubstr("alloca")));
 }
 
-// More elements than registers would be spilled: the loops over them stay loops.
+// A buffer with more elements than registers would be spilled, so the loops over it are not
+// unrolled.
 TEST(LlvmCode, LocalBuffersBeyondTheRegistersStayInMemory) {
   const target::Device& device = test::local_devices()[0];
   for (const int64_t over : {0, 1}) {
@@ -132,7 +133,7 @@ TEST(Program, EveryVectorLength) {
            loop(i, 3,
                 vectorized(v, lanes, ir::make_store(b, {i, v}, ir::load(a, {i, v}) * ir::load(a, {0, v}))))});
   }
-  // Longer than what is unrolled.
+  // Longer than loops that are unrolled.
   const Buffer a = make_buffer("A", DType::kI16, {1000});
   const Buffer b = make_buffer("B", DType::kI16, {1000});
   const Var v("v");
@@ -164,8 +165,8 @@ TEST(Program, StridedLoadsAndStores) {
   }
 }
 
-// Columns of a convolution's kernel: loads at neighbouring places share the vectors that they are taken from,
-// up to the end of the row and no further.
+// Columns of a convolution's kernel: adjacent strided loads share the vectors that they are
+// shuffled from, up to the end of the row, but not beyond.
 TEST(Program, StridedLoadsAtNeighbouringPlaces) {
   for (const int64_t stride : {2, 3}) {
     for (const int64_t lanes : {7, 8, 14, 16, 28}) {
@@ -187,8 +188,8 @@ TEST(Program, StridedLoadsAtNeighbouringPlaces) {
   }
 }
 
-// Unrolled rows of vectors that are stored across them are transposed in registers: all sizes, borders that
-// some lanes do not read, and sums that must not be mistaken for it.
+// Unrolled rows of vectors that are stored as columns are transposed in registers: all sizes,
+// borders that some lanes do not read, and sums that look similar.
 TEST(Program, RowsStoredAsColumns) {
   const Var y("y"), u("u"), v("v");
   for (const int64_t rows : {2, 3, 4, 7, 8, 11, 14, 16, 17})
@@ -230,15 +231,15 @@ TEST(Program, GatherAndScatter) {
       ir::make_seq(
           {ir::make_store(out, {v, 1}, ir::load(table, {ir::load(index, {v}), 1})),
            ir::make_store(out, {v, 2}, ir::load(table, {ir::cast(DType::kI64, ir::load(narrow, {v})), 2}))}));
-  // Where lanes meet, the last one wins.
+  // If several lanes store to one address, the last one wins.
   const Stmt scatter = ir::make_seq(
       {loop(z, 20, ir::make_store(scattered, {z}, ir::float_imm(DType::kF32, 0))),
        vectorized(w, 50, ir::make_store(scattered, {ir::load(index, {w})}, ir::load(out, {w, 1})))});
   check({"gather", {index, narrow, table}, {out, scattered}, ir::make_seq({gather, vector, scatter})}, 0, 20);
 }
 
-// Padding: only the chosen side of a select may be read. The input sits against inaccessible guard bytes only
-// by value, so a wrong read shows as a wrong result; the interpreter refuses reads out of range.
+// Padding: only the chosen side of a select may be read. A wrong read is visible as a wrong result;
+// the interpreter rejects out-of-range reads.
 TEST(Program, SelectReadsOnlyTheChosenSide) {
   for (const int64_t lanes : {1, 6, 16}) {
     for (const int shift : {-3, 2}) {
@@ -251,7 +252,7 @@ TEST(Program, SelectReadsOnlyTheChosenSide) {
       const Expr padded = ir::select(inside, ir::load(x, {row, j + shift}), ir::float_imm(DType::kF32, 0));
       const Expr other =
           ir::select(row >= Expr(0) && row < Expr(5), ir::load(x, {row, j}), ir::float_imm(DType::kF32, 7));
-      // Expensive sides become branches.
+      // An expensive side becomes a branch.
       const Expr load_row =
           ir::select(row >= Expr(0) && row < Expr(5), ir::load(x, {row, 3}), ir::float_imm(DType::kF32, 0));
       const Expr expensive = ir::select(row >= Expr(0) && row < Expr(5),
@@ -269,7 +270,8 @@ TEST(Program, SelectReadsOnlyTheChosenSide) {
   }
 }
 
-// Strided rows with padding: guards of the row are uniform, those of the column differ between lanes.
+// Strided rows with padding: conditions on the row are uniform, those on the column differ between
+// lanes.
 TEST(Program, SelectOfStridedLoads) {
   for (const DType t : {DType::kF32, DType::kI16}) {
     for (const int64_t stride : {2, 3, 5, -1, -2}) {
@@ -311,7 +313,7 @@ TEST(Program, MasksOfBranchesInsideLanes) {
   const Stmt guarded = vectorized(v, 16, ir::make_if(Expr(v) < Expr(10), odd));
   const Stmt fill = loop(z, 16, ir::make_store(k, {z}, ir::int_imm(DType::kI32, 1)));
   const Var w("w"), u("u");
-  // A uniform load whose address is only valid where some lane is active.
+  // A uniform load whose address is valid only if some lane is active.
   const Stmt uniform = loop(
       u, 8,
       vectorized(
@@ -345,7 +347,7 @@ TEST(Program, ReductionOverLanesIsExecutedSerially) {
   const Var v("v");
   const Stmt sum = vectorized(v, 16, ir::make_store(y, {0}, ir::load(y, {0}) + ir::load(x, {v})));
   check({"sum", {x}, {y}, ir::make_seq({ir::make_store(y, {0}, ir::float_imm(DType::kF32, 0)), sum})});
-  // A recurrence: lane v reads what lane v - 1 wrote.
+  // A recurrence: lane v reads the element that lane v - 1 wrote.
   const Buffer z = make_buffer("Z", DType::kF32, {17});
   const Stmt scan = vectorized(v, 16, ir::make_store(z, {Expr(v) + 1}, ir::load(z, {v}) + ir::load(x, {v})));
   check({"scan", {x}, {z}, ir::make_seq({ir::make_store(z, {0}, ir::float_imm(DType::kF32, 0)), scan})});
@@ -355,7 +357,7 @@ TEST(Program, NestedVectorAndDynamicExtents) {
   const Buffer x = make_buffer("X", DType::kI32, {8, 8});
   const Buffer y = make_buffer("Y", DType::kI32, {8, 8});
   const Var i("i"), j("j"), a("a"), b("b");
-  // A triangle, then everything else.
+  // A triangle, then the remaining elements.
   const Stmt triangle = loop(i, 8, loop(j, Expr(i) + 1, ir::make_store(y, {i, j}, ir::load(x, {j, i}))));
   const Stmt rest = vectorized(
       a, 8,
@@ -411,8 +413,8 @@ TEST(Program, LargeBuffersLiveInTheWorkspaces) {
   EXPECT_LT(kernel->thread_workspace_bytes, n * 4 + 128);
 }
 
-// Multiples of a loop's variable grow from iteration to iteration: those of a part of a parallel loop start at its
-// first one; some fall; some are used under a condition or divided.
+// Multiples of a loop's variable become induction variables: in part of a parallel loop they start
+// at its first iteration; some decrease; some are used under a condition or divided.
 TEST(Program, MultiplesOfTheVariableOfALoop) {
   const Buffer x = make_buffer("X", DType::kF32, {500});
   const Buffer y = make_buffer("Y", DType::kF32, {300});
@@ -450,7 +452,8 @@ TEST(Program, UnrollPragmaAndStridedBuffers) {
   check({"unroll", {in}, {y}, ir::make_allocate(x, ir::make_seq({copy, sum}))});
 }
 
-// Each unrolled copy has memory of its own, which addresses kept from an earlier copy must not reach.
+// Each unrolled copy has its own memory, which cached addresses of an earlier copy must not be used
+// for.
 TEST(Program, BuffersAllocatedInUnrolledLoops) {
   const Buffer x = make_buffer("X", DType::kF32, {4, 7});
   const Buffer y = make_buffer("Y", DType::kF32, {4, 3});

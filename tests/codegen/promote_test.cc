@@ -1,5 +1,5 @@
-// Accumulators moved into registers: the rewritten program means the same, and is rewritten where it should
-// be.
+// Accumulators promoted to registers: the rewritten program has the same meaning, and only the
+// intended programs are rewritten.
 #include "codegen/promote.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The rewritten program's text, after comparing both programs by the interpreter.
+// Returns the rewritten program's text, after comparing both programs by the interpreter.
 std::string promoted(const std::string& text) {
   const auto program = ir::parse_program(text);
   EXPECT_TRUE(program.ok()) << program.error().message();
@@ -72,7 +72,8 @@ TEST(Promote, GuardsOfPlacesGoWithTheCopies) {
   EXPECT_THAT(text, HasSubstr("alloc C.acc: f32[4] local"));
 }
 
-// A small buffer of the program becomes registers as a whole, but not where a loop that stays one chooses its elements.
+// A small buffer of the program becomes registers as a whole, except where a loop that is not
+// unrolled selects its elements.
 TEST(Promote, SmallBuffersThatALoopIndexesAreCopiedToo) {
   const auto nest = [](const std::string& tiles, int lanes = 8) {
     const std::string n = std::to_string(lanes), type = ": f32[3, " + n + "]", j = " vectorized j in " + n;
@@ -95,7 +96,7 @@ TEST(Promote, LeavesAloneWhatItMustNotTouch) {
   for k in 8 { C[k + 1] = C[k] + A[k] }
 })"),
               Not(HasSubstr("alloc")));
-  // Two places of the tile are one element.
+  // Two positions of the tile are the same element.
   EXPECT_THAT(promoted(R"(program kernel {
   input A: f32[9]
   output C: f32[3]
@@ -103,7 +104,7 @@ TEST(Promote, LeavesAloneWhatItMustNotTouch) {
   for k in 9 { unrolled i in 2 { unrolled j in 2 { C[i + j] = C[i + j] + A[k] } } }
 })"),
               Not(HasSubstr("alloc")));
-  // Another element is read as well.
+  // Another element is read, too.
   EXPECT_THAT(promoted(R"(program kernel {
   input A: f32[9]
   output C: f32[4]

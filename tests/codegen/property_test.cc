@@ -1,6 +1,7 @@
-// Random workload x random legal trace: the compiled program computes what the workload says, on every
-// instruction set of this machine (or TENSORSMITH_TEST_ISA's). The seeds are fixed; TENSORSMITH_PROPERTY_SEED
-// and TENSORSMITH_PROPERTY_COUNT choose others. A failing trace is shrunk before it is printed.
+// Random workload x random legal trace: the compiled program computes the workload on every
+// instruction set of this machine (or the one in TENSORSMITH_TEST_ISA). The seeds are fixed;
+// TENSORSMITH_PROPERTY_SEED and TENSORSMITH_PROPERTY_COUNT select others. A failing trace is shrunk
+// before it is printed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -30,7 +31,7 @@ struct Case {
   int threads = 1;
 };
 
-// Empty if the schedule's code computes the expected values, else what is wrong.
+// Returns an empty string if the schedule's code computes the expected values, else the difference.
 std::string check(const Case& c, const sched::Schedule& schedule) {
   const auto lowered = lower::lower(schedule);
   if (!lowered.ok()) return "lower: " + lowered.error().message();
@@ -104,8 +105,8 @@ void run_cases(uint64_t first, uint64_t count, bool small) {
   }
 }
 
-// A depthwise convolution in tiles of 11 columns, its padding attached at each loop outside: vectors whose
-// lengths are no powers of two, loads that are 2 apart, tails in rows.
+// A depthwise convolution in tiles of 11 columns, with its padding attached at each outer loop:
+// vectors whose lengths are no powers of two, loads with stride 2, tails in rows.
 TEST(CodegenProperty, DepthwiseOfElevenColumnsWithAttachedPadding) {
   for (const int64_t stride : {1, 2}) {
     for (const int64_t kernel : {3, 5}) {

@@ -1,5 +1,5 @@
-// Vectors that more are live of than there are registers: the emitted code does not spill what it can load again, and
-// computes the same.
+// Programs with more live vectors than registers: the emitted code does not spill vectors that it
+// can reload, and computes the same values.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -27,11 +27,11 @@ size_t count(const ir::Program& program, const target::Device& device, const cha
   const std::regex expression(instruction);
   return static_cast<size_t>(std::distance(std::sregex_iterator(code->begin(), code->end(), expression), {}));
 }
-// Instructions that have a vector on the stack.
+// Counts instructions that access a vector on the stack.
 size_t spills(const ir::Program& program, const target::Device& device) {
   return count(program, device, R"(\n[^\n]*\(%rsp[^\n]*%[yz]mm|\n[^\n]*%[yz]mm[^\n]*\(%rsp)");
 }
-// Those that store one there.
+// Counts instructions that store a vector on the stack.
 size_t stored(const ir::Program& program, const target::Device& device) {
   return count(program, device, R"(\n[^\n]*%[yz]mm\d+, [^\n]*\(%rsp)");
 }
@@ -58,7 +58,7 @@ ir::Program parsed(const std::string& text) {
   return program.ok() ? *program : ir::Program{};
 }
 
-// The reduction is unrolled as a whole, so that no weight changes in the loop over pixels.
+// The reduction is completely unrolled, so that the weights are invariant in the loop over pixels.
 ir::Program unrolled_reduction(int rows, int lanes) {
   return parsed(filled(R"(program kernel {
   input X: f32[24, 100, $lanes]
@@ -90,7 +90,8 @@ ir::Program unrolled_reduction(int rows, int lanes) {
                        {{"rows", rows}, {"lanes", lanes}}));
 }
 
-// The same with weights of the program's own: they are written, but not in the loop, which writes to other buffers.
+// As above, but the weights are in a buffer of the program: it is written, but not in the loop,
+// which writes to other buffers.
 ir::Program unrolled_reduction_of_a_copy(int rows, int lanes) {
   return parsed(filled(R"(program kernel {
   input X: f32[24, 100, $lanes]
@@ -213,7 +214,8 @@ TEST(Reload, WhatIsWrittenElsewhere) {
   expect_as_interpreted(unrolled_reduction_of_a_copy(16, 16));
 }
 
-// 12 accumulators, 3 vectors and an element in all lanes: a load that is moved up from the next step finds no register.
+// 12 accumulators, 3 vectors and a broadcast element: a load that is hoisted from the next step
+// finds no free register.
 TEST(Reload, StepsThatTakeAllRegisters) {
   EXPECT_EQ(spills(wide_window(4, 3, 8), test::device_with("avx2")), 0U);
   EXPECT_EQ(spills(wide_window(9, 3, 16), test::device_with("avx512")), 0U);
@@ -222,14 +224,15 @@ TEST(Reload, StepsThatTakeAllRegisters) {
 }
 
 TEST(Reload, ElementsThatStepsOfAWindowShare) {
-  // An element in all lanes takes a register of its own here, and LLVM stores some values once; before, there were 60.
+  // A broadcast takes a register here, and LLVM spills some values once; before, there were 60
+  // spills.
   EXPECT_LE(spills(window(12, 8), test::device_with("avx2")), 20U);
   EXPECT_EQ(spills(window(24, 16), test::device_with("avx512")), 0U);
   expect_as_interpreted(window(12, 8));
   expect_as_interpreted(window(24, 16));
 }
 
-// Wherever the caller's stack ends, what is on the stack does not lie across cache lines.
+// Spilled vectors do not cross cache lines, wherever the caller's stack ends.
 TEST(Reload, WhatIsStillSpilledIsAligned) {
   const ir::Program program = window(20, 8);
   const target::Device device = test::device_with("avx2");
@@ -240,8 +243,8 @@ TEST(Reload, WhatIsStillSpilledIsAligned) {
   EXPECT_EQ(count(program, device, R"(andq\t\$-32, %rsp)"), 1U);
 }
 
-// Each row is replaced by a sum over all of them, one after the other: what is loaded again must be what is there by
-// then.
+// Each row is replaced by a sum over all rows, one after the other: a reload must read the current
+// value.
 TEST(Reload, RowsThatAreWrittenBetweenTheirUses) {
   expect_as_interpreted(parsed(R"(program kernel {
   input X: f32[40, 16]
@@ -271,7 +274,7 @@ TEST(Reload, RowsThatAreWrittenBetweenTheirUses) {
 )"));
 }
 
-// Elements are loaded first and put into all lanes when there is something else at their places.
+// Elements are loaded first, and broadcast only after their memory has been overwritten.
 TEST(Reload, ElementsThatAreReplacedBeforeTheirUse) {
   expect_as_interpreted(parsed(R"(program kernel {
   input X: f32[24, 16]

@@ -16,7 +16,7 @@
 namespace tensorsmith::test {
 namespace {
 
-// 64-byte aligned memory between guard bytes: a kernel that writes beside a buffer is caught.
+// 64-byte aligned memory between guard bytes, which reveal a kernel that writes outside a buffer.
 class Block {
  public:
   explicit Block(size_t bytes, unsigned char fill) : bytes_(bytes) {
@@ -40,8 +40,8 @@ class Block {
   unsigned char* data_;
 };
 
-// An input between pages that cannot be accessed: a kernel that reads beside it ends the test. The buffer touches one
-// of them, at its end up to what 64-byte alignment leaves.
+// An input between inaccessible pages: a kernel that reads outside of it crashes the test. The
+// buffer touches one of the pages; at its end only up to the 64-byte alignment.
 class Fenced {
  public:
   Fenced(size_t bytes, bool at_end) {
@@ -86,7 +86,7 @@ const std::vector<target::Device>& local_devices() {
     }
     if (all.empty() && wanted == nullptr) all.push_back(target::probe_local().value());
     if (!backend().traits().self_contained && wanted == nullptr) {
-      // Each kernel costs a process: the strongest, with and without vectors.
+      // Each kernel takes a process, so only the strongest set is tested, with and without vectors.
       all.resize(1);
       all.push_back(all.front());
       all.back().name += " without vectors";
@@ -160,12 +160,12 @@ Result<std::vector<lower::Tensor>> compile_and_run(const ir::Program& program, c
 
 namespace {
 
-// Kernels that are not self-contained may need C's memory and mathematical functions, nothing else.
+// Kernels that are not self-contained may use only C's memory and mathematical functions.
 bool is_allowed(std::string_view symbol) {
   if (backend().traits().self_contained) return false;
   for (const std::string_view name : {"memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_"})
     if (symbol == name) return true;
-  if (symbol.ends_with('f')) symbol.remove_suffix(1);  // of float
+  if (symbol.ends_with('f')) symbol.remove_suffix(1);  // the float variant
   for (const std::string_view name :
        {"exp",   "log",   "sin", "cos", "tan",   "asin", "acos", "atan",  "sinh", "cosh", "tanh", "asinh",
         "acosh", "atanh", "er",  "erf", "floor", "ceil", "rint", "trunc", "pow",  "fmod", "sqrt", "fma"})

@@ -10,19 +10,21 @@
 
 namespace tensorsmith::test {
 
-// The backend under test: that of TENSORSMITH_TEST_BACKEND in the environment, else the default.
+// Returns the backend under test: the one in the environment variable TENSORSMITH_TEST_BACKEND,
+// else the default.
 const codegen::Backend& backend();
 
-// Variants of this machine that can be executed here, strongest first: the instruction sets of isas.h. With
-// TENSORSMITH_TEST_ISA in the environment that one alone; where the processor lacks it, all tests are
-// skipped.
+// Returns the variants of this machine that can be executed, strongest first: the instruction sets
+// of isas.h. If TENSORSMITH_TEST_ISA is set, only that one; all tests are skipped if the processor
+// lacks it.
 const std::vector<target::Device>& local_devices();
 
-// Compiles for the device, runs on threads threads, returns the outputs. Workspaces are filled with garbage.
+// Compiles for the device, runs with the given number of threads and returns the outputs.
+// Workspaces are filled with garbage.
 Result<std::vector<lower::Tensor>> compile_and_run(const ir::Program& program, const target::Device& device,
                                                    std::span<const lower::Tensor> inputs, int threads = 2);
 
-// Which end of each input is next to memory that cannot be read.
+// The end of each input that is next to inaccessible memory.
 enum class Fences { kBegin, kEnd };
 
 // Runs a kernel that is already loaded.
@@ -30,13 +32,13 @@ std::vector<lower::Tensor> run_kernel(TensorsmithKernel function, const codegen:
                                       const ir::Program& program, std::span<const lower::Tensor> inputs,
                                       int threads, Fences fences = Fences::kEnd);
 
-// Undefined symbols of an object file that the backend under test must not leave.
+// Returns undefined symbols of an object file that the backend under test must not produce.
 std::vector<std::string> undefined_symbols(const std::vector<char>& object);
 
-// Whether two elements agree: integers exactly; floats within relative + absolute tolerance, NaN with NaN,
-// infinities exactly.
+// Returns whether two elements agree: integers exactly; floats within relative + absolute
+// tolerance, NaN with NaN, infinities exactly.
 bool close(ir::Scalar got, ir::Scalar want, double relative, double absolute);
-// Empty if all elements agree, else a line about the first that does not.
+// Returns an empty string if all elements agree, else a line about the first that does not.
 std::string compare(const lower::Tensor& got, const lower::Tensor& want, double relative, double absolute);
 
 }  // namespace tensorsmith::test

@@ -1,5 +1,5 @@
-// What a stored value shares is computed once: code size and compile time follow the nodes, not the tree of
-// 2^40.
+// Shared subexpressions of a stored value are computed once: code size and compile time grow with
+// the nodes of the graph, not with the tree of 2^40.
 #include <gtest/gtest.h>
 
 #include "codegen/runner.h"
@@ -46,7 +46,8 @@ TEST(CodegenSharing, Values) {
     });
 }
 
-// Conditions that differ between lanes, and uniform ones; both sides share with what is around the select.
+// Conditions that differ between lanes, and uniform ones; both sides share subexpressions with the
+// code around the select.
 TEST(CodegenSharing, Selects) {
   for (const ir::ForKind kind : kKinds)
     check(kind, [](const Expr& x, const Expr& i) {
@@ -54,7 +55,7 @@ TEST(CodegenSharing, Selects) {
     });
 }
 
-// The expensive side is a branch: what is computed in it is not there behind it.
+// The expensive side is a branch, and values computed in it are not available after it.
 TEST(CodegenSharing, Branches) {
   for (const ir::ForKind kind : kKinds)
     check(kind, [](const Expr& x, const Expr&) {
@@ -63,7 +64,7 @@ TEST(CodegenSharing, Branches) {
     });
 }
 
-// Integers of index type are taken apart as sums.
+// Index expressions are split into sums.
 TEST(CodegenSharing, Indices) {
   for (const ir::ForKind kind : kKinds)
     check(kind, [](const Expr& x, const Expr& i) {

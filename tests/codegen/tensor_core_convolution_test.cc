@@ -1,4 +1,5 @@
-// Convolutions on tensor cores: places of the window outside, products of channels inside.
+// Convolutions on tensor cores: a loop over the positions of the window with products over channels
+// inside.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -43,12 +44,13 @@ std::vector<std::pair<std::string, Convolution>> convolutions() {
       {"tf32, stride 2", {.dtype = DType::kF32, .width = 33, .stride = 2, .channels_last = true}}};
 }
 
-// Sums are in another order, outputs may have 16 bits. What is not rounded to TF32 differs by 2^-11.
+// Sums are in another order, and outputs may have 16 bits. Values that are not rounded to TF32
+// would differ by 2^-11.
 std::string difference(const Convolution& c, const Tensor& got, const Tensor& expected) {
   return c.dtype == DType::kF32 ? compare(got, expected, 1e-5, 1e-5) : compare(got, expected, 1e-2, 1e-3);
 }
 
-// Tiles of 16 x 16 are at most half tail.
+// At most half of the tiles of 16 x 16 are tails.
 Convolution random_convolution(Rng& rng) {
   Convolution c;
   c.channels_last = rng.bernoulli(0.7);
@@ -161,7 +163,7 @@ TEST(TensorCoreConvolutions, Assemble) {
   }
 }
 
-// Copies run ahead from one place in the window to the next.
+// Copies run ahead across positions of the window.
 TEST(TensorCoreConvolutions, OnePipelineOverTheWindow) {
   const target::Device gpu = device("a100");
   const DesignSpace space = space_of(convolution({.channels_last = true}), gpu);
@@ -180,12 +182,12 @@ TEST(TensorCoreConvolutions, WhereTilesFillRows) {
   EXPECT_TRUE(has_plan({.channels_last = true}, kTwoAxes));
   EXPECT_TRUE(has_plan({.height = 7, .width = 7, .channels_last = true}, kTwoAxes));
   EXPECT_TRUE(has_plan({.height = 7, .width = 7}, kTwoAxes));
-  // Too narrow, or points that are two apart: lines of eight would not follow each other.
+  // Too narrow, or points with stride 2: groups of eight lines would not be contiguous.
   EXPECT_FALSE(has_plan({.height = 5, .width = 5, .channels_last = true}));
   EXPECT_FALSE(has_plan({.height = 14, .width = 14, .stride = 2, .channels_last = true}));
   EXPECT_FALSE(has_plan({.width = 64, .stride = 2, .channels_last = true}, kTwoAxes));
   EXPECT_FALSE(has_plan({.channels = 3, .kernel = 7, .stride = 2, .pad = 3, .channels_last = true}));
-  // Columns are points of a row of the output: strided ones are not side by side in a tile.
+  // Columns are points of an output row; with a stride they are not adjacent in a tile.
   EXPECT_FALSE(has_plan({.width = 64, .stride = 2}));
 }
 

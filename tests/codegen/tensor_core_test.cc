@@ -1,5 +1,5 @@
-// Products on tensor cores: the loop programs of the design space compute what the workload says, on a device that runs
-// them as scalar code, and as the text for NVIDIA's GPUs, whose instructions are emulated.
+// Products on tensor cores: the loop programs of the design space compute the workload, both as
+// scalar code on another device and as text for NVIDIA's GPUs with emulated instructions.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -31,7 +31,8 @@ MatrixProduct tf32(MatrixProduct p) {
   return p;
 }
 
-// Sums are in another order, outputs may have 16 bits. What is not rounded to TF32 differs by 2^-11.
+// Sums are in another order, and outputs may have 16 bits. Values that are not rounded to TF32
+// would differ by 2^-11.
 std::string difference(const MatrixProduct& p, const Tensor& got, const Tensor& expected) {
   return p.tf32 ? compare(got, expected, 1e-5, 1e-5) : compare(got, expected, 1e-2, 1e-3);
 }
@@ -75,7 +76,7 @@ TEST(TensorCores, ScalarCodeComputesTheProduct) {
   }
 }
 
-// An untuned product of large matrices runs as people write it.
+// The default schedule of a large product has the structure of hand-written kernels.
 TEST(TensorCores, DefaultsAreLargeTiles) {
   for (const char* name : {"t4", "a100"}) {
     const target::Device gpu = device(name);
@@ -92,7 +93,7 @@ TEST(TensorCores, DefaultsAreLargeTiles) {
   }
 }
 
-// No candidate is scalar code by mistake.
+// No candidate accidentally becomes scalar code.
 TEST(TensorCores, AllCandidatesAreRecognized) {
   uint64_t seed = 200;
   size_t pipelines = 0, swizzled = 0;
@@ -112,7 +113,7 @@ TEST(TensorCores, AllCandidatesAreRecognized) {
         ASSERT_EQ(source.tensor_core_nests, 1) << ir::print(program);
         const std::string trace = sched::print(*space.to_trace(c));
         const bool several = trace.find("unroll stage=") != std::string::npos;
-        // Where the reduction is cut, what adds up its parts may unroll too.
+        // If the reduction is split, the code that adds up its parts may be unrolled, too.
         const bool one_stage = trace.find("rfactor") == std::string::npos;
         ASSERT_EQ(source.pipelines, one_stage ? several : source.pipelines) << ir::print(program);
         pipelines += static_cast<size_t>(source.pipelines);
@@ -124,7 +125,7 @@ TEST(TensorCores, AllCandidatesAreRecognized) {
   EXPECT_GT(swizzled, 20U);
 }
 
-// Tiles whose lanes do not have an instruction's rows and columns, as those of another plan.
+// Tiles whose lanes do not have the rows and columns of an instruction, as in another plan.
 TEST(TensorCores, OtherTilesAreScalarCode) {
   const target::Device gpu = device("a100");
   const DesignSpace space = space_of(matrix_product({.m = 64, .n = 64, .k = 64}), gpu);
@@ -172,7 +173,8 @@ TEST(TensorCores, EmulatedWarpsComputeTheProduct) {
   }
 }
 
-// Small outputs of long reductions: parts of these are products of their own, and so are those of a convolution.
+// Small outputs of long reductions: partial reductions are separate products, also in a
+// convolution.
 TEST(TensorCores, PartsOfReductions) {
   const target::Device gpu = device("a100");
   const EmulationOrder orders[] = {{false, false}, {true, true}};
@@ -202,7 +204,7 @@ TEST(TensorCores, PartsOfReductions) {
   }
 }
 
-// The plan's registers are those of the assembler: what is drawn first does not spill.
+// The plan's estimate of registers agrees with the assembler: the first samples do not spill.
 TEST(TensorCores, AssembleWithoutSpills) {
   const char* folder = std::getenv("TENSORSMITH_NVRTC");
   const auto compiler = codegen::Nvrtc::open(std::vector<std::string>(folder ? 1 : 0, folder ? folder : ""));
@@ -234,7 +236,8 @@ TEST(TensorCores, AssembleWithoutSpills) {
   }
 }
 
-// f32 has no tensor cores that round as f32 does, but for values that are rounded to TF32; V100 none of mma.sync's shapes.
+// No tensor cores round f32 as f32 does, except for values rounded to TF32; V100 lacks the shapes
+// of mma.sync.
 TEST(TensorCores, OnlyWhereTheyRoundAlike) {
   const auto has_plan = [](const MatrixProduct& p, const char* name) {
     const DesignSpace space = space_of(matrix_product(p), device(name));
@@ -256,7 +259,7 @@ TEST(TensorCores, OnlyWhereTheyRoundAlike) {
   EXPECT_FALSE(has_plan(tf32({}), "t4"));
   EXPECT_FALSE(has_plan({.k = 40}, "a100"));
   EXPECT_TRUE(has_plan(tf32({.k = 40}), "a100"));
-  // Bytes of B that are not contiguous along the reduction.
+  // Bytes of B that are not contiguous along the reduction are not supported.
   EXPECT_FALSE(has_plan({.a = DType::kI8, .b = DType::kI8}, "a100"));
   EXPECT_TRUE(has_plan({.a = DType::kI8, .b = DType::kI8, .b_transposed = true}, "a100"));
 }

@@ -1,5 +1,5 @@
-// Products by Hopper's warpgroups: the loop programs of the design space, as scalar code of the reference interpreter and as
-// the text for sm_90a, whose instructions are emulated.
+// Products by Hopper's warpgroups: the loop programs of the design space as scalar code in the
+// reference interpreter, and as text for sm_90a with emulated instructions.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -52,7 +52,7 @@ std::vector<std::pair<std::string, MatrixProduct>> products() {
           {"bytes", {.a = DType::kU8, .b = DType::kI8, .m = 128, .n = 64, .k = 256, .b_transposed = true}}};
 }
 
-// With few multiprocessors, so that small products have more tiles than blocks run at a time.
+// Few multiprocessors, so that small products have more tiles than blocks that run at once.
 target::Device hopper(int cores = 1) {
   target::Device device = test::device("h100");
   if (cores > 0) {
@@ -69,7 +69,7 @@ std::vector<Candidate> draw_warpgroups(const DesignSpace& space, uint64_t seed, 
 std::string kind_of(const codegen::GpuSource& source) {
   const bool boxes = source.text.find("ts_copy_box(") != std::string::npos;
   const bool own = source.text.find("ts_arrive") != std::string::npos;
-  // A loop over tiles, around that over chunks.
+  // A loop over tiles around the loop over chunks.
   const bool persistent = std::regex_search(source.text, std::regex("for .int \\w*j_0\\w*fused_0 "));
   const bool clusters = source.text.find("__cluster_dims__") != std::string::npos;
   std::string kind = own ? "own warp" : boxes ? "boxes" : "threads";
@@ -82,7 +82,7 @@ uint64_t seed_of(uint64_t seed) {
   return seed + (more != nullptr ? std::strtoull(more, nullptr, 10) : 0);
 }
 
-// The serial meaning of a schedule is the workload's.
+// The schedule, executed serially, computes the workload.
 TEST(Warpgroups, ReferenceComputesTheProduct) {
   const target::Device gpu = hopper();
   uint64_t seed = seed_of(100);
@@ -104,7 +104,7 @@ TEST(Warpgroups, ReferenceComputesTheProduct) {
   }
 }
 
-// No candidate is anything else by mistake, whoever copies.
+// No candidate accidentally becomes something else, whichever threads copy.
 TEST(Warpgroups, AllCandidatesAreRecognized) {
   const target::Device gpu = hopper();
   uint64_t seed = seed_of(200);
@@ -136,7 +136,7 @@ TEST(Warpgroups, EmulatedWarpgroupsComputeTheProduct) {
     const DesignSpace space = space_of(workload, gpu);
     const std::vector<Tensor> inputs = random_inputs(workload, seed);
     const auto expected = lower::evaluate(workload, inputs).value();
-    // Each kind once, and three times in all: the time is the compiler's.
+    // Each kind once, and three in total, since most time is spent in the compiler.
     std::map<std::string, int> done;
     for (const Candidate& c : draw_warpgroups(space, seed, 24)) {
       const ir::Program program = program_of(space, c, gpu);
@@ -155,7 +155,7 @@ TEST(Warpgroups, EmulatedWarpgroupsComputeTheProduct) {
   for (const char* kind : kKinds) EXPECT_GT(kinds[kind], 2) << kind;
 }
 
-// With a Hopper at hand (TENSORSMITH_TEST_GPU=cuda), all kinds of all products run on it.
+// If a Hopper GPU is available (TENSORSMITH_TEST_GPU=cuda), all kinds of all products run on it.
 TEST(Warpgroups, TheDeviceComputesTheProduct) {
   const char* api = std::getenv("TENSORSMITH_TEST_GPU");
   if (api == nullptr || std::string(api) != "cuda") GTEST_SKIP() << "TENSORSMITH_TEST_GPU is not cuda";
@@ -184,7 +184,7 @@ TEST(Warpgroups, TheDeviceComputesTheProduct) {
   }
 }
 
-// An untuned product of large matrices: a warp that copies, two warpgroups that compute.
+// The default schedule of a large product: one warp copies, and two warpgroups compute.
 TEST(Warpgroups, DefaultsAreLargeTiles) {
   const target::Device gpu = hopper(0);
   const DesignSpace space = space_of(matrix_product({.m = 4096, .n = 4096, .k = 4096}), gpu);
@@ -196,12 +196,13 @@ TEST(Warpgroups, DefaultsAreLargeTiles) {
   EXPECT_EQ(kind_of(source).substr(0, 8), "own warp") << text;
 }
 
-// Values of 16 bits are stored 16 bytes at a time (quad_store.h), but where a tile leaves the output, whose stores are guarded.
+// 16-bit values are stored 16 bytes at a time (quad_store.h), except where a tile exceeds the
+// output, where stores are guarded.
 TEST(Warpgroups, QuadsStoreWholeSectors) {
   const target::Device gpu = hopper(0);
   for (const bool whole : {true, false}) {
     int drawn = 0, quads = 0;
-    // Tiles of 64 rows or more leave the second; most divide the first.
+    // Tiles of 64 rows or more exceed the second size; most of them divide the first.
     const MatrixProduct product = {.m = whole ? 3072 : 3000, .n = 3072, .k = 1024, .epilogue = true};
     const DesignSpace space = space_of(matrix_product(product), gpu);
     for (const Candidate& c : draw_warpgroups(space, seed_of(700), 12)) {
@@ -215,7 +216,7 @@ TEST(Warpgroups, QuadsStoreWholeSectors) {
   }
 }
 
-// What is drawn does not spill, and the compiler has no products wait for each other.
+// Samples do not spill, and the compiler does not serialize the products.
 TEST(Warpgroups, AssembleWithoutSpills) {
   const char* folder = std::getenv("TENSORSMITH_NVRTC");
   const auto compiler = codegen::Nvrtc::open(std::vector<std::string>(folder ? 1 : 0, folder ? folder : ""));
@@ -251,7 +252,7 @@ TEST(Warpgroups, AssembleWithoutSpills) {
   }
 }
 
-// A device says sm_90; the module is for sm_90a, which these instructions are of.
+// The device is sm_90, but the module is for sm_90a, which has these instructions.
 TEST(Warpgroups, BackendCompilesForTheDevice) {
   const target::Device gpu = hopper(0);
   ASSERT_EQ(gpu.cpu, "sm_90");
@@ -273,7 +274,7 @@ TEST(Warpgroups, OnlyOnHopper) {
     const DesignSpace space = space_of(matrix_product({.m = 256, .n = 256, .k = 256}), *device);
     EXPECT_FALSE(has_kind(space, kWarpgroups)) << name;
   }
-  // Rows of an odd number of 16-byte chunks' parts.
+  // Rows whose length is not a multiple of 16 bytes.
   const DesignSpace odd = space_of(matrix_product({.m = 128, .n = 132, .k = 128}), hopper());
   EXPECT_FALSE(has_kind(odd, kWarpgroups));
 }

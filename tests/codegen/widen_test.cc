@@ -1,4 +1,5 @@
-// Copies of short floats held as f32: the rewritten program means the same, and is rewritten where it should be.
+// Copies of short floats that are stored as f32: the rewritten program has the same meaning, and
+// only the intended programs are rewritten.
 #include "codegen/widen.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +15,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The rewritten program's text, after comparing both programs by the interpreter, bit by bit.
+// Returns the rewritten program's text, after comparing both programs bit by bit by the
+// interpreter.
 std::string widened(const std::string& text) {
   const auto program = ir::parse_program(text);
   EXPECT_TRUE(program.ok()) << program.error().message();
@@ -34,7 +36,7 @@ std::string widened(const std::string& text) {
   return ir::print(result);
 }
 
-// A window over padded data; `read` is how the sum reads the copy.
+// A window over padded data; `read` is the expression with which the sum reads the copy.
 std::string window(const std::string& stored, const std::string& read) {
   return R"(program kernel {
   input x: bf16[16]
@@ -66,7 +68,7 @@ TEST(Widen, RoundedValuesStay) {
   EXPECT_THAT(text, HasSubstr("alloc pad: bf16[18]"));
 }
 
-// Such a read may be of a packed element, which is of short floats.
+// Such a read may be of a packed element, which consists of short floats.
 TEST(Widen, WhatIsReadShortStays) {
   const std::string text = widened(window(kPad, "f32(max(pad[j + k], pad[j]))"));
   EXPECT_THAT(text, HasSubstr("alloc pad: bf16[18]"));

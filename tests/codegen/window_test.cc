@@ -1,6 +1,7 @@
-// Minima and maxima over windows that overlap, where values are NaN or infinite: random pools under random schedules
-// on each instruction set of this machine against plain loops. A kernel decides between two copies of its code by
-// what it finds in the input, so the same kernel sees a NaN at each kind of place, and none.
+// Minima and maxima over overlapping windows with NaN or infinite values: random pools with random
+// schedules on each instruction set of this machine, against plain loops. A kernel chooses between
+// two copies of its code according to its input, so the same kernel is run without a NaN and with
+// one at each kind of position.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ using lower::Tensor;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");
 
-// What is done to elements before the windows, or to results. Arithmetic makes a NaN of infinity.
+// Operation on elements before the windows, or on results. Arithmetic makes NaN of infinities.
 enum class Map { kNone, kRelu, kAbs, kClip, kArithmetic, kSigmoid };
 
 Expr mapped(Map map, const Expr& x) {
@@ -157,7 +158,7 @@ struct Pool {
   }
 };
 
-// Inputs with NaN at each kind of place; the first one has none.
+// Returns inputs with NaN at each kind of position; the first one has none.
 std::vector<Tensor> inputs_of(const Pool& pool, Rng& rng) {
   std::vector<int64_t> shape = {pool.channels, pool.height, pool.width};
   if (pool.channels_last) std::rotate(shape.begin(), shape.begin() + 1, shape.end());

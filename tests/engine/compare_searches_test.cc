@@ -36,7 +36,7 @@ class CompareSearches : public ::testing::Test {
     options_.trials = 40;
     options_.seeds = 2;
   }
-  // Different programs, each in the time that the draft says.
+  // Adds distinct programs, each with the time that the draft says.
   void add(learn::StoreWriter& writer, uint32_t device, const std::string& name, const ir::Workload& workload,
            size_t count) {
     learn::StoredWorkload stored{
@@ -132,7 +132,7 @@ TEST_F(CompareSearches, CancellingKeepsWholeTasks) {
   EXPECT_EQ(runs->size() % 4, 0U);
 }
 
-// By hand, from two tasks and two seeds.
+// Expected values computed by hand, from two tasks and two seeds.
 TEST(CompareScores, AreGeometricMeansOverTasks) {
   std::vector<SearchRun> runs(4);
   const double halves[] = {4, 2, 8, 2}, ends[] = {2, 1, 1, 1};
@@ -146,7 +146,7 @@ TEST(CompareScores, AreGeometricMeansOverTasks) {
   }
   const MethodScore score = score_of(runs, 0, {0.5, 1});
   EXPECT_EQ(score.tasks, 2U);
-  const double first[] = {std::sqrt(1. / 8), std::sqrt(1. / 16)};  // after half, by seed
+  const double first[] = {std::sqrt(1. / 8), std::sqrt(1. / 16)};  // after half of the search, by seed
   EXPECT_NEAR(score.mean[0], (first[0] + first[1]) / 2, 1e-12);
   EXPECT_NEAR(score.deviation[0], std::abs(first[0] - first[1]) / std::sqrt(2.), 1e-12);
   EXPECT_NEAR(score.mean[1], (std::sqrt(0.5) + 1) / 2, 1e-12);

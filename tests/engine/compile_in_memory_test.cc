@@ -1,4 +1,5 @@
-// A model in memory computes what the compiled model in files does, and compilations share what they can.
+// A model in memory computes the same as the compiled model in files, and compilations share
+// kernels.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -33,7 +34,7 @@ class CompileInMemory : public ::testing::Test {
     return compile_in_memory(*model_, device_, schedules_, options_, load_options_);
   }
 
-  // What a model makes of inputs that depend on nothing else.
+  // Returns the model's outputs for fixed inputs.
   static std::vector<std::byte> outputs_of(runtime::Model& model) {
     ModelBuffers buffers(model, 5);
     const auto inputs = buffers.inputs();
@@ -55,7 +56,7 @@ class CompileInMemory : public ::testing::Test {
 TEST_F(CompileInMemory, ComputesWhatTheFilesDo) {
   auto in_memory = compile();
   ASSERT_TRUE(in_memory.ok()) << in_memory.error().message();
-  // Matrix units, which a process must ask for, are no condition where no kernel uses them.
+  // Matrix units, which a process must request, are not required if no kernel uses them.
   for (const std::string& feature : in_memory->model->description().cpu_features)
     EXPECT_FALSE(feature.starts_with("amx")) << feature;
   const testing::TemporaryDirectory directory;

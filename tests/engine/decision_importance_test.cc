@@ -1,4 +1,5 @@
-// Shares of the spread of times against sums over pairs of programs, all orders of few times, and planted effects.
+// Shares of the spread of times, checked against sums over pairs of programs, all permutations of a
+// few times, and planted effects.
 #include "engine/decision_importance.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,8 @@
 namespace tensorsmith::engine::decision_importance_test {
 namespace {
 
-// The squares about the mean of some programs, as half the sum of squared differences of all pairs over their number.
+// Sum of squares about the mean of some programs, computed as half the sum of squared differences
+// of all pairs divided by their number.
 double squares(const std::vector<double>& logs, const std::vector<size_t>& programs) {
   double sum = 0;
   for (const size_t a : programs)
@@ -22,7 +24,7 @@ double squares(const std::vector<double>& logs, const std::vector<size_t>& progr
   return programs.empty() ? 0 : sum / (2 * static_cast<double>(programs.size()));
 }
 
-// One minus the ratio of the variances without bias, weighted by the squares of each group.
+// One minus the ratio of the unbiased variances, weighted by the squares of each group.
 double share_by_pairs(const std::vector<double>& logs, const DecisionColumn& column) {
   std::map<int, std::vector<size_t>> groups;
   std::vector<size_t> all(logs.size());
@@ -77,7 +79,8 @@ TEST(DecisionImportance, ChanceExplainsNothingOnAverage) {
   } while (std::next_permutation(logs.begin(), logs.end()));
   ASSERT_EQ(shares.size(), 5040U);
   EXPECT_NEAR(std::accumulate(shares.begin(), shares.end(), 0.0) / 5040, 0, 1e-9);
-  // What shuffles reach in one of twenty cases is what all orders do: their ranks are within those of 20,000 draws.
+  // The share that shuffles exceed in one of twenty cases agrees with that of all permutations:
+  // their ranks are within those of 20,000 draws.
   std::sort(shares.begin(), shares.end());
   const double chance = explained_spread(logs, {column}, 20'000, 7)[0].chance;
   EXPECT_GE(chance, shares[static_cast<size_t>(0.94 * 5040)] - 1e-9);
@@ -98,8 +101,8 @@ TEST(DecisionImportance, FindsWhatDecidesAndNotWhatOnlyFollowsTheGroup) {
     for (DecisionColumn* column : {&decides, &idle, &follows}) column->group.push_back(group);
     decides.value.push_back(tile);
     idle.value.push_back(rng.uniform_int(0, 3));
-    follows.value.push_back(group);  // another value in each structure, one in each alone
-    // Variances: 1 of the structure, 1.25 of the tile, 0.25 of the noise.
+    follows.value.push_back(group);  // differs between structures, but is constant in each
+    // Variances: 1 for the structure, 1.25 for the tile, 0.25 for the noise.
     logs.push_back(2 * group + static_cast<double>(tile) + 0.5 * rng.normal());
   }
   const auto found = explained_spread(logs, {structure, decides, idle, follows}, 200, 1);

@@ -1,4 +1,5 @@
-// What an explanation says where a device's rates and a program's counters do not fit its time.
+// Explanations for programs whose measured time contradicts the device's rates or the program's
+// counters.
 #include "engine/explain.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +16,8 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Programs whose reads from memory alone take `memory_share` of their time, by the device's bandwidth.
+// Programs whose reads from memory alone take `memory_share` of their time at the device's
+// bandwidth.
 learn::ProfiledPrograms programs(double memory_share) {
   learn::ProfiledPrograms out;
   out.device = target::with_assumed_figures(target::find_device("epyc-9654:threads=1").value());
@@ -48,7 +50,7 @@ TEST(Explain, NothingIsBusyForMoreThanTheWholeTime) {
   EXPECT_TRUE(memory.exceeds(explained->best_seconds));
   EXPECT_EQ(memory.busy_share(explained->best_seconds), 1);
   EXPECT_THAT(explained->sentences, Contains(HasSubstr("busy for 100 %")));
-  // The reason is said, with the part and by how much.
+  // The explanation gives the reason, with the part and the amount.
   EXPECT_THAT(explained->sentences,
               Contains(::testing::AllOf(HasSubstr("reads from memory would take up to 105 %"),
                                         HasSubstr("device file"))));

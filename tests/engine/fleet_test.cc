@@ -1,4 +1,5 @@
-// A fleet in one process: who asks, and workers whose measurers only pretend, over a database in a file.
+// A fleet in one process: requesters, and workers with simulated measurers, on a database in a
+// file.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -49,12 +50,12 @@ measure::Candidate candidate(int number, bool recorded = true) {
   return out;
 }
 
-// What every measurement of it says.
+// The simulated time of each measurement of a trace.
 double seconds_of(const sched::Trace& trace) {
   return 1e-6 * static_cast<double>(sched::print(trace).size()) + 1e-3;
 }
 
-// By the trace's text.
+// Measured programs by the trace's text.
 struct Measured {
   std::mutex mutex;
   std::multiset<std::string> traces;
@@ -178,13 +179,14 @@ TEST_F(FleetTest, WorkersMeasureWhatIsAskedForOnce) {
   const auto records = database_->records_of(ir::structural_key(workload_), device_.key(), {}).value();
   EXPECT_EQ(records.size(), 20U);
   EXPECT_EQ(records.front().candidate, candidates.front().what);
-  // What becomes no record is measured as often as it is asked for, and so is what is known.
+  // Measurements that make no record are repeated for each request, and so are programs with known
+  // records.
   for (const bool recorded : {false, false, true}) {
     const std::vector<measure::Candidate> again{candidate(3, recorded)};
     EXPECT_TRUE(measurer->measure(workload_, again, 0, {}).ok());
   }
   EXPECT_EQ(database_->record_count().value(), 20);
-  // The last one was answered by the job that had given the record.
+  // The last one was answered by the job that made the record.
   EXPECT_EQ(measured_.traces.size(), 22U);
 }
 
@@ -204,7 +206,7 @@ TEST_F(FleetTest, TwoAskersOfTheSameShareTheMeasurements) {
   EXPECT_EQ(database_->record_count().value(), 12);
 }
 
-// Without workers: each of the searches measures what waits, and nothing is measured twice.
+// Without workers, each of the searches measures pending programs, and nothing is measured twice.
 TEST_F(FleetTest, SearchesThatMeasureThemselvesShare) {
   WorkerTools tools;
   tools.measurer = [&](const measure::MeasureOptions&) {
@@ -286,7 +288,7 @@ TEST_F(FleetTest, AMachineThatFailsItsCanaryIsPutInQuarantine) {
   const auto fleet = std::move(open()).value();
   const auto failing = [] { return Result<double>(Error{ErrorCode::kIo, "", "wrong sums"}); };
   const auto sound = [] { return Result<double>(1e-3); };
-  // At the start, and when what it measures fails.
+  // Reported at the start, and when a measurement fails.
   auto report = work("bad", {}, failing);
   ASSERT_FALSE(report.ok());
   EXPECT_THAT(report.error().message(), HasSubstr("wrong sums"));
@@ -310,7 +312,8 @@ TEST_F(FleetTest, AMachineThatFailsItsCanaryIsPutInQuarantine) {
   EXPECT_THAT(report.error().message(), HasSubstr("the machine burns"));
   EXPECT_FALSE(work("worse", {}, sound).ok());
   EXPECT_EQ(database_->record_count().value(), 0);
-  // Another machine of the kind measures what it gave back; and so does a repaired one.
+  // Another machine of the same kind measures the programs that the first one returned; so does a
+  // repaired one.
   start(1);
   asking.join();
   EXPECT_EQ(database_->record_count().value(), 1);

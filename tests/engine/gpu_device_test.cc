@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// As the driver describes the boards (deviceQuery's figures).
+// Properties of the boards as the driver reports them (deviceQuery's figures).
 runtime::GpuProperties h100() {
   runtime::GpuProperties p;
   p.name = "NVIDIA H100 80GB HBM3";
@@ -59,7 +59,7 @@ TEST(GpuDevice, KnownBoardsAreThemselves) {
   EXPECT_EQ(device.description, "NVIDIA H100 80GB HBM3, NVIDIA");
   EXPECT_EQ(device.key(), target::find_device("h100")->key());
   expect_sound(device);
-  // The same figures, and what tells them apart.
+  // Boards with the same figures, and the property that distinguishes them.
   EXPECT_EQ(gpu_device(a100("NVIDIA A100-SXM4-40GB", 1.41)).key(), target::find_device("a100")->key());
   EXPECT_EQ(gpu_device(a100("NVIDIA A100-PCIE-40GB", 1.41)).key(), target::find_device("a100-pcie")->key());
   runtime::GpuProperties other = h100();

@@ -134,7 +134,7 @@ TEST(LanguageRecords, NewRecordsReplay) {
   EXPECT_EQ(report.dead_ends, 0);
 }
 
-// The sums of the rows of a small matrix on a GPU: one sketch, all of whose programs can be listed.
+// The row sums of a small matrix on a GPU: a single sketch, all of whose programs can be listed.
 class SmallSum : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -178,7 +178,7 @@ class SmallSum : public ::testing::Test {
   DecodingReport report_;
 };
 
-// They, and nothing else, are what can be written: their probabilities add up to 1.
+// Only these programs can be written: their probabilities add up to 1.
 TEST_F(SmallSum, ProbabilitiesAddUpToOne) {
   double sum = 0;
   for (const double l : likelihoods(*small_decoder(5))) sum += std::exp(l);
@@ -196,7 +196,7 @@ TEST_F(SmallSum, ABeamAsWideAsAllPrefixesFindsTheLikeliest) {
   ASSERT_TRUE(found.ok()) << found.error().message();
   ASSERT_EQ(found->size(), programs_.size());
   for (size_t i = 0; i < found->size(); ++i) EXPECT_NEAR((*found)[i].log_likelihood, expected[i], 1e-3);
-  // Without the likeliest one the second is the first.
+  // Without the likeliest program, the second becomes the first.
   request.count = 1;
   const record::AnsorParts likeliest = found->front().parts;
   request.excluded = [&](const record::AnsorParts& parts) { return parts == likeliest; };
@@ -255,7 +255,7 @@ TEST(LanguageRecords, NothingThatWasMeasuredIsWritten) {
   }
 }
 
-// Of a cost model that is an oracle.
+// A cost model that knows the true times.
 class Oracle final : public learn::CostModel {
  public:
   explicit Oracle(std::map<std::string, double> seconds) : seconds_(std::move(seconds)) {}

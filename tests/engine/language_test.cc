@@ -1,4 +1,5 @@
-// Language models that write schedules: compiled decoding against the definition, generation, corpora, training.
+// Language models that write schedules: compiled decoding checked against the definition,
+// generation, corpora, training.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,12 +25,13 @@ using learn::lm::LanguageModelSizes;
 using learn::lm::Positions;
 using Matrix = std::vector<std::vector<double>>;
 
-// The definition (learn/lm/language_model.h) in double precision, without a cache: all positions at once.
+// The definition (learn/lm/language_model.h) in double precision, without a cache: all positions at
+// once.
 class Definition {
  public:
   explicit Definition(const LanguageModel& model) : model_(model) {}
 
-  // Scores after each position of the answer.
+  // Returns the scores after each position of the answer.
   Matrix scores(const Positions& prompt, const Positions& answer) const {
     Matrix x;
     for (const Positions* positions : {&prompt, &answer})
@@ -96,7 +98,8 @@ class Definition {
     Matrix out(qkv.size(), std::vector<double>(width, 0));
     for (size_t h = 0; h < heads; ++h)
       for (size_t i = 0; i < qkv.size(); ++i) {
-        // A prompt's positions see the prompt, an answer's the prompt and all up to themselves.
+        // Positions of a prompt attend to the whole prompt, those of an answer to the prompt and to
+        // all positions up to themselves.
         const size_t seen = i < prompt ? prompt : i + 1;
         std::vector<double> weights;
         double sum = 0;
@@ -188,7 +191,7 @@ TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
   const auto task = matmul_task(100, 96, 64);
   const auto space = space::DesignSpace::build(task.workload, device, {.threads = 2}).value();
   const auto contexts = sketch_contexts(task, space, device, {});
-  // A model that knows nothing: it would write anything, were it allowed to.
+  // An untrained model, which would write anything if the grammar allowed it.
   const LanguageModel model = random_model({.width = 16, .heads = 2, .layers = 1, .hidden = 32}, 3);
   const auto decoder = LanguageDecoder::create(model, target::probe_local(1).value(), {.batch = 8});
   ASSERT_TRUE(decoder.ok()) << decoder.error().message();
@@ -208,7 +211,7 @@ TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
       ASSERT_TRUE(written.ok());
       const auto again = generate(**decoder, prompt, *context, request, same, report);
       ASSERT_EQ(written->size(), again->size());
-      // Sketches of a few decisions have fewer.
+      // Sketches with few decisions have fewer programs.
       if (space.size(context->grammar.sketch()) > 1000) {
         EXPECT_EQ(written->size(), 12u) << space.describe(context->grammar.sketch());
       }
@@ -225,7 +228,7 @@ TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
         generate(**decoder, prompt, *context, {4, {.temperature = 0}, {}, {}}, rng, report);
     ASSERT_TRUE(likeliest.ok());
     EXPECT_EQ(likeliest->size(), 1u);
-    // Each begins as it was told to.
+    // Each program begins with the given prefix.
     space::Candidate parent = context->grammar.draft();
     for (int i = 0; i < 5; ++i) parent = space.mutate(parent, rng);
     const auto given = search::decisions_in_order(context->grammar, parent);
@@ -251,13 +254,15 @@ TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
   EXPECT_GT(report.forbidden, 0) << "the grammar had something to forbid";
 }
 
-// All answers of a small sketch, with what the definition says of each token among those that are allowed.
+// All answers of a small sketch, with the probability of each token among the allowed ones by the
+// definition.
 class Enumeration {
  public:
   struct Answer {
     space::Candidate candidate;
     double log_likelihood = 0;
-    // The most over the tokens: how many allowed ones are likelier, and the probability of these among the allowed.
+    // Maxima over the tokens: the number of allowed tokens that are likelier, and their probability
+    // among the allowed ones.
     int rank = 0;
     double above = 0;
   };
@@ -324,7 +329,7 @@ class Enumeration {
 class SmallSketchTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kSeed = 20261126;
-  static constexpr double kMostListed = 3000;  // points of a sketch
+  static constexpr double kMostListed = 3000;  // most points of a sketch
   SmallSketchTest() {
     const auto device = target::find_device("epyc-9654:threads=1").value();
     const auto task = matmul_task(4, 4, 3);
@@ -350,7 +355,7 @@ class SmallSketchTest : public ::testing::Test {
   LanguageModel model_ = random_model({.width = 16, .heads = 2, .layers = 1, .hidden = 32}, kSeed);
   std::shared_ptr<const search::SketchContext> context_;
   Positions prompt_;
-  std::unique_ptr<Enumeration> all_;  // of the sketch with the most among those with few
+  std::unique_ptr<Enumeration> all_;  // for the largest sketch among those with few candidates
 };
 
 TEST_F(SmallSketchTest, ABeamAsWideAsAllPrefixesFindsTheLikeliest) {
@@ -388,7 +393,7 @@ TEST_F(SmallSketchTest, ANarrowBeamIsNoWiderThanTheDecoder) {
   const auto narrow = decoder(4);
   Rng rng(1);
   DecodingReport report;
-  // The likeliest token each time, as without a beam.
+  // Takes the likeliest token each time, as without a beam.
   const auto one = generate(*narrow, prompt_, *context_, {1, {.beam = 1}, {}, {}}, rng, report);
   const auto greedy = generate(*narrow, prompt_, *context_, {1, {.temperature = 0}, {}, {}}, rng, report);
   ASSERT_TRUE(one.ok() && greedy.ok());
@@ -426,7 +431,7 @@ TEST_F(SmallSketchTest, OnlyTheLikeliestTokensAreDrawn) {
   EXPECT_EQ(draw({.top_p = 1e-6}).size(), 1u) << "the likeliest token alone";
 }
 
-// A database with random programs of two products; the faster the larger the register tile.
+// A database with random programs of two products; programs with larger register tiles are faster.
 class CorpusTest : public ::testing::Test {
  protected:
   CorpusTest() {
@@ -501,7 +506,8 @@ TEST_F(CorpusTest, HeldOutTasksAreNowhere) {
 }
 
 #if TENSORSMITH_TORCH
-// What a training makes, also if it is stopped after some steps and goes on from its checkpoint.
+// Trains a model, once without and once with an interruption after some steps and a restart from
+// the checkpoint.
 LanguageModel train_twice(const CorpusSentences& sentences, const learn::lm::LanguageTraining& training,
                           const LanguageModel* base, const learn::TrainingControl& control,
                           const std::string& checkpoint) {
@@ -526,16 +532,16 @@ LanguageModel train_twice(const CorpusSentences& sentences, const learn::lm::Lan
   return std::move(model).value();
 }
 
-// What the compiled decoder says of sentences.
+// Computes the compiled decoder's likelihoods of sentences.
 class Likelihoods {
  public:
   Likelihoods(const LanguageModel& model, const CorpusSentences& sentences)
       : decoder_(LanguageDecoder::create(model, target::probe_local(1).value(), {.batch = 1}).value()),
         sentences_(sentences) {}
 
-  size_t tokens = 0;  // of all that was asked
+  size_t tokens = 0;  // tokens of all evaluated sentences
 
-  // The logarithm of the probability of a sentence of a prompt, read as of this quality.
+  // Returns the log probability of a sentence after a prompt, conditioned on the given quality.
   double of(size_t prompt, int32_t sentence, learn::lm::Quality quality) {
     EXPECT_TRUE(decoder_->read(sentences_.prompt(prompt)).ok());
     learn::lm::WrittenAnswer answer;
@@ -583,7 +589,8 @@ TEST_F(CorpusTest, TrainingLearnsStopsAndGoesOn) {
   ASSERT_GE(losses.size(), 3u);
   EXPECT_LT(losses.back(), 0.8 * losses.front());
   EXPECT_EQ(model.tasks.size(), 2u);
-  // What it was trained for is likelier than what it was not: the compiled decoder says what training says.
+  // Sentences that the model was trained on are likelier than others, and the compiled decoder
+  // agrees with training.
   Likelihoods likelihoods(model, **sentences);
   double sum = 0;
   for (size_t p = 0; p < (*sentences)->prompts(); ++p)
@@ -614,8 +621,9 @@ TEST_F(CorpusTest, MixedPrecisionLearnsAsWell) {
   EXPECT_NEAR(losses[1], losses[0], 0.1 * losses[0]);
 }
 
-// The mean over all pairs of sentences of a prompt of which one is of better quality, both read as the best: by how much
-// more likely it is; and the share of the pairs in which it is.
+// Returns two values over all pairs of sentences of a prompt that differ in quality, both
+// conditioned on the best quality: the mean difference of log probability in favour of the better
+// one, and the share of pairs in which the better one is likelier.
 std::pair<double, double> mean_margin(const LanguageModel& model, const CorpusSentences& sentences) {
   Likelihoods likelihoods(model, sentences);
   double sum = 0, right = 0, pairs = 0;

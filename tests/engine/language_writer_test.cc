@@ -1,4 +1,4 @@
-// What a language model writes for a task is as many programs as are asked for.
+// A language model writes as many programs for a task as are requested.
 #include "engine/language_writer.h"
 
 #include <gtest/gtest.h>

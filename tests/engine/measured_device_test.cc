@@ -5,8 +5,8 @@
 namespace tensorsmith::engine::measured_device_test {
 namespace {
 
-// A database keeps what was measured when the device was added; one of before the clock was measured has the base clock, and
-// predictions from it would be as slow as that.
+// A database keeps the figures that were measured when the device was added. A device from before
+// the clock was measured has the base clock, with which predictions would be too slow.
 TEST(MeasuredDevice, DatabasesOfBeforeLackTheClock) {
   auto database = record::Database::open(":memory:").value();
   target::Device device = target::find_device("local:threads=1").value();
@@ -20,7 +20,7 @@ TEST(MeasuredDevice, DatabasesOfBeforeLackTheClock) {
   EXPECT_GE(described->clock_ghz, device.clock_ghz);
   EXPECT_TRUE(target::check_device(*described).ok());
 
-  // What it has measured stays.
+  // Measured figures are kept.
   auto other = record::Database::open(":memory:").value();
   device.base_clock_ghz = device.clock_ghz;
   device.clock_ghz += 0.7;
@@ -30,7 +30,7 @@ TEST(MeasuredDevice, DatabasesOfBeforeLackTheClock) {
             device.clock_ghz);
 }
 
-// Devices that are not here have their files' figures.
+// Devices that are not this machine have the figures of their files.
 TEST(MeasuredDevice, NotOfOtherMachines) {
   const target::Device device = target::find_device("xeon-8358").value();
   EXPECT_EQ(target::to_json(with_measurements(device)), target::to_json(device));

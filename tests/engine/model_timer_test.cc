@@ -1,4 +1,4 @@
-// How often models are run to compare them.
+// Number of runs when models are timed for a comparison.
 #include "engine/model_timer.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tensorsmith::engine::model_timer_test {
 namespace {
 
-// Each look at the clock takes as long as a run of a model.
+// Each reading of the clock takes as long as a run of a model.
 class SteppingClock final : public Clock {
  public:
   explicit SteppingClock(double step) : step_(step) {}
@@ -57,11 +57,12 @@ class ModelTimer : public ::testing::Test {
 
 TEST_F(ModelTimer, RunsAsOftenAndAsLongAsAsked) {
   EXPECT_EQ(runs(1e-6, {.seconds = 0, .runs = 8}), 8U);
-  // Two models: five looks at the clock a round.
+  // With two models, the clock is read five times per round.
   EXPECT_NEAR(static_cast<double>(runs(1e-3, {.seconds = 1, .runs = 8})), 1 / 5e-3, 4);
 }
 
-// Zeros of one type would be less work than data: a GPU draws less power, a processor may be faster or slower.
+// Zero inputs would be less work than real data: a GPU draws less power, and a processor may be
+// faster or slower.
 TEST(ModelBuffers, FloatsOfAllTypesAreRandom) {
   const auto device = target::find_device("local:threads=1").value();
   for (const ir::DType type : {ir::DType::kF16, ir::DType::kBF16, ir::DType::kF32, ir::DType::kF64}) {
@@ -95,7 +96,7 @@ TEST_F(ModelTimer, SlowModelsRunAFewTimes) {
   EXPECT_EQ(runs(0.5, {.seconds = 1, .runs = 8}), 8U);
 }
 
-// What is foreseen is what it takes, for models that are slow and for those that are not.
+// The predicted time is the actual one, for slow and for fast models.
 TEST(LeastTimingSeconds, CountsTheRoundsThatAreMade) {
   EXPECT_DOUBLE_EQ(least_timing_seconds(2, 1e-6, {.seconds = 0.5, .runs = 8, .most_seconds = 1}), 0.5);
   EXPECT_DOUBLE_EQ(least_timing_seconds(2, 0.04, {.seconds = 0.5, .runs = 8, .most_seconds = 1}),

@@ -1,4 +1,5 @@
-// Nsight Compute as this program starts it, with a script in its place; and what it would start, on OpenCL.
+// The invocation of Nsight Compute, which a script replaces, and the launcher that it would start,
+// on OpenCL.
 #include "engine/nsight_compute.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +25,8 @@ const std::string kFirst(32, 'a'), kSecond(32, 'b');
 
 class NsightCompute : public ::testing::Test {
  protected:
-  // A program of this shell text; $csv is the file that counters go to, $keys the list of records.
+  // Makes a program from shell text; $csv is the file that counters are written to, $keys the list
+  // of records.
   std::string program(const std::string& text) {
     const std::string file = folder_.file("ncu");
     std::ofstream(file) << "#!/bin/sh\n"
@@ -60,13 +62,13 @@ TEST_F(NsightCompute, CountersAreOfTheRecordsThatKernelsName) {
   const auto result = run(ncu);
   ASSERT_TRUE(result.ok()) << result.error().message();
   ASSERT_EQ(result->counters.size(), 2u);
-  // Two launches are one program.
+  // Two launches belong to one program.
   EXPECT_EQ(result->counters.at(kFirst).at("smsp__inst_executed.sum"), 200);
   EXPECT_NEAR(result->counters.at(kSecond).at("gpu__time_duration.sum"), 6e-6, 1e-12);
   EXPECT_THAT(result->problems, ElementsAre("some record: why"));
   std::ifstream arguments(folder_.file("arguments"));
   const std::string text(std::istreambuf_iterator<char>(arguments), {});
-  // Neither the clocks nor kernels of others are its business.
+  // It must not change the clocks or profile other kernels.
   EXPECT_THAT(text, HasSubstr("--clock-control\nnone\n"));
   EXPECT_THAT(text, HasSubstr("--kernel-name\nregex:^record_\n"));
 }
@@ -84,8 +86,8 @@ TEST_F(NsightCompute, SaysWhyItCountedNothing) {
   EXPECT_EQ(missing.error().code, ErrorCode::kIo);
 }
 
-// What it starts launches each record's program under the record's name; here on OpenCL, whose programs are built when they
-// are loaded.
+// The launcher launches each record's program under the record's name; here on OpenCL, where
+// programs are compiled when they are loaded.
 TEST_F(NsightCompute, TheLauncherRunsRecordedPrograms) {
   TS_OPENCL_OR_SKIP(gpu);
   const std::string database = folder_.file("gpu.db"), list = folder_.file("keys");

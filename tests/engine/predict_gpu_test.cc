@@ -1,4 +1,4 @@
-// Predictions for GPUs that are not there: held against data sheets and what the design space itself says.
+// Predictions for GPUs that are not available, checked against data sheets and the design space.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Prediction predicted(const std::string& model, const std::string& device, const 
   return std::move(result).value();
 }
 
-// Within the data sheet, and the sum of the tasks.
+// Times respect the limits of the data sheet and are the sum of the tasks.
 TEST(PredictGpu, NothingIsFasterThanTheDevice) {
   for (const char* name : {"v100", "a100", "t4", "h100", "mi100"}) {
     const target::Device device = target::find_device(name).value();
@@ -40,16 +40,17 @@ TEST(PredictGpu, NothingIsFasterThanTheDevice) {
     int reductions = 0;
     for (size_t t = 0; t < tasks.size(); ++t) {
       const double seconds = p.latency.tasks[t].seconds;
-      // Whatever the kernel does, it is launched.
+      // Each kernel has at least the launch overhead.
       EXPECT_GE(seconds, 1e-6 * device.launch_overhead_us) << name << " " << tasks[t].name;
       sum += tasks[t].calls * seconds;
       if (tasks[t].name.find("conv") == std::string::npos) continue;
       ++reductions;
-      // Bias and activation, a few operations an element, may be free.
+      // Bias and activation, a few operations per element, may be fused at no cost.
       EXPECT_GE(seconds, 0.9 * tasks[t].flops / (1e9 * device.peak_f32_gflops)) << name;
     }
     EXPECT_GT(reductions, 0);
-    // A launch is in its task's time and counts once; nothing that was fitted on CPUs comes on top.
+    // A launch is part of its task's time and counts once; nothing that was fitted on CPUs is
+    // added.
     EXPECT_NEAR(p.latency.seconds, sum + p.latency.refill_seconds, 1e-9 * sum) << name;
     EXPECT_EQ(p.latency.launch_seconds, 0);
     double weights = 0;  // bytes
@@ -67,7 +68,7 @@ TEST(PredictGpu, NothingIsFasterThanTheDevice) {
   }
 }
 
-// Each task has the number that the space itself gives, where no bound is longer.
+// Each task has the space's own estimate, unless another bound is larger.
 TEST(PredictGpu, TasksHaveTheNumberOfTheirSpace) {
   const target::Device device = target::find_device("a100").value();
   const Prediction p = predicted("zoo:squeezenet1_1:size=64", "a100");
@@ -93,7 +94,7 @@ TEST(PredictGpu, LongerForMoreAndShorterWhereFaster) {
   EXPECT_GT(seconds("zoo:resnet18:batch=64", "k80"), many);
 }
 
-// A model that knows GPUs, and the roofline, below which nothing is.
+// A model for GPUs, and the roofline, which is a lower bound of all predictions.
 TEST(PredictGpu, OtherPredictors) {
   const std::string model = "zoo:squeezenet1_1:size=64";
   PredictOptions options;
@@ -110,7 +111,8 @@ TEST(PredictGpu, OtherPredictors) {
   EXPECT_GE(learned.latency.seconds, least->latency.seconds);
 }
 
-// Tensor cores multiply TF32 eight times as fast as lanes multiply f32 on an A100; most of a transformer is products.
+// On an A100, tensor cores multiply TF32 eight times as fast as lanes multiply f32; most of a
+// transformer is products.
 TEST(PredictGpu, Tf32TakesLessTimeThanF32) {
   ModelSource source;
   source.path = "zoo:bert_base";

@@ -1,4 +1,4 @@
-// Quantized outputs may be one step apart, others may not.
+// Quantized outputs may differ by one step, others may not.
 #include "engine/quantization_step.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,8 @@ TEST(QuantizationSteps, FollowMovesToTheLastQuantization) {
   EXPECT_EQ(quantization_steps(import(builder)), (std::vector<double>{1, 0.25, 0, 0}));
 }
 
-// Indices of MaxPool have no step although its maxima do; all parts of Split have their input's.
+// MaxPool's indices have no step, although its maxima do; all outputs of Split have their input's
+// step.
 TEST(QuantizationSteps, SecondOutputs) {
   ModelBuilder builder;
   builder.input("x", {1, 2, 4, 4})
@@ -73,7 +74,8 @@ TEST(QuantizationSteps, OneStepAgreesAndTwoDoNot) {
   EXPECT_EQ(two.wrong, 1);
 }
 
-// A wrong zero point or truncation moves most elements by one step, rounding moves few.
+// A wrong zero point or truncation changes most elements by one step; rounding differences change
+// few.
 TEST(QuantizationSteps, ManyElementsOneStepOffAreWrong) {
   const std::vector<float> values(100, 1);
   std::vector<float> few = values, many = values;

@@ -1,4 +1,4 @@
-// A language model that was never trained.
+// An untrained language model with random weights.
 #pragma once
 
 #include <cmath>

@@ -63,7 +63,7 @@ TEST(ReferenceInputs, BooleansAreBothAndFloatsSpread) {
   }
   for (const int64_t count : {zero, tiny, large, negative}) EXPECT_GT(count, 50);
   EXPECT_TRUE(mostly_finite(inputs));
-  // The same seed, the same inputs.
+  // The same seed gives the same inputs.
   EXPECT_EQ(reference_inputs(import(builder), 3)[1].data, inputs[1].data);
   EXPECT_NE(reference_inputs(import(builder), 4)[1].data, inputs[1].data);
 }

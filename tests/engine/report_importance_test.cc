@@ -1,4 +1,4 @@
-// Decisions whose importance a report tells: planted in the times of sampled programs.
+// Importance of decisions in a report, for effects planted in the times of sampled programs.
 #include "engine/report_importance.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ class ReportImportanceTest : public ::testing::Test {
     task.key = ir::structural_key(workload_);
     task.text = ir::print(workload_);
   }
-  // A sampled program that takes so long as the function says of its candidate.
+  // Adds sampled programs, whose time is a function of the candidate.
   template <class Seconds>
   void add(int count, Seconds seconds) {
     std::set<uint64_t> seen;
@@ -50,7 +50,8 @@ class ReportImportanceTest : public ::testing::Test {
   Report report_;
 };
 
-// The number of the candidate that has the name on the page; -1 where its structure does not have it.
+// Returns the value of the candidate's decision with this name on the page; -1 if its structure
+// does not have it.
 int64_t decision(const space::DesignSpace& space, const space::Candidate& candidate,
                  const std::string& name) {
   size_t at = 0;
@@ -65,7 +66,8 @@ int64_t decision(const space::DesignSpace& space, const space::Candidate& candid
 }
 
 TEST_F(ReportImportanceTest, TheDecisionThatDecidesComesFirst) {
-  // A first look for the names, of which the one with most values decides in the second.
+  // A first pass finds the names; the decision with the most values is given the effect in the
+  // second pass.
   add(300, [&](const space::Candidate&) { return 1e-3 * std::exp(0.1 * rng_.normal()); });
   add_importance(2, report_);
   ASSERT_TRUE(report_.tasks[0].importance.has_value());
@@ -91,7 +93,7 @@ TEST_F(ReportImportanceTest, TheDecisionThatDecidesComesFirst) {
   });
   add_importance(2, report_);
   const ReportImportance& importance = *report_.tasks[0].importance;
-  // The structure can explain a part, where few structures have the decision.
+  // If few structures have the decision, the structure can explain a part of the effect.
   const size_t place = importance.decisions[0].role == "structure" ? 1 : 0;
   EXPECT_EQ(importance.decisions[place].name, name) << "seed " << seed_;
   EXPECT_GT(importance.decisions[place].share, 2 * importance.decisions[place].chance);

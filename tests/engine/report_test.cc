@@ -1,4 +1,4 @@
-// What a report tells of known records, models and peers.
+// Reports for known records, models and peers.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -26,7 +26,8 @@ MATCHER_P2(Point, at, seconds, "") {
 
 class ReportTest : public ::testing::Test {
  protected:
-  // A record of the task's untuned program (its trace made different by `number`), `at` seconds after the first moment.
+  // Adds a record of the task's untuned program (its trace is made unique by `number`), `at`
+  // seconds after the first one.
   void add(const ir::Workload& workload, double at, double seconds, record::Reason reason,
            record::Outcome outcome = record::Outcome::kOk, const std::string& why = "") {
     const auto space = space::DesignSpace::build(workload, device_, {.threads = device_.cores}).value();
@@ -99,7 +100,7 @@ TEST_F(ReportTest, LoopsOfTheFastestAndWhatItTouches) {
   EXPECT_THAT(made.tasks[0].loops, HasSubstr("for "));
   EXPECT_EQ(made.tasks[0].no_loops_because, "");
   EXPECT_DOUBLE_EQ(made.tasks[0].bytes, 3 * 64 * 64 * 4);
-  // The program as text parses, and is the one that the record's trace means.
+  // The program's text parses and is the program of the record's trace.
   EXPECT_TRUE(ir::parse_program(made.tasks[0].loops).ok());
   ASSERT_THAT(made.setups, SizeIs(1));
   ASSERT_TRUE(made.setups[0].device.has_value());
@@ -146,7 +147,7 @@ TEST_F(ReportTest, KernelsFindTheirRecords) {
   add(first_, 0, 4e-3, record::Reason::kDefault);
   add(second_, 0, 1e-3, record::Reason::kDefault);
   Report made = report();
-  // One name and one amount of work: the times tell them apart.
+  // Tasks with the same name and the same amount of work are distinguished by their times.
   made.tasks[1].name = made.tasks[0].name;
   ReportModel model;
   model.threads = device_.cores;
@@ -159,7 +160,7 @@ TEST_F(ReportTest, KernelsFindTheirRecords) {
   EXPECT_FALSE(model.kernels[3].place.has_value());
   EXPECT_DOUBLE_EQ(model.estimate.untuned_seconds, 2 * 1e-3 + 4e-3);
   EXPECT_FALSE(model.end_to_end.has_value()) << "nobody ran the model";
-  // What the run that tuned a model found is not replaced by sums of records.
+  // The speed-up that the tuning run measured is not replaced by sums of records.
   ReportModel tuned;
   tuned.threads = device_.cores;
   tuned.estimate = {5e-3, 4e-3};
@@ -169,7 +170,7 @@ TEST_F(ReportTest, KernelsFindTheirRecords) {
   EXPECT_EQ(tuned.estimate.untuned_seconds, 5e-3);
   EXPECT_EQ(tuned.end_to_end->ratio(), 1.5);
   model = {};
-  model.threads = device_.cores + 1;  // its records are others
+  model.threads = device_.cores + 1;  // records with other numbers of threads do not apply
   model.kernels.push_back({made.tasks[0].name, {}, 0, 1e-3, 2e6, 0});
   connect_records(made, model);
   EXPECT_FALSE(model.kernels[0].place.has_value());

@@ -1,4 +1,4 @@
-// What compiling takes from a record database, and what it says about records it cannot use.
+// Schedules that compilation takes from a record database, and its messages about unusable records.
 #include "engine/schedules.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class TunedSchedules : public ::testing::Test {
     schedules_.resize(partition_.tasks.size());
   }
 
-  // A database with one record for each task, of these traces.
+  // Writes a database with one record per task, with these traces.
   void write_records(const std::vector<std::string>& traces, bool flush_cache = false, double seconds = 0.5) {
     const auto db = record::Database::open(database_);
     ASSERT_TRUE(db.ok());
@@ -79,7 +79,7 @@ TEST_F(TunedSchedules, AreTakenFromTheDatabase) {
   EXPECT_TRUE(log_.messages.empty()) << log_.messages.front();
 }
 
-// Those measured with cold caches count where there are no others, however fast.
+// Records with cold caches are used only if there are no others, however fast they are.
 TEST_F(TunedSchedules, OfColdCachesComeSecond) {
   write_records({kGood, kGood}, /*flush_cache=*/true, 0.1);
   write_records({kGood});
@@ -90,7 +90,7 @@ TEST_F(TunedSchedules, OfColdCachesComeSecond) {
   EXPECT_EQ(schedules_[1].measured_seconds, 0.1);
 }
 
-// Plain loops stand behind every untuned schedule, and behind what takes its place.
+// Plain loops are the fallback of every untuned schedule and of its replacement.
 TEST_F(TunedSchedules, PlainLoopsAreTheLastResort) {
   auto defaults = default_schedules(partition_, device_);
   ASSERT_TRUE(defaults.ok()) << defaults.error().message();
@@ -106,7 +106,7 @@ TEST_F(TunedSchedules, PlainLoopsAreTheLastResort) {
   EXPECT_EQ(sched::print(otherwise[1].trace), plain);
 }
 
-// The trace itself says that it uses Winograd's filtering, whatever run it is from.
+// The trace itself shows that it uses Winograd's filtering, regardless of the run that made it.
 TEST_F(TunedSchedules, WinogradIsLeftOutOnRequest) {
   test::standard::Conv2d conv;
   partition_.tasks.resize(1);
@@ -165,7 +165,7 @@ TEST_F(TunedSchedules, TheNextBestTakesThePlaceOfAnUnusableRecord) {
   ASSERT_TRUE(found.ok()) << found.error().message();
   EXPECT_EQ(*found, 2U);
   EXPECT_EQ(sched::print(schedules_[0].trace), kGood);
-  ASSERT_EQ(schedules_[0].otherwise.size(), 2U);  // the slower one, then the untuned schedule
+  ASSERT_EQ(schedules_[0].otherwise.size(), 2U);  // the slower record, then the untuned schedule
   EXPECT_EQ(sched::print(schedules_[0].otherwise[0].trace), slower);
   EXPECT_EQ(sched::print(schedules_[1].trace), slower);
   EXPECT_EQ(schedules_[1].measured_seconds, 0.8);

@@ -1,4 +1,4 @@
-// What a speed-up is, what an estimate is, and that files keep both.
+// Definition of the speed-up and the estimate, and their storage in files.
 #include "engine/speedup.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ TEST(Speedup, WarnsWhereRunsDifferByMoreThanTheThreshold) {
 TEST(Estimate, IsTheSumOverTheCallsOfAllTasks) {
   const Estimate sum = estimate_of(std::vector<TaskTimes>{{2, 4e-3, 1e-3},
                                                           {1, kNever, 3e-3},  // the untuned program failed
-                                                          {3, 1e-3, 0},       // no other ran
+                                                          {3, 1e-3, 0},       // no other program ran
                                                           {5, kNever, kNever}});
   EXPECT_DOUBLE_EQ(sum.untuned_seconds, 8e-3 + 3e-3 + 3e-3);
   EXPECT_DOUBLE_EQ(sum.tuned_seconds, 2e-3 + 3e-3 + 3e-3);
@@ -51,7 +51,7 @@ TEST(Estimate, OfASearchWaitsForAllTasks) {
   p.tasks[1].hint_seconds = 2e-3;  // timed in the untuned model
   EXPECT_DOUBLE_EQ(estimate_of(p).untuned_seconds, 8e-3 + 2e-3);
   EXPECT_DOUBLE_EQ(estimate_of(p).tuned_seconds, 2e-3 + 2e-3);
-  // One of several models calls a task in its own number.
+  // When one of several models is tuned, the model has its own numbers of calls.
   graph::Partition model;
   model.tasks.resize(1);
   model.tasks[0].key = "key a";

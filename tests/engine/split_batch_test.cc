@@ -1,4 +1,4 @@
-// Compiled models of batches that run in parts compute what those that run whole do.
+// Compiled models of batches that run in parts compute the same as those that run as a whole.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 class SplitBatchOf : public ::testing::TestWithParam<const char*> {
  protected:
-  // The outputs for inputs that depend on nothing else.
+  // Returns the outputs for fixed inputs.
   std::vector<float> outputs_of(const LoadedModel& model) {
     auto schedules = default_schedules(model.partition, *device_);
     TS_CHECK(schedules.ok(), "no schedules");
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, SplitBatchOf,
                          ::testing::Values("zoo:mobilenet_v2:size=64:batch=8",
                                            "zoo:bert_tiny:sequence=32:batch=4"));
 
-// Six megabytes an image; a GPU's kernels stay large.
+// Six megabytes per image; a GPU's kernels stay large.
 TEST(SplitBatch, PartsFitTheCaches) {
   ModelSource source;
   source.path = "zoo:mobilenet_v2:batch=32";

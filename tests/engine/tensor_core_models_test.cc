@@ -1,5 +1,6 @@
-// Convolutions of ONNX models of f16, bf16 and, where that is asked for, f32 come to tensor cores: from the file through the graph to the design space,
-// whose schedules are run by emulated instructions and compiled by NVRTC.
+// Convolutions of ONNX models of f16, bf16 and, on request, f32 use tensor cores: from the file
+// through the graph to the design space, whose schedules run with emulated instructions and are
+// compiled by NVRTC.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -34,7 +35,7 @@ std::string random_bytes(int64_t elements, int data_type, Rng& rng) {
   return bytes;
 }
 
-// 3x3 with a border of 1, a bias and Relu, then 3x3 whose sum is added to what came in.
+// 3x3 with a border of 1, a bias and Relu, then 3x3 whose result is added to the input.
 ModelBuilder residual_block(int data_type, int64_t channels, int64_t height, int64_t width, Rng& rng) {
   ModelBuilder model;
   model.input("x", {1, channels, height, width}, data_type).output("y");
@@ -49,7 +50,7 @@ ModelBuilder residual_block(int data_type, int64_t channels, int64_t height, int
   return model;
 }
 
-// The tasks of the model that have a plan for tensor cores on the device.
+// Returns the tasks of the model that have a plan for tensor cores on the device.
 std::vector<graph::Task> tensor_core_tasks(const ModelBuilder& model, const target::Device& gpu, bool tf32) {
   const auto scratch = ScratchDirectory::create("tensor_core_models").value();
   const std::string path = scratch.file("model.onnx");
@@ -97,7 +98,7 @@ TEST(TensorCoreModels, EmulatedWarpsComputeThem) {
   }
 }
 
-// f32 is f32 unless that is asked for.
+// f32 is computed exactly as f32 unless TF32 is requested.
 TEST(TensorCoreModels, Tf32IsAskedFor) {
   Rng rng(60);
   const ModelBuilder model = residual_block(kF32, 32, 16, 20, rng);

@@ -1,4 +1,4 @@
-// Programs timed again beside each other, each turn in a process of its own.
+// Programs that are timed again in alternation, each turn in its own process.
 #include "engine/time_again.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace tensorsmith::engine::time_again_test {
 namespace {
 
-// Says what it is told to; the machine is not asked.
+// Returns predefined times without measuring.
 class ToldMeasurer final : public measure::Measurer {
  public:
   explicit ToldMeasurer(std::vector<double> seconds) : seconds_(std::move(seconds)) {}
@@ -48,7 +48,7 @@ TEST(TimeAgain, TakesTheMedianOverProcesses) {
   int made = 0;
   const MakeMeasurer make = [&]() -> Result<std::unique_ptr<measure::Measurer>> {
     ++made;
-    // In the second process the first program is slow.
+    // The first program is slow in the second process.
     const double of_first = made == 2 ? 30 : 10 + 0.1 * made;
     return std::unique_ptr<measure::Measurer>(
         new ToldMeasurer({of_first, 11, std::numeric_limits<double>::infinity()}));

@@ -1,4 +1,5 @@
-// Programs that were fast elsewhere: which of them a task begins with, what they become there, and which model's suit.
+// Programs that were fast elsewhere: which of them a task begins with, how they are converted, and
+// which source models are suitable.
 #include "engine/warm_start.h"
 
 #include <gmock/gmock.h>
@@ -46,7 +47,7 @@ class WarmStartTest : public ::testing::Test {
  protected:
   WarmStartTest() : database_(record::Database::open(folder_.file("a.db")).value()) {}
 
-  // A random candidate of the task, recorded as measured with so many seconds.
+  // Adds a random candidate of the task, recorded with the given time.
   space::Candidate add(const graph::Task& task, const target::Device& on, double seconds,
                        record::Reason reason = record::Reason::kPredicted,
                        const std::string& other_trace = "") {
@@ -93,9 +94,10 @@ TEST_F(WarmStartTest, TheSameTaskFirstAndTheSameKindOfDeviceBeforeOthers) {
   add(other, narrow, 9e-3);
   const auto seeds = known().seeds(task, space_of(task, narrow), narrow, {});
   ASSERT_FALSE(seeds.empty());
-  EXPECT_EQ(seeds.front().candidate, own);  // on its own device it stays what it was
+  EXPECT_EQ(seeds.front().candidate, own);  // on the same device it is not changed
   EXPECT_TRUE(seeds.front().source.same_task);
-  // What has no place in the other device's space is left out, so the rest is an ordered part of these.
+  // Programs that do not fit the other device's space are left out, so the rest is an ordered
+  // subset of these.
   const std::vector<double> order{4e-3, 2e-3, 1e-3, 9e-3};
   const auto seconds = seconds_of(seeds);
   EXPECT_TRUE(
@@ -134,7 +136,7 @@ TEST_F(WarmStartTest, OtherTasksOfTheClassNearestFirst) {
 TEST_F(WarmStartTest, RecordsThatCannotBeTrueOrNoLongerHoldAreLeftOut) {
   const auto on = device(32, 1);
   const auto task = matmul_task(96, 96, 96), other = matmul_task(96, 96, 128);
-  add(other, on, 1e-12);  // faster than the device can be
+  add(other, on, 1e-12);  // faster than the device's limit
   add(other, on, 2e-3, record::Reason::kPredicted,
       "split stage=2 iter=0 lengths=[3] inner=true tail=predicate\n");
   add(other, on, 3e-3);
@@ -163,7 +165,7 @@ TEST_F(WarmStartTest, DatabasesAndExportsGiveTheSame) {
   }
 }
 
-// By hand: class shares 3/4 (matmul) and 1/4 (dense, nobody has it).
+// Computed by hand: class shares 3/4 (matmul) and 1/4 (dense, which no source has).
 TEST_F(WarmStartTest, SourceModelsAreRankedByGainOrByThePublishedHeuristic) {
   const auto on = device(32, 1);
   const auto target = matmul_task(96, 96, 96), near = matmul_task(96, 96, 192),
@@ -195,7 +197,7 @@ TEST_F(WarmStartTest, SourceModelsAreRankedByGainOrByThePublishedHeuristic) {
   EXPECT_NEAR(heuristic[1].heuristic, 0.75 * std::sqrt(2.0), 1e-9);
 }
 
-// What is shipped loads and knows layers of ResNet.
+// The shipped records can be loaded and contain layers of ResNet.
 TEST(ShippedStarter, HasFastProgramsOfTheZoo) {
   WarmStart warm_start;
   ASSERT_TRUE(warm_start.add_file(TENSORSMITH_SOURCE_DIR "/models/starter.jsonl.zst").ok());
@@ -205,7 +207,7 @@ TEST(ShippedStarter, HasFastProgramsOfTheZoo) {
   size_t seeded = 0;
   for (const auto& task : model->partition.tasks)
     seeded += warm_start.seeds(task, space_of(task, device), device, {}).empty() ? 0 : 1;
-  // Most are of the same tasks; the classes of the rest have other shapes.
+  // Most seeds are for identical tasks; the other tasks' classes occur with other shapes.
   EXPECT_GT(seeded, model->partition.tasks.size() / 2);
 }
 

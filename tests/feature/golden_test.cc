@@ -1,5 +1,5 @@
-// Features of measured Ansor records of four devices, replayed by our steps, against those that TVM v0.16
-// extracted.
+// Features of measured Ansor records of four devices, replayed by our steps, compared with those
+// that TVM v0.16 extracted.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -26,14 +26,14 @@ using Row = std::vector<double>;
 
 const std::string kData = TENSORSMITH_SOURCE_DIR "/tests/data/ansor/";
 
-// slog spreads values over 0..40; a relative difference of 1e-3, and what rounding to 5 digits leaves of
-// small ones.
+// slog maps values to 0..40. The tolerance is a relative difference of 1e-3, or the rounding error
+// of small values with 5 digits.
 bool differs(double ours, double golden) {
   return std::abs(ours - golden) > 1e-3 * std::max(std::abs(golden), 0.05);
 }
 
-// Columns that disagree. Among buffers of equal lines and bytes TVM's order is that of a hash map of
-// pointers, so any order of such buffers is right: the best counts.
+// Returns the columns that disagree. TVM orders buffers of equal lines and bytes by a hash map of
+// pointers, so any order of such buffers is accepted: the best one counts.
 std::vector<size_t> disagreement(const Row& ours, const Row& golden) {
   std::vector<size_t> columns;
   for (size_t c = 0; c < kPerStoreColumns.size(); ++c) {
@@ -62,24 +62,24 @@ std::vector<size_t> disagreement(const Row& ours, const Row& golden) {
   return columns;
 }
 
-// What is left, and why. Everything else must agree.
+// The remaining differences and their causes. Everything else must agree.
 bool is_explained(const std::string& device, const std::string& workload_key, size_t column) {
   const std::string name = kPerStoreColumns[column].name();
-  // A pragma of 0 is none to us. TVM keeps it, so that inside of a loop with another pragma it hides that one
-  // (softmax with a stage attached to another).
+  // We ignore a pragma of 0. TVM keeps it, so that inside a loop with another pragma it hides the
+  // outer one (softmax with a stage attached to another).
   if (device == "xeon8358") return name == "auto_unroll_max_step";
-  // Counts of operations on indices follow from how a simplifier writes them. Where the fetch of a tile by
-  // all threads is fused, split and guarded, TVM finds a form with a division or product more or less in
-  // about one record of sixty; the reads and writes of such rows agree.
+  // The number of index operations depends on the simplifier's normal form. Where the load of a
+  // tile by all threads is fused, split and guarded, TVM finds a form with one division or product
+  // more or less in about one of sixty records; the reads and writes of such rows agree.
   if (name == "int_addsub" || name == "int_mul" || name == "int_divmod") return true;
-  // TVM's guess of a stride depends on the same forms (FormArena::coefficient_guess). It shows where a fused
-  // average pooling reads its sum: the stride, and the lines that follow from it.
+  // TVM's guess of a stride depends on the same forms (FormArena::coefficient_guess). It matters
+  // where a fused average pooling reads its sum: the stride, and the lines that follow from it.
   return workload_key.find("pool_layer") != std::string::npos &&
          (name == "B0.stride" || name == "B0.lines" || name == "B0.lines_d_reuse_ct");
 }
 
-// TVM's check of GPU code (VerifyGPUCode) refuses reads and writes of more than 16 bytes; all data here is
-// f32.
+// TVM's check of GPU code (VerifyGPUCode) rejects reads and writes of more than 16 bytes; all data
+// here is f32.
 bool has_wide_vectors(const sched::Schedule& schedule) {
   const auto bounds = sched::infer_bounds(schedule);
   EXPECT_TRUE(bounds.ok());
@@ -126,8 +126,9 @@ TEST(GoldenFeatures, RecordsOfFourDevicesAgreeWithTvm) {
     ASSERT_TRUE(features.ok()) << features.error().message();
     const auto golden = json["features"].get<std::vector<Row>>();
     Tally& tally = tallies[json["device"]];
-    // TVM v0.16 gives one row of zeros to a program that its check of GPU code refuses, although it was built
-    // and measured. That is no feature of the program; ours are those of its loops.
+    // TVM v0.16 returns one row of zeros for a program that its check of GPU code rejects, although
+    // the program was built and measured. That is no feature of the program; our features are those
+    // of its loops.
     const bool refused =
         golden.size() == 1 && std::count(golden[0].begin(), golden[0].end(), 0.0) == kPerStoreWidth;
     if (refused) {
@@ -139,8 +140,8 @@ TEST(GoldenFeatures, RecordsOfFourDevicesAgreeWithTvm) {
     ASSERT_EQ(features->rows, static_cast<int>(golden.size())) << record.workload_key;
     ++tally.records;
     std::string report;
-    // TVM keeps its rows in a hash map of pointers. Usually it gives the last inserted first, but not always:
-    // each of our rows goes with the row it resembles most.
+    // TVM keeps its rows in a hash map of pointers. The order is usually the reverse of insertion,
+    // but not always: each of our rows is matched with the most similar row.
     std::vector<char> used(golden.size(), 0);
     bool in_order = true;
     for (int r = 0; r < features->rows; ++r) {
@@ -184,14 +185,15 @@ TEST(GoldenFeatures, RecordsOfFourDevicesAgreeWithTvm) {
       for (const auto& [name, count] : tally.by_column) std::cout << "  " << name << " " << count << "\n";
     }
     EXPECT_LE(tally.wrong * 5000, tally.values) << device;  // 99.98 % agree
-    // The others have a depthwise convolution's padded tile as a thing in common; which limit they break is
-    // not known.
+    // The remaining ones all contain a depthwise convolution's padded tile; it is not known which
+    // limit they exceed.
     EXPECT_GE(tally.wide * 10, tally.refused * 8) << device;
   }
 }
 
-// However a product is tiled and fused, its multiply-adds are those of the workload: nothing is computed twice but at the tails of
-// tiles. The definition of the workload says how many, whatever our replay makes of the steps.
+// However a product is tiled and fused, its number of multiply-adds is that of the workload:
+// nothing is computed twice except at the tails of tiles. The expected number comes from the
+// workload's definition and does not depend on our replay.
 TEST(ReplayedRecords, ProductsAreComputedOnce) {
   int products = 0;
   for (const std::string device : {"v100", "k80", "mi50", "xeon8358", "rtx2080ti"}) {

@@ -1,4 +1,5 @@
-// Programs of measured Ansor records as TVM v0.16 lowers them, read from its text, against our replay and lowering.
+// Programs of measured Ansor records, lowered by TVM v0.16 and parsed from its text, compared with
+// our replay and lowering.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,8 +22,9 @@ using Json = nlohmann::json;
 
 const std::string kData = TENSORSMITH_SOURCE_DIR "/tests/data/ansor/";
 
-// What can be compared without names, which differ: how often each buffer is written, and how large the
-// temporaries are, both in elements and sorted; and how many blocks and threads a GPU kernel has.
+// Properties that can be compared although names differ: the number of writes to each buffer and
+// the sizes of temporaries, both in elements and sorted, and the numbers of blocks and threads of a
+// GPU kernel.
 struct Shape {
   std::vector<int64_t> writes, temporaries;
   int64_t blocks = 0, threads = 0;
@@ -36,7 +38,7 @@ int64_t product(const std::string& numbers) {
   return out;
 }
 
-// Lanes of an index "a:a + 8", "16:32" or "a:a + 64:4"; 1 for others.
+// Returns the lanes of an index "a:a + 8", "16:32" or "a:a + 64:4"; 1 for others.
 int64_t lanes_of_index(const std::string& index) {
   const size_t colon = index.find(':');
   if (colon == std::string::npos) return 1;
@@ -58,7 +60,7 @@ Shape read_tvm(const std::string& text) {
   static const std::regex kLaunch(R"re(\s*(?:with |\w+ = )T\.launch_thread\("(\w+)\.x", ([0-9]+)\).*)re");
   Shape shape;
   std::vector<std::pair<size_t, int64_t>> loops;  // indentation, iterations
-  std::map<std::string, std::string> data;        // of a buffer
+  std::map<std::string, std::string> data;        // data of a buffer
   std::map<std::string, int64_t> lanes, writes;
   std::istringstream lines(text);
   std::smatch m;
@@ -163,7 +165,7 @@ TEST(LoweredGolden, ProgramsHaveTheShapeOfTvms) {
         return std::accumulate(v.begin(), v.end(), int64_t{0});
       };
       EXPECT_EQ(total(ours.writes), total(tvm.writes));
-      // TVM may keep two tensors that do not live at the same time in one buffer.
+      // TVM may store two tensors with disjoint lifetimes in one buffer.
       if (tvm.temporaries.size() < ours.temporaries.size()) {
         ++shared;
       } else {

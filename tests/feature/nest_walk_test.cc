@@ -1,4 +1,4 @@
-// Lowered programs as trees of loops, and what the summaries of our own programs make of them.
+// Lowered programs as trees of loops, and the summaries of our own programs.
 #include "feature/nest_walk.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ double runs_of(const NestTree& tree, const NestLeaf& leaf) {
   return out;
 }
 
-// A row of B is read side by side, a column of A element by element; C stays where it is while k runs.
+// A row of B is read contiguously and a column of A element by element; C is invariant in k.
 TEST(NestWalk, WhatAMatrixProductTouches) {
   const NestTree tree = tree_of(R"(program kernel {
   input A: f32[32, 64]
@@ -59,7 +59,8 @@ TEST(NestWalk, WhatAMatrixProductTouches) {
   EXPECT_EQ(touched_by(leaf.accesses[0], leaf, tree, 1, 64).elements, 48);
 }
 
-// Branches count as often as they are taken: 30 of 32 iterations, 2 of them; shorter last rounds too.
+// Branches count as often as they are taken: 30 of 32 iterations, 2 of them; also shorter last
+// rounds.
 TEST(NestWalk, BranchesAndTails) {
   const NestTree tree = tree_of(R"(program kernel {
   input A: f32[100]
@@ -87,7 +88,8 @@ TEST(NestWalk, BranchesAndTails) {
   EXPECT_EQ(tree.leaves[2].selects, 1);
 }
 
-// A transform that is written as branches on unrolled loops: what remains of it is counted, exactly.
+// A transform is written as branches in unrolled loops; exactly the operations that remain are
+// counted.
 TEST(NestWalk, UnrolledBranchesCostNothing) {
   const NestTree tree = tree_of(R"(program kernel {
   input A: f32[4, 64]
@@ -103,7 +105,7 @@ TEST(NestWalk, UnrolledBranchesCostNothing) {
   const NestLeaf& leaf = tree.leaves[0];
   EXPECT_NEAR(leaf.others, (1 + 2 + 0) / 3.0, 1e-12);
   EXPECT_EQ(leaf.selects, 0);
-  ASSERT_EQ(leaf.accesses.size(), 2u);  // all reads of A are one
+  ASSERT_EQ(leaf.accesses.size(), 2u);  // all reads of A are one access
   EXPECT_NEAR(leaf.accesses[1].count, (2 + 3 + 1) / 3.0, 1e-12);
   EXPECT_EQ(touched_by(leaf.accesses[1], leaf, tree, 0, 64).elements, 4 * 64);
 }
@@ -150,21 +152,21 @@ constexpr const char* kConv = R"(workload {
 }
 )";
 
-// F(4x4, 3x3) multiplies 36 values for 16 results where the definition multiplies 144.
+// F(4x4, 3x3) multiplies 36 values for 16 results, where the definition multiplies 144.
 TEST(NestSummary, WinogradByWhatItMultiplies) {
   const target::Device device = one_core();
   const auto direct = summary_of(kConv, "", device),
              winograd = summary_of(kConv, "winograd stage=2 m=4\n", device);
   const double products = 64.0 * 64 * 9 * 1024;
-  // The unit of 512 bits, one product a cycle, takes two short ones.
+  // The unit of 512 bits, with one product per cycle, processes two short vectors.
   EXPECT_NEAR(value_of(direct, "multiply_adds"), products / 4e9, 1e-6 * products / 4e9);
   EXPECT_NEAR(std::exp2(value_of(direct, "executed_flops")), 2 * products, 1e-3 * products);
   const double left = std::exp2(value_of(winograd, "executed_flops")) / (2 * products);
   EXPECT_GT(left, 0.25);
-  EXPECT_LT(left, 0.40);  // and the transforms
+  EXPECT_LT(left, 0.40);  // including the transforms
 }
 
-// 4 x 32 results in 8 vectors for all of k, by hand.
+// 4 x 32 results in 8 vectors over all of k, computed by hand.
 TEST(NestSummary, RegisterTileByHand) {
   const char* matmul = R"(workload {
   input A: f32[64, 128]
@@ -196,15 +198,16 @@ TEST(NestSummary, RegisterTileByHand) {
   EXPECT_EQ(std::exp2(value_of(s, "heavy_accumulators")), 8);
   EXPECT_EQ(std::exp2(value_of(s, "heavy_window")), 128);
   EXPECT_EQ(value_of(s, "spills"), 0);
-  // 2 vectors of B a step, and the 8 that are written at the end are read once.
+  // 2 vectors of B per step; the 8 vectors that are written at the end are read once.
   EXPECT_NEAR(value_of(s, "loads"), (steps * 2 + 32 * (8 + 8)) * cycle, 32 * 8 * cycle);
-  // All of it fits in the second level, so nothing crosses the third.
+  // All data fits in the second-level cache, so nothing comes from the third.
   EXPECT_GT(value_of(s, "from_l2"), 0);
   EXPECT_EQ(value_of(s, "from_l3"), 0);
   EXPECT_EQ(value_of(s, "from_memory"), 0);
 }
 
-// The same loops on cores with other units: what a vector costs follows from what a core starts in a cycle.
+// The same loops on cores with other units: the cost of a vector depends on what a core can start
+// per cycle.
 TEST(NestSummary, RatesAreTheCores) {
   const char* axpy = R"(workload {
   input A: f32[1024]
@@ -220,15 +223,16 @@ TEST(NestSummary, RatesAreTheCores) {
   const double cycle = 1 / 2e9;
   target::Device halves = one_core(), wide = one_core(), narrow = one_core();
   wide.fma_per_cycle = 2;
-  // 64 vectors of each array; two loads and a store a cycle, or one and a half where the core halves them.
+  // 64 vectors of each array; two loads and a store per cycle, or half as many vectors if the core
+  // splits them.
   EXPECT_NEAR(value_of(summary_of(axpy, whole, wide), "loads"), 128 * 0.5 * cycle, 1e-12);
   EXPECT_NEAR(value_of(summary_of(axpy, whole, wide), "stores"), 64 * cycle, 1e-12);
   EXPECT_NEAR(value_of(summary_of(axpy, whole, halves), "loads"), 128 * cycle, 1e-12);
   EXPECT_NEAR(value_of(summary_of(axpy, whole, halves), "stores"), 64 * 2 * cycle, 1e-12);
-  // Twice as many short vectors take the halves alone.
+  // With half as long vectors there are twice as many, and none is split.
   EXPECT_NEAR(value_of(summary_of(axpy, half, halves), "loads"), 256 * 0.5 * cycle, 1e-12);
   EXPECT_NEAR(value_of(summary_of(axpy, half, halves), "stores"), 128 * cycle, 1e-12);
-  // Bytes come at the rates of the device's caches, and of a usual core's where it does not say.
+  // Bytes arrive at the rates of the device's caches, or of a typical core's if it has no figures.
   const char* sum = R"(workload {
   input A: f32[65536]
   C: f32[i: 65536] = A[i] + 1.0
@@ -245,7 +249,8 @@ TEST(NestSummary, RatesAreTheCores) {
   halves.rates.l3_bytes_per_cycle = 8;
   EXPECT_NEAR(value_of(summary_of(sum, vectors, halves), "from_l3"), 2 * 4 * 65536 / 8.0 * cycle,
               1e-3 * 65536 * cycle);
-  // Without FMAs a product is three instructions, of which a core with pipes for additions starts half as many again.
+  // Without FMAs a product takes three instructions; a core with separate pipes for additions
+  // starts one and a half times as many.
   narrow.arch = "x86-64";
   narrow.cpu = "znver4";
   narrow.vector_bytes = 16;
@@ -257,7 +262,7 @@ TEST(NestSummary, RatesAreTheCores) {
   EXPECT_GT(with_adders, 0);
 }
 
-// Where a program's data is larger than a cache, all of it comes from beyond in each run.
+// If a program's data is larger than a cache, all of it comes from the next level in each run.
 TEST(NestSummary, StreamsComeFromWhereTheyLie) {
   const char* add = R"(workload {
   input A: f32[4194304]
@@ -274,7 +279,7 @@ TEST(NestSummary, StreamsComeFromWhereTheyLie) {
   EXPECT_NEAR(value_of(s, "to_memory"), 4 * 4194304 / 20e9, 1e-5);
 }
 
-// A trace of another workload is no program of ours; the other summary stands in.
+// A trace of another workload does not fit; the other summary is used instead.
 TEST(NestSummary, ATraceThatDoesNotFit) {
   const auto parsed = ir::parse_workload(kConv).value();
   WorkloadAccess access = analyze_accesses(parsed, 1);

@@ -42,7 +42,8 @@ TEST(PerStoreTest, ColumnNames) {
   EXPECT_EQ(kPerStoreColumns[163].name(), "auto_unroll_max_step");
 }
 
-// C[i, j] += A[i, k] * B[k, j] over 64 x 32 x 128, j vectorized, i parallel; every number by hand.
+// C[i, j] += A[i, k] * B[k, j] over 64 x 32 x 128, j vectorized, i parallel; all values computed by
+// hand.
 TEST(PerStoreTest, MatmulByHand) {
   const auto a = ir::make_buffer("A", DType::kF32, {64, 128});
   const auto b = ir::make_buffer("B", DType::kF32, {128, 32});
@@ -80,14 +81,15 @@ TEST(PerStoreTest, MatmulByHand) {
       // Bytes in one execution of the k loop: update 32 + 128 + 128 * 32 floats.
       {"B0.reuse_dis_bytes", 4 * (32 + 128 + 128 * 32)},
       {"B0.bytes_d_reuse_ct", 4 * n / 64},
-      // C: read and written, stride 1, reused by k, after 32 iterations that touch 32 + 1 + 32 floats.
+      // C: read and written, stride 1, reused by k, after 32 iterations that access 32 + 1 + 32
+      // floats.
       {"B1.bytes", 4 * n},
       {"B1.lines", n / 16},
       {"B1.unique_bytes", 4 * 64 * 32},
       {"B1.reuse_dis_iter", 32},
       {"B1.reuse_ct", 128},
       {"B1.reuse_dis_bytes", 4 * (32 + 1 + 32)},
-      // A: not moved by j, so a line holds 16 elements each of which stands for 32 iterations.
+      // A: does not depend on j, so a line holds 16 elements, each of which serves 32 iterations.
       {"B2.bytes", 4 * n},
       {"B2.lines", n / 32 / 16},
       {"B2.unique_bytes", 4 * 64 * 128},
@@ -190,7 +192,8 @@ TEST(PerStoreTest, StatementWithoutLoops) {
   EXPECT_NEAR(at(f, 0, "B0.bytes_d_reuse_ct"), slog(8), 1e-5);
 }
 
-// Random programs: nests with several stores, temporary buffers, divisions and remainders in the indices.
+// Random programs: nests with several stores, temporary buffers, divisions and remainders in the
+// indices.
 class RandomProgram {
  public:
   explicit RandomProgram(uint64_t seed) : rng_(seed) {}
@@ -227,7 +230,7 @@ class RandomProgram {
     }
     return ir::make_seq(stmts);
   }
-  // Every variable at most once in an index, so that interval arithmetic is exact.
+  // Every variable occurs at most once in an index, so that interval arithmetic is exact.
   std::vector<Expr> indices(size_t dims) {
     std::vector<Expr> out;
     std::vector<std::pair<Var, int64_t>> left = vars_;
@@ -264,9 +267,10 @@ class RandomProgram {
   std::vector<std::pair<Var, int64_t>> vars_;
 };
 
-// TVM guesses the stride of a loop that is not the innermost one of a sum from how the sum is printed
-// (FormArena::coefficient_guess), and the order of buffers depends on the strides. The golden features ask
-// for the guess; rows where it is not what enumeration finds are few, and nothing but access columns differs.
+// TVM guesses the stride of a loop that is not the innermost one of a sum from the printed form of
+// the sum (FormArena::coefficient_guess), and the order of buffers depends on the strides. The
+// golden features require this guess. Few rows have a guess that differs from enumeration, and only
+// their access columns differ.
 TEST(PerStoreTest, RandomProgramsAgreeWithEnumeration) {
   int rows = 0, guessed = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {

@@ -1,4 +1,4 @@
-// Summaries of programs against counts by hand.
+// Summaries of programs, checked against counts by hand.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -31,7 +31,7 @@ constexpr const char* kConv = R"(workload {
 }
 )";
 
-// A row of leaf counts with some columns set; values are given without the logarithm.
+// Makes rows of leaf counts with some columns set; values are given without the logarithm.
 LeafFeatures leaves_of(std::vector<std::vector<std::pair<const char*, double>>> rows) {
   LeafFeatures out;
   out.vectors.rows = static_cast<int>(rows.size());
@@ -69,8 +69,8 @@ sched::Trace gpu_trace() {
                  sched::Split{2, 10, {4, 2}},
                  sched::Annotate{5, 0, sched::Annotation::kBlockX},
                  sched::Annotate{5, 1, sched::Annotation::kThreadX},
-                 sched::Split{3, 0, {1}},  // the fetch of B
-                 sched::Split{1, 0, {4}},  // the fetch of A, in vectors of 4
+                 sched::Split{3, 0, {1}},  // the load of B
+                 sched::Split{1, 0, {4}},  // the load of A, in vectors of 4
                  sched::Unroll{4, 16}};
   return trace;
 }
@@ -89,35 +89,36 @@ TEST(ProgramSummary, TiledGpuByHand) {
   expect_log(s, "shared_a", 16 * 8);
   expect_log(s, "shared_b", 8 * 8);
   expect_log(s, "shared_bytes", 4 * 192);
-  // A's lanes fetch 4 elements each of rows of 8: two lanes a row and sector.
+  // A's lanes load 4 elements each from rows of 8: two lanes per row and sector.
   expect_log(s, "sectors_a", 16.0 / 32);
-  expect_log(s, "lines_a", 8.0 / 32);    // rows are 16 elements apart: two in a line
-  expect_log(s, "sectors_b", 4.0 / 32);  // rows of 8 side by side, 32 apart
+  expect_log(s, "lines_a", 8.0 / 32);    // rows are 16 elements apart: two per line
+  expect_log(s, "sectors_b", 4.0 / 32);  // contiguous rows of 8, 32 apart
   expect_log(s, "run_a", 4 * 8);
   expect_log(s, "fill_a", 4);
   expect_log(s, "fill_use_a", 1);
-  // Four values of A, 16 words apart: two in each of two banks. Eight of B side by side.
+  // Four values of A, 16 words apart: two in each of two banks. Eight contiguous values of B.
   expect_log(s, "bank_rounds_a", 2);
   expect_log(s, "bank_rounds_b", 1);
   expect_log(s, "store_sectors_lane", 4.0 / 32);
-  // 16 blocks for 80 multiprocessors: none has more than one.
+  // 16 blocks for 80 multiprocessors: each has at most one.
   expect_log(s, "resident_blocks", 1);
   expect_log(s, "rounds", 1);
   expect_log(s, "tail", 80.0 / 16);
   expect_log(s, "occupancy", 32.0 / 2048);
-  // Per multiply-add of a thread's 2 x 1 tile: 2 of A and 1 of B for 2.
+  // Loads per multiply-add of a thread's 2 x 1 tile: 2 of A and 1 of B for 2.
   expect_log(s, "reads_per_fma", 1.5);
-  // Copies: 2 virtual threads x 2 rows x 2 of the reduction = 8; the other 4 would be 32 > 16.
+  // Copies: 2 virtual threads x 2 rows x 2 of the reduction = 8; another factor of 4 would give 32
+  // > 16.
   expect_log(s, "unrolled", 8);
   expect_log(s, "rest_reduce", 4);
   expect_log(s, "rest_spatial", 1);
-  // The one warp of a multiprocessor has a scheduler, with 16 of the 64 lanes, for itself: 2 steps of 4 x 8 multiply-adds in 2 cycles
-  // each. Its words of shared memory are 1.5 a multiply-add.
+  // The only warp of a multiprocessor has a scheduler, with 16 of the 64 lanes, to itself: 2 steps
+  // of 4 x 8 multiply-adds in 2 cycles each. It loads 1.5 words of shared memory per multiply-add.
   constexpr double kCycle = 1 / 1.53e9;
   EXPECT_NEAR(resource(s, "multiply_adds"), 2 * 32 * 2 * kCycle, 1e-14);
   EXPECT_NEAR(resource(s, "shared_reads"), 2 * 32 * 1.5 * kCycle, 1e-14);
   EXPECT_NEAR(resource(s, "shared_conflicts"), 2 * 32 * 1.0 * kCycle, 1e-14);  // A's second round
-  // In a step 4 words of A, one fetch, and 2 of B, two fetches, for each lane.
+  // Per step and lane: 4 words of A in one load, and 2 of B in two loads.
   EXPECT_NEAR(resource(s, "fetch_words"), 2 * 6 * kCycle, 1e-14);
   EXPECT_NEAR(resource(s, "fetch_instructions"), 2 * 3 * kCycle, 1e-14);
   EXPECT_NEAR(resource(s, "fetch_latencies"), 2 * 3 * 440 * kCycle, 1e-12);
@@ -125,14 +126,15 @@ TEST(ProgramSummary, TiledGpuByHand) {
   EXPECT_NEAR(resource(s, "dram_once"), 4.0 * (64 * 16 + 16 * 32 + 64 * 32) / 900e9, 1e-14);
 }
 
-// More blocks than fit come in rounds; the busiest multiprocessor decides, and its warps share four schedulers.
+// If there are more blocks than fit, they run in rounds. The busiest multiprocessor determines the
+// time, and its warps share four schedulers.
 TEST(ProgramSummary, RoundsOfBlocks) {
   const target::Device v100 = target::find_device("v100").value();
   const target::GpuMachine gpu(v100);
   const auto warps = [](const Rounds& r) {
     return r.sum([&](double blocks) { return r.scheduler_warps(blocks); });
   };
-  const Rounds few(28, 8, 3, gpu);  // one block of 3 warps: each has a scheduler
+  const Rounds few(28, 8, 3, gpu);  // one block of 3 warps, each with its own scheduler
   EXPECT_EQ(few.of_core, 1);
   EXPECT_EQ(few.resident, 1);
   EXPECT_EQ(few.count, 1);
@@ -145,8 +147,9 @@ TEST(ProgramSummary, RoundsOfBlocks) {
   EXPECT_EQ(warps(many), 6 + 6 + 3);
 }
 
-// A compiler for NVIDIA knows the block's threads, one for AMD must fit the largest block: 65536 registers
-// shared by 32 or 1024 threads. What does not fit the registers goes to memory.
+// A compiler for NVIDIA knows the block's threads; one for AMD must allow the largest block: 65536
+// registers shared by 32 or 1024 threads. Values that do not fit the registers are spilled to
+// memory.
 TEST(ProgramSummary, RegistersOfAThread) {
   const WorkloadAccess access = access_of(kMatmul);
   const target::Device v100 = target::find_device("v100").value(), mi50 = target::find_device("mi50").value();
@@ -165,7 +168,7 @@ TEST(ProgramSummary, RegistersOfAThread) {
   EXPECT_EQ(resource(on(mi50, 32, 32), "spill_issue"), 0);
 }
 
-// A window's neighbours overlap: the tile of the input is (8 - 1) * 2 + 3 wide.
+// Neighbouring windows overlap: the tile of the input is (8 - 1) * 2 + 3 wide.
 TEST(ProgramSummary, WindowsOverlap) {
   const WorkloadAccess access = access_of(kConv);
   EXPECT_EQ(access.structure, WorkloadStructure::kContraction);
@@ -185,7 +188,8 @@ TEST(ProgramSummary, WindowsOverlap) {
   expect_log(s, "reduce_steps", 2);
 }
 
-// Nothing of a summary knows tensor cores, so what they may compute is a structure of its own where there are any.
+// A summary contains nothing about tensor cores, so products that they may compute have a separate
+// structure on devices with tensor cores.
 TEST(ProgramSummary, WhatTensorCoresMayComputeIsAStructureOfItsOwn) {
   const WorkloadAccess access = access_of(R"(workload {
   input A: f16[4096, 4096]
@@ -202,7 +206,7 @@ TEST(ProgramSummary, WhatTensorCoresMayComputeIsAStructureOfItsOwn) {
   EXPECT_EQ(h100.structure, WorkloadStructure::kMma);
   EXPECT_EQ(k80.structure, access.structure);
   EXPECT_EQ(cpu.structure, access.structure);
-  // 137 GFLOP by 16 times the 67 TFLOP/s of the lanes: 128 us; cuBLAS takes 184.
+  // 137 GFLOP at 16 times the 67 TFLOP/s of the lanes: 128 us; cuBLAS takes 184.
   EXPECT_NEAR(h100.roofline_seconds, 128e-6, 2e-6);
   EXPECT_EQ(summarize_program(access_of(kMatmul), leaves_of({{}}), {}, target::find_device("h100").value())
                 .structure,
@@ -270,15 +274,15 @@ TEST(ProgramSummary, TiledCpuByHand) {
   expect_log(s, "accumulators", 4);
   expect_log(s, "loads_per_fma", 5.0 / 4);
   expect_log(s, "reduce_steps", 4);
-  // A chunk is the middle tile (8 x 16), with all of k.
+  // A chunk is a middle tile (8 x 16) with all of k.
   expect_log(s, "chunk_output", 4 * 8 * 16);
   expect_log(s, "chunk_bytes", 4 * (8 * 16 + 16 * 16));
-  // One round of chunks: each core's vector multiply-adds in its cycles.
+  // One round of chunks: the vector multiply-adds of each core, in seconds.
   EXPECT_NEAR(resource(s, "multiply_adds"), 32768.0 / 16 / 16 / 2.6e9, 1e-14);
   EXPECT_NEAR(resource(s, "floats"), 65536.0 / (2 * 2 * 16) / 2.6e9 / 16, 1e-13);
 }
 
-// Tile sizes that are none of the workload's axes leave the leaves' counts.
+// If the tile sizes do not match axes of the workload, only the counts of the leaves are used.
 TEST(ProgramSummary, OtherProgramsAreNotTiled) {
   const WorkloadAccess access = access_of(kMatmul);
   sched::Trace trace;
@@ -290,7 +294,8 @@ TEST(ProgramSummary, OtherProgramsAreNotTiled) {
   EXPECT_EQ(summarize_program({}, {}, {}, xeon).kind, ProgramKind::kCpuOther);
 }
 
-// Names once, as many as values, and only finite numbers, also where a device file says little.
+// Each name occurs once, there are as many names as values, and all values are finite, also if a
+// device file gives few attributes.
 TEST(ProgramSummary, NamesAndValuesBelongTogether) {
   target::Device bare;
   bare.kind = target::DeviceKind::kGpu;

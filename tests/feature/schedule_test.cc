@@ -1,4 +1,4 @@
-// Features straight from a schedule.
+// Features that are computed directly from a schedule.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -34,16 +34,18 @@ bool reduces_across_threads(const sched::Schedule& schedule) {
   return false;
 }
 
-// How many numbers of features straight from schedules were compared, and which differ.
+// Number of compared values of features that are computed directly from schedules, and which of
+// them differ.
 struct Agreement {
   int64_t values = 0, different = 0, schedules = 0;
   std::map<std::string, int64_t> by_column;
 
-  // Against the program of the same loops, simplified by ir::simplify and walked like any program. Where the
-  // two simplifiers write an index differently, counts of integer operations and rarely a range differ; what
-  // has no index in it must not. Layouts are not seen by the program.
+  // Compares with the program of the same loops, simplified by ir::simplify and traversed like any
+  // program. If the two simplifiers write an index differently, counts of integer operations and
+  // rarely a range differ; features that do not depend on indices must be equal. The program does
+  // not see layouts.
   void compare(const sched::Schedule& schedule, const std::string& what) {
-    if (reduces_across_threads(schedule)) return;  // the view makes ordinary loops of them
+    if (reduces_across_threads(schedule)) return;  // the view turns them into ordinary loops
     const auto ours = extract_per_store(schedule, {});
     const auto view = testing::view_schedule(schedule);
     ASSERT_TRUE(ours.ok() && view.ok()) << what;
@@ -55,7 +57,7 @@ struct Agreement {
         const std::string name = kPerStoreColumns[static_cast<size_t>(c)].name();
         if (name == "alloc_size" || name == "alloc_prod") continue;  // a program allocates whole tensors
         if (name == "auto_unroll_max_step")
-          continue;  // the pragma of a loop that runs once has no place there
+          continue;  // the view has no place for the pragma of a loop that runs once
         const float a = ours->row(r)[static_cast<size_t>(c)], b = other.row(r)[static_cast<size_t>(c)];
         ASSERT_TRUE(std::isfinite(a));
         ++values;
@@ -82,7 +84,7 @@ TEST(ScheduleFeatures, AgreeWithTheProgramOfTheSameLoops) {
   for (uint64_t seed = 0; seed < 1500; ++seed) {
     Rng rng(seed);
     const ir::Workload workload = test::small::random(rng);
-    bool arg = false;  // the view leaves out the combiner's comparisons
+    bool arg = false;  // the view omits the combiner's comparisons
     for (const auto& op : workload.operations)
       arg = arg || op->combiner == ir::Combiner::kArgMax || op->combiner == ir::Combiner::kArgMin;
     if (arg) continue;
@@ -96,7 +98,7 @@ TEST(ScheduleFeatures, AgreeWithTheProgramOfTheSameLoops) {
   agreement.report();
 }
 
-// The stages that winograd makes, placed and tiled as the design space does.
+// The stages that winograd makes, placed and tiled as in the design space.
 TEST(ScheduleFeatures, AgreeOnWinogradSketches) {
   test::standard::Conv2d conv;
   conv.h = 11;
@@ -141,7 +143,7 @@ TEST(ScheduleFeatures, LayoutsMoveTheStrides) {
     float weight_stride = -1;
     for (int b = 0; b < 3; ++b) {
       const std::string prefix = "B" + std::to_string(b) + ".";
-      // Of the three buffers W is the one whose whole 64 * 128 floats are touched.
+      // Of the three buffers, only W is accessed in all its 64 * 128 floats.
       if (std::abs(at(*features, 0, prefix + "unique_bytes") - slog(4 * 64 * 128)) < 1e-4)
         weight_stride = at(*features, 0, prefix + "stride");
     }
@@ -151,7 +153,7 @@ TEST(ScheduleFeatures, LayoutsMoveTheStrides) {
 
 TEST(ScheduleFeatures, AttachedStagesAllocateTheirRegion) {
   sched::ScheduleBuilder builder(test::standard::elementwise_chain(1024));
-  // The last stage in tiles of 32, the one before computed inside.
+  // The last stage in tiles of 32, with the preceding one computed inside.
   const auto last = static_cast<int>(builder.schedule().stages.size()) - 1;
   ASSERT_TRUE(builder.apply(sched::Split{last, 0, {32}}).ok());
   ASSERT_TRUE(builder.apply(sched::ComputeAt{last - 1, last, 0}).ok());

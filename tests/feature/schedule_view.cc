@@ -74,7 +74,7 @@ class Viewer {
   }
 
  private:
-  // The stage's loops, then `rest`, with the stage's buffers allocated around both.
+  // Returns the stage's loops, then `rest`, with the stage's buffers allocated around both.
   ir::Stmt before(StageId s, const ir::Stmt& rest) {
     std::vector<ir::Stmt> stmts = {nest(s)};
     if (rest) stmts.push_back(rest);
@@ -84,7 +84,7 @@ class Viewer {
     return body;
   }
 
-  // Leaf variables of the stage as loops, 0 for loops that run once.
+  // Returns the leaf's loop variable, or 0 if the loop runs once.
   ir::Expr leaf_value(StageId s, IteratorId leaf) const {
     const bool once = bounds_.stages[s].extents[leaf] == 1;
     if (once && !bound_to_gpu(schedule_.stages[s].iterators[leaf].annotation)) return ir::Expr(0);
@@ -106,7 +106,7 @@ class Viewer {
     const sched::StageBounds& stage_bounds = bounds_.stages[s];
     const auto& leaves = stage.leaves;
     const bool reduces = stage.op->has_reduction();
-    // The init stands before the first reduce loop, or where the schedule says.
+    // The init is placed before the first reduce loop, or where the schedule says.
     size_t init_position = leaves.size();
     if (reduces) {
       for (size_t p = leaves.size(); p-- > 0;) {
@@ -116,13 +116,13 @@ class Viewer {
           init_position = p;
       }
     }
-    IteratorId outermost;  // the outermost loop that is there
+    IteratorId outermost;  // the outermost loop that exists
     for (size_t p = leaves.size(); p-- > 0;) {
       const IteratorId id = leaves[p];
       if (stage_bounds.extents[id] > 1 || bound_to_gpu(stage.iterators[id].annotation)) outermost = leaves[p];
     }
 
-    // Variables in scope: those of the stages around, then ours.
+    // Variables in scope: those of the enclosing stages, then this stage's.
     const ir::VarBounds outside = ranges_;
     IdVector<IteratorId, ir::Expr> values(stage.iterators.size());
     for (const IteratorId leaf : leaves) {
@@ -153,7 +153,7 @@ class Viewer {
     return body;
   }
 
-  // Global index of each root axis.
+  // Returns the global index of each root axis.
   std::vector<ir::Expr> root_values(StageId s, IdVector<IteratorId, ir::Expr> values) const {
     const sched::Stage& stage = schedule_.stages[s];
     sched::pass_up_values(stage, bounds_.stages[s].extents, values);
@@ -187,7 +187,8 @@ class Viewer {
     return stmts;
   }
 
-  // Spatial loops from `position` on with variables of their own, around the stores of the neutral element.
+  // Spatial loops from `position` on, with their own variables, around the stores of the neutral
+  // element.
   ir::Stmt init(StageId s, size_t position, IdVector<IteratorId, ir::Expr> values, IteratorId outermost) {
     const sched::Stage& stage = schedule_.stages[s];
     const ir::Operation& op = *stage.op;

@@ -53,7 +53,7 @@ struct Statement {
 
 struct Collected {
   std::vector<Statement> statements;
-  std::vector<std::pair<ir::Buffer, double>> allocations;  // with the executions around
+  std::vector<std::pair<ir::Buffer, double>> allocations;  // with the number of executions
 };
 
 void collect(const ir::Stmt& s, std::vector<LoopInfo>& loops, Collected& out) {
@@ -117,7 +117,8 @@ void collect(const ir::Stmt& s, std::vector<LoopInfo>& loops, Collected& out) {
   }
 }
 
-// Lengths of the box touched when the loops from `level` on run and the outer ones stand at 0.
+// Extents of the box that is accessed while the loops from `level` on run and the outer ones are at
+// 0.
 std::vector<int64_t> box(const Statement& st, const Access& access, size_t level) {
   std::vector<int64_t> low(access.buffer->shape.size(), INT64_MAX),
       high(access.buffer->shape.size(), INT64_MIN);
@@ -150,8 +151,8 @@ int64_t elements(const std::vector<int64_t>& lengths) {
   return std::accumulate(lengths.begin(), lengths.end(), int64_t{1}, std::multiplies<>());
 }
 
-// How far the address of an index tuple moves in one step of the loop, counting only the innermost dimension
-// that moves; 0 if it does not.
+// Distance by which the address moves in one step of the loop, counting only the innermost
+// dimension that moves; 0 if none does.
 int64_t step_of(const Statement& st, const Access& access, size_t loop) {
   int64_t best = 0;
   for (const auto& tuple : access.tuples) {

@@ -1,5 +1,6 @@
-// The per-store features of programs with affine indices, by enumerating what the definition speaks about:
-// every iteration, every touched index, addresses of neighbouring iterations. Slow; for small programs.
+// The per-store features of programs with affine indices, computed by enumerating the objects of
+// the definition: every iteration, every accessed index, addresses of neighbouring iterations.
+// Slow; only for small programs.
 #pragma once
 
 #include "feature/per_store.h"

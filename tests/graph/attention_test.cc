@@ -1,4 +1,4 @@
-// Which attentions become one kernel, and that it computes what the nodes do.
+// Which attentions become one kernel, and that the kernel computes the same as the nodes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ Partition divided(const Graph& graph) {
   return std::move(result).value();
 }
 
-// All of the graph is one kernel, which computes what its nodes do.
+// Checks that the whole graph is one kernel, which computes the same as its nodes.
 void expect_one_kernel(const std::string& what, const Graph& graph) {
   SCOPED_TRACE(what);
   const Partition parts = divided(graph);
@@ -66,7 +66,7 @@ void expect_one_kernel(const std::string& what, const Graph& graph) {
   for (int64_t i = 0; i < (*got)[0].num_elements(); ++i)
     worst = std::max(worst, std::abs((*got)[0].at(i).f - (*expected)[0].at(i).f));
   EXPECT_LE(worst, 2e-6);
-  // Divided last, and once for each element of the result.
+  // The division comes last, once for each element of the result.
   const auto& last = *task.workload.operations.back();
   EXPECT_FALSE(last.has_reduction());
   EXPECT_EQ(last.output()->shape, task.workload.outputs[0]->shape);
@@ -100,7 +100,7 @@ TEST(Attention, FormsThatAreOneKernel) {
     const ValueId seen = a.b.node("Less", {a.causal_mask(), a.b.floats({}, {-1.0})});
     const ValueId y = a.result(a.softmax(a.b.node("Where", {seen, a.b.floats({}, {-1e9}), a.scaled()})));
     const Partition parts = divided(a.b.finish({y}));
-    EXPECT_LE(parts.calls.size(), 2U);  // that makes the mask too
+    EXPECT_LE(parts.calls.size(), 2U);  // the other one makes the mask
   }
 }
 
@@ -126,7 +126,7 @@ TEST(Attention, FormsThatAreNot) {
               return std::vector{a.result(p), p};
             }),
             3U);
-  // Another kernel reads the scaled scores.
+  // Another kernel reads the scaled scores, too.
   EXPECT_GE(kernels([](Attention& a) {
               const ValueId s = a.scaled();
               return std::vector{a.result(a.softmax(s)), a.b.node("ReduceMax", {s})};
@@ -141,7 +141,7 @@ TEST(Attention, FormsThatAreNot) {
             3U);
 }
 
-// Scores that a cache holds between kernels of their own, and few queries, are no attention.
+// Scores that stay in a cache between separate kernels, and few queries, are not fused.
 TEST(Attention, SmallScoresAreLeftAlone) {
   for (const int64_t queries : {int64_t{1}, int64_t{64}}) {
     GraphBuilder b;

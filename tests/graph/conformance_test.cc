@@ -1,5 +1,5 @@
-// ONNX's own cases (Debian's libonnx-testdata) through the importer and the reference interpreter. What does
-// not pass is listed in docs/operators.md.
+// ONNX's own test cases (Debian's libonnx-testdata) with the importer and the reference
+// interpreter. Cases that do not pass are listed in docs/operators.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,20 +22,20 @@ const std::filesystem::path kData = "/usr/share/libonnx-testdata/data";
 struct Suite {
   const char* name;
   int cases;  // in the package
-  int floor;  // as many as pass today: an operator that breaks must be noticed
+  int floor;  // number that passes today, so that a newly broken operator is noticed
 };
 
 struct Outcome {
   bool passed = false;
-  bool constants = false;  // some inputs had to be compiled in
+  bool constants = false;  // some inputs had to become constants
   bool unsupported = false;
   std::string reason;
 };
 
 Outcome failed(std::string reason) { return {false, false, false, std::move(reason)}; }
 
-// The data of bf16 cases is stored as u16, sometimes flat; CastLike's second input, of which only the dtype
-// matters, has another shape than its model says.
+// The data of bf16 cases is stored as u16, sometimes flat. CastLike's second input, of which only
+// the dtype matters, has another shape than the model declares.
 lower::Tensor as_declared(const lower::Tensor& tensor, const Value& value) {
   lower::Tensor result = tensor;
   if (value.name == "like") return lower::Tensor::zeros(value.dtype, value.shape);
@@ -77,7 +77,7 @@ Outcome check_case(const std::filesystem::path& folder, bool optimized) {
   const std::string model = (folder / "model.onnx").string();
   const auto data = testing::read_data_set(folder / "test_data_set_0", model);
   if (!data.ok()) {
-    // The model says better what is wrong than its data, if it is wrong.
+    // If the model is invalid, its error is more precise than that of its data.
     const auto graph = import_onnx(model, {});
     const Error& error = graph.ok() ? data.error() : graph.error();
     return {false, false, error.code == ErrorCode::kUnsupported, error.message()};
@@ -114,13 +114,15 @@ Outcome check_case(const std::filesystem::path& folder, bool optimized) {
 
 class OnnxConformance : public ::testing::TestWithParam<Suite> {};
 
-// Cases of another version of ONNX, for a look: TENSORSMITH_ONNX_CASES is a folder with data/node.
+// For experiments with cases of another version of ONNX: TENSORSMITH_ONNX_CASES is a folder with
+// data/node.
 std::filesystem::path data_folder() {
   const char* other = std::getenv("TENSORSMITH_ONNX_CASES");
   return other != nullptr ? std::filesystem::path(other) : kData;
 }
 
-// Each case passes, before and after the graph passes, or says which operator or dtype is not supported.
+// Each case passes, before and after the graph passes, or the error names the unsupported operator
+// or dtype.
 TEST_P(OnnxConformance, Cases) {
   const std::filesystem::path suite = data_folder() / GetParam().name;
   if (!std::filesystem::exists(suite)) {

@@ -1,4 +1,5 @@
-// Control flow, sequences, optionals and bounded results in the importer: names, options and what is refused.
+// Control flow, sequences, optionals and bounded results in the importer: names, options and
+// rejected models.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +37,7 @@ void expect_refused(const ModelBuilder& model, const std::vector<std::string>& w
   for (const std::string& word : words) EXPECT_THAT(graph.error().message(), HasSubstr(word));
 }
 
-// A loop of `turns` whose body adds `step` to v.
+// A loop of `turns` iterations whose body adds `step` to v.
 ModelBuilder counting(int64_t turns, bool condition_known) {
   ModelBuilder body(17), m(17);
   body.input("i", {}, kInt64)
@@ -96,7 +97,7 @@ TEST(ControlFlow, BranchesOfDifferentShapesNeedAConstantCondition) {
   EXPECT_THAT(graph->values[static_cast<size_t>(graph->outputs[0])].shape, ElementsAre(2, 2));
 }
 
-// An output of a branch that is an input of the model, and one value under two names.
+// An output of a branch that is an input of the model, and one value with two names.
 TEST(ControlFlow, OutputsKeepTheirNames) {
   ModelBuilder yes(17), m(17);
   yes.output("x").output("a").output("a").node("Relu", {"x"}, {"a"});
@@ -187,7 +188,8 @@ ModelBuilder selecting() {
   return m;
 }
 
-// What would mix data and padding is refused; without the option, so is the node itself.
+// Nodes that would mix data and padding are rejected; without the option, so is the data-dependent
+// node itself.
 TEST(Bounded, PaddingDoesNotMix) {
   ModelBuilder plain = selecting();
   plain.node("Identity", {"n"}, {"y"});
@@ -206,7 +208,7 @@ TEST(Bounded, PaddingDoesNotMix) {
   joined.integers("more", {1}).node("Squeeze", {"n"}, {"flat"});
   joined.node("Concat", {"flat", "more"}, {"y"}).integer("axis", 0);
   expect_refused(joined, {"Concat", "reads 'flat'"}, true);
-  // Gather, casts and sums with numbers keep rows apart.
+  // Gather, casts and additions of numbers keep rows separate.
   ModelBuilder kept = selecting();
   kept.integers("one", {1}).node("Add", {"n", "one"}, {"m"}).node("Gather", {"x", "m"}, {"y"});
   ImportOptions options;
@@ -216,7 +218,7 @@ TEST(Bounded, PaddingDoesNotMix) {
   EXPECT_THAT(output_names(*graph), ElementsAre("y", "y.count"));
 }
 
-// Many flags, in blocks.
+// So many flags that they are processed in blocks.
 TEST(Bounded, ThousandsOfFlags) {
   ModelBuilder m(17);
   m.input("x", {40, 50}).output("y").node("NonZero", {"x"}, {"y"});
@@ -243,7 +245,7 @@ TEST(Bounded, ThousandsOfFlags) {
   }
 }
 
-// Neighbours that f64 cannot tell apart, and NaN, as constants and at run time.
+// Neighbouring values that f64 cannot distinguish, and NaN, both as constants and at run time.
 TEST(Bounded, UniqueTellsAllElementsApart) {
   const int64_t big = (int64_t{1} << 62) + 1;
   for (const bool known : {true, false}) {
@@ -283,7 +285,8 @@ TEST(NarrowIntegers, OnlyQuantizationAndMovesTakeThem) {
   expect_refused(m, {"Add", "reads 'w'", "4-bit"});
 }
 
-// The operator becomes nodes that are one kernel, with keys shared by heads and with few of them.
+// The operator is expanded into nodes that become one kernel, with keys shared by heads and with
+// few keys.
 TEST(Attention, IsOneKernel) {
   for (const int64_t kv_heads : {4, 2}) {
     ModelBuilder m(23);
@@ -303,7 +306,7 @@ TEST(Attention, IsOneKernel) {
       attentions += products == 2 ? 1 : 0;
     }
     EXPECT_EQ(attentions, 1U) << kv_heads << " heads of keys";
-    EXPECT_LE(parts->calls.size(), 2U);  // the keys are transposed before
+    EXPECT_LE(parts->calls.size(), 2U);  // the other one transposes the keys
   }
 }
 

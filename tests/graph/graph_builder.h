@@ -35,7 +35,8 @@ class GraphBuilder {
     }
     return constant(std::move(tensor));
   }
-  // The node's first output. A node that cannot be inferred is an InternalError with the reason.
+  // Adds a node and returns its first output. A node that cannot be inferred is an InternalError
+  // with the reason.
   ValueId node(const std::string& op, std::vector<ValueId> inputs,
                std::map<std::string, Attribute> attributes = {}, int outputs = 1) {
     Node n{

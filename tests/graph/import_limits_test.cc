@@ -1,5 +1,5 @@
-// What an ONNX file may ask for: limits on size, depth and time, each with a file that would break without
-// it.
+// Limits on the size, depth and time of an ONNX file, each with a file that would cause a failure
+// without the limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -29,8 +29,8 @@ std::string error_of(const std::string& bytes) {
 }
 std::string error_of(const ModelBuilder& model) { return error_of(model.bytes()); }
 
-// Import, passes, partition and memory plan of 30,000 nodes: each quadratic step would take minutes. The
-// limit is ten times what it takes with assertions on.
+// Import, passes, partition and memory plan of 30,000 nodes: each quadratic step would take
+// minutes. The limit is ten times the duration with assertions enabled.
 void expect_quick(const ModelBuilder& model) {
   const auto start = std::chrono::steady_clock::now();
   auto graph = model.import();
@@ -44,7 +44,7 @@ void expect_quick(const ModelBuilder& model) {
 
 constexpr int kLong = 30000;
 
-// Each node reads the one before it.
+// Each node reads the preceding one.
 ModelBuilder chain(
     const std::function<void(ModelBuilder&, const std::string&, const std::string&, int)>& node,
     const std::vector<int64_t>& shape) {
@@ -83,7 +83,8 @@ TEST(ImportTime, ChainOfIdentities) {
       [](auto& model, const auto& from, const auto& to, int) { model.node("Identity", {from}, {to}); }, {4}));
 }
 
-// Every node of a chain is read again by a second chain: the first node that all paths pass is far away.
+// A second chain reads every node of the first one again, so the first node that all paths pass is
+// far away.
 TEST(ImportTime, LongSkipConnections) {
   ModelBuilder model;
   model.input("x", {4}).output("u" + std::to_string(kLong / 2 - 1));
@@ -128,7 +129,7 @@ ModelBuilder& call(ModelBuilder& model, const std::string& op) {
   return model;
 }
 
-// Ten calls each, twelve functions deep; the last one holds nothing, so that no node is ever added.
+// Twelve levels of functions with ten calls each; the last one is empty, so no node is ever added.
 TEST(ImportTime, FunctionsThatGrow) {
   ModelBuilder model;
   for (int level = 0; level < 12; ++level) {
@@ -161,7 +162,7 @@ TEST(ImportLimits, FunctionsThatCallThemselves) {
   EXPECT_THAT(error_of(model), HasSubstr("the function 'f.f' is defined twice"));
 }
 
-// A tensor that each of a function's nodes would copy.
+// A tensor that each node of a function would copy.
 TEST(ImportLimits, CopiesOfAttributesAreCounted) {
   ModelBuilder model;
   onnx::FunctionProto& function = add_function(model, "f", "t99");
@@ -197,7 +198,7 @@ std::string varint(size_t n) {
 }
 std::string field(char tag, const std::string& bytes) { return tag + varint(bytes.size()) + bytes; }
 
-// Two bytes a node in the file, hundreds in memory.
+// Two bytes per node in the file, hundreds in memory.
 TEST(ImportLimits, EmptyMessages) {
   std::string nodes;
   for (int i = 0; i < 20'000'000; ++i) nodes += std::string("\x0a\0", 2);
@@ -279,7 +280,7 @@ TEST(ImportLimits, VersionsThatAreNotKnown) {
   model.proto().set_ir_version(15);
   EXPECT_THAT(error_of(model),
               HasSubstr("version 15 of ONNX's file format (IR), but the newest supported version is 14"));
-  // The last one used to win.
+  // Formerly, the last one was used.
   model = relu(25);
   auto* again = model.proto().add_opset_import();
   again->set_domain("ai.onnx");
@@ -287,7 +288,7 @@ TEST(ImportLimits, VersionsThatAreNotKnown) {
   EXPECT_THAT(error_of(model), HasSubstr("names two different versions of the ONNX opset"));
 }
 
-// Attributes of functions have defaults since version 9 of the format: to leave them out is to compute
+// Attributes of functions have defaults since version 9 of the format; ignoring them would compute
 // something else.
 TEST(ImportLimits, DefaultAttributesOfFunctions) {
   ModelBuilder model;
@@ -365,7 +366,7 @@ TEST_F(ExternalData, SymlinksDoNotLeadOut) {
   EXPECT_EQ(load("models/m.onnx"), "accepted");
 }
 
-// The model and its data are symlinks to files that lie together somewhere else.
+// The model and its data are symlinks to files in a common folder elsewhere.
 TEST_F(ExternalData, CachesOfBlobs) {
   fs::create_directory(root_ / "blobs");
   write_model("blobs/1111", "model.onnx_data");
@@ -390,7 +391,7 @@ TEST_F(ExternalData, WhatIsNoFile) {
   fs::remove(root_ / "models/data");
   fs::create_symlink("/dev/zero", root_ / "models/data");
   EXPECT_THAT(load("models/m.onnx"), HasSubstr("is a device"));
-  // A file of a terabyte that takes no room is no model.
+  // A sparse file of a terabyte is not a model.
   write("models/large.onnx", "");
   fs::resize_file(root_ / "models/large.onnx", uintmax_t{1} << 40);
   EXPECT_THAT(load("models/large.onnx"), HasSubstr("is longer than"));

@@ -14,7 +14,7 @@ const std::filesystem::path kModels = TENSORSMITH_TEST_MODELS;
 
 class Models : public ::testing::TestWithParam<const char*> {};
 
-// Every model imports; its inputs and outputs have the dtypes and shapes of its test data.
+// Every model can be imported; its inputs and outputs have the dtypes and shapes of its test data.
 TEST_P(Models, Imports) {
   const auto folder = kModels / GetParam();
   const auto data = testing::read_data_set(folder / "test_data_set_0", folder / "model.onnx");
@@ -73,7 +73,7 @@ TEST(ModelOutputs, Mnist) {
   }
 }
 
-// Single output pixels through the whole network, before and after the passes.
+// Single output pixels computed through the whole network, before and after the passes.
 class ModelPoints : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ModelPoints, Match) {

@@ -69,7 +69,7 @@ void add_attention(std::vector<GoldenCase>& cases) {
                   0.1264355, 0.5841172, 0.0793657, 0.1347176})}});
   }
   {
-    // Two heads share keys; the mask hides every third key, and all of them from query 5.
+    // Two heads share keys; the mask hides every third key, and all keys from query 5 on.
     ModelBuilder m(23);
     m.input("q", {1, 2, 16, 1}).input("k", {1, 1, 16, 1}).input("v", {1, 1, 16, 1});
     m.input("m", {16, 16}, kBool).output("y");
@@ -172,7 +172,7 @@ void add_quantized(std::vector<GoldenCase>& cases) {
                                {-9.53125, -109.75, -190.46875, -24.296875, -143.765625, 14.265625}));
   const std::vector<float> scales = {.5F, 1, 2, .25F, 1, 4, .125F, 8};
   {
-    // Weights -8 ... 7 of 4 bits, in blocks of two columns.
+    // 4-bit weights -8 ... 7, in blocks of two columns.
     ModelBuilder m(21);
     m.input("x", {2, 4}).output("y").initializer("s", {4, 2}, scales);
     m.raw("w", {4, 4}, kInt4, "\x98\xba\xdc\xfe\x10\x32\x54\x76");
@@ -201,7 +201,7 @@ void add_quantized(std::vector<GoldenCase>& cases) {
   }
 }
 
-// x * 2 until it is 20 or more, at most five times; all that were computed.
+// x * 2 until it is 20 or more, at most five times; returns all computed values.
 ModelBuilder doubling() {
   ModelBuilder body(17);
   body.input("i", {}, kInt64)
@@ -239,7 +239,7 @@ void add_control_flow(std::vector<GoldenCase>& cases) {
          m.bytes(),
          true,
          {tensor_of(DType::kBool, {}, {any ? 1.0 : 0.0}), floats({1}, {3})},
-         // Three turns, or none; the rest is what the turns would have made.
+         // Three iterations, or none; the rest is what further iterations would have computed.
          {floats({1}, {any ? 24.0 : 3.0}),
           floats({5, 1}, any ? std::vector<double>{6, 12, 24, 48, 48} : std::vector<double>{6, 6, 6, 6, 6}),
           integers({}, {any ? 3.0 : 0.0})}});
@@ -270,7 +270,7 @@ void add_bounded(std::vector<GoldenCase>& cases) {
         .initializer("least", {1}, {.3F})
         .integers("column", {2});
     m.node("NonMaxSuppression", {"boxes", "scores", "most", "iou", "least"}, {"s"});
-    // What models do with it: the scores and boxes of the rows.
+    // As models use it: selects the scores and boxes of the rows.
     m.node("Gather", {"s", "column"}, {"y"}).integer("axis", 1);
     cases.push_back(
         {"non_max_suppression",

@@ -1,6 +1,6 @@
-// Small ONNX models with outputs that ONNX Runtime 1.32 computed (its optimizations off; where it does not
-// take the node, ONNX's reference evaluator 1.23): for operators and attributes that ONNX's packaged cases
-// lack.
+// Small ONNX models with outputs computed by ONNX Runtime 1.32 (without optimizations) or, if it
+// does not support the node, by ONNX's reference evaluator 1.23. They cover operators and
+// attributes that ONNX's packaged cases lack.
 #pragma once
 
 #include <string>

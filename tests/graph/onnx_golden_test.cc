@@ -1,4 +1,5 @@
-// Golden models through the importer, the passes and the reference interpreter. tests/tools compiles them.
+// Golden models with the importer, the passes and the reference interpreter. tests/tools compiles
+// them.
 #include "onnx_golden.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the importer accepts and how it refuses the rest.
+// Models that the importer accepts, and its errors for others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -94,7 +94,7 @@ TEST(Import, EveryTruncationIsAnError) {
   const std::string bytes = relu().bytes();
   for (size_t n = 0; n < bytes.size(); ++n) {
     const auto graph = import_onnx_bytes(std::string_view(bytes).substr(0, n), {}, "cut.onnx");
-    if (graph.ok()) continue;  // the cut fell behind the graph
+    if (graph.ok()) continue;  // the cut was behind the graph
     EXPECT_THAT(graph.error().message(), HasSubstr("cut.onnx")) << n;
   }
   expect_error(import_onnx_bytes(std::string_view(bytes).substr(0, bytes.size() / 2), {}, "cut.onnx"),
@@ -131,7 +131,7 @@ TEST(Import, OpenInputsAreNamedAllAtOnce) {
   const std::string open =
       "the model leaves the shapes of inputs open: 'image' [1, 3, height, ?], 'rows' [batch, 4]";
   expect_error(model.import(options), ErrorCode::kInvalidArgument, HasSubstr(open));
-  // The caller's words stand behind it, made of the same inputs as data.
+  // The caller's advice follows the error, made from the same inputs as data.
   std::vector<OpenInput> told;
   options.shape_advice = [&](std::span<const OpenInput> inputs) {
     told.assign(inputs.begin(), inputs.end());
@@ -244,7 +244,7 @@ void declare(onnx::ValueInfoProto& info, const std::vector<int64_t>& shape) {
 TEST(Import, AGivenShapeTakesThePlaceOfAFixedOne) {
   ModelBuilder model;
   model.input("x", {1, 3}).output("y").node("Exp", {"x"}, {"h"}).node("Flatten", {"h"}, {"y"});
-  // What the file says of other values is of the declared shape too.
+  // The file's declarations of other values have the declared shape, too.
   declare(*model.proto().mutable_graph()->mutable_output(0), {1, 3});
   onnx::ValueInfoProto& inner = *model.proto().mutable_graph()->add_value_info();
   inner.set_name("h");
@@ -290,7 +290,7 @@ TEST(Import, ShapesThatFollowTheBatch) {
     const auto graph = import_with(reshaped(shape), {4, 2, 3});
     EXPECT_TRUE(graph.ok()) << graph.error().message();
   }
-  // One row of all, but on purpose: the length is computed from the input.
+  // A single row on purpose: its length is computed from the input.
   ModelBuilder row;
   row.input("x", {1, 2, 3}).output("y").integers("one", {1}).node("Size", {"x"}, {"n"});
   row.node("Reshape", {"n", "one"}, {"length"}).node("Concat", {"one", "length"}, {"s"}).integer("axis", 0);
@@ -300,7 +300,8 @@ TEST(Import, ShapesThatFollowTheBatch) {
   EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].shape, (std::vector<int64_t>{1, 24}));
 }
 
-// Constants of the old shape; and what fails for the declared shape too is not blamed on the given one.
+// Constants of the old shape cause errors; errors that occur with the declared shape, too, are not
+// blamed on the given one.
 TEST(Import, OtherNodesThatRelyOnTheShape) {
   ModelBuilder model;
   model.input("x", {1, 2, 3}).output("y").initializer("w", {1, 2, 3}, {1, 2, 3, 4, 5, 6});

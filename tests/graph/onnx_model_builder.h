@@ -19,7 +19,7 @@ class ModelBuilder {
     model_.mutable_graph()->set_name("test");
   }
 
-  // A dimension of -1 is named after name ("N"), one of -2 has neither value nor name.
+  // A dimension of -1 is named `dim_name` ("N"); one of -2 has neither value nor name.
   ModelBuilder& input(const std::string& name, const std::vector<int64_t>& shape, int data_type = 1,
                       const std::string& dim_name = "N") {
     fill(*model_.mutable_graph()->add_input(), name, shape, data_type, dim_name);
@@ -46,7 +46,7 @@ class ModelBuilder {
     for (int64_t v : values) tensor.add_int64_data(v);
     return *this;
   }
-  // Contents as they lie in the file.
+  // Adds an initializer with its contents as bytes of the file.
   ModelBuilder& raw(const std::string& name, const std::vector<int64_t>& shape, int data_type,
                     const std::string& bytes) {
     onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
@@ -83,12 +83,12 @@ class ModelBuilder {
     return *this;
   }
 
-  // A subgraph with the body's inputs, nodes and outputs.
+  // Adds a subgraph attribute with the body's inputs, nodes and outputs.
   ModelBuilder& graph(const std::string& name, const ModelBuilder& body) {
     *attribute(name, onnx::AttributeProto::GRAPH).mutable_g() = body.model_.graph();
     return *this;
   }
-  // Of the last node.
+  // Sets the domain of the last node.
   ModelBuilder& domain(const std::string& name) {
     onnx::GraphProto& graph = *model_.mutable_graph();
     graph.mutable_node(graph.node_size() - 1)->set_domain(name);

@@ -1,4 +1,5 @@
-// A small deterministic share of what fuzz/fuzz_onnx_import does: damaged models are refused, never a crash.
+// A small deterministic part of what fuzz/fuzz_onnx_import does: damaged models are rejected and
+// never cause a crash.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,7 +69,7 @@ TEST(DamagedModels, BytesOfGoldenModels) {
     onnx::ModelProto good;
     ASSERT_TRUE(good.ParseFromString(c.model));
     for (const int64_t value : {int64_t{0}, int64_t{-1}, INT64_MIN, INT64_MAX, int64_t{1} << 33}) {
-      // One integer of the model at a time: attributes, then numbers of its constants.
+      // Changes one integer of the model at a time: attributes, then numbers in its constants.
       for (int changed = 0;; ++changed) {
         onnx::ModelProto model = good;
         int seen = 0;
@@ -89,7 +90,7 @@ TEST(DamagedModels, BytesOfGoldenModels) {
   }
 }
 
-// Attributes and shapes at the ends of 64 bits, where sums overflow.
+// Attributes and shapes near the limits of 64 bits, where sums overflow.
 TEST(DamagedModels, ExtremeAttributes) {
   const std::filesystem::path cases = "/usr/share/libonnx-testdata/data/node";
   if (!std::filesystem::exists(cases)) GTEST_SKIP() << cases << " is absent; install libonnx-testdata";

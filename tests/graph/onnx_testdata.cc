@@ -18,7 +18,7 @@ class Reader {
  public:
   explicit Reader(const std::filesystem::path& place) : place_(place.string()) {}
 
-  // One file: a tensor, a sequence or an optional, as the type says.
+  // Reads one file: a tensor, a sequence or an optional, according to the type.
   Status read(const std::filesystem::path& path, const onnx::ValueInfoProto& info) {
     place_ = path.string();
     TS_ASSIGN_OR_RETURN(bytes_, read_input(path.string(), std::numeric_limits<int>::max()));
@@ -34,7 +34,7 @@ class Reader {
       absent.push_back(name);
       return {};
     }
-    // Some files hold the value itself.
+    // Some files contain the optional's value directly.
     if (type.optional_type().elem_type().has_sequence_type() && !bytes_.empty()) return sequence();
     if (type.optional_type().elem_type().has_tensor_type() && bytes_.size() > 4) return tensor();
     absent.push_back(name);

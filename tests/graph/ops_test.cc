@@ -1,4 +1,4 @@
-// Operators against loops written from their definitions, with random geometry.
+// Operators with random geometry, compared with loops written from their definitions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -244,7 +244,8 @@ TEST(MatMul, BroadcastsBatches) {
   }
 }
 
-// A reshape keeps the row-major order, whatever dimensions are split, merged, inserted or removed.
+// A reshape keeps the row-major order for any dimensions that are split, merged, inserted or
+// removed.
 TEST(Reshape, KeepsTheOrder) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -291,7 +292,8 @@ TEST(Slice, MatchesLoops) {
     const ValueId y =
         b.node("Slice", {in, b.integers({start}), b.integers({end}), b.integers({0}), b.integers({step})});
     const Tensor got = run_one(b.finish({y}), std::vector{x});
-    // CPython's PySlice_AdjustIndices, but ONNX clamps a start before the first element to it.
+    // As CPython's PySlice_AdjustIndices, except that ONNX clamps a start before the first element
+    // to it.
     const auto adjust = [&](int64_t v, int64_t lowest) {
       if (v < 0) {
         v = v < -extent ? -1 : v + extent;
@@ -311,7 +313,7 @@ TEST(Slice, MatchesLoops) {
   }
 }
 
-// Index formulas of Resize equal the coordinates computed in double, for all sizes.
+// The index formulas of Resize equal the coordinates computed in double, for all sizes.
 TEST(Resize, NearestPositions) {
   for (const char* coordinates : {"asymmetric", "half_pixel", "align_corners"}) {
     for (int64_t input = 1; input <= 9; ++input) {
@@ -432,8 +434,9 @@ TEST(Emission, WrongIndicesAtRunTimeStayInRange) {
   EXPECT_EQ(got.at(3).f, 1.0);
 }
 
-// Equal elements are the worst of sums: each addition rounds to the same side. The expected values are exact.
-// Before long sums were kept in f64, these were off by .1 to 1 %.
+// Equal elements are the worst case for sums, since each addition rounds in the same direction. The
+// expected values are exact. Before long sums were accumulated in f64, the results were off by .1
+// to 1 %.
 TEST(LongSums, AreAsExactAsTheirType) {
   const int64_t n = 1 << 20;
   const double element = static_cast<double>(0.1F);

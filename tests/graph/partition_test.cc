@@ -1,4 +1,4 @@
-// Where values lie: views that cost no kernel, and the memory plan.
+// Storage of values: views that need no kernel, and the memory plan.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -30,7 +30,7 @@ ValueId concat(GraphBuilder& b, std::vector<ValueId> inputs, int64_t axis) {
   return b.node("Concat", std::move(inputs), {{"axis", axis}});
 }
 
-// Softmax is a kernel of its own, whatever it is read by.
+// Softmax is always a separate kernel, regardless of its readers.
 ValueId kernel(GraphBuilder& b, ValueId x) { return b.node("Softmax", {x}, {{"axis", int64_t{-1}}}); }
 
 TEST(Views, ConcatIsWrittenByItsProducers) {
@@ -69,8 +69,8 @@ TEST(Views, NestedAndReshaped) {
   EXPECT_EQ(p.partition.storage_offset[at(second)], 128);
 }
 
-// The parts of a Concat live from the first one written to the last read of the whole: nothing else may lie
-// there.
+// The parts of a Concat are live from the first one written to the last read of the whole: no other
+// value may be placed there.
 TEST(Views, NothingElseLiesInAPartlyWrittenConcat) {
   GraphBuilder b;
   const ValueId x = b.input({1, 2, 8});
@@ -138,7 +138,7 @@ TEST(Views, OtherConcatsAreKernels) {
   }
 }
 
-// Of two Concats that share a part only one can hold it.
+// If two Concats share a part, only one of them can contain it.
 TEST(Views, APartLiesInOneConcat) {
   GraphBuilder b;
   const ValueId x = kernel(b, b.input({2, 8}));
@@ -175,7 +175,7 @@ TEST(Views, PartsAreReadInPlace) {
   EXPECT_EQ(p.partition.storage_offset[at(row)], 4 * 64);
 }
 
-// Bottlenecks of YOLO: halves of a value, and what is made of one of them, side by side again.
+// Bottlenecks of YOLO: halves of a value and results computed from one of them are concatenated.
 TEST(Views, PartsThatFollowEachOtherAreTheWhole) {
   GraphBuilder b;
   const ValueId other = kernel(b, b.input({1, 2, 16}));
@@ -227,7 +227,7 @@ TEST(Views, PartsThatAreCopied) {
   }
 }
 
-// Every other channel is another stride for the convolution that reads them, not a copy.
+// For a convolution, reading every other channel is a different stride and not a copy.
 TEST(Grouping, SelectedChannelsAreReadByTheConvolution) {
   GraphBuilder b;
   const ValueId x = kernel(b, b.input({1, 6, 4, 4}));
@@ -240,7 +240,7 @@ TEST(Grouping, SelectedChannelsAreReadByTheConvolution) {
   EXPECT_EQ(p.partition.calls[1].inputs, (std::vector<ValueId>{x, weights}));
 }
 
-// 7 bits: i8 from -64 to 64 and u8 up to 128, of matrices that are constant.
+// 7 bits: i8 from -64 to 64 and u8 up to 128, in constant matrices.
 TEST(Grouping, ConstantsOfBytesThatUse7BitsAreMarked) {
   const auto marked = [](ir::DType dtype, std::vector<int64_t> values, bool constant) {
     GraphBuilder b;

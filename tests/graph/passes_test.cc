@@ -1,4 +1,4 @@
-// Each pass on its own: what it changes, what it must leave, and that results stay.
+// Each pass on its own: what it changes, what it must not change, and that results stay the same.
 #include "graph/passes/passes.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ std::vector<std::string> ops(const Graph& graph) {
   return names;
 }
 
-// The graph after the pass gives what it gave before on random inputs.
+// Checks that the graph gives the same results before and after the pass, on random inputs.
 void expect_same(const Graph& before, const Graph& after, uint64_t seed) {
   ASSERT_TRUE(verify_graph(after).ok()) << verify_graph(after).error().message();
   Rng rng(seed);
@@ -56,7 +56,7 @@ ValueId batch_norm(GraphBuilder& b, ValueId x, int64_t channels, Rng& rng) {
                 {{"epsilon", 1e-3}});
 }
 
-// Factors with 11 bits, sums in double.
+// Factors with 11 bits, accumulated in double.
 TEST(RoundProducts, SumsAreThoseOfRoundedFactors) {
   Rng rng(21);
   GraphBuilder b;
@@ -90,7 +90,7 @@ TEST(RoundProducts, SumsAreThoseOfRoundedFactors) {
   EXPECT_GT(apart, 1e-5);
 }
 
-// Tensor cores take 8 elements of a sum at a time.
+// Tensor cores process 8 elements of a sum at a time.
 TEST(RoundProducts, OnlyWhatTensorCoresMultiply) {
   Rng rng(22);
   GraphBuilder b;
@@ -154,7 +154,7 @@ TEST(FoldChannelScales, Gemm) {
   }
 }
 
-// Exporters write batch normalization as arithmetic.
+// Exporters write batch normalization as separate operators.
 TEST(FoldChannelScales, DecomposedArithmetic) {
   Rng rng(6);
   GraphBuilder b;
@@ -193,7 +193,7 @@ TEST(FoldChannelScales, LeavesWhatIsUsedTwiceOrNotPerChannel) {
   EXPECT_THAT(ops(after), ElementsAre("Conv", "Mul"));
   expect_same(shared, after, 1);
 
-  // A vector of four along the columns, not the channels.
+  // A vector of four along the columns and not the channels.
   GraphBuilder c;
   const ValueId other = c.node("Conv", {c.input({1, 2, 4, 4}), random_constant(c, {4, 2, 1, 1}, rng)});
   const Graph columns = c.finish({c.node("Mul", {other, random_constant(c, {4}, rng)})});
@@ -202,7 +202,7 @@ TEST(FoldChannelScales, LeavesWhatIsUsedTwiceOrNotPerChannel) {
   EXPECT_THAT(ops(after), ElementsAre("Conv", "Mul"));
   expect_same(columns, after, 1);
 
-  // Weights known at run time only.
+  // The weights are known only at run time.
   GraphBuilder d;
   const ValueId dynamic = d.node("Conv", {d.input({1, 2, 4, 4}), d.input({4, 2, 1, 1})});
   const Graph runtime = d.finish({batch_norm(d, dynamic, 4, rng)});
@@ -460,7 +460,7 @@ TEST(SplitConvTranspose, AnyGeometry) {
     Graph after = before;
     split_conv_transpose(after);
     const bool phases = std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s > 1; });
-    if (ops(after).front() == "ConvTranspose") continue;  // too many zeros
+    if (ops(after).front() == "ConvTranspose") continue;  // the filters would have too many zeros
     ++split;
     const std::vector<std::string> got = ops(after);
     if (got.size() > 2 && got[1] == "Conv") {
@@ -477,7 +477,8 @@ TEST(SplitConvTranspose, AnyGeometry) {
   EXPECT_GT(apart, 10);
 }
 
-// Dilations and pads of up to twice the image: windows of which no, some or all taps meet it, some nowhere.
+// Dilations and pads of up to twice the image: windows for which no, some or all taps meet the
+// image.
 TEST(TrimConvolutions, AnyGeometry) {
   int trimmed = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -522,7 +523,8 @@ TEST(TrimConvolutions, LeavesInfiniteWeights) {
   EXPECT_EQ(graph.nodes[0].inputs[1], weights);
 }
 
-// The rates of DeepLab's pyramid on an image of 20 x 20: 24 leaves the middle, 12 all nine taps.
+// The dilations of DeepLab's pyramid on an image of 20 x 20: with 24 only the middle tap remains,
+// with 12 all nine.
 TEST(TrimConvolutions, AtrousRatesBeyondTheImage) {
   Rng rng(3);
   for (const auto& [rate, left] : {std::pair{int64_t{24}, int64_t{1}}, std::pair{int64_t{12}, int64_t{3}}}) {
@@ -564,8 +566,8 @@ ValueId one(GraphBuilder& b, ir::DType dtype, int64_t value) {
   return b.constant(std::move(tensor));
 }
 
-// Sums on integers are exact, those on floats are rounded: where they are near the middle between two steps
-// the results differ by one.
+// Sums of integers are exact, those of floats are rounded: near the middle between two steps, the
+// results differ by one step.
 void expect_same_steps(const Graph& before, const Graph& after, Rng& rng) {
   ASSERT_TRUE(verify_graph(after).ok()) << verify_graph(after).error().message();
   std::vector<lower::Tensor> inputs;
@@ -615,7 +617,7 @@ TEST(FuseQuantized, ConvolutionWithBiasAndRelu) {
       fuse_quantized(after);
       eliminate_dead_nodes(after);
       EXPECT_THAT(ops(after), ElementsAre("QLinearConv"));
-      const ValueId zero = after.nodes[0].inputs[5];  // of the weights
+      const ValueId zero = after.nodes[0].inputs[5];  // zero point of the weights
       EXPECT_TRUE(after.values[static_cast<size_t>(zero)].shape.empty());
       expect_same_steps(before, after, rng);
     }
@@ -665,7 +667,7 @@ TEST(FuseQuantized, GemmWithBias) {
   }
 }
 
-// A factor, a transposed A, and a bias of one value a row.
+// A factor, a transposed A, and a bias with one value per row.
 TEST(FuseQuantized, LeavesOtherGemms) {
   for (int kind = 0; kind < 3; ++kind) {
     Rng rng(9);
@@ -686,8 +688,8 @@ TEST(FuseQuantized, LeavesOtherGemms) {
   }
 }
 
-// A scale that is known at run time only, one an input channel, a second reader of the sum, and a Relu that
-// the zero point does not imply.
+// A scale that is known only at run time, one per input channel, a second reader of the sum, and a
+// Relu that the zero point does not imply.
 TEST(FuseQuantized, LeavesOthers) {
   for (int kind = 0; kind < 4; ++kind) {
     Rng rng(7);

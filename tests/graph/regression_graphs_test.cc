@@ -1,6 +1,7 @@
-// Graphs that were once wrong (found by scripts/fuzz_graphs), with the outputs that ONNX Runtime and the ONNX
-// reference evaluator agree on: tests/data/graphs/NAME/model.onnx and test_data_set_0. Every instruction set
-// that this machine has, one and two threads, untuned and random schedules.
+// Graphs that once gave wrong results (found by scripts/fuzz_graphs), with the outputs that ONNX
+// Runtime and the ONNX reference evaluator agree on: tests/data/graphs/NAME/model.onnx and
+// test_data_set_0. They run with every instruction set of this machine, one and two threads,
+// untuned and random schedules.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kRandomSchedules = 2;  // a device and number of threads
+constexpr uint64_t kRandomSchedules = 2;  // per device and number of threads
 
 std::vector<fs::path> cases() {
   std::vector<fs::path> folders;
@@ -46,7 +47,7 @@ std::string describe(const RunRequest& run) {
                                                        : "untuned");
 }
 
-// Relative error of a graph of a few operators.
+// Tolerated relative error of a graph of a few operators.
 double relative_tolerance(ir::DType dtype) {
   switch (dtype) {
     case ir::DType::kF64:

@@ -1,4 +1,5 @@
-// Operators on f16 and bf16 compute in f32 and round once: against sums and functions in double.
+// Operators on f16 and bf16 compute in f32 and round once: compared with sums and functions in
+// double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,11 +26,11 @@ std::vector<Tensor> run(GraphBuilder& b, std::vector<ValueId> outputs, const std
   return *std::move(result);
 }
 
-// Half a unit in the last place, as a part of the value.
+// Half a unit in the last place, relative to the value.
 double half_unit(DType dtype) { return dtype == DType::kBF16 ? 0x1p-8 : 0x1p-11; }
 
 void expect_rounded(const Tensor& got, int64_t i, double exact) {
-  // What f32 adds to the error of one rounding.
+  // Error of f32 arithmetic in addition to that of one rounding.
   const double limit = std::abs(exact) * (half_unit(got.dtype) + 1e-5) + 1e-6;
   ASSERT_NEAR(got.at(i).f, exact, limit) << "element " << i;
 }
@@ -38,7 +39,7 @@ class ShortFloats : public ::testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(Dtypes, ShortFloats, ::testing::Values(DType::kF16, DType::kBF16),
                          [](const auto& test_case) { return std::string(ir::to_string(test_case.param)); });
 
-// Sums of ones stop at 256 in bf16 and at 2048 in f16.
+// Sums of ones in bf16 would stop at 256, and in f16 at 2048.
 TEST_P(ShortFloats, SumsDoNotStop) {
   const DType dtype = GetParam();
   for (const char* op : {"MatMul", "Gemm"}) {
@@ -57,7 +58,7 @@ TEST_P(ShortFloats, SumsDoNotStop) {
                             c.constant(filled(dtype, {2}, -512))},
                            {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
   const Tensor conv = run(c, {z}, {filled(dtype, {1, 512, 3, 3}, 1)})[0];
-  EXPECT_EQ(conv.at(4).f, 512 * 9 - 512);  // in the middle
+  EXPECT_EQ(conv.at(4).f, 512 * 9 - 512);  // at the centre
   EXPECT_EQ(conv.at(0).f, 512 * 4 - 512);  // at a corner
 }
 
@@ -114,7 +115,7 @@ TEST_P(ShortFloats, NormalizationsAreRoundedOnce) {
   }
 }
 
-// Constants that become literals, results that are inputs, and what only moves elements.
+// Constants that become literals, results that are inputs, and stages that only move elements.
 TEST_P(ShortFloats, DtypesStay) {
   const DType dtype = GetParam();
   Rng rng(13);
@@ -146,7 +147,8 @@ TEST_P(ShortFloats, DtypesStay) {
   for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(outputs[4].at(i).f, -0.25 + 0.125 * static_cast<double>(i));
 }
 
-// What the tuner schedules: the factors are read where they lie, and no stage but the last rounds.
+// The stages that the tuner schedules: the factors are read in place, and only the last stage
+// rounds.
 TEST(ShortFloats, Stages) {
   GraphBuilder b;
   const ValueId x = b.input({1, 8, 6, 6}, DType::kBF16), w = b.input({4, 8, 3, 3}, DType::kBF16);

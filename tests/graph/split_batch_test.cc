@@ -1,4 +1,4 @@
-// Batches that run in parts: what is computed, where it lies, and which batches stay whole.
+// Batches that run in parts: the results, the storage of values, and batches that are not split.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ lower::Tensor random(const Value& value, Rng& rng) {
   return lower::random_tensor(value.dtype, value.shape, rng);
 }
 
-// The calls in their order, by the interpreter, each value at its place in the memory of its storage.
+// Runs the calls in order by the interpreter, with each value at its place in its storage's memory.
 std::vector<lower::Tensor> run(const Graph& graph, const Partition& partition,
                                const std::vector<lower::Tensor>& inputs) {
   std::map<ValueId, std::vector<std::byte>> memory;
@@ -60,7 +60,7 @@ std::vector<lower::Tensor> run(const Graph& graph, const Partition& partition,
   return outputs;
 }
 
-// Splits, and compares with the graph's nodes, evaluated one by one.
+// Splits the batch and compares with the graph's nodes, evaluated one by one.
 void expect_splits(Graph graph, int64_t parts) {
   auto whole = partition(graph);
   ASSERT_TRUE(whole.ok()) << whole.error().message();
@@ -96,7 +96,8 @@ ValueId random_constant(GraphBuilder& b, std::vector<int64_t> shape) {
   return b.constant(lower::random_tensor(ir::DType::kF32, std::move(shape), rng));
 }
 
-// Two convolutions, a residual, a pool; then a product, whose result is an output beside the pool's.
+// Two convolutions, a residual and a pool, then a product. The outputs are those of the product and
+// the pool.
 Graph network(int64_t batch) {
   GraphBuilder b;
   const ValueId x = b.input({batch, 4, 8, 8});
@@ -123,7 +124,7 @@ TEST(SplitBatch, PartsUseOneArena) {
   const int64_t before = plan_memory(graph, *split).arena_bytes;
   ASSERT_TRUE(split_batch(graph, *split, 6));
   EXPECT_EQ(plan_memory(graph, *split).arena_bytes * 6, before);
-  // Where its images are in an output; names say the shape of a part.
+  // The offset of a part's images in an output; task names contain the shape of a part.
   EXPECT_EQ(split->storage_offset[at(split->calls.back().outputs[0])], 5 * 16 * 4);
   EXPECT_EQ(split->tasks.back().name, "matmul_1x16_r64");
 }
@@ -170,12 +171,12 @@ TEST(SplitBatch, TheFewestBytes) {
   const Graph graph = network(6);
   const auto whole = partition(graph);
   ASSERT_TRUE(whole.ok());
-  // A convolution reads and writes 1 KiB an image.
+  // A convolution reads and writes 1 KiB per image.
   EXPECT_EQ(parts_of_batch(graph, *whole, 12 << 10), 1);
   EXPECT_EQ(parts_of_batch(graph, *whole, (12 << 10) - 1), 2);
   EXPECT_EQ(parts_of_batch(graph, *whole, 4 << 10), 3);
   EXPECT_EQ(parts_of_batch(graph, *whole, 2 << 10), 6);
-  // Nothing fits: reading the weights again would win nothing.
+  // Nothing fits the cache, so loading the weights again would gain nothing.
   EXPECT_EQ(parts_of_batch(graph, *whole, 256), 1);
 }
 

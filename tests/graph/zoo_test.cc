@@ -1,4 +1,4 @@
-// The network zoo: parameters as published, every size, and the graphs that come out of it.
+// The network zoo: published numbers of parameters, all sizes, and the resulting graphs.
 #include "graph/zoo/zoo.h"
 
 #include <gmock/gmock.h>
@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 
 Request request(const std::string& spec) { return parse_request(spec).value(); }
 
-// torchvision's documentation of its models (without auxiliary heads), the model cards of Hugging Face's
-// transformers, llama2.c's checkpoints; DCGAN's layers add up to this.
+// Numbers from torchvision's documentation (without auxiliary heads), the model cards of Hugging
+// Face's transformers, and llama2.c's checkpoints; DCGAN's is the sum of its layers.
 TEST(Zoo, ParametersAreThePublishedOnes) {
   const std::map<std::string_view, int64_t> published = {{"alexnet", 61'100'840},
                                                          {"bert_base", 109'482'240},
@@ -54,7 +54,7 @@ TEST(Zoo, ParametersAreThePublishedOnes) {
     const auto count = parameters(request(std::string(entry.name)));
     ASSERT_TRUE(count.ok()) << count.error().message();
     EXPECT_EQ(*count, published.at(entry.name)) << entry.name;
-    // Nothing depends on the batch.
+    // The number does not depend on the batch.
     EXPECT_EQ(parameters(request(std::string(entry.name) + ":batch=7")).value(), *count) << entry.name;
   }
 }
@@ -99,7 +99,7 @@ TEST(Zoo, SeedsAndNamesDecideTheWeights) {
   const std::string first = to_onnx(request("squeezenet1_1:size=32")).value();
   EXPECT_EQ(first, to_onnx(request("squeezenet1_1:size=32:seed=0")).value());
   EXPECT_NE(first, to_onnx(request("squeezenet1_1:size=32:seed=1")).value());
-  // The same weights at another size and batch.
+  // The weights are the same at another size and batch.
   const auto weights = [](const std::string& spec) {
     const Graph graph = import(request(spec)).value();
     std::map<std::string, std::vector<std::byte>> out;
@@ -111,8 +111,8 @@ TEST(Zoo, SeedsAndNamesDecideTheWeights) {
   EXPECT_EQ(weights("squeezenet1_1:size=32"), weights("squeezenet1_1:size=48:batch=2"));
 }
 
-// What is exported for a batch of 1 and imported for one of 2 is what is exported for 2; networks that reshape to
-// constant sizes say that they cannot.
+// A model exported for a batch of 1 and imported for a batch of 2 equals one exported for 2;
+// networks that reshape to constant sizes give an error.
 TEST(Zoo, AnotherBatchThanTheExportedOne) {
   const auto at_batch_2 = [](const std::string& spec) {
     const Graph one = import(request(spec)).value();
@@ -145,12 +145,12 @@ TEST(Zoo, AnotherBatchThanTheExportedOne) {
   }
 }
 
-// Every architecture at a small size; the sizes of one architecture differ in numbers only.
+// Every architecture at a small size; the sizes of an architecture differ only in numbers.
 TEST(Zoo, NetworksImportAndPartition) {
   const std::map<std::string_view, std::string> sizes = {{"alexnet", "size=64"}, {"inception_v3", "size=80"}};
   for (const Entry& entry : entries()) {
     const std::string name(entry.name);
-    // vgg16 has the weights of a file of half a gigabyte and no operator that alexnet has not.
+    // vgg16's weights would take half a gigabyte, and it has no operator that alexnet lacks.
     if (name == "bert_medium" || name == "bert_base" || name == "bert_large" || name == "llama_110m" ||
         name == "wide_resnet50" || name == "vgg16") {
       continue;
@@ -173,8 +173,8 @@ TEST(Zoo, NetworksImportAndPartition) {
   }
 }
 
-// Twice the multiply-adds that the papers and torchvision state for one image (convolutions and matrices),
-// within what normalization, activations and pooling add.
+// Twice the multiply-adds that the papers and torchvision give for one image (convolutions and
+// matrices), up to the work of normalization, activations and pooling.
 TEST(Zoo, WorkIsThePublishedOne) {
   const std::map<std::string, double> published = {{"resnet18", 1.81e9},           {"mobilenet_v2", 0.30e9},
                                                    {"mobilenet_v3_large", 0.22e9}, {"mnasnet1_0", 0.31e9},
@@ -191,7 +191,7 @@ TEST(Zoo, WorkIsThePublishedOne) {
   }
 }
 
-// Bins by their definition, for images that the bins divide and do not.
+// Bins by their definition, for image sizes that are multiples of the number of bins and others.
 TEST(NetworkBuilder, AdaptiveAveragePool) {
   for (const int64_t n : {2, 3, 5, 6, 9}) {
     constexpr int64_t kBins = 3;
@@ -218,8 +218,8 @@ TEST(NetworkBuilder, AdaptiveAveragePool) {
   }
 }
 
-// The expected mean squares that the weights are scaled by hold: outputs of small networks are neither tiny
-// nor huge.
+// The expected mean squares that scale the weights are correct: outputs of small networks are
+// neither tiny nor huge.
 TEST(NetworkBuilder, ScalesHold) {
   for (const char* spec : {"squeezenet1_1:size=32", "mobilenet_v3_small:size=32", "bert_tiny:sequence=5",
                            "llama_15m:sequence=3", "dcgan:size=16"}) {

@@ -1,4 +1,5 @@
-// The affine algebra against plain evaluation: random expressions, and every rule with all small operands.
+// The affine algebra compared with direct evaluation: random expressions, and every rule with all
+// small operands.
 #include "ir/affine.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ int64_t plain_div(int64_t a, int64_t b) {
 }
 int64_t plain_mod(int64_t a, int64_t b) { return a - plain_div(a, b) * b; }
 
-// Each policy with each way to store sums.
+// Each policy with each representation of sums.
 class Arena : public AffineArena<Arena, AffineAtom<AffineSlice>> {
  public:
   using Form = AffineSlice;
@@ -112,7 +113,7 @@ struct AffineTest : ::testing::Test {
 
   bool same(const Form& a, const Form& b) { return algebra.equal(a, b); }
 
-  // form is expected(values) for all values of variables in [0, extent).
+  // Checks that form equals expected(values) for all values of variables in [0, extent).
   void expect_everywhere(const Form& form, const std::vector<int64_t>& extents,
                          const std::function<int64_t(const std::vector<int64_t>&)>& expected) {
     expect_canonical(form);
@@ -235,7 +236,8 @@ TYPED_TEST(AffineTest, SumsAreDividedTermByTerm) {
   }
 }
 
-// (x // a + k) // b, (x % a) // b, (x // a) % b, (x % a) % b with a multiple and next to other terms.
+// (x // a + k) // b, (x % a) // b, (x // a) % b and (x % a) % b, with a factor and with additional
+// terms.
 TYPED_TEST(AffineTest, QuotientsAndRemaindersAreDividedAgain) {
   const std::vector<int64_t> extents = {41};
   for (int64_t a = 2; a <= 12; ++a) {
@@ -268,7 +270,7 @@ TYPED_TEST(AffineTest, QuotientsAndRemaindersAreDividedAgain) {
   }
 }
 
-// s * (x // c) + t * (x % c) + u * y, and with ((x // c) % d) for the quotient.
+// s * (x // c) + t * (x % c) + u * y, also with ((x // c) % d) as the quotient.
 TYPED_TEST(AffineTest, PartsAreRecombined) {
   const std::vector<int64_t> extents = {37, 3};
   for (int64_t c = 2; c <= 6; ++c) {
@@ -325,7 +327,7 @@ TYPED_TEST(AffineTest, TheRulesOfTheHeader) {
   }
   EXPECT_TRUE(this->same(sums.minimum(j, sums.add(j, o)), j));
   EXPECT_TRUE(this->same(sums.maximum(sums.start(3), j), sums.start(3)));
-  // Equal atoms are one.
+  // Equal atoms are the same atom.
   EXPECT_TRUE(this->same(sums.minimum(i, o), sums.minimum(i, o)));
   EXPECT_TRUE(this->same(sums.floordiv(tile, 5), sums.floordiv(tile, 5)));
 }

@@ -1,4 +1,4 @@
-// Which axes merge, which must not, and that every value stays the same and in its place.
+// Which axes are merged and which must not be, and that every value and its place stay the same.
 #include "ir/collapse_axes.h"
 
 #include <gtest/gtest.h>
@@ -110,7 +110,7 @@ TEST(CollapseAxes, ReductionAxesOfAGlobalPoolMerge) {
 }
 
 TEST(CollapseAxes, OneOperationDecidesForAllThatItIsTiedTo) {
-  // The last operation reads y's rows alone, so the axes stay apart as far back as x.
+  // The last operation reads only y's rows, so the axes stay separate back to x.
   const Workload w = parsed(R"(workload {
   input x: f32[4, 5]
   y: f32[i: 4, j: 5] = x[i, j] * 2.0
@@ -173,7 +173,8 @@ TEST(CollapseAxes, RandomWorkloadsKeepEveryByte) {
     const Workload after = collapse_axes(before);
     if (axes_of(after) < axes_of(before)) ++merged;
     EXPECT_DOUBLE_EQ(flop_count(after), flop_count(before));
-    EXPECT_TRUE(structural_equal(collapse_axes(after), after)) << print(after);  // the most there can be
+    EXPECT_TRUE(structural_equal(collapse_axes(after), after)) << print(after);  // no further axes can be
+                                                                                 // merged
     expect_same_bytes(before, after, seed);
     if (HasFailure()) return;
   }

@@ -10,7 +10,7 @@ namespace {
 const Buffer y = make_buffer("y", DType::kF32, {8});
 Stmt store(double value) { return make_store(y, {Expr(int64_t{0})}, float_imm(DType::kF32, value)); }
 
-// One statement of each kind that has parts, around `inner`; the branch has no else.
+// Returns one statement of each kind that has parts, around `inner`; the branch has no else.
 std::vector<Stmt> around(const Stmt& inner) {
   const Buffer local = make_buffer("local", DType::kF32, {4}, MemoryScope::kLocal);
   const Var i("i");
@@ -43,7 +43,7 @@ TEST(MapParts, PutsNewPartsInTheirPlaces) {
   for (size_t k = 0; k < olds.size(); ++k) EXPECT_EQ(print(map_parts(olds[k], replace)), print(news[k]));
 }
 
-// The walk decides how deep it goes: parts of parts are its own.
+// The caller decides about recursion: parts of parts are not visited.
 TEST(MapParts, MapsNoPartsOfParts) {
   const Stmt inner = store(1);
   const Stmt s = make_seq({make_if(Expr(Var("i")) < 2, inner), store(2)});

@@ -1,4 +1,5 @@
-// The scalar semantics against C++ arithmetic, wide integers and the compiler's own conversions.
+// The scalar semantics compared with C++ arithmetic, wide integers and the compiler's own
+// conversions.
 #include "ir/scalar.h"
 
 #include <gtest/gtest.h>
@@ -156,7 +157,8 @@ TEST(Scalar, FloatToIntegerTruncatesAndSaturates) {
 }
 
 TEST(Scalar, HalfPrecisionIsNearestEven) {
-  // Every half survives the round trip, and the midpoint of two neighbours goes to the even one.
+  // Every half survives the round trip, and the midpoint of two neighbours is rounded to the even
+  // one.
   for (uint32_t h = 0; h < 0x10000; ++h) {
     const auto bits = static_cast<uint16_t>(h);
     const float value = f16_to_f32(bits);
@@ -223,7 +225,8 @@ TEST(Scalar, PairsOfShortFloats) {
   EXPECT_EQ(eval_call(Intrinsic::kDot2, c, c).f, 0x1.fep0 * 0x1.fep0);
 }
 
-// The nearest number with 11 bits, by arithmetic of doubles; C's round() goes away from zero in the middle.
+// The nearest number with 11 bits, computed with doubles; C's round() rounds the midpoint away from
+// zero.
 TEST(Scalar, Tf32HasTenBitsOfFraction) {
   const auto rounded = [](double x) {
     return eval_call(Intrinsic::kRoundTf32, scalar_float(DType::kF32, x)).f;
@@ -231,7 +234,7 @@ TEST(Scalar, Tf32HasTenBitsOfFraction) {
   Rng rng(8);
   for (int n = 0; n < 10000; ++n) {
     const int exponent = static_cast<int>(rng.uniform_int(-126, 127));
-    // Some in the middle between two.
+    // Some values are midpoints.
     const double fraction = n % 3 == 0 ? (2048 + static_cast<double>(rng.below(1024)) * 2 + 1) / 4096
                                        : 0.5 + static_cast<double>(rng.below(1 << 23)) * 0x1p-24;
     const double x = std::ldexp(n % 2 == 0 ? fraction : -fraction, exponent + 1);

@@ -1,5 +1,5 @@
-// Expressions that share their parts, y = x * sigmoid(x) forty times over: 160 nodes that, written out, would
-// be more than 2^40. Whatever walks them must not.
+// Expressions with shared subexpressions, y = x * sigmoid(x) applied forty times: 160 nodes, but a
+// tree of more than 2^40. No traversal may visit the tree.
 #include <gtest/gtest.h>
 
 #include "ir/analysis.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kLength = 40;
 
-// Of x[index]; every link is scale * x / (1 + exp(-x)).
+// The chain for x[index]; every link is scale * x / (1 + exp(-x)).
 Expr chain(const Buffer& x, const Expr& index, double scale = 1) {
   Expr value = load(x, {index});
   for (int k = 0; k < kLength; ++k) {
@@ -89,7 +89,7 @@ TEST_F(Sharing, VerifiesPrograms) {
   const Program bad{"p", {x_}, {y_}, make_for({i_, 65, {}, {}, 0, make_store(y_, {0}, e_)})};
   EXPECT_TRUE(verify(bad).ok());
   EXPECT_FALSE(verify_in_bounds(bad).ok());
-  // What was right in one loop is wrong outside of it.
+  // An access that is in range in one loop is out of range outside of it.
   const Program outside{
       "p",
       {x_},

@@ -1,4 +1,5 @@
-// Simplified programs compute what the originals do, bit by bit, under the reference interpreter.
+// Simplified programs compute the same as the originals, bit by bit, under the reference
+// interpreter.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -99,8 +100,8 @@ TEST(SimplifyProgram, LoopsAndBranches) {
                     "for i in 9 { if 4 < i { C[i] = 2.0 } }");
   expect_simplified("for i in 9 { if i < 5 { } }", "");
   expect_simplified("for i in 9 { alloc T: f32[4] { for j in 0 { T[j] = 1.0 } } } C[0] = 1.0", "C[0] = 1.0");
-  // A guard inside the same guard, the same guard one tile further out, and what a guard says about its
-  // variables.
+  // A guard inside the same guard, the same guard one tile further out, and the bounds that a guard
+  // implies for its variables.
   expect_simplified(
       "for o in 4 { for i in 16 { if o * 16 + i < 50 { if i + o * 16 < 50 { C[o * 16 + i] = 1.0 } } } }",
       "for o in 4 { for i in 16 { if o * 16 + i < 50 { C[o * 16 + i] = 1.0 } } }");

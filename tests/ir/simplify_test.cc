@@ -1,5 +1,5 @@
-// The simplifier and the bounds: particular rewrites, and value preservation and soundness on random
-// expressions.
+// The simplifier and the bounds: particular rewrites, and preservation of values and soundness on
+// random expressions.
 #include "ir/simplify.h"
 
 #include <gtest/gtest.h>
@@ -137,7 +137,7 @@ TEST(Bounds, AreTightForCorrelatedTerms) {
   EXPECT_EQ(bounds_of(floordiv(i + 3, 4), t.bounds), (Interval{0, 4}));
   EXPECT_EQ(bounds_of(min(Expr(t.x) * 4 + 4, 50) - Expr(t.x) * 4, {{t.x.get(), {0, 12}}}), (Interval{2, 4}));
   EXPECT_EQ(bounds_of(t.x, t.bounds), Interval::everything());
-  // Divisions that belong together.
+  // Related divisions.
   EXPECT_EQ(bounds_of(floordiv(Expr(t.x) * 2 + j, 5) - floordiv(Expr(t.x) * 2, 5), t.bounds),
             (Interval{0, 1}));
   EXPECT_EQ(bounds_of(floordiv(Expr(t.x) * 10 + i, 8) - floordiv(Expr(t.x) * 5, 4), t.bounds),

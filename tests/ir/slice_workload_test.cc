@@ -1,5 +1,5 @@
-// Which workloads compute the slices of their outermost axis independently, and that the workload for a slice computes
-// just that slice.
+// Which workloads compute the slices of their outermost axis independently, and that the workload
+// for a slice computes exactly that slice.
 #include "ir/slice_workload.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Workload parsed(const std::string& text) {
   return workload.value();
 }
 
-// The s-th of `parts` pieces of memory.
+// Returns the s-th of `parts` pieces of memory.
 lower::Tensor piece(const lower::Tensor& whole, const std::vector<int64_t>& shape, int64_t s) {
   lower::Tensor tensor = lower::Tensor::zeros(whole.dtype, shape);
   std::memcpy(tensor.data.data(), whole.data.data() + static_cast<size_t>(s) * tensor.data.size(),
@@ -28,8 +28,8 @@ lower::Tensor piece(const lower::Tensor& whole, const std::vector<int64_t>& shap
   return tensor;
 }
 
-// By the interpreter: the outputs of all parts, one after the other, are those of the whole. Inputs are random;
-// constants that are sliced repeat one slice.
+// Checks by the interpreter that the outputs of all parts, concatenated, are those of the whole.
+// Inputs are random; constants that are sliced repeat one slice.
 void expect_parts_are_the_whole(const Workload& workload, const WorkloadSlice& slice, int64_t slices,
                                 int64_t parts, uint64_t seed) {
   ASSERT_TRUE(verify(slice.workload).ok()) << verify(slice.workload).error().message();
@@ -82,7 +82,7 @@ TEST(SliceWorkload, ConvolutionsPoolsAndProducts) {
   expect_slices(R"(workload { input X: f32[24, 5, 5]
     pool: f32[nc: 24, y: 2, x: 2] = max{ry: 3, rx: 3} X[nc, y * 2 + ry, x * 2 + rx] output pool })",
                 {true});
-  // Rows of several images: 4 of each.
+  // Rows of several images: 4 per image.
   expect_slices(R"(workload { input A: f32[24, 5] const B: f32[5, 3]
     C: f32[i: 24, j: 3] = sum{k: 5} A[i, k] * B[k, j] output C })",
                 {true, false});
@@ -113,7 +113,7 @@ TEST(SliceWorkload, ConstantsOfEachSlice) {
     Y: f32[n: 6, j: 4] = X[n, j] + C[n, j] * S[j] output Y })",
                 {true, true, false});
   expect_none("workload { input X: f32[6, 4] const C: f32[6, 4] Y: f32[n: 6, j: 4] = X[n, j] output Y, C }");
-  // Read both ways.
+  // The constant is read both sliced and as a whole.
   expect_none(R"(workload { input X: f32[6, 4] const C: f32[6, 4]
     S: f32[j: 4] = sum{i: 6} C[i, j] Y: f32[n: 6, j: 4] = X[n, j] + C[n, j] * S[j] output Y })");
   expect_none(R"(workload { input X: f32[6, 4] const C: f32[6, 4]
@@ -129,18 +129,18 @@ TEST(SliceWorkload, SlicesThatMeet) {
   expect_none("workload { input X: f32[6, 4] Y: f32[n: 6, j: 4] = select(n < 3, X[n, j], 0.0) output Y }");
   expect_none("workload { input X: f32[6, 6] Y: f32[n: 6, j: 6] = X[j, n] output Y }");
   expect_none("workload { input X: f32[6, 4] Y: f32[n: 12, j: 4] = X[n // 2, j] + f32(n % 4) output Y }");
-  // The right step, but a row of the next slice.
+  // The step is right, but a row of the next slice is read.
   expect_none(R"(workload { input X: f32[12, 4]
     Y: f32[n: 12, j: 4] = select(n < 11, X[min(n + 1, 11), j], 0.0) output Y })");
   expect_none(
       R"(workload { input X: f32[18, 4] Y: f32[n: 12, j: 4] = sum{k: 3} X[n // 2 * 3 + n % 2 + k - 1, j]
     output Y })");
-  // No whole slices.
+  // The extent cannot be divided into slices.
   expect_none("workload { input X: f32[4, 6] Y: f32[n: 4, j: 6] = X[n, j] output Y }");
   expect_none("workload { input X: f32[6, 4] Y: f32[j: 4, n: 6] = X[n, j] output Y }");
 }
 
-// Whatever is sliced computes the same.
+// Every workload that can be sliced computes the same.
 TEST(SliceWorkload, RandomWorkloads) {
   int sliced = 0;
   for (uint64_t seed = 0; seed < 3000; ++seed) {

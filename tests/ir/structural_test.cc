@@ -1,4 +1,4 @@
-// Structural equality and keys: blind to names, sensitive to everything else.
+// Structural equality and keys: independent of names, sensitive to everything else.
 #include "ir/structural.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(Structural, NamesDoNotMatter) {
   EXPECT_EQ(structural_key(p), structural_key(q));
 }
 
-// The key is stored in databases: it may change only together with the version in structural.cc.
+// The key is stored in databases, so it may change only together with the version in structural.cc.
 TEST(Structural, KeyIsStable) {
   EXPECT_EQ(structural_key(workload_of(kWorkload)), "df2bb1eb0ca4fc146a162bac48fa991e");
 }
@@ -153,7 +153,7 @@ TEST(Structural, RandomWorkloadsHaveDifferentKeys) {
     EXPECT_TRUE(structural_equal(w, test::random_workload(seed)));
     EXPECT_TRUE(structural_equal(test::naive_program(w), test::naive_program(w)));
   }
-  // Different texts may differ in names only.
+  // Different texts may differ only in names.
   EXPECT_LE(keys.size(), texts.size());
   EXPECT_GT(keys.size(), texts.size() - 20);
 }

@@ -1,4 +1,5 @@
-// The generators that other tests rely on: valid, deterministic, varied, and within their promises.
+// The generators that other tests rely on: their results are valid, deterministic, varied, and
+// within the documented limits.
 #include <gtest/gtest.h>
 
 #include <set>

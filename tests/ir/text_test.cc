@@ -119,7 +119,7 @@ TEST(Text, RandomProgramsRoundTrip) {
   }
 }
 
-// Any expression, as the value of a store.
+// Any expression as the value of a store.
 TEST(Text, RandomExpressionsRoundTrip) {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     SCOPED_TRACE(seed);
@@ -286,7 +286,7 @@ TEST(Text, FreeFormAndComments) {
   const auto r = parse_workload("workload{input A:f32[2]# a comment }\nB:f32[i:2]=A[i]\r\n\toutput B}");
   ASSERT_TRUE(r.ok()) << r.error().message();
   EXPECT_EQ(r->operations.size(), 2u);
-  // Words of the language are names where a name must be.
+  // Keywords are allowed as names where only a name is possible.
   const auto p = parse_program(
       "program program { output for: i64[2] for[0] = 1 for if in 2 { for[if] = if } "
       "output[0] = 1 }");

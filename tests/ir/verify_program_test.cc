@@ -1,4 +1,5 @@
-// The program verifier: what it rejects, and that it proves the accesses of valid programs in range.
+// The program verifier: programs that it rejects, and its proofs that accesses of valid programs
+// are in range.
 #include "ir/verify_program.h"
 
 #include <gmock/gmock.h>
@@ -118,7 +119,7 @@ TEST(VerifyProgram, RefusesWhatItCannotProve) {
   EXPECT_THAT(unproven("for i in 60 { if i < 50 && A[i] > 0.0 { C[i] = 1.0 } }"),
               HasSubstr("if: cannot prove"));
   EXPECT_THAT(unproven("for i in 4 { C[N[i]] = 1.0 }"), HasSubstr("[-inf, inf]"));
-  // A guard that reads what its body changes does not hold throughout the body.
+  // A guard that reads a value that its body changes does not hold throughout the body.
   proven("alloc M: i64[4] { M[0] = 7 if M[0] >= 0 && M[0] < 50 { C[M[0]] = 1.0 } }");
   EXPECT_THAT(unproven("alloc M: i64[4] { M[0] = 7 if M[0] >= 0 && M[0] < 50 { M[0] = 99 C[M[0]] = 1.0 } }"),
               HasSubstr("[-inf, inf]"));

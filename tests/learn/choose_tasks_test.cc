@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using testing::MadeStore;
 using testing::MadeStoreOptions;
 
-// Clouds far apart are found, whatever the seed.
+// Clusters that are far apart are found with any seed.
 TEST(Cluster, FindsClouds) {
   Rng rng(4);
   std::vector<float> points;
@@ -53,7 +53,8 @@ TEST(Cluster, EqualPointsAreNoTrouble) {
   EXPECT_EQ(all, 10u);
 }
 
-// Nine tasks of which three kinds have very different programs: with three tasks to choose, one of each kind.
+// Nine tasks of three kinds with very different programs: if three tasks are chosen, there is one
+// of each kind.
 TEST(ChooseTasks, OneOfEachCluster) {
   record::testing::TempDir folder;
   auto writer = StoreWriter::create(folder.file("store"));
@@ -97,7 +98,8 @@ TEST(ChooseTasks, OneOfEachCluster) {
   EXPECT_FALSE(parse_task_choice("best").ok());
 }
 
-// k-medoids begin in the largest crowd, and choose a task far from all others before a second of a crowd.
+// k-medoids begin in the largest cluster, and choose a task that is far from all others before a
+// second one of a cluster.
 TEST(ChooseTasks, MedoidsCoverWhatIsFar) {
   record::testing::TempDir folder;
   auto writer = StoreWriter::create(folder.file("store"));
@@ -109,7 +111,7 @@ TEST(ChooseTasks, MedoidsCoverWhatIsFar) {
   record.device = (*writer)->add_device("v100");
   record.mean_seconds = 1e-3;
   record.seconds = {1e-3};
-  // Tasks 0 to 7 and 8 to 10 are crowds, 11 is alone.
+  // Tasks 0 to 7 and 8 to 10 are clusters; 11 is alone.
   for (int task = 0; task < 12; ++task) {
     record.workload = (*writer)->add_workload({"w" + std::to_string(task), "conv", "text", 1, {}});
     const double size = task < 8 ? 10 : task < 11 ? 20 : 30;
@@ -135,8 +137,8 @@ TEST(ChooseTasks, MedoidsCoverWhatIsFar) {
   EXPECT_EQ(group(one.front()), 0);
 }
 
-// Of three crowds the next task is of the one that is not measured; of two such ones that counts of which less is known, and tasks
-// without programs are not chosen.
+// Of three clusters, the next task is from the unmeasured one. Of two unmeasured clusters, the one
+// with the greater uncertainty is chosen. Tasks without programs are not chosen.
 TEST(NextTasks, WhatIsUncertainAndStandsForOthers) {
   const uint64_t seed = 3;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -167,7 +169,8 @@ TEST(NextTasks, WhatIsUncertainAndStandsForOthers) {
   EXPECT_TRUE(next_tasks({}, 3).empty());
 }
 
-// The chosen tasks train, all others of the device test, and no time has a say in it.
+// The chosen tasks are used for training and all others of the device for testing; times do not
+// affect the choice.
 TEST(FewTasks, SplitsByTaskOnTheTestDevice) {
   const MadeStore made(MadeStoreOptions{.devices = {"v100", "k80"}, .tasks = 12});
   SplitOptions options;
@@ -208,7 +211,7 @@ TEST(FewTasks, SplitsByTaskOnTheTestDevice) {
   leaking.parts[static_cast<size_t>(test.front())] = Part::kValidation;
   EXPECT_THAT(check_split(made.store(), leaking).error().message(), HasSubstr("few-tasks"));
   EXPECT_NE(leaking.content_hash(), split->content_hash());
-  // Any task chosen by another seed or way is another split.
+  // Tasks chosen with another seed or method make another split.
   options.choice = TaskChoice::kRandom;
   const auto random = make_split(made.store(), options);
   options.seed = 5;

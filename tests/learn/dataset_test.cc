@@ -1,4 +1,4 @@
-// Records of others into a store, its reading, and its splits.
+// Importing foreign records into a store, reading it, and splitting it.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -107,7 +107,8 @@ TEST_F(DatasetTest, WhatIsImportedIsReadAgain) {
   }
 }
 
-// matmul tiled by 32 x 8 lanes: an init and an update of C, and the relu: three leaves, two rows.
+// A matmul tiled by 32 x 8 lanes has an init and an update of C, and the relu: three leaves, two
+// rows.
 TEST_F(DatasetTest, LeavesOfATiledMatmul) {
   import({dense_line()}, {});
   const auto store = open();
@@ -195,7 +196,8 @@ TEST_F(DatasetTest, DamagedStoresAreErrors) {
   EXPECT_EQ(Store::open(store_).error().code, ErrorCode::kMismatch);
 }
 
-// A catalog that names a group a thousand times: each takes its time, and the file has room for all of them.
+// A catalog that names a group a thousand times, although the file is large enough for the sum of
+// their sizes.
 TEST_F(DatasetTest, GroupsDoNotOverlap) {
   import({dense_line(), dense_line(4)}, {conv_line()});
   const std::string good = record::testing::read_file(store_);
@@ -269,7 +271,7 @@ TEST_F(DatasetTest, SplitsAreDisjointAndFixed) {
     EXPECT_FALSE(split->records_of(Part::kTrain).empty());
     EXPECT_FALSE(split->records_of(Part::kTest).empty());
 
-    // One record on the other side is found.
+    // A single record on the wrong side is detected.
     Split leaking = *split;
     const int64_t moved = kind == SplitKind::kByDevice ? store->size() - 1 : 0;
     Part& part = leaking.parts[static_cast<size_t>(moved)];
@@ -337,7 +339,7 @@ TEST_F(DatabaseImportTest, RecordsKeepTheirDevice) {
   failed.result.outcome = record::Outcome::kRunTimeout;
   failed.settings.threads = 2;
   ASSERT_TRUE(database_->add({record("", 1e-3), record(kVectorized, 2e-3), failed}).ok());
-  const auto report = import({path_, path_});  // the second time all of them are known
+  const auto report = import({path_, path_});  // all records are known the second time
   EXPECT_EQ(report.records, 3);
   EXPECT_EQ(report.failed, 1);
   EXPECT_EQ(report.corrupt, 0);
@@ -405,7 +407,7 @@ TEST_F(DatabaseImportTest, WhatCannotBeUsedIsNamed) {
   EXPECT_THAT(report.problems[1].reason, HasSubstr("device"));
 }
 
-// Two machines with the same processor and different caches.
+// Two machines with the same processor, but different caches.
 TEST_F(DatabaseImportTest, EqualNamesOfDifferentDevices) {
   auto other = record("", 1);
   other.device_key = "0123456789abcdef";

@@ -40,7 +40,7 @@ Stmt nest(const std::vector<Loop>& loops, Stmt body, int64_t unroll_step = 0) {
   return body;
 }
 
-// C += A * B over n^3, under the given loops; i, j, k are expressions of their variables.
+// C += A * B over n^3 with the given loops; i, j, k are expressions of their variables.
 double matmul_seconds(int64_t n, const std::vector<Loop>& loops, const Expr& i, const Expr& j, const Expr& k,
                       int64_t unroll_step = 0, int threads = 32) {
   const auto a = ir::make_buffer("A", DType::kF32, {n, n});
@@ -75,9 +75,9 @@ TEST(DraftModelTest, RanksMatmulSchedules) {
   EXPECT_LT(parallel, vectorized / 8);
   EXPECT_LT(register_tile, parallel);
   EXPECT_LT(register_tile, rolled_tile);
-  // No faster than the machine: 2 n^3 operations at 5.3 Tflop/s.
+  // No faster than the machine's limit: 2 n^3 operations at 5.3 Tflop/s.
   EXPECT_GT(register_tile, 2.0 * static_cast<double>(n * n * n) / 5.4e12);
-  // One thread does not gain from a parallel loop.
+  // A single thread does not profit from a parallel loop.
   const std::vector<Loop> loops = {
       {i, n, ForKind::kParallel}, {k, n}, {jo, n / 16}, {ji, 16, ForKind::kVectorized}};
   EXPECT_GT(matmul_seconds(n, loops, i, jj, k, 0, 1), 10 * matmul_seconds(n, loops, i, jj, k, 0, 32));
@@ -120,7 +120,8 @@ TEST(DraftModelTest, ScoresAreFiniteWhateverTheFeatures) {
   for (const auto& p : predictions) ASSERT_TRUE(std::isfinite(p.seconds) && p.seconds > 0);
 }
 
-// TVM's own features of measured programs on the device: predictions must order the times of each workload.
+// TVM's own features of measured programs on the device: predictions must correlate with the times
+// of each workload.
 TEST(DraftModelTest, OrdersMeasuredProgramsOfTheXeon) {
   auto reader = record::LineReader::open(TENSORSMITH_SOURCE_DIR "/tests/data/ansor/features.golden.jsonl.zst",
                                          size_t{1} << 24);
@@ -173,8 +174,8 @@ TEST(DraftModelTest, OrdersMeasuredProgramsOfTheXeon) {
             << pairs / count << ", of the " << clear << " pairs at least a factor 1.5 apart "
             << clear_right / clear << ", measured / predicted " << std::exp(log_ratio / count / 8) << "\n";
   EXPECT_GT(count, 30);
-  // Most of these programs are a tuner's best and lie within the noise of each other.
-  test::expect_above("spearman", correlation / count, 0.3);      // .355; no seed, the same everywhere
+  // Most of these programs are among a tuner's best, and their times differ by less than the noise.
+  test::expect_above("spearman", correlation / count, 0.3);      // .355; deterministic, without a seed
   test::expect_above("clear-pairs", clear_right / clear, 0.75);  // .846
 }
 

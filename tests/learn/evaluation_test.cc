@@ -12,18 +12,18 @@ namespace {
 
 StoredWorkload workload(const std::string& key, const std::string& name) { return {key, name, "", 1, {}}; }
 
-// Two tasks of one workload on two devices and a third task, by hand.
+// Two tasks of one workload on two devices, and a third task; computed by hand.
 TEST(Evaluation, ByHand) {
   Evaluation e;
   const StoredWorkload conv = workload("w1", "conv"), pool = workload("w2", "pool");
-  // conv on A: the best is predicted second.
+  // conv on A: the best program is predicted second.
   e.add(conv, "A", 1.0, {1.1, 0.1});
   e.add(conv, "A", 2.0, {1.0, 0.1});
   e.add(conv, "A", 4.0, {4.0, 0.1});
   e.add(conv, "A", INFINITY, {0.001, 0.1});
-  // conv on B: another task, although the workload is the same.
+  // conv on B: a separate task, although the workload is the same.
   e.add(conv, "B", 10.0, {5.0, 1.0});
-  // pool on A: in order.
+  // pool on A: in the right order.
   e.add(pool, "A", 3.0, {6.0, 0.5});
   e.add(pool, "A", 6.0, {9.0, 0.5});
   const Scores s = e.total();
@@ -55,12 +55,13 @@ TEST(Evaluation, ByHand) {
 
   EXPECT_EQ(e.seen_workloads({"w0", "w2"}), 1);
   EXPECT_EQ(e.seen_workloads({}), 0);
-  // Within one: log 1.1 and log 1 of 0.1, log 0.5 of 1, log 1.5 of 0.5. Within two: also log 2 of 0.5.
+  // Within one sigma: log 1.1 and log 1 of 0.1, log 0.5 of 1, log 1.5 of 0.5. Within two: also log
+  // 2 of 0.5.
   EXPECT_NEAR(e.coverage().first, 4.0 / 6, 1e-12);
   EXPECT_NEAR(e.coverage().second, 5.0 / 6, 1e-12);
 }
 
-// Intervals with tails of their own, and predictions that claim nothing.
+// Intervals with their own tails, and predictions without intervals.
 TEST(Evaluation, CoverageOfLongTails) {
   Evaluation e;
   const StoredWorkload w = workload("w", "conv");
@@ -96,7 +97,7 @@ TEST(Evaluation, NothingMeasured) {
   EXPECT_EQ(e.log_sigma(), 0);
 }
 
-// Normal errors of a known width are found.
+// The width of normally distributed errors is estimated correctly.
 TEST(Evaluation, SigmaOfNormalErrors) {
   Evaluation e;
   Rng rng(17);

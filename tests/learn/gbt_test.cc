@@ -14,8 +14,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Three tasks, whose programs have 2, 4 and 7 rows; a program's speed is a sum over its rows of a function of
-// some of the columns.
+// Three tasks, whose programs have 2, 4 and 7 rows. A program's speed is the sum over its rows of a
+// function of some columns.
 struct Corpus {
   std::vector<feature::FeatureMatrix> features;
   std::unique_ptr<std::array<StoredWorkload, 3>> tasks = std::make_unique<std::array<StoredWorkload, 3>>();
@@ -27,7 +27,7 @@ struct Corpus {
   }
 };
 
-// Of a model that ranks: higher is faster.
+// Scores of a ranking model: higher is faster.
 std::vector<double> scores_of(const CostModel& model, const std::vector<ProgramQuery>& queries) {
   const auto predictions = model.predict(queries);
   EXPECT_TRUE(predictions.ok());
@@ -96,7 +96,7 @@ TEST(GbtTest, LearnsASyntheticFunction) {
       EXPECT_NEAR(pairwise_accuracy(truth, of_task(random, task)), 0.5, 0.08);
     }
     const std::string which = online ? "online" : "offline";
-    // Online and offline: .772 +- .010 and .741 +- .013; .945 +- .015 and .932 +- .009.
+    // Measured, online and offline: .772 +- .010 and .741 +- .013; .945 +- .015 and .932 +- .009.
     test::expect_above("pairs-" + which, pairs, 0.68);
     test::expect_above("peak-" + which, peak, 0.85);
   }
@@ -128,8 +128,8 @@ TEST(GbtTest, OwnEvaluationEqualsXgboosts) {
   }
 }
 
-// The objective, by definition: with one round, no regularization by gamma and one leaf (depth 0 is not
-// possible, so features are constant), every row gets -sum(g) / (sum(h) + lambda) * eta.
+// The objective by its definition: with one round, no regularization by gamma and one leaf (depth 0
+// is not possible, so features are constant), every row gets -sum(g) / (sum(h) + lambda) * eta.
 TEST(GbtTest, FirstStepFollowsThePackSumGradient) {
   Corpus corpus = make_corpus(9, 4);
   for (auto& matrix : corpus.features) std::fill(matrix.values.begin(), matrix.values.end(), 1.0F);
@@ -155,7 +155,7 @@ TEST(GbtTest, FirstStepFollowsThePackSumGradient) {
 
 TEST(GbtTest, FailedProgramsRankLast) {
   Corpus corpus = make_corpus(test::test_seed(11), 1200);
-  // Whatever has a large column 40 in its first row fails.
+  // All programs with a large value of column 40 in their first row fail.
   for (auto& program : corpus.programs) {
     if (program.program.rows->row(0)[40] > 7) program.seconds = INFINITY;
   }
@@ -174,12 +174,13 @@ TEST(GbtTest, AllFailedOrOneProgramStillTrains) {
   Corpus corpus = make_corpus(12, 30);
   for (auto& program : corpus.programs) program.seconds = INFINITY;
   const auto scores = scores_of(*trained(corpus), corpus.queries());
-  // All sums of trees are 0: a speed of 0, whose logarithm goes on from that of .02 with its slope.
+  // All sums of trees are 0, a speed of 0. Below .02 the logarithm is continued linearly with its
+  // slope there.
   for (const double score : scores) EXPECT_NEAR(score, 0.02 * std::exp(-1), 1e-6);
   EXPECT_TRUE(fit_gbt(std::span(corpus.programs).first(1), GbtOptions()).ok());
 }
 
-// A search begins without one.
+// A search begins without a trained model.
 TEST(GbtTest, IsNotReadyBeforeItHasEnough) {
   const Corpus corpus = make_corpus(13, kMinTrainingPrograms);
   auto model = make_online_xgboost();
@@ -243,7 +244,7 @@ TEST(ForestTest, RefusesWhatIsNoTree) {
   expect_refused([](Tree& t) { t = Tree(); });
 }
 
-// Random trees: inner nodes on each path, at most depth of them.
+// Returns random trees with at most `depth` inner nodes on each path.
 std::vector<Tree> random_trees(Rng& rng, int count, int depth, int width) {
   std::vector<Tree> trees;
   for (int t = 0; t < count; ++t) {
@@ -255,7 +256,7 @@ std::vector<Tree> random_trees(Rng& rng, int count, int depth, int width) {
       tree.threshold.push_back(static_cast<float>(rng.below(10)));
       tree.value.push_back(static_cast<float>(rng.below(100)) / 7);
       if (level < depth && rng.bernoulli(level == 0 ? 0.9 : 0.7)) {
-        const int right = self(self, level + 1);  // the right child first: numbering is arbitrary
+        const int right = self(self, level + 1);  // the right child first: the numbering is arbitrary
         tree.right[static_cast<size_t>(id)] = right;
         const int left = self(self, level + 1);
         tree.left[static_cast<size_t>(id)] = left;
@@ -268,8 +269,9 @@ std::vector<Tree> random_trees(Rng& rng, int count, int depth, int width) {
   return trees;
 }
 
-// Against plain recursion, to the same bits: deep trees in single steps; trees of up to six levels, which a processor with
-// AVX-512 takes for 16 rows at a time; one more level; widths and rows that fill no block.
+// Compared with plain recursion, bit for bit: deep trees in single steps; trees of up to six
+// levels, which a processor with AVX-512 processes for 16 rows at a time; one more level; widths
+// and numbers of rows that do not fill a block.
 TEST(ForestTest, EqualsRecursion) {
   Rng rng(77);
   for (const int depth : {0, 1, 3, 6, 7, 9}) {

@@ -1,4 +1,5 @@
-// What a model says of devices, numbers of threads and kinds of programs that it has not seen.
+// The uncertainty that a model states for devices, numbers of threads and kinds of programs that it
+// has not seen.
 #include "learn/latency/held_out.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +43,7 @@ TrainingData without(const MadeStore& made, const std::vector<std::string>& left
 TEST(Unseen, DevicesAreKnownByNameAndFigures) {
   ModelCard card;
   const target::Device xeon = target::find_device("xeon-8358").value();
-  EXPECT_FALSE(unseen_by(card, xeon).any());  // a model that knows no devices
+  EXPECT_FALSE(unseen_by(card, xeon).any());  // a model without device information
   card.devices = {"v100", "xeon-8358"};
   card.seen = {seen_device(target::find_device("v100").value()), seen_device(xeon)};
   EXPECT_FALSE(unseen_by(card, xeon).any());
@@ -68,7 +69,8 @@ TEST(Unseen, DevicesAreKnownByNameAndFigures) {
               AllOf(HasSubstr("runs with 1 or 2 threads"), HasSubstr("A prediction for 2 threads is")));
 }
 
-// Files of before name their devices only: the registry knows them, or the name says the threads.
+// Older files have only the names of their devices: the registry has their figures, or the name
+// gives the number of threads.
 TEST(Unseen, NamesTellTheFigures) {
   ModelCard card;
   card.devices = {"xeon-8358", "znver4-avx512-1t"};
@@ -86,7 +88,7 @@ TEST(Unseen, NamesTellTheFigures) {
   EXPECT_FALSE(knows_kind(card, target::DeviceKind::kGpu));
 }
 
-// Ten programs of one device count as much as two of another.
+// Ten programs of one device have the same weight as two of another.
 TEST(HeldOut, QuantilesByHand) {
   DeviceErrors many{"a", {}, {}, {}}, few{"b", {}, {}, {}};
   many.errors.assign(10, 0.1);
@@ -96,7 +98,7 @@ TEST(HeldOut, QuantilesByHand) {
   EXPECT_EQ(e.devices, 2);
   EXPECT_EQ(e.records, 12);
   EXPECT_EQ(e.shift, 0);
-  EXPECT_EQ(e.log_sigma, 0.5);  // 1, times the spread
+  EXPECT_EQ(e.log_sigma, 0.5);  // 1, multiplied by the spread
   EXPECT_EQ(e.log_90, 2);
   EXPECT_EQ(e.log_95, 2);
   many.weights.assign(10, 1);
@@ -110,8 +112,8 @@ TEST(HeldOut, QuantilesByHand) {
   EXPECT_FALSE(held_out_error({}, true, 1, "").known());
 }
 
-// The intervals of a device that was left out hold what they claim, in the mean over devices that each are
-// faster or slower than their figures say by a factor of their own.
+// The intervals for a device that was left out have their nominal coverage, averaged over devices
+// whose speeds each differ from their figures by a separate factor.
 TEST(HeldOut, IntervalsHoldWhatTheyClaimOnADeviceLeftOut) {
   const std::vector<std::string> names = {"v100", "k80", "mi50", "t4", "p100", "a100"};
   double one = 0, ninety = 0, two = 0, narrow = 0, count = 0;
@@ -133,7 +135,7 @@ TEST(HeldOut, IntervalsHoldWhatTheyClaimOnADeviceLeftOut) {
     ninety += e->coverage90();
     two += e->coverage().second;
     ++count;
-    // As if the device had been seen.
+    // Intervals as if the device had been seen.
     Evaluation as_seen;
     const auto seen = records_of_devices(made.store(), made.test(), {names[(seed + 1) % names.size()]});
     const auto known = predict_records(*model, made.store(), data.devices, seen);
@@ -148,8 +150,8 @@ TEST(HeldOut, IntervalsHoldWhatTheyClaimOnADeviceLeftOut) {
   test::expect_below("95-is", std::abs(two / count - 0.9545), 0.08);   // .013 +- .011
 }
 
-// A device of an architecture that no known one has may be further off, and so may sizes of workloads that training did not have; a
-// device that is known has its own widths.
+// A device of an unknown architecture may have larger errors, and so may sizes of workloads that
+// training did not include; a known device has its own widths.
 TEST(HeldOut, WiderForOtherArchitecturesAndSizes) {
   const auto device = [](const char* name) { return target::find_device(name).value(); };
   ModelCard card;
@@ -180,7 +182,7 @@ TEST(HeldOut, WiderForOtherArchitecturesAndSizes) {
               ::testing::Contains(HasSubstr("not trained on workloads of this size")));
 }
 
-// Our own model and boosted trees find the widths as well, and files keep them.
+// Our own model and boosted trees determine the widths, too, and files keep them.
 TEST(HeldOut, EveryKindFindsItsWidths) {
   const MadeStore made(
       {.devices = {"v100", "k80", "t4", "xeon8358"}, .tasks = 6, .programs = 20, .noise = 0.1});
@@ -198,7 +200,7 @@ TEST(HeldOut, EveryKindFindsItsWidths) {
     EXPECT_EQ(gpus.devices, 2);
     EXPECT_LE(gpus.log_sigma, gpus.log_90);
     EXPECT_LE(gpus.log_90, gpus.log_95);
-    // No other CPU to predict the Xeon from.
+    // There is no other CPU from which to predict the Xeon.
     EXPECT_FALSE(card.new_device[static_cast<size_t>(target::DeviceKind::kCpu)].known());
     EXPECT_TRUE(card.new_kind[static_cast<size_t>(target::DeviceKind::kCpu)].known());
     const std::string path = made.folder().file("model");
@@ -217,8 +219,8 @@ TEST(HeldOut, EveryKindFindsItsWidths) {
   }
 }
 
-// A model that knows GPUs only has the roofline for a CPU's programs, and says what that was worth where it
-// could compare: it predicts them too fast by a factor.
+// For a CPU's programs, a model that knows only GPUs uses the roofline, with the error that the
+// roofline had where it could be compared: it predicts too fast by a factor.
 TEST(HeldOut, AnotherKindOfDevice) {
   const MadeStore made({.devices = {"v100", "k80", "xeon8358"}, .tasks = 6, .programs = 20});
   const TrainingData data = without(made, {"xeon8358"});
@@ -237,14 +239,14 @@ TEST(HeldOut, AnotherKindOfDevice) {
       describe_unseen(model->card(), (*predicted)[0].unseen, target::find_device("xeon8358").value());
   EXPECT_THAT(lines[1], HasSubstr("not trained on programs for CPUs"));
   EXPECT_THAT(lines[2], HasSubstr("k80, v100"));
-  // Trees that know GPUs only have nothing to say.
+  // Trees that know only GPUs make no prediction.
   const auto trees = train("xgboost", {{"rounds", 20}}, data);
   const auto nothing = predict_records(*trees, made.store(), data.devices, records);
   ASSERT_TRUE(nothing.ok());
   EXPECT_EQ((*nothing)[0].log_sigma, 0);
 }
 
-// What others measured on a device that the model has not seen.
+// Records of a device that the model has not seen.
 TEST(HeldOut, ErrorsOnRecordsOfAnotherDevice) {
   const MadeStore made({.devices = {"v100", "k80"}, .tasks = 6, .programs = 30});
   const TrainingData data = without(made, {"k80"});

@@ -32,7 +32,7 @@ Result<std::unique_ptr<CostModel>> trainer_model(const std::string& kind, const 
   return trainer(kind)->train(data, {});
 }
 
-// By hand. Xeon 8358: 5324.8 GFLOP/s, 204.8 GB/s, 32 cores, 16 lanes.
+// Computed by hand. Xeon 8358: 5324.8 GFLOP/s, 204.8 GB/s, 32 cores, 16 lanes.
 TEST(Roofline, CpuByHand) {
   const target::Device xeon = target::find_device("xeon-8358").value();
   const auto seconds = [&](const MadeProgram& p) { return roofline_seconds(make_leaves(p, false), xeon); };
@@ -50,11 +50,11 @@ TEST(Roofline, CpuByHand) {
   EXPECT_NEAR(seconds(program) / peak, 32, 1e-2);
   program = {.operations = 1e6, .bytes = 1e9, .vector_length = 16, .chunks = 32};
   EXPECT_NEAR(seconds(program) / (1e9 / 204.8e9), 1, 1e-4);
-  program.leaves = 3;  // each reads them again
+  program.leaves = 3;  // each reads the data again
   EXPECT_NEAR(seconds(program) / (1e9 / 204.8e9), 3, 1e-4);
 }
 
-// V100: 15667.2 GFLOP/s, 80 multiprocessors of 64 lanes and 2048 threads, 5 us a launch.
+// V100: 15667.2 GFLOP/s, 80 multiprocessors of 64 lanes and 2048 threads, 5 us per launch.
 TEST(Roofline, GpuByHand) {
   const target::Device v100 = target::find_device("v100").value();
   const double peak = 1e12 / 15667.2e9;
@@ -67,7 +67,7 @@ TEST(Roofline, GpuByHand) {
   EXPECT_NEAR(ratio(256, 40), 2, 1e-3);              // half of them idle
   EXPECT_NEAR(ratio(256, 641), 1280.0 / 641, 1e-3);  // a second wave of one block
   EXPECT_NEAR(ratio(40, 80), 64.0 / 40, 1e-3);       // the second warp is not full
-  EXPECT_NEAR(ratio(32, 80), 2, 1e-3);               // one warp feeds half of the lanes
+  EXPECT_NEAR(ratio(32, 80), 2, 1e-3);               // one warp uses half of the lanes
 }
 
 TEST(Roofline, CalibratesEachKindOfDevice) {
@@ -81,7 +81,7 @@ TEST(Roofline, CalibratesEachKindOfDevice) {
   const auto predicted = predict_records(**model, made.store(), data.devices, test);
   ASSERT_TRUE(predicted.ok()) << predicted.error().message();
   ASSERT_EQ(predicted->size(), test.size());
-  // As many above as below, on each device.
+  // On each device, as many programs are above as below.
   int above[2] = {}, all[2] = {};
   for (size_t i = 0; i < test.size(); ++i) {
     const auto entry = made.store().entry(test[i]);
@@ -94,7 +94,7 @@ TEST(Roofline, CalibratesEachKindOfDevice) {
     EXPECT_GT(above[d], 0.25 * all[d]);
     EXPECT_LT(above[d], 0.75 * all[d]);
   }
-  // Going on with one device leaves the other's calibration.
+  // Continuing with one device does not change the other's calibration.
   TrainingData gpu = data;
   gpu.train = records_of_devices(made.store(), data.train, {"v100"});
   EXPECT_EQ(gpu.train.size() * 2, data.train.size());
@@ -131,7 +131,7 @@ TEST(LatencyModels, KeepTheirPredictionsInFiles) {
       EXPECT_EQ((*a)[i].log_sigma, (*b)[i].log_sigma);
       EXPECT_GT((*a)[i].seconds, 0);
     }
-    // The same seed, the same file.
+    // The same seed gives the same file.
     const auto repeated = trainer(kind)->train(data, control);
     ASSERT_TRUE(repeated.ok() && (*repeated)->save(again).ok());
     EXPECT_EQ(record::testing::read_file(path), record::testing::read_file(again));
@@ -154,12 +154,12 @@ TEST(Xgboost, LearnsWhatTheRooflineDoesNotSay) {
     const auto evaluated = evaluate_records(**model, made.store(), data.devices, made.test());
     ASSERT_TRUE(evaluated.ok());
     const Scores scores = evaluated->total();
-    // .883 +- .018 of seconds, .894 +- .011 of throughput, .865 +- .018 of ranks
+    // .883 +- .018 for seconds, .894 +- .011 for throughput, .865 +- .018 for ranks
     test::expect_above(std::string("pairs-") + label, scores.pairwise, 0.8);
     EXPECT_EQ((*model)->ranks_only(), std::string(label) == "rank");
     if ((*model)->ranks_only()) continue;
-    // Of seconds and of throughput: .173 +- .019 and .165 +- .009; .264 +- .022 and .252 +- .022; .029 +- .018
-    // and .023 +- .019.
+    // For seconds and for throughput: .173 +- .019 and .165 +- .009; .264 +- .022 and .252 +- .022;
+    // .029 +- .018 and .023 +- .019.
     test::expect_below(std::string("error-") + label, scores.mape_median, 0.3);
     test::expect_below(std::string("of-roofline-") + label, scores.mape_median / roofline, 0.5);
     test::expect_below(std::string("coverage-") + label, std::abs(evaluated->coverage().first - 0.68), 0.12);
@@ -194,7 +194,8 @@ TEST(Xgboost, FurtherTreesLearnAnotherDevice) {
   EXPECT_FALSE((*trainer)->fine_tune(**trainer_model("roofline", v100), k80, {}).ok());
 }
 
-// Stopped in the middle and started again, a training ends with the same bytes as one that was not.
+// A training that is stopped in the middle and restarted ends with the same bytes as an
+// uninterrupted one.
 TEST(Xgboost, GoesOnFromACheckpoint) {
   const MadeStore made;
   const TrainingData data = made.data();
@@ -222,17 +223,17 @@ TEST(Xgboost, GoesOnFromACheckpoint) {
   ASSERT_TRUE((*model)->save(resumed).ok());
   EXPECT_EQ(record::testing::read_file(whole), record::testing::read_file(resumed));
 
-  // Of another training: refused, not mixed.
+  // A checkpoint of another training is rejected.
   control.seed = 1;
   EXPECT_EQ((*trainer)->train(data, control).error().code, ErrorCode::kMismatch);
   EXPECT_FALSE(load_cost_model(control.checkpoint).ok());
 }
 
-// Whatever the other records' times are, the model is the same.
+// The model does not depend on the times of the other records.
 TEST(LatencyModels, LookAtNothingButTheirParts) {
   record::testing::TempDir folder;
   const MadeStore made;
-  // The same programs with the test records' times drawn anew.
+  // The same programs, with new random times for the test records.
   auto writer = StoreWriter::create(folder.file("other"));
   ASSERT_TRUE(writer.ok());
   const TrainingData data = made.data();

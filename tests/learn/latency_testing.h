@@ -1,5 +1,5 @@
-// A small store of made-up programs whose times follow from their features and their device, so that a model
-// can learn them.
+// A small store of artificial programs whose times are a function of their features and their
+// device, so that a model can learn them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ inline float slog(double x) { return static_cast<float>(std::log2(x + 1)); }
 
 struct MadeProgram {
   double operations = 0, bytes = 0;
-  int vector_length = 1, chunks = 1;  // CPU; GPU: threads of a block, blocks
+  int vector_length = 1, chunks = 1;  // CPU; for GPUs: threads per block, blocks
   int leaves = 1;                     // all alike, except that only the first has the operations
 };
 
@@ -53,7 +53,7 @@ inline feature::LeafFeatures make_leaves(const MadeProgram& program, bool gpu) {
   return out;
 }
 
-// A closed formula, near what such programs take.
+// A closed formula, close to the times of real programs.
 inline double made_seconds(const MadeProgram& program, const target::Device& device) {
   const double lanes = device.kind == target::DeviceKind::kGpu ? 256 : 16;
   const double speed = device.peak_f32_gflops * 1e9 * std::min(1.0, program.vector_length / lanes) * 0.5;
@@ -63,14 +63,14 @@ inline double made_seconds(const MadeProgram& program, const target::Device& dev
 
 struct MadeStoreOptions {
   std::vector<std::string> devices = {"v100", "xeon8358"};
-  int tasks = 12, programs = 40;  // a task and device
+  int tasks = 12, programs = 40;  // programs per task and device
   double noise = 0;               // standard deviation of the logarithm
-  double failures = 0;            // share of them
-  double device_spread = 0;  // standard deviation of the logarithm of a factor that a device has by itself
+  double failures = 0;            // share of failed programs
+  double device_spread = 0;       // standard deviation of the logarithm of a random factor per device
   uint64_t seed = 1;
 };
 
-// The file of a store at path. Programs of a task differ in their tiles, which the trace names.
+// Writes a store to `path`. Programs of a task differ in their tiles, which the trace names.
 inline void make_store(const std::string& path, const MadeStoreOptions& options = {}) {
   auto writer = StoreWriter::create(path);
   ASSERT_TRUE(writer.ok()) << writer.error().message();
@@ -118,7 +118,7 @@ inline void make_store(const std::string& path, const MadeStoreOptions& options 
   ASSERT_TRUE((*writer)->finish().ok());
 }
 
-// A made store, its devices, and records in order.
+// An artificial store, its devices, and its records in order.
 class MadeStore {
  public:
   explicit MadeStore(const MadeStoreOptions& options = {}) : MadeStore(options, "store") {}
@@ -132,7 +132,7 @@ class MadeStore {
   const Store& store() const { return *store_; }
   const std::vector<target::Device>& devices() const { return devices_; }
   const record::testing::TempDir& folder() const { return folder_; }
-  // Of each ten records eight train and one validates.
+  // Of every ten records, eight are for training and one for validation.
   TrainingData data() const {
     TrainingData out;
     out.store = store_.get();

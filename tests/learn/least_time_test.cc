@@ -1,4 +1,4 @@
-// The least time that a device allows.
+// The lower bound of the time on a device.
 #include "learn/latency/least_time.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ target::Device device() {
   return d;
 }
 
-// Of the workload with these steps.
+// The lower bound for the workload with these steps.
 double least(const ir::Workload& workload, const target::Device& d,
              const std::vector<sched::Step>& steps = {}) {
   const auto schedule = sched::replay(workload, sched::Trace{steps});
@@ -29,23 +29,25 @@ double least(const ir::Workload& workload, const target::Device& d,
 
 TEST(LeastTime, PeakOfTheCoresThatHaveWork) {
   const target::Device d = device();
-  // At the highest clock, whatever the peak of the file counts on.
+  // At the highest clock, even if the file's peak rate is for another clock.
   ASSERT_GT(d.boost_clock_ghz, d.clock_ghz);
   const double flops = 2.0 * 512 * 256 * 256;
   const double peak = d.peak_f32_gflops * 1e9 * d.boost_clock_ghz / d.clock_ghz;
   const ir::Workload matmul = test::standard::matmul(512, 256, 256);
-  // Without a parallel loop one core works; with one of 512 iterations all do; with one of 16 half of them.
+  // Without a parallel loop one core works; with one of 512 iterations all cores; with one of 16
+  // half of them.
   EXPECT_NEAR(least(matmul, d), flops / (peak / 32), 1e-9);
   EXPECT_NEAR(least(matmul, d, {sched::Annotate{2, 0, sched::Annotation::kParallel}}), flops / peak, 1e-9);
   const double half = least(matmul, d,
                             {sched::Split{2, 0, {32}, true, sched::TailPolicy::kPredicate},
                              sched::Annotate{2, 0, sched::Annotation::kParallel}});
   EXPECT_NEAR(half, flops / (peak / 2), 1e-9);
-  // Bytes are multiplied four to a lane.
+  // Bytes are multiplied four per lane.
   EXPECT_NEAR(least(test::standard::matmul(512, 256, 256, ir::DType::kI8), d), flops / 4 / (peak / 32), 1e-9);
 }
 
-// A pair of a multiplication and an addition is no FMA: cores with pipes for additions start three in two cycles.
+// A separate multiplication and addition are no FMA: cores with pipes for additions start three
+// such instructions in two cycles.
 TEST(LeastTime, WithoutFmas) {
   const ir::Workload matmul = test::standard::matmul(512, 256, 256);
   const double flops = 2.0 * 512 * 256 * 256;
@@ -64,14 +66,14 @@ TEST(LeastTime, MemoryOnlyWhereTheCachesCannotHoldTheData) {
   const sched::Step parallel = sched::Annotate{1, 0, sched::Annotation::kParallel};
   EXPECT_NEAR(streaming_seconds(large, d), large / bandwidth, 1e-12);
   EXPECT_EQ(streaming_seconds(96 << 10, d), 0);
-  d.memory_bandwidth_gbs = 0;  // not known: bounds nothing
+  d.memory_bandwidth_gbs = 0;  // not known: gives no bound
   EXPECT_EQ(streaming_seconds(large, d), 0);
   d = device();
   const ir::Workload means = test::standard::row_means(1024, 1024);
   EXPECT_GE(least(means, d, {parallel}), 4.0 * 1024 * 1025 / bandwidth);
 }
 
-// Of a table only the rows that are picked have to be read.
+// Only the selected rows of a table have to be read.
 TEST(LeastTime, GathersReadWhatTheyPick) {
   const auto table = ir::placeholder("table", ir::DType::kF32, {1000, 64});
   const auto rows = ir::placeholder("rows", ir::DType::kI64, {3});
@@ -86,7 +88,7 @@ TEST(LeastTime, GathersReadWhatTheyPick) {
   EXPECT_GE(bytes, 3 * 64 * 4);
 }
 
-// Winograd's filtering needs fewer operations than the definition, and is not held to it.
+// Winograd's filtering needs fewer operations than the definition, so the bound must be smaller.
 TEST(LeastTime, AlgorithmsThatNeedFewerOperations) {
   const target::Device d = device();
   const ir::Workload conv =
@@ -99,7 +101,7 @@ TEST(LeastTime, AlgorithmsThatNeedFewerOperations) {
   EXPECT_NEAR(direct,
               2.0 * 64 * 64 * 9 * 32 * 32 / (d.peak_f32_gflops * 1e9 / 32 * d.boost_clock_ghz / d.clock_ghz),
               1e-9);
-  EXPECT_LT(winograd, direct / 3.9);  // 36 products for 144
+  EXPECT_LT(winograd, direct / 3.9);  // 36 products instead of 144
   EXPECT_GT(winograd, direct / 4.1);
 }
 

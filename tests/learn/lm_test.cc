@@ -37,7 +37,8 @@ TEST(TensorLanguage, ANumberHasOneSpelling) {
   }
 }
 
-// What a model reads of numbers tells them apart, also those that no training had.
+// The model's features of numbers distinguish them, including numbers that were not in any
+// training.
 TEST(TensorLanguage, NumbersHaveFeaturesOfTheirOwn) {
   std::set<std::vector<std::pair<int32_t, float>>> seen;
   for (int64_t value = 0; value < 3000; ++value) {
@@ -86,7 +87,7 @@ TEST(TensorLanguage, PromptsTellWhatDiffers) {
   EXPECT_EQ(without_number("7"), "7");
 }
 
-// Any of a set of sequences of numbers, all equally long.
+// An answer that is any of a set of number sequences of equal length.
 class ListedAnswer final : public Answer {
  public:
   explicit ListedAnswer(std::vector<std::vector<int64_t>> all) : left_(std::move(all)) {}
@@ -143,7 +144,8 @@ TEST(TokenWalk, EveryWalkEndsAndEveryAnswerIsAWalk) {
       }
       EXPECT_NE(std::find(all.begin(), all.end(), answer.taken), all.end());
     }
-    // The example that a search for a prefix begins with is the first of the list, so that one is always found.
+    // The search for a prefix begins with an example, the first of the list, so that one is always
+    // found.
     ListedAnswer answer({all.front()});
     TokenWalk walk(answer);
     std::vector<uint8_t> tokens;
@@ -185,7 +187,7 @@ TEST(CorpusFile, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->sentences[0].allowed, corpus.sentences[0].allowed);
   EXPECT_EQ(read->prompts[0].similar, corpus.prompts[0].similar);
   EXPECT_EQ(read->prompts[1].placements, corpus.prompts[1].placements);
-  // A corpus that names what is not there.
+  // A corpus that refers to an entry that does not exist.
   Corpus wrong = corpus;
   wrong.sentences[1].prompt = 9;
   ASSERT_TRUE(write_corpus(wrong, path).ok());
@@ -219,7 +221,7 @@ TEST(LanguageModelFile, ComesBackAsItWasWritten) {
   EXPECT_EQ(read->prompting, model.prompting);
   EXPECT_EQ(read->tasks, model.tasks);
   for (const auto& [name, weight] : model.weights) EXPECT_EQ(read->weights.at(name).values, weight.values);
-  // A file that does not say how prompts are made is refused, not read as if it said what is usual.
+  // A file that does not say how prompts are made is rejected; no default is assumed.
   auto file = read_tensor_file(path).value();
   file.metadata.erase("prompting");
   ASSERT_TRUE(write_tensor_file(file, path).ok());

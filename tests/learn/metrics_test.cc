@@ -21,7 +21,7 @@ TEST(MetricsTest, ErrorsByHand) {
   EXPECT_DOUBLE_EQ(r_squared(truth, truth), 1);
   EXPECT_DOUBLE_EQ(r_squared(std::vector<double>{2, 2}, std::vector<double>{1, 3}), 0);
   EXPECT_DOUBLE_EQ(mape(truth, predicted), (0 + 0.5 + 0.5) / 3);
-  // A failed program does not count.
+  // A failed program is ignored.
   EXPECT_DOUBLE_EQ(mape(std::vector<double>{1, kInf, 2}, std::vector<double>{2, 5, 2}), 0.5);
 }
 
@@ -60,8 +60,8 @@ TEST(MetricsTest, TopKByHand) {
   EXPECT_DOUBLE_EQ(top_k_score(failed, 2), 1);
 }
 
-// Brute force of the definitions, written the other way round: by counting over all permutations of pairs and
-// by sorting copies.
+// The definitions by brute force, in a different form: counting over all permutations of pairs and
+// sorting copies.
 TEST(MetricsTest, AgreesWithBruteForce) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Rng rng(seed);
@@ -91,7 +91,7 @@ TEST(MetricsTest, AgreesWithBruteForce) {
         << "seed " << seed;
 
     std::vector<std::pair<double, double>>
-        order;  // negated score keeps the order of equals under stable_sort
+        order;  // sorting by negated scores keeps the order of equal ones under stable_sort
     for (size_t i = 0; i < n; ++i) order.emplace_back(-scores[i], labels[i]);
     std::stable_sort(order.begin(), order.end(), [](auto& a, auto& b) { return a.first < b.first; });
     const double best = *std::max_element(labels.begin(), labels.end());
@@ -104,7 +104,7 @@ TEST(MetricsTest, AgreesWithBruteForce) {
       }
       EXPECT_NEAR(peak_at_k(labels, scores, k), sum / k, 1e-12) << "seed " << seed;
     }
-    // Without ties Spearman's formula with squared rank differences holds.
+    // Without ties, Spearman's formula with squared rank differences applies.
     std::vector<double> x, y;
     for (size_t i = 0; i < n; ++i) {
       x.push_back(rng.uniform());

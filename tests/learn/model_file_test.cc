@@ -82,7 +82,7 @@ TEST(ModelFile, WhatIsWrittenIsReadAgain) {
   EXPECT_THAT(folder.names(), ElementsAre("model"));
 }
 
-// Read as the format's description says, by nothing of ours.
+// Parsed according to the format's description, without our own code.
 TEST(ModelFile, IsSafetensors) {
   const std::string bytes = to_bytes(sample());
   uint64_t length = 0;
@@ -99,7 +99,7 @@ TEST(ModelFile, IsSafetensors) {
   float first = 0;
   std::memcpy(&first, bytes.data() + 8 + length + begin, 4);
   EXPECT_EQ(first, 1.5F);
-  EXPECT_EQ(header["scalar"]["data_offsets"], Json::parse("[0,8]"));  // the widest first
+  EXPECT_EQ(header["scalar"]["data_offsets"], Json::parse("[0,8]"));  // the widest type first
 }
 
 TEST(ModelFile, AnyDamageIsFound) {
@@ -113,7 +113,7 @@ TEST(ModelFile, AnyDamageIsFound) {
     const size_t at = rng.below(good.size());
     damaged[at] ^= static_cast<char>(1 + rng.below(255));
     const auto read = parse_model_file(damaged);
-    // Blanks around the header's JSON mean nothing.
+    // Blanks around the header's JSON are ignored.
     if (read.ok()) {
       expect_equal(*read, sample());
       EXPECT_EQ(good[at], ' ') << at;
@@ -136,7 +136,7 @@ TEST(ModelFile, OtherVersionsAreNamed) {
               HasSubstr("not a cost model"));
 }
 
-// Headers that are well-formed JSON but describe no tensors.
+// Headers that are well-formed JSON, but do not describe tensors.
 TEST(ModelFile, FalseHeadersAreRefused) {
   const auto parse = [](const std::string& entry, const std::string& data) {
     ModelFile empty = sample();
@@ -163,7 +163,7 @@ TEST(ModelFile, FalseHeadersAreRefused) {
   EXPECT_THAT(parse(R"({"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]})", "1234"),
               HasSubstr("shape"));
   EXPECT_THAT(parse(R"([1])", ""), HasSubstr("not described"));
-  // The header is printed for its hash, a call a level.
+  // The header is printed for its hash, with one call per level.
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   const std::string text = R"({"__metadata__":{},"t":)" + deep + "}";
   const uint64_t length = text.size();

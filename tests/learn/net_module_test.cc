@@ -1,4 +1,4 @@
-// The neural models as the program reaches them: through the registry, from a module that is loaded on
+// The neural models as the program uses them: through the registry, from a module that is loaded on
 // demand.
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-// Models that learn during a search, and how a search gets its model.
+// Models that learn during a search, and the selection of a search's model.
 #include "learn/online/online.h"
 
 #include <gmock/gmock.h>
@@ -17,10 +17,10 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr size_t kTasks = 3;
-// What the prior gets wrong of each task as a whole, a logarithm.
+// Logarithm of the prior's error for each task as a whole.
 constexpr std::array<double, kTasks> kTaskBias = {0.7, -0.4, 1.5};
 
-// Says what a column of the first row says.
+// Predicts the value of a column of the first row.
 class PriorModel final : public CostModel {
  public:
   explicit PriorModel(double log_sigma) : log_sigma_(log_sigma) {}
@@ -39,7 +39,7 @@ class PriorModel final : public CostModel {
   ModelCard card_;
 };
 
-// log seconds = what the prior says + the task's bias + what three other columns say.
+// log seconds = the prior's value + the task's bias + a function of three other columns.
 struct Programs {
   std::array<StoredWorkload, kTasks> tasks;
   std::vector<feature::FeatureMatrix> matrices;
@@ -62,7 +62,8 @@ struct Programs {
   Programs(const Programs&) = delete;
   Programs& operator=(const Programs&) = delete;
 
-  // Root of the mean squared error of log seconds, of the programs of `others` as tasks of this object.
+  // Root of the mean squared error of log seconds for the programs of `others`, as tasks of this
+  // object.
   double error_of(const CostModel& model, const Programs& others) const {
     double sum = 0;
     for (size_t p = 0; p < others.measured.size(); ++p) {
@@ -82,12 +83,12 @@ TEST(ResidualModelTest, LearnsWhatThePriorGetsWrong) {
   const auto model = make_residual_model(std::make_unique<PriorModel>(0.3));
   EXPECT_TRUE(model->ready());
   const double before = seen.error_of(*model, unseen);
-  EXPECT_GT(before, 0.9);  // sqrt(mean of the squared biases) and more
+  EXPECT_GT(before, 0.9);  // at least sqrt(mean of the squared biases)
   ASSERT_TRUE(model->update(seen.measured).ok());
   test::expect_above("improvement", before / seen.error_of(*model, unseen), 3);
 }
 
-// With few measurements the means of the tasks are right before the trees are.
+// With few measurements, the means of the tasks are corrected before the trees are useful.
 TEST(ResidualModelTest, AFewMeasurementsCorrectTheTasks) {
   const Programs seen(3, kMinTrainingPrograms), unseen(4, 300);
   const auto model = make_residual_model(std::make_unique<PriorModel>(0.3));
@@ -103,7 +104,8 @@ TEST(ResidualModelTest, SaysHowFarItWasOff) {
     return model->predict(std::span(&seen.measured[0].program, 1))->front().log_sigma;
   };
   EXPECT_DOUBLE_EQ(sigma(), 0.3);
-  // The second half is new to a model that has learned from the first: its errors there count.
+  // The second half is new to a model that has learned from the first half, so its errors there
+  // count.
   ASSERT_TRUE(model->update(std::span(seen.measured).first(200)).ok());
   EXPECT_DOUBLE_EQ(sigma(), 0.3);
   const auto half = std::span(seen.measured).last(200);
@@ -134,7 +136,8 @@ TEST(ResidualModelTest, FailedProgramsAreExpectedToBeSlow) {
   EXPECT_GT(failed / failures, good / goods + 0.5);
 }
 
-// The prior says that some programs cannot run. They stay so, whatever was measured, and spoil nothing.
+// Programs that the prior considers impossible stay so for any measurements, and do not disturb the
+// others.
 TEST(ResidualModelTest, WhatThePriorCallsImpossibleStaysSo) {
   Programs seen(7, 600);
   const Programs unseen(8, 300);
@@ -175,7 +178,7 @@ TEST(SearchModelTest, BadNamesSayWhatToDo) {
   expect_error({.model = path}, path);
 }
 
-// The models that are shipped are priors; those for GPUs alone steer no search on a CPU.
+// The shipped models are priors; those for GPUs only are not used for a search on a CPU.
 TEST(SearchModelTest, ShippedModelsBecomePriors) {
   const std::string models = TENSORSMITH_SOURCE_DIR "/models/";
   const auto cpu = make_search_model({.model = models + "cpu.safetensors"}, device());

@@ -1,5 +1,5 @@
-// Our own CPU programs, measured on an Emerald Rapids and a Zen 4 (tests/data/estimate): what a model says of a processor, of an
-// instruction set, and of tasks of a structure, that it has not seen.
+// Our own CPU programs, measured on an Emerald Rapids and a Zen 4 (tests/data/estimate):
+// predictions for a processor, an instruction set and structures that the model has not seen.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -50,7 +50,8 @@ class OwnPrograms : public ::testing::Test {
     pointers_ = pointers_to(devices_);
   }
 
-  // Trained on the records that are true for `shown`; absolute logarithms of predicted / measured of those true for `asked`.
+  // Trains on the records for which `shown` is true; returns absolute logarithms of predicted /
+  // measured for those for which `asked` is true.
   template <class Shown, class Asked>
   std::vector<double> errors(const Shown& shown, const Asked& asked) {
     TrainingData data;
@@ -87,7 +88,8 @@ class OwnPrograms : public ::testing::Test {
   std::vector<const target::Device*> pointers_;
 };
 
-// By the figures of the device and what the other shows, without a label of it.
+// Predicted from the device's figures and the other processor's records, without labels of this
+// one.
 TEST_F(OwnPrograms, OfAProcessorThatWasNotSeen) {
   ASSERT_EQ(store_->devices().size(), 6U);
   for (const auto& [shown, asked, most] :
@@ -100,7 +102,8 @@ TEST_F(OwnPrograms, OfAProcessorThatWasNotSeen) {
   }
 }
 
-// Each of three is told from the figures of the device, with what the two others show of the same core.
+// Each of three is predicted from the device's figures and the records of the two others on the
+// same core.
 TEST_F(OwnPrograms, OfAnInstructionSetThatWasNotSeen) {
   for (const char* isa : {"avx512", "avx2", "sse4.2"}) {
     const auto emerald = [&](const Store::Entry& entry) { return is_device(entry.device, "emeraldrapids"); };
@@ -113,7 +116,8 @@ TEST_F(OwnPrograms, OfAnInstructionSetThatWasNotSeen) {
   }
 }
 
-// What instructions cost is known from other structures: tasks whose structure is new have no roofline in their place.
+// The costs of instructions are learned from other structures: tasks of a new structure do not fall
+// back to the roofline.
 TEST_F(OwnPrograms, OfAStructureThatWasNotSeen) {
   std::set<uint32_t> pooling;
   for (uint32_t w = 0; w < store_->workloads().size(); ++w) {

@@ -1,5 +1,5 @@
-// Models of profiles: the small net, scores of rankings, and what profiles are worth on programs whose times follow from
-// their counters.
+// Models of profiles: the small net, scores of rankings, and the value of profiles for programs
+// whose times are a function of their counters.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -92,7 +92,8 @@ TEST(ProfileRow, OfNsightComputeTakesTheLeastLimitAndNoTimes) {
   EXPECT_FALSE(feature::gpu_profile_row(counters, 1e6).ok());
 }
 
-// Two tasks of other sizes: seconds = operations x (instructions + 20 misses an operation); static features are noise.
+// Tasks of different sizes: seconds = operations x (instructions + 20 misses per operation); static
+// features are noise.
 ProfiledPrograms made_up(uint64_t seed, size_t tasks, size_t programs) {
   ProfiledPrograms out;
   Rng rng(seed);
@@ -187,7 +188,7 @@ TEST(TwoStep, AFileGivesTheSameModel) {
   }
 }
 
-// A model of one task's programs, as `train --features profile --model profile --task` makes it.
+// Trains a model of one task's programs, as `train --features profile --model profile --task` does.
 Result<std::unique_ptr<CostModel>> trained_on(ProfiledPrograms data, size_t task, Learner learner) {
   const std::string key = data.tasks[task].key;
   data.profiler = "made up";
@@ -225,7 +226,7 @@ TEST_P(ProfileModelFile, PredictsAsTheModelThatWasSaved) {
   EXPECT_EQ((*read)->card().records, 100);
   EXPECT_EQ((*read)->card().command, "test");
   EXPECT_NE((*read)->card().parameters.find("made up"), std::string::npos);
-  // Where programs have not run there are no counters.
+  // Programs that have not run have no counters.
   const auto refused = load_cost_model(path_);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
@@ -256,7 +257,7 @@ TEST_P(ProfileModelFile, DamageIsAnError) {
     ASSERT_FALSE(read.ok()) << (i % 2 == 0 ? "cut at " : "changed at ") << at;
     EXPECT_EQ(read.error().place, path_);
   }
-  // A file that is whole and lacks what the model needs.
+  // A file that is complete, but lacks data that the model needs.
   const auto file = parse_model_file(bytes);
   ASSERT_TRUE(file.ok());
   for (size_t left_out = 0; left_out < file->tensors.size(); ++left_out) {
@@ -269,7 +270,7 @@ TEST_P(ProfileModelFile, DamageIsAnError) {
   }
 }
 
-// The two ways that a user has to the same figures.
+// The two ways in which a user can get the same figures.
 TEST_P(ProfileModelFile, RanksAsTransferSays) {
   const ProfiledPrograms data = made_up(8, 3, 90);
   TransferOptions options;
@@ -303,7 +304,7 @@ INSTANTIATE_TEST_SUITE_P(Learners, ProfileModelFile, ::testing::Values(Learner::
 
 TEST(ProfileModel, ItsScaleIsThatOfTheTrainingPart) {
   ProfiledPrograms data = made_up(9, 1, 50);
-  // The first fifth of the order that the seed draws validates.
+  // The first fifth of the random order is for validation.
   std::vector<size_t> order(50);
   std::iota(order.begin(), order.end(), size_t{0});
   Rng rng(0);

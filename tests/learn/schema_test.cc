@@ -1,4 +1,4 @@
-// The schemas as people read them.
+// The schemas as documented for users.
 #include <gtest/gtest.h>
 
 #include <set>

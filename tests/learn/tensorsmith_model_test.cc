@@ -1,4 +1,4 @@
-// Our own latency model: its factors, what it learns, what it keeps in files.
+// Our own latency model: its factors, training, and files.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -50,8 +50,8 @@ std::string bytes_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The loss is 0 at the right answer, has its sign, and its slope is that of |exp(e) - 1| where it is not kept
-// in bounds.
+// The loss is 0 at the right answer and has the sign of the error; its slope is that of |exp(e) -
+// 1| within the bounds.
 TEST(RelativeLoss, SlopeOfTheRelativeError) {
   EXPECT_EQ(RelativeLoss(0).gradient, 0);
   EXPECT_GT(RelativeLoss(0).hessian, 0);
@@ -87,21 +87,23 @@ TEST(ResourceFit, FindsTheFactorsThroughOutliers) {
   EXPECT_TRUE(fit_factors({}, {}, 4).empty());
 }
 
-// Two rows cannot say what four resources cost: the prior does, as far as the ridge is strong.
+// Two rows cannot determine the costs of four resources: the prior does, depending on the strength
+// of the ridge.
 TEST(ResourceFit, FallsBackOnThePrior) {
   const std::vector<double> prior = {1, 0.5, 0, 2}, weights = {1, 1};
   const std::vector<double> rows = {0.1, 0.2, 0.3, 0.05, 0.15, 0.1, 0.3, 0.05};
-  // By hand: .1 + .1 + .1 = .3 and .15 + .05 + .1 = .3.
+  // Computed by hand: .1 + .1 + .1 = .3 and .15 + .05 + .1 = .3.
   const double scale = factor_scale(rows, prior);
   EXPECT_NEAR(scale, 1 / 0.3, 1e-12);
   std::vector<double> scaled;
   for (const double x : prior) scaled.push_back(x * scale);
-  // The scaled prior is right for both rows already: nothing pulls it away, however weak the ridge.
+  // The scaled prior is already right for both rows, so nothing changes it, however weak the ridge
+  // is.
   for (const double ridge : {0.001, 1.0, 100.0}) {
     const auto factors = fit_factors(rows, weights, 4, scaled, ridge);
     for (size_t j = 0; j < 4; ++j) EXPECT_NEAR(factors[j], scaled[j], 1e-6) << ridge;
   }
-  // Towards 0 a ridge as strong leaves nothing.
+  // A ridge towards 0 of the same strength leaves nothing.
   EXPECT_LT(fit_factors(rows, weights, 4, {}, 1e6)[3], 1e-3);
   EXPECT_EQ(factor_scale({}, prior), 1);
   EXPECT_EQ(factor_scale(rows, std::vector<double>{0, 0, 0, 0}), 1);
@@ -113,7 +115,7 @@ TEST(TensorsmithModel, LearnsWhatFollowsFromTheProgram) {
   ASSERT_TRUE(whole.ok()) << whole.error().message();
   test::expect_below("error", score(**whole, made, made.test()).mape, 0.15);  // .038 +- .003
   EXPECT_TRUE((*whole)->inputs().trace);
-  // The sum of resources alone is already near, and the roofline alone is not.
+  // The sum of resources alone is already close; the roofline alone is not.
   auto resources = train(made.data(), quick({{"members", 0}}));
   auto roofline = train(made.data(), quick({{"members", 0}, {"base", "roofline"}}));
   ASSERT_TRUE(resources.ok() && roofline.ok());
@@ -137,8 +139,7 @@ TEST(TensorsmithModel, EveryPartCanBeSwitchedOff) {
   EXPECT_THAT(wrong.error().message(), HasSubstr("base"));
 }
 
-// Seconds are the members' alone; what is ranked by lies between them and the rank members, as rank_weight says.
-// Where the base knows the size, trees do not; without a base nobody else would.
+// Trees do not see the sizes if the base does; without a base, no other part would see them.
 TEST(TensorsmithModel, TreesSeeSizesOnlyWithoutABase) {
   for (int k = 0; k < feature::kProgramKinds; ++k) {
     SummarizedProgram program;
@@ -168,6 +169,8 @@ TEST(TensorsmithModel, TreesSeeSizesOnlyWithoutABase) {
   }
 }
 
+// Seconds are predicted by the members alone; the ranking value is between them and the rank
+// members, according to rank_weight.
 TEST(TensorsmithModel, RanksByAMixtureThatSecondsHaveNoPartIn) {
   const MadeStore made({.tasks = 8, .programs = 40});
   const auto devices = pointers_to(made.devices());
@@ -221,7 +224,7 @@ TEST(TensorsmithModel, GoesOnAfterAKillToTheSameBytes) {
   const std::string path = made.folder().file("model"), again = made.folder().file("again");
   const std::string checkpoint = made.folder().file("checkpoint");
   TrainingData data = made.data();
-  data.validation.clear();  // folds calibrate
+  data.validation.clear();  // folds are used for calibration
   TrainingControl control;
   control.seed = 3;
   auto model = train(data, quick(), control);
@@ -241,10 +244,11 @@ TEST(TensorsmithModel, GoesOnAfterAKillToTheSameBytes) {
   ASSERT_TRUE(resumed.ok()) << resumed.error().message();
   ASSERT_TRUE((*resumed)->save(again).ok());
   EXPECT_EQ(bytes_of(path), bytes_of(again));
-  EXPECT_LT(rounds, 120 * 20);  // two kinds of programs, ten forests each: some were there
+  EXPECT_LT(rounds, 120 * 20);  // two kinds of programs, ten forests each: some existed already
 }
 
-// A curve each, from its own first step, with a validation loss that only looks.
+// Each member has its own curve from its first step, and the validation loss does not influence
+// training.
 TEST(TensorsmithModel, MembersHaveCurvesOfTheirOwn) {
   const MadeStore made({.noise = 0.1});
   const std::string path = made.folder().file("model"), again = made.folder().file("again");
@@ -272,17 +276,19 @@ TEST(TensorsmithModel, MembersHaveCurvesOfTheirOwn) {
     }
     EXPECT_LT(points.back().train_loss, points.front().train_loss) << member;
   }
-  // Programs that no tree saw are predicted worse than those that it was fitted to, and better than without trees.
+  // Programs that no tree was fitted to are predicted worse than others, but better than without
+  // trees.
   const auto& curve = curves["gpu-flat-member-1"];
   EXPECT_GT(curve.back().validation_loss, curve.back().train_loss);
   EXPECT_LT(curve.back().validation_loss, curve.front().validation_loss);
-  // Without being asked for, it is not computed.
+  // The validation loss is computed only on request.
   control.validation_curves = false;
   control.progress = [&](const TrainingProgress& p) { EXPECT_TRUE(std::isnan(p.validation_loss)); };
   EXPECT_TRUE(train(made.data(), parameters, control).ok());
 }
 
-// Trained on the V100, a quarter of the K80's programs makes that right too.
+// For a model trained on the V100, a quarter of the K80's programs suffices to predict the K80
+// well.
 TEST(TensorsmithModel, FewProgramsOfAnotherDeviceAreEnough) {
   const MadeStore made({.devices = {"v100", "k80"}, .tasks = 12, .programs = 60, .seed = test::test_seed(1)});
   TrainingData first = made.data(), second = first;
@@ -317,8 +323,8 @@ feature::ProgramSummary summary_of(feature::ProgramKind kind, double seconds) {
   return out;
 }
 
-// A structure that the new device did not show takes the others' factors times what the device's other
-// structures differ by; one that no device showed takes the roofline.
+// A structure that the new device lacks gets the other devices' factors, multiplied by the ratio of
+// the device's other structures; one that no device has gets the roofline.
 TEST(TensorsmithModel, StructuresThatADeviceNeverShowed) {
   using feature::WorkloadStructure;
   const MadeStore made({.devices = {"v100", "k80"}, .tasks = 2, .programs = 30});
@@ -331,7 +337,7 @@ TEST(TensorsmithModel, StructuresThatADeviceNeverShowed) {
   TensorsmithModel model;
   model.kinds[kind].factors.entries = {{WorkloadStructure::kElementwise, "v100", ones},
                                        {WorkloadStructure::kPooling, "v100", threes}};
-  // Elementwise programs of the K80 take four times as long as the V100's factors say.
+  // Elementwise programs of the K80 take four times as long as with the V100's factors.
   KindData data;
   data.resources = static_cast<int>(width);
   for (int i = 0; i < 40; ++i) {
@@ -357,8 +363,8 @@ TEST(TensorsmithModel, StructuresThatADeviceNeverShowed) {
   EXPECT_EQ(base(WorkloadStructure::kReduction, "k80"), 1e-3);
 }
 
-// What was learned of a device holds on another one as far as they are alike: little of another architecture, most of the same
-// generation, and no more than a part in all.
+// Corrections learned on a device apply to another one as far as they are similar: little for
+// another architecture, most for the same generation, and never completely.
 TEST(TensorsmithModel, NewDevicesResembleKnownOnes) {
   const auto traits = [](const char* name) { return traits_of(target::find_device(name).value()); };
   const std::vector<DeviceTraits> known = {traits("v100"), traits("k80"), traits("mi50")};
@@ -371,7 +377,8 @@ TEST(TensorsmithModel, NewDevicesResembleKnownOnes) {
   EXPECT_TRUE(similarity_weights(traits("mi60"), {}).empty());
 }
 
-// Trained on two devices, a model predicts a third one by the factors of both, whatever its name, and a known one by its own.
+// A model trained on two devices predicts a third one by the factors of both, whatever its name is,
+// and a known one by its own factors.
 TEST(TensorsmithModel, PredictsADeviceThatNobodyMeasured) {
   MadeStoreOptions options;
   options.devices = {"v100", "k80"};
@@ -392,7 +399,7 @@ TEST(TensorsmithModel, PredictsADeviceThatNobodyMeasured) {
   EXPECT_TRUE(any);
 }
 
-// No fold leaves out all workloads of a structure that has several, and none is without a workload.
+// No fold leaves out all workloads of a structure that has several, and no fold is empty.
 TEST(TensorsmithModel, FoldsShareOutEachStructure) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -426,7 +433,7 @@ TEST(TensorsmithModel, FoldsShareOutEachStructure) {
   }
 }
 
-// A model that has gone on to another device says how sure it is there.
+// A model that was trained further on another device states its uncertainty there.
 TEST(TensorsmithModel, CalibratesTheNewDevice) {
   const MadeStore made(
       {.devices = {"v100", "k80"}, .tasks = 24, .programs = 40, .noise = 0.2, .seed = test::test_seed(1)});
@@ -458,8 +465,8 @@ TEST(TensorsmithModel, CalibratesTheNewDevice) {
   test::expect_below("inside", inside / static_cast<double>(test.size()), 0.85);
 }
 
-// A device with n measured workloads has (n + 1) / (n + 3) of its own prediction and the rest of the common one, also from a file, and a
-// device of the first training has its own alone.
+// A device with n measured workloads gets (n + 1) / (n + 3) of its own prediction and the rest from
+// the common one, also after loading from a file; a device of the first training uses only its own.
 TEST(TensorsmithModel, FewWorkloadsCountBesideWhatAllDevicesHaveInCommon) {
   const MadeStore made({.devices = {"v100", "k80"}, .tasks = 8, .programs = 40, .seed = test::test_seed(1)});
   TrainingData first = made.data(), second = made.data();
@@ -533,8 +540,7 @@ TEST(TensorsmithModel, ProgramsWithoutTracesAreRefused) {
   EXPECT_THAT(predicted.error().message(), HasSubstr("trace"));
 }
 
-// A damaged file is an error or gives the same numbers; it never crashes.
-// A file names the columns that its trees were grown on.
+// A file names the columns that its trees use.
 TEST(TensorsmithModel, OtherColumnsAreRefused) {
   const MadeStore made({.tasks = 4, .programs = 20});
   const std::string path = made.folder().file("model");

@@ -32,7 +32,7 @@ std::vector<Dimension> space() {
   return {parse_dimension("x=0..1.0").value(), parse_dimension("y=0.0001..1:log").value(),
           parse_dimension("n=1..20").value(), parse_dimension("kind=a|b|c").value()};
 }
-// Least, 0, at x = 0.7, y = 0.01, n = 15, kind = b.
+// The minimum, 0, is at x = 0.7, y = 0.01, n = 15, kind = b.
 double loss(const Json& p) {
   const double x = p.at("x").get<double>() - 0.7, y = std::log10(p.at("y").get<double>()) + 2;
   const double n = p.at("n").get<double>() - 15;
@@ -75,7 +75,7 @@ TEST(Propose, TheSameHistoryGivesTheSame) {
   EXPECT_NE(run(SearchMethod::kTpe, 4, 1)[0].parameters, a[0].parameters);
 }
 
-// On a smooth function the estimators find better places than chance, over seeds.
+// On a smooth function, the estimators find better points than random search, averaged over seeds.
 TEST(Propose, EstimatorsBeatChance) {
   double tpe = 0, random = 0;
   int wins = 0;
@@ -90,7 +90,7 @@ TEST(Propose, EstimatorsBeatChance) {
   EXPECT_GE(wins, 15);
 }
 
-// Failed trials are the worst ones, and nothing else.
+// Failed trials count as the worst ones, and have no other effect.
 TEST(Propose, FailedTrialsAreAvoided) {
   const std::vector<Dimension> x = {parse_dimension("x=0..1.0").value()};
   std::vector<Trial> done;

@@ -38,7 +38,8 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
   return a.dtype == b.dtype && a.shape == b.shape && a.data == b.data;
 }
 
-// evaluate and evaluate_points (all elements and one element alone) against the naive evaluator, bit for bit.
+// Compares evaluate and evaluate_points (all elements, and one element alone) with the naive
+// evaluator, bit for bit.
 void check(const ir::Workload& w, uint64_t seed = 1) {
   const auto inputs = random_inputs(w, seed);
   const auto expected = test::NaiveEvaluator::evaluate(w, inputs);
@@ -120,7 +121,7 @@ TEST(Evaluate, MatmulAgainstPlainLoops) {
 
 TEST(Evaluate, PaddedConvolution) { check(padded_conv(3, 9)); }
 
-// The padding inlined: reads of X are guarded by a condition on spatial and reduction axes.
+// The padding is inlined: reads of X are guarded by a condition on spatial and reduction axes.
 TEST(Evaluate, GuardedReadInReduction) {
   auto x = ir::placeholder("X", DType::kI32, {10});
   const Axis i = axis("i", 100), r = axis("r", 7);
@@ -143,14 +144,14 @@ TEST(Evaluate, NestedSelectsAndSharedNodes) {
   check(workload({x, ir::compute("Y", {i}, {}, Combiner::kNone, {body})}));
 }
 
-// 2^60 tree nodes if sharing were lost.
+// A tree of 2^60 nodes if sharing were lost.
 TEST(Evaluate, SharedNodesAreComputedOnce) {
   auto x = ir::placeholder("X", DType::kI64, {10});
   const Axis i = axis("i", 10);
   Expr shared = ir::load(x->output(), {i.var});
   for (int k = 0; k < 60; ++k) shared = ir::select(shared > 0, shared + shared, ir::min(shared, shared));
   const auto y = ir::compute("Y", {i}, {}, Combiner::kNone, {shared});
-  const ir::Workload w{{x, y}, {y->output()}};  // ir::verify walks trees
+  const ir::Workload w{{x, y}, {y->output()}};  // ir::verify traverses trees
   std::vector<Tensor> inputs = {Tensor::zeros(DType::kI64, {10})};
   inputs[0].set(3, ir::scalar_int(DType::kI64, 5));
   const auto out = evaluate(w, inputs);
@@ -268,7 +269,7 @@ TEST(Evaluate, EveryOperator) {
     for (size_t k = 0; k < bodies.size(); ++k) {
       SCOPED_TRACE(std::string(ir::to_string(t)) + " body " + std::to_string(k));
       const ir::Workload w = workload({a, b, ir::compute("Y", {i}, {}, Combiner::kNone, {bodies[k]})});
-      // Large values too, so that operations wrap, saturate and overflow.
+      // Includes large values, so that operations wrap, saturate and overflow.
       auto inputs = random_inputs(w, 7 + k);
       Rng rng(k);
       for (Tensor& input : inputs) {
@@ -298,7 +299,7 @@ TEST(Evaluate, RejectsWrongInputs) {
   EXPECT_EQ(evaluate_points(w, random_inputs(w, 1), 0, beyond).error().code, ErrorCode::kInvalidArgument);
 }
 
-// Folding constants and conformance tests run hundreds of operators through it.
+// Constant folding and the conformance tests evaluate hundreds of operators.
 TEST(Evaluate, IsFastEnough) {
   const ir::Workload w = padded_conv(16, 28);
   const auto inputs = random_inputs(w, 1);
@@ -310,7 +311,7 @@ TEST(Evaluate, IsFastEnough) {
   EXPECT_LT(seconds, 5);  // 0.05 s on an idle core
 }
 
-// One output of a deep chain of large tensors touches few elements.
+// One output of a deep chain of large tensors depends on few elements.
 TEST(Evaluate, PointsOfLargeKernelsAreCheap) {
   const ir::Workload w = padded_conv(64, 224);
   std::vector<Tensor> inputs;

@@ -1,4 +1,4 @@
-// The index arithmetic of lowering against plain evaluation.
+// The index arithmetic of lowering compared with direct evaluation.
 #include "lower/index.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ int64_t floor_div(int64_t a, int64_t b) {
   return a / b - static_cast<int64_t>(a % b != 0 && (a < 0) != (b < 0));
 }
 
-// An index with the function it stands for.
+// An index with the values of the function that it represents.
 struct Sample {
   Index index;
   std::vector<int64_t> values;  // by assignment
@@ -116,7 +116,7 @@ TEST(Index, ValuesRangesAndComparisonsAreSound) {
   }
 }
 
-// Ranges and quotients under facts hold for the assignments that obey the facts.
+// Ranges and quotients under facts are valid for the assignments that satisfy the facts.
 TEST(Index, FactsNarrowRangesSoundly) {
   int narrowed = 0;
   for (uint64_t seed = 0; seed < 20000; ++seed) {

@@ -59,7 +59,7 @@ TEST(Run, ReadOfUnwrittenElementNamesTheStatement) {
   EXPECT_EQ(out.error().code, ErrorCode::kIllegal);
   EXPECT_EQ(out.error().message(), "i=0/k=0/store to 'Y': read of element 0 of 'Y', which was never written");
 
-  // The second iteration must not see what the first one left in T.
+  // The second iteration must not see the values that the first one left in T.
   RowSums q;
   q.copy_extent = ir::select(Expr(q.i) == 0, Expr(4), Expr(2));
   out = run(q.program(), inputs);

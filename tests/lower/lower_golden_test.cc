@@ -1,4 +1,4 @@
-// The loops that typical schedules become, as text.
+// The loops of typical schedules, as text.
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
@@ -73,14 +73,15 @@ TEST(LowerGolden, PeeledTails) {
                  {Split{2, 1, {8}, true, kPredicate}, Reorder{2, {1, 2, 0, 3}}});
 }
 
-// Of the last tile's vectors only a part is needed: they get shorter instead of a mask.
+// Only a part of the last tile's vectors is needed: they become shorter instead of masked.
 TEST(LowerGolden, ShortVectorsInTheTail) {
   expect_program("short_vectors_in_the_tail", test::small::matmul(4, 20, 8),
                  {Split{2, 1, {2, 8}, true, kPeel}, Reorder{2, {0, 1, 4, 2, 3}},
                   Annotate{2, 3, Annotation::kUnroll}, Annotate{2, 4, Annotation::kVectorize}});
 }
 
-// The last tile starts earlier, and what is attached to it follows; a reduction would add twice.
+// The last tile starts earlier, and stages attached to it follow; a reduction would add values
+// twice.
 TEST(LowerGolden, ShiftedTails) {
   constexpr TailPolicy kShift = TailPolicy::kShift;
   expect_program(
@@ -113,7 +114,8 @@ TEST(LowerGolden, Convolution) {
                  });
 }
 
-// A tile's region beyond the tensor is computed where that is harmless: the padding inlined, and attached.
+// A tile's region beyond the tensor is computed if that is harmless: with the padding inlined, and
+// attached.
 TEST(LowerGolden, TileBeyondTheTensor) {
   const ir::Workload w = test::small::conv2d(3, 11, 6, 3, 1, 1);
   const std::vector<Step> tile = {
@@ -133,8 +135,8 @@ TEST(LowerGolden, TileBeyondTheTensor) {
   expect_program("tile_beyond_attached_pad", w, attached);
 }
 
-// Sixteen of a block's 64 threads load the tile, but all loops over threads have the same extent; all threads come to
-// it, also those beyond the last row.
+// Sixteen of a block's 64 threads load the tile, but all loops over threads have the same extent;
+// all threads reach the tile, even those beyond the last row.
 TEST(LowerGolden, ThreadsOfASharedTile) {
   expect_program(
       "threads_of_a_shared_tile", test::small::matmul(20, 24, 16),
@@ -162,7 +164,8 @@ TEST(LowerGolden, Storage) {
   expect_program("storage_aligned", test::small::matmul(6, 16, 5, true), {StorageAlign{2, 0, 32, 4}});
   expect_program("intermediate_packed", test::small::matmul(6, 20, 5, true),
                  {PackLayout{2, {{1, 8, 3}, {0, 1, 6}, {1, 1, 8}}}});
-  // Vectors of channels are contiguous, unless the loop around them runs along rows and asks for whole rows.
+  // Vectors of channels are contiguous, unless the loop around them runs along rows and whole rows
+  // are stored.
   const ir::Workload w = test::small::conv2d(3, 6, 4, 3, 1, 1);
   std::vector<Step> steps = {Reorder{3, {0, 2, 3, 1}}, Annotate{3, 3, Annotation::kVectorize}};
   expect_program("stored_in_vectors", w, steps);

@@ -1,6 +1,6 @@
-// Random workload x random legal trace: the lowered program computes what the workload says. The seeds are
-// fixed; TENSORSMITH_PROPERTY_SEED and TENSORSMITH_PROPERTY_COUNT choose others. A failing trace is shrunk
-// before it is printed.
+// Random workload x random legal trace: the lowered program computes the workload. The seeds are
+// fixed; TENSORSMITH_PROPERTY_SEED and TENSORSMITH_PROPERTY_COUNT select others. A failing trace is
+// shrunk before it is printed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,10 +30,11 @@ struct Case {
 
 struct Statistics {
   int64_t programs = 0;
-  int64_t unproven = 0;  // accesses that are in range, but not by a linear condition
+  int64_t unproven = 0;  // accesses in range that no linear condition proves
 };
 
-// Empty if the schedule's program computes the expected values, else what is wrong.
+// Returns an empty string if the schedule's program computes the expected values, else the
+// difference.
 std::string check(const Case& c, const sched::Schedule& schedule, Statistics* statistics = nullptr) {
   auto lowered = lower(schedule);
   if (!lowered.ok()) return "lower: " + lowered.error().message();
@@ -73,7 +74,7 @@ std::string check(const Case& c, const sched::Schedule& schedule, Statistics* st
   return "";
 }
 
-// Leaves out steps as long as the rest is legal and fails.
+// Removes steps as long as the rest is legal and still fails.
 sched::Trace shrink(const Case& c, sched::Trace trace) {
   for (bool smaller = true; smaller;) {
     smaller = false;
@@ -125,8 +126,8 @@ void run_cases(uint64_t first, uint64_t count, bool small, bool thread_axes) {
            << sched::print(trace) << "schedule:\n"
            << sched::to_string(*schedule) << "fails with: " << check(c, *schedule);
   }
-  // run() has checked every access; the proof fails for a few indices of fused loops that no tile lines up
-  // with.
+  // run() has checked every access; the proof fails for a few indices of fused loops whose tiles
+  // are not aligned.
   EXPECT_LE(statistics.unproven * 50, statistics.programs) << statistics.unproven;
 }
 
@@ -140,7 +141,7 @@ TEST(LowerProperty, RandomWorkloads) {
             from_environment("TENSORSMITH_PROPERTY_COUNT", 2000), false, false);
 }
 
-// Register tiles as the search makes them: outer tiles, a region with its own accumulators, packed weights,
+// Register tiles as in the search: outer tiles, a region with its own accumulators, packed weights,
 // the padding at any place, tails of every kind.
 TEST(LowerProperty, TiledConvolutions) {
   using namespace sched;  // NOLINT(google-build-using-namespace)
@@ -161,7 +162,8 @@ TEST(LowerProperty, TiledConvolutions) {
     ASSERT_TRUE(expected.ok()) << expected.error().message();
     c.expected = *std::move(expected);
     ScheduleBuilder builder(c.workload);
-    // Stages by name, loops by name: what does not apply (a pad that is not there) is left out.
+    // Stages and loops are looked up by name; steps that do not apply (to a pad that does not
+    // exist) are left out.
     const auto stage = [&](const std::string& name) {
       return static_cast<int>(builder.schedule().stage_named(name).value_or(StageId(99)).place());
     };
@@ -182,7 +184,7 @@ TEST(LowerProperty, TiledConvolutions) {
       apply(PackLayout{stage("W"),
                        {{0, lanes, tiles}, {1, 1, channels}, {2, 1, kernel}, {3, 1, kernel}, {0, 1, lanes}}});
     }
-    // A copy of what the convolution reads, which has no zeros around it.
+    // A copy of the convolution's input, without zeros around it.
     const std::string source =
         stage("pad") != 99 && builder.schedule().stages.begin()[stage("pad")].attach != AttachKind::kInlined
             ? "pad"
@@ -259,7 +261,8 @@ TEST(LowerProperty, TiledConvolutions) {
   EXPECT_LE(statistics.unproven * 50, statistics.programs) << statistics.unproven;
 }
 
-// Loops bound to GPU axes run one after the other here, each thread with its own copy of what it shares.
+// The interpreter runs loops bound to GPU axes serially, with a separate copy of shared data for
+// each thread.
 TEST(LowerProperty, Threads) { run_cases(0, 800, true, true); }
 
 }  // namespace

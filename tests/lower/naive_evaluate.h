@@ -1,5 +1,5 @@
-// A second, deliberately naive evaluator of workloads: recursion over the expression tree, one scalar at a
-// time, in the documented order. Slow; the independent check of lower::evaluate.
+// A second, deliberately naive evaluator of workloads: recursion over the expression tree, one
+// scalar at a time, in the documented order. Slow; an independent check of lower::evaluate.
 #pragma once
 
 #include <map>

@@ -12,7 +12,8 @@ namespace {
 
 using sched::Layout;
 
-// Straight from the definition of a layout: storage dimension d holds (index[dim] / divisor) % extent.
+// Directly from the definition of a layout: storage dimension d holds (index[dim] / divisor) %
+// extent.
 std::vector<int32_t> pack_by_definition(const Layout& layout, const std::vector<int64_t>& shape,
                                         const std::vector<int32_t>& source) {
   int64_t size = 1;
@@ -78,7 +79,7 @@ TEST(Pack, LoweringNamesThePreparedInputs) {
   EXPECT_EQ(lowered->program.inputs[1]->name, "W");
 }
 
-// A schedule that no step makes: lowering reports it, with the stage.
+// A schedule that no step makes: lowering reports the error with the stage.
 TEST(Lower, AStageThatIsReadOutsideItsLoopIsAnError) {
   sched::Schedule schedule = sched::Schedule::create(test::small::matmul(4, 4, 4, true));
   const sched::StageId c = *schedule.stage_named("C");

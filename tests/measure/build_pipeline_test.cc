@@ -1,4 +1,4 @@
-// Builds beside each other, as far as memory allows.
+// Builds run concurrently as far as memory allows.
 #include "measure/build_pipeline.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace tensorsmith::measure::build_pipeline_test {
 namespace {
 
-// Takes a while and counts how many of its builds run at a time.
+// Takes a while and counts how many of its builds run concurrently.
 class Slow final : public Builder {
  public:
   explicit Slow(double seconds) : seconds_(seconds) {}
@@ -43,12 +43,12 @@ int most_at_once(int64_t memory_bytes) {
 }
 
 TEST(BuildPipeline, BuildsOneAtATimeWhereMemoryIsShort) {
-  EXPECT_EQ(most_at_once(1), 1);  // this process always takes more
+  EXPECT_EQ(most_at_once(1), 1);  // this process always uses more than one byte
   EXPECT_GT(most_at_once(0), 1);
   EXPECT_GT(most_at_once(int64_t{1} << 46), 1);
 }
 
-// Does not end before it is told to.
+// Does not return before it is released.
 class Stuck final : public Builder {
  public:
   BuildResult build(const ir::Workload&, const sched::Trace&) const override {
@@ -64,7 +64,7 @@ class Stuck final : public Builder {
   std::atomic<bool> released_{false};
 };
 
-// A build that was given up holds nobody up, whatever memory it takes: else this would never end.
+// An abandoned build holds up no other, whatever memory it takes; else this test would never end.
 TEST(BuildPipeline, ABuildThatIsGivenUpIsNothingToWaitFor) {
   const auto builder = std::make_shared<Stuck>();
   BuildPipeline pipeline(builder, 1, 0.05, 1);

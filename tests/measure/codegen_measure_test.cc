@@ -1,4 +1,5 @@
-// The measurer with generated code: schedules of real workloads, their expected outputs, packed weights.
+// The measurer with generated code: schedules of real workloads, their expected outputs, packed
+// weights.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,7 +18,7 @@ using test::standard::Conv2d;
 class CollectingSink final : public LogSink {
  public:
   void log(LogLevel level, std::string_view message) override {
-    // What the kernel lacks is no matter of these tests.
+    // These tests do not care which sandbox features the kernel lacks.
     if (level >= LogLevel::kWarning && message.find("sandbox") == std::string_view::npos)
       text += std::string(message) + "\n";
   }
@@ -71,7 +72,8 @@ TEST_F(CodegenMeasure, StandardWorkloads) {
   expect_ok(test::standard::elementwise_chain(1000));
 }
 
-// Too large for the interpreter: the expected output comes from the reference program.
+// The workload is too large for the interpreter, so the expected output comes from the reference
+// program.
 TEST_F(CodegenMeasure, LargeTaskIsComparedWithTheReferenceProgram) {
   const auto workload = test::standard::conv2d({.h = 28, .w = 28, .ci = 64, .co = 64});
   ASSERT_GT(ir::flop_count(workload), 3e7);

@@ -29,7 +29,7 @@ TEST(Compare, FloatsWithinTolerance) {
   EXPECT_FALSE(compare_f32({1.0F, 100.0F, 0.0F}, {1.01F, 100.1F, 0.009F}, tolerance));
   const auto wrong = compare_f32({1.0F, 100.0F, 0.5F, 7}, {1.02F, 100.0F, 0.0F, 7}, tolerance);
   ASSERT_TRUE(wrong);
-  EXPECT_EQ(wrong->index, 2);  // the worst, not the first
+  EXPECT_EQ(wrong->index, 2);  // the worst difference, not the first
   EXPECT_EQ(wrong->count, 2);
   EXPECT_EQ(describe(*wrong, 4), "element 2 is 0.5, expected 0 (2 of 4 elements differ)");
 }
@@ -60,7 +60,8 @@ TEST(Compare, IntegersAreExactButForAllowedFlips) {
   EXPECT_TRUE(compare(DType::kBool, 1, &odd, &truth, {}));
 }
 
-// Whatever is expected, what poison() leaves in an element that nobody writes is found.
+// Whatever the expected value, an element that still holds the bytes of poison() is reported as
+// wrong.
 TEST(Compare, PoisonIsNeverRight) {
   const uint64_t seed = 5;
   SCOPED_TRACE(seed);
@@ -82,7 +83,7 @@ TEST(Compare, PoisonIsNeverRight) {
   }
 }
 
-// Another order of summation passes, a missing term does not.
+// Another order of summation passes, a sum with a missing term does not.
 TEST(Compare, ToleranceSeparatesRoundingFromMistakes) {
   const uint64_t seed = 6;
   SCOPED_TRACE(seed);
@@ -134,7 +135,7 @@ TEST(GuardedBuffer, NoticesWritesAround) {
   EXPECT_FALSE(GuardedBuffer::allocate(int64_t{1} << 60).ok());
 }
 
-// Y[i, j] = X[index[i], j] with the index passed through another operation.
+// Y[i, j] = X[index[i], j], where the index passes through another operation.
 TEST(TaskData, IndicesStayInRange) {
   const auto x = ir::placeholder("X", DType::kF32, {7, 3});
   const auto index = ir::placeholder("index", DType::kI64, {500});
@@ -176,7 +177,7 @@ TEST(TaskData, SampledPointsFindAWrongReference) {
   (*data)->set_tolerances(workload);
   EXPECT_TRUE(verify_points(workload, inputs, **data, 1e6, 1).ok());
   auto* values = reinterpret_cast<float*>((*data)->output(0));
-  values[255] += 1;  // the last element is always looked at
+  values[255] += 1;  // the last element is always checked
   const auto status = verify_points(workload, inputs, **data, 1e6, 1);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kMismatch);

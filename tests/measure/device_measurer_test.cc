@@ -1,5 +1,5 @@
-// Measuring on a device with hand-written modules, right and wrong in every way: OpenCL where there is a device, and
-// CUDA on a driver that computes on the host.
+// Measuring on a device with hand-written modules, correct ones and wrong ones of many kinds:
+// OpenCL if there is a device, and CUDA on a driver that computes on the host.
 #include "measure/device_measurer.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Modules by name. Candidates are traces whose one step names a place in the list.
+// Builds modules by name. A candidate is a trace whose only step gives an index into the list.
 class ModuleBuilder final : public Builder {
  public:
   void add(const std::string& name, const std::string& text, std::vector<Launch> launches = {},
@@ -48,7 +48,7 @@ class ModuleBuilder final : public Builder {
     candidate.trace.steps.emplace_back(sched::Unroll{0, static_cast<int>(found - names_.begin())});
     return candidate;
   }
-  // The module of programs that nobody named.
+  // Sets the module that is built for traces without a name (the reference program).
   void set_reference(const std::string& name) { reference_ = name; }
   int references() const { return references_; }
   BuildResult build(const ir::Workload&, const sched::Trace& trace) const override {
@@ -79,7 +79,7 @@ MeasureOptions test_options() {
   MeasureOptions options;
   options.run_timeout_s = 6;
   options.memory_limit_bytes = int64_t{2} << 30;
-  options.hopeless_factor = 0;  // others use this machine: a repeat may take any time
+  options.hopeless_factor = 0;  // other programs use this machine: a repeat may take any time
   return options;
 }
 
@@ -104,12 +104,14 @@ class DeviceMeasurerTest : public ::testing::Test {
     EXPECT_LT(result.best_estimate(), 0.1);
     EXPECT_GT(result.measure_seconds, 0);
   }
-  // The candidate fails so, and the ones before and after it are measured.
+  // Expects that the candidate fails this way and that the candidates before and after it are
+  // measured.
   void expect_failure(const std::string& name, Outcome outcome, const std::string& reason) {
     SCOPED_TRACE(name);
     const auto results = measure({"right", name, "right"});
     expect_right(results[0]);
-    // The address sanitizer's own memory is over the limit, which is then said of what does not end.
+    // Under the address sanitizer, which itself exceeds the memory limit, a hanging candidate may
+    // be reported as over that limit.
     if (!TENSORSMITH_ADDRESS_SANITIZER || outcome != Outcome::kRunTimeout) {
       EXPECT_EQ(record::to_string(results[1].outcome), record::to_string(outcome)) << results[1].reason;
       EXPECT_THAT(results[1].reason, HasSubstr(reason));
@@ -124,7 +126,7 @@ class DeviceMeasurerTest : public ::testing::Test {
   std::unique_ptr<Measurer> measurer_;
 };
 
-// C[i, j] with i the group and j the item.
+// C[i, j], where i is the group and j the item.
 std::string opencl_kernel(const std::string& result, const std::string& more = "") {
   return "kernel void k(global float* a, global float* b, global float* c) {\n"
          "  const int i = get_group_id(0), j = get_local_id(0), at = i * 16 + j;\n"
@@ -146,7 +148,7 @@ class OpenClMeasurer : public DeviceMeasurerTest {
 };
 
 TEST_F(OpenClMeasurer, RightCandidatesAreTimed) {
-  // Both operands go through the workspace, at offsets that are multiples of 64 bytes.
+  // Both operands pass through the workspace, at offsets that are multiples of 64 bytes.
   builder_->add("right_with_workspace",
                 opencl_kernel("s") +
                     "kernel void copy(global const float* a, global float* w) {"
@@ -167,7 +169,7 @@ TEST_F(OpenClMeasurer, WrongOutputs) {
   add("wrong_element", "at == 37 ? s + 1 : s");
   add("unwritten", "s", "  if (at == 255) return;\n");
   add("accumulates", "c[at] + s");
-  // Sees that it ran before, and stays wrong however often that was.
+  // Detects that it ran before, and stays wrong in every later run.
   add("wrong_later", "c[at] == s || c[at] == s + 1 ? s + 1 : s");
   add("writes_before", "s", "  if (at == 0) c[-1] = 0;\n");
   add("writes_behind", "s", "  if (at == 0) c[256] = 0;\n");
@@ -213,7 +215,7 @@ TEST_F(OpenClMeasurer, WhatTheDeviceDoesNotTake) {
   expect_failure("large_workspace", Outcome::kMemoryLimit, "a workspace of 3221225472 bytes");
 }
 
-// A kernel that takes the driver's process with it: the processor's driver runs it there.
+// The kernel crashes the worker, since a CPU driver runs it in that process.
 TEST_F(OpenClMeasurer, ACrashCostsItsCandidateOnly) {
   if (runtime::opencl_device()->properties().is_gpu) GTEST_SKIP() << "a GPU survives this";
   add("crashes", "s", "  if (at == 0) *(volatile global float*)(size_t)(8 + (size_t)s * 0) = 1;\n");
@@ -230,13 +232,14 @@ TEST_F(OpenClMeasurer, StopsEarlyWhereNothingIsToBeWon) {
   EXPECT_EQ(results[0].seconds.size(), 1u);
 }
 
-// Its sets of data are many, and a run through all of them is given up before it begins: those are unwritten then.
+// There are many data sets, and the run through all of them is given up before it begins; their
+// outputs are then unwritten.
 TEST_F(OpenClMeasurer, WhatIsGivenUpByItsFirstRunIsRight) {
   MeasureOptions options = test_options();
   options.hopeless_factor = 3;
   options.min_repeat_s = 2.6e-3;
   start({GpuApi::kOpenCl, 0, ""}, options);
-  // Ten to twenty repeats of time in a run through all 256 sets, 0.1 to 0.2 ms each.
+  // A run through all 256 sets, 0.1 to 0.2 ms each, takes as long as ten to twenty repeats.
   add("slow", "s", "  for (volatile int wait = 0; wait < 200; ++wait) {}\n");
   const auto results = measure({"slow"}, 1e-9);
   ASSERT_TRUE(results[0].ok()) << results[0].reason;
@@ -252,7 +255,7 @@ TEST_F(OpenClMeasurer, FlushesTheCache) {
   EXPECT_EQ(results[0].runs_per_repeat, 1);
 }
 
-// A task large enough that the expected output is a compiled program's.
+// A task so large that the expected output is computed by a compiled program.
 class LargeTask : public OpenClMeasurer {
  protected:
   void SetUp() override {
@@ -289,7 +292,8 @@ TEST_F(LargeTask, IsComparedWithAReferenceProgramOfThisMachine) {
   EXPECT_EQ(builder_->references(), 0);
 }
 
-// Where this machine would take long, the device computes the reference, and points of it are checked here.
+// If this machine would take long, the device computes the reference, and this machine checks
+// sample points of it.
 TEST_F(LargeTask, IsComparedWithAReferenceProgramOfTheDevice) {
   MeasureOptions options = test_options();
   options.most_host_flops = 1e6;
@@ -346,7 +350,7 @@ TEST_F(FakeCudaMeasurer, TimesAndGoesOnAfterWhatBreaksTheContext) {
   expect_failure("illegal", Outcome::kCrash, "a kernel failed: CUDA_ERROR_ILLEGAL_ADDRESS");
   expect_failure("hangs", Outcome::kRunTimeout, "not finished after 6 s");
   expect_failure("no_cubin", Outcome::kBuildError, "CUDA_ERROR_INVALID_IMAGE");
-  // The fake says 2.5 ms of everything between two events: a graph of several runs.
+  // The fake driver reports 2.5 ms between any two events, here around a graph of several runs.
   const auto result = measure({"right"})[0];
   EXPECT_NEAR(result.best_estimate() * result.runs_per_repeat, 0.0025, 1e-9);
   EXPECT_THAT(log_.lines, IsEmpty());

@@ -1,5 +1,5 @@
-/* Candidates for C[16, 16] = sum_k A[16, 16] * B[16, 16] in f32; buffers A, B, C. One is right, the others do
- * what candidates must not do. Kept simple for the compiler not to see through them. */
+/* Candidates for C[16, 16] = sum_k A[16, 16] * B[16, 16] in f32; buffers A, B, C. Some are right, the others
+ * misbehave. They hide their intent from the compiler's optimizer (`always`). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -33,7 +33,7 @@ void right(Context context, void* const* buffers) {
   context->parallel_for(context->pool, N, matmul_rows, (void*)buffers);
 }
 
-/* Right, using its whole workspaces: 4096 bytes shared, 256 bytes a thread. */
+/* Right, and uses all of its workspaces: 4096 bytes shared, 256 bytes per thread. */
 void right_with_workspace(Context context, void* const* buffers) {
   memset(context->shared_workspace, 1, 4096);
   for (int32_t t = 0; t < context->num_threads; ++t)
@@ -41,7 +41,7 @@ void right_with_workspace(Context context, void* const* buffers) {
   right(context, buffers);
 }
 
-/* B comes transposed. */
+/* Expects B transposed. */
 void right_packed(Context context, void* const* buffers) {
   const float* a = (const float*)buffers[0];
   const float* b = (const float*)buffers[1];
@@ -72,7 +72,7 @@ void slow(Context context, void* const* buffers) {
   right(context, buffers);
 }
 
-/* Long enough to be disturbed from outside. */
+/* The first run takes long enough to be disturbed from outside. */
 void slow_at_first(Context context, void* const* buffers) {
   static int runs = 0;
   if (runs++ == 0) wait_seconds(0.8);
@@ -90,7 +90,7 @@ void unwritten(Context context, void* const* buffers) {
   ((float*)buffers[2])[N * N - 1] = last;
 }
 
-/* Adds to what is there: right for an output of zeros. */
+/* Adds to the old output: right if that is zero. */
 void accumulates(Context context, void* const* buffers) {
   float old[N * N];
   memcpy(old, buffers[2], sizeof old);
@@ -172,7 +172,7 @@ void loops_everywhere(Context context, void* const* buffers) {
   context->parallel_for(context->pool, 64, loops_in_thread, NULL);
 }
 
-/* As unchecked code does: uses what malloc gives. */
+/* Uses the result of malloc without a check. */
 void eats_memory(Context context, void* const* buffers) {
   (void)context;
   (void)buffers;
@@ -182,7 +182,7 @@ void eats_memory(Context context, void* const* buffers) {
   }
 }
 
-/* Goes on without memory. */
+/* Continues when memory runs out. */
 void eats_memory_and_loops(Context context, void* const* buffers) {
   (void)context;
   (void)buffers;

@@ -1,4 +1,5 @@
-// Candidates that are test doubles: a trace of one Unroll step whose number names a symbol of doubles.c.
+// Candidates that are test doubles: a trace of one Unroll step whose number selects a symbol of
+// doubles.c.
 #pragma once
 
 #include <dirent.h>
@@ -30,7 +31,7 @@ inline ir::Workload matmul16() {
   return workload;
 }
 
-// Names of doubles, and what the builder itself does for some.
+// Builds doubles by name; for some names the builder itself fails or takes long.
 class DoubleBuilder final : public Builder {
  public:
   static Candidate candidate(const std::string& name) {
@@ -49,7 +50,7 @@ class DoubleBuilder final : public Builder {
     if (name == "throws") throw std::bad_alloc();
     if (name == "builds_long") std::this_thread::sleep_for(std::chrono::seconds(5));
     if (name == "builds_busily") {
-      const auto used = [] {  // processor seconds of this thread
+      const auto used = [] {  // returns the processor seconds of this thread
         timespec now{};
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
         return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
@@ -156,7 +157,7 @@ inline target::Device test_device() {
   return device;
 }
 
-// Processes whose parent is `parent`, zombies included.
+// Returns the processes whose parent is `parent`, zombies included.
 inline std::vector<int> children_of(int parent) {
   std::vector<int> children;
   DIR* proc = ::opendir("/proc");

@@ -1,5 +1,5 @@
-// Candidates that try to get out of the worker: each is a failed candidate with a reason, none has an effect,
-// and the next candidate is measured.
+// Candidates that try to escape from the worker: each fails with a reason and has no effect, and
+// the next candidate is measured.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <seccomp.h>
@@ -25,7 +25,7 @@ using record::Outcome;
 
 const std::string kForbidden = "made a system call that is forbidden for candidates";
 
-// As escapes.c has it.
+// The same path as in escapes.c.
 std::string escaped_file(pid_t parent) { return "/tmp/tensorsmith-escape-" + std::to_string(parent); }
 bool exists(const std::string& path) {
   struct stat info{};
@@ -131,7 +131,7 @@ TEST(Escape, TheEnvironmentIsWiped) {
   ::unsetenv("TENSORSMITH_TEST_TOKEN");
 }
 
-// The worker and the loader that the program has, with an object as code generation makes them.
+// Uses the program's own worker and loader, with an object like those of code generation.
 TEST(Escape, AKernelOfTheProgramsOwnWorkerGetsNoFurther) {
   class RawBuilder final : public Builder {
    public:
@@ -158,7 +158,8 @@ TEST(Escape, AKernelOfTheProgramsOwnWorkerGetsNoFurther) {
   EXPECT_TRUE((*results)[2].ok()) << (*results)[2].reason;
 }
 
-// A process of its own whose kernel refuses calls, as container policies do.
+// Runs `check` in a process of its own whose kernel refuses calls, as policies of containers do.
+// Returns 0 if the check passed.
 int in_refusing_process(const std::vector<std::pair<int, int>>& refused, bool refuse_filters,
                         const std::function<bool()>& check) {
   const pid_t child = ::fork();
@@ -184,7 +185,7 @@ int in_refusing_process(const std::vector<std::pair<int, int>>& refused, bool re
 constexpr int kLandlock = 444;
 
 TEST(Escape, OneLineSaysWhatTheKernelRefuses) {
-  // Without both: measuring goes on.
+  // Without seccomp and Landlock, measuring continues.
   EXPECT_EQ(0, in_refusing_process({{kLandlock, ENOSYS}}, true, [] {
               WarningSink log;
               const auto results = measure({"right", "segfaults", "right", "aborts", "right"}, log);
@@ -196,7 +197,7 @@ TEST(Escape, OneLineSaysWhatTheKernelRefuses) {
                       "measuring continues with the other parts"});
               return results[0].ok() && results[2].ok() && results[4].ok();
             }));
-  // Without Landlock alone: nothing gets out either.
+  // Without Landlock alone, candidates still cannot write files.
   EXPECT_EQ(0, in_refusing_process({{kLandlock, EOPNOTSUPP}}, false, [] {
               WarningSink log;
               const auto results = measure({"writes_file", "right"}, log);
@@ -238,7 +239,7 @@ TEST(Escape, NoThreadsAreAClearError) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// A worker that finds a descriptor of the task cannot change what its outputs are compared with.
+// A worker that finds a descriptor of the task cannot change the expected outputs.
 TEST(Escape, ExpectedOutputsAreSealed) {
   const ir::Workload workload = matmul16();
   auto data = TaskData::create(workload, random_inputs(workload, 1), 1 << 20, 1);

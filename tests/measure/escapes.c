@@ -1,5 +1,5 @@
-/* Candidates that reach for what is not theirs, and compute the right result besides. Each would leave a
- * trace that the test looks for, if it were let. */
+/* Candidates that try to escape from the worker, and compute the right result besides. Each successful
+ * escape would leave a trace that the test looks for. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -25,7 +25,7 @@ void right(Context context, void* const* buffers);
 
 extern char** environ;
 
-/* What a candidate could know of the process that started its worker. */
+/* Facts that a candidate could know about the process that started its worker. */
 static pid_t parent;
 static char file[64];
 static char** environment;
@@ -90,7 +90,7 @@ static long limits_parent(void) {
   return prlimit(parent, RLIMIT_CPU, &none, NULL);
 }
 static long shell(void) {
-  /* The 32-bit entry has other numbers: 5 is open, 11 execve. */
+  /* The 32-bit system call entry has other numbers: 5 is open, 11 execve. */
 #if defined(__x86_64__)
   long answer = 5;
   __asm__ volatile("int $0x80" : "+a"(answer) : "b"(0), "c"(0), "d"(0) : "memory");
@@ -126,7 +126,7 @@ ESCAPE(poisons_memory, madvise(&byte, 1, 101))
 ESCAPE(closes_socket, close(3))
 ESCAPE(other_architecture, shell())
 
-/* No system call: what is in this process's memory it can read. Right if there is nothing. */
+/* Needs no system call, since it reads its own process's memory. Right if the environment was erased. */
 void finds_environment(Context context, void* const* buffers) {
   right(context, buffers);
   int found = environ != NULL && environ[0] != NULL;

@@ -22,7 +22,7 @@ class PrintingSink final : public LogSink {
   }
 };
 
-// A usual GPU's limits, as far as the device has them.
+// Limits of a usual GPU, as far as the device has them.
 target::Device device_of(const runtime::GpuProperties& p) {
   target::Device d;
   d.name = "opencl:0";
@@ -51,7 +51,7 @@ std::vector<std::pair<std::string, ir::Workload>> workloads() {
           {"softmax", softmax(8, 37)},
           {"layernorm", layernorm(6, 40)},
           {"elementwise", elementwise_chain(1000)},
-          // Its expected output is a compiled program's.
+          // The expected output of this one is computed by a compiled program.
           {"large matmul", matmul(160, 192, 128)}};
 }
 
@@ -59,7 +59,7 @@ TEST(GpuPrograms, AreRightAndTimed) {
   TS_OPENCL_OR_SKIP(gpu);
   const target::Device device = device_of(gpu->properties());
   MeasureOptions options;
-  options.run_timeout_s = 60;  // the device is a processor that others use
+  options.run_timeout_s = 60;  // the device is a processor that other programs use
   options.hopeless_factor = 0;
   options.max_repeats = 3;
   options.backend = &codegen::backend_for(device);
@@ -86,7 +86,7 @@ TEST(GpuPrograms, AreRightAndTimed) {
     ASSERT_EQ(results->size(), candidates.size());
     for (size_t i = 0; i < candidates.size(); ++i) {
       const record::MeasureResult& result = (*results)[i];
-      // What a kernel shares in all is known when its program is lowered.
+      // The shared memory of a whole kernel is known only after lowering.
       if (i > 0 && result.reason.find("a block shares") != std::string::npos) continue;
       EXPECT_TRUE(result.ok()) << record::to_string(result.outcome) << ": " << result.reason << "\n"
                                << sched::print(candidates[i].trace);

@@ -1,5 +1,5 @@
-/* LIBRARY RUNS BYTES...: loads the kernel "kernel" and calls it, with buffers of these sizes; the last two are its
-   workspaces. */
+/* LIBRARY RUNS BYTES...: loads the kernel "kernel" and calls it RUNS times, with buffers of these sizes; the
+   last two are its workspaces. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// The measurer with candidates that do everything they must not do: each costs itself only.
+// The measurer with misbehaving candidates: each failure affects only its own candidate.
 #include "measure/measurer.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,8 @@ class MeasurerTest : public ::testing::Test {
     return results.ok() ? *results : std::vector<MeasureResult>(names.size());
   }
 
-  // The candidate fails so, and the ones before and after it are measured.
+  // Expects that the candidate fails this way and that the candidates before and after it are
+  // measured.
   void expect_failure(const std::string& name, Outcome outcome, const std::string& reason) {
     SCOPED_TRACE(name);
     const auto results = measure({"right", name, "right"});
@@ -81,7 +82,7 @@ TEST_F(MeasurerTest, EndsWhereTheCallerSaysSo) {
       measurer_->measure(matmul16(), candidates, 0, [](size_t i, const MeasureResult&) { return i < 2; });
   ASSERT_TRUE(results.ok());
   EXPECT_EQ(results->size(), 3u);
-  // And goes on with others.
+  // The measurer can then measure other candidates.
   EXPECT_TRUE(measure({"right", "right"})[1].ok());
 }
 
@@ -151,7 +152,7 @@ TEST_F(MeasurerTest, BuildFailures) {
 }
 
 TEST_F(MeasurerTest, BuildTimeoutCostsOneCandidate) {
-  for (int threads : {1, 64}) {  // overlapping builds, and builds between the runs
+  for (int threads : {1, 64}) {  // builds that overlap the runs, and builds between the runs
     measurer_.reset();
     auto options = test_options();
     options.settings.threads = threads;
@@ -168,7 +169,7 @@ TEST_F(MeasurerTest, BuildTimeoutCostsOneCandidate) {
 TEST_F(MeasurerTest, HopelessCandidatesStopEarly) {
   auto results = measure({"right", "slow", "right"});
   EXPECT_TRUE(results[1].ok());
-  EXPECT_TRUE(results[1].stopped_early);  // against the first one of the list
+  EXPECT_TRUE(results[1].stopped_early);  // compared with the first candidate of the list
   EXPECT_EQ(results[1].seconds.size(), 1u);
   EXPECT_GE(results[1].best_estimate(), 0.02);
   results = measure({"slow"}, test_options(), /*best=*/1e-4);
@@ -186,7 +187,7 @@ TEST_F(MeasurerTest, FlushedRunsAreTimedOneByOne) {
   EXPECT_EQ(results[0].runs_per_repeat, 1);
 }
 
-// What is done to the worker while a candidate runs in it: when, and what.
+// A signal sent to the worker while a candidate runs in it, and the seconds to wait before.
 using Disturbance = std::pair<double, int>;
 
 class Disturber {
@@ -227,7 +228,7 @@ TEST_F(MeasurerTest, AWorkerThatIsKilledTwiceCountsAgainstItsCandidate) {
   EXPECT_TRUE(results[1].ok()) << results[1].reason;
 }
 
-// Between two candidates nobody is to blame.
+// No candidate is blamed for a worker that dies between two candidates.
 TEST_F(MeasurerTest, AnIdleWorkerMayBeKilledOrStopped) {
   for (const int signal : {SIGKILL, SIGSTOP}) {
     SCOPED_TRACE(signal);
@@ -240,7 +241,7 @@ TEST_F(MeasurerTest, AnIdleWorkerMayBeKilledOrStopped) {
   }
 }
 
-// Ctrl-C goes to all programs of a terminal; the tuner decides.
+// Ctrl-C reaches all programs of a terminal; only the tuner decides what to do.
 TEST_F(MeasurerTest, TerminalSignalsAreTheParentsAffair) {
   measure({"right"});
   const Disturber disturber({{0.2, SIGINT}, {0.05, SIGTERM}, {0.05, SIGHUP}, {0.05, SIGTSTP}});
@@ -272,7 +273,7 @@ TEST(MeasurerStart, UnusableWorkersAreAClearError) {
   EXPECT_THAT(start({}), HasSubstr("worker_command: is empty"));
 }
 
-// C's kernels need libm, and a worker that is confined opens no file to load one from.
+// Kernels of the C backend need libm, and a confined worker cannot open the file to load it.
 TEST(MeasurerStart, BackendsThatAreNotSelfContainedAreRefused) {
   NullLogSink log;
   MeasureOptions options = test_options();
@@ -284,7 +285,7 @@ TEST(MeasurerStart, BackendsThatAreNotSelfContainedAreRefused) {
   EXPECT_TRUE(children_of(::getpid()).empty());
 }
 
-// The tuner is killed while a candidate hangs: the worker, which cannot notice, ends too.
+// The tuner is killed while a candidate hangs: the worker, which cannot notice it, ends too.
 TEST(MeasurerKill, KilledParentLeavesNoWorker) {
   const pid_t tuner = ::fork();
   if (tuner == 0) {
@@ -305,7 +306,7 @@ TEST(MeasurerKill, KilledParentLeavesNoWorker) {
     workers = children_of(tuner);
   }
   ASSERT_EQ(workers.size(), 1u);
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // it hangs in the candidate now
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the worker hangs in the candidate now
   ::kill(tuner, SIGKILL);
   ASSERT_EQ(::waitpid(tuner, nullptr, 0), tuner);
   const auto alive = [&] {

@@ -1,5 +1,5 @@
-// The simulated profile against what can be counted otherwise: lists of lines for the caches, programs whose counts
-// follow from their text, and valgrind's cachegrind on the same code.
+// The simulated profile compared with independent counts: lists of lines for the caches, programs
+// whose counts follow from their text, and valgrind's cachegrind on the same code.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@
 namespace tensorsmith::measure::profile_test {
 namespace {
 
-// A set as a list of lines, the most recently used first.
+// A cache set as a list of lines, the most recently used first.
 class ListCache {
  public:
   ListCache(size_t sets, size_t ways) : ways_(ways), sets_(sets) {}
@@ -80,7 +80,7 @@ TEST(MemoryModel, CountsMissesInOrderAndLinesThatAreSplit) {
   EXPECT_EQ(in_order.accesses, 512);
   EXPECT_EQ(in_order.misses[0], 32);
   EXPECT_EQ(in_order.misses[1], 32);
-  EXPECT_EQ(in_order.misses[2], 0);  // there is no such level
+  EXPECT_EQ(in_order.misses[2], 0);  // the hierarchy has no such level
   EXPECT_EQ(in_order.in_order[0], 31);
   const AccessCounts& apart = model.by_site()[1];
   EXPECT_EQ(apart.misses[0], 9);
@@ -105,11 +105,11 @@ target::Device local() {
 TEST(Simulation, CountsWhatFollowsFromTheProgram) {
   const auto workload = test::standard::matmul(16, 16, 16);
   const auto c = profile(workload, {}, local());
-  // A load a multiply-add at least, and each output written once.
+  // At least one load per multiply-add, and each output is written once.
   EXPECT_GE(c.at("bytes_loaded"), 4 * 4096);
   EXPECT_GE(c.at("bytes_stored"), 4 * 256);
   EXPECT_EQ(c.at("simulated_share"), 1);
-  EXPECT_EQ(c.at("l1.misses"), 0);  // 3 KiB that the run before left there
+  EXPECT_EQ(c.at("l1.misses"), 0);  // the previous run left all 3 KiB in the cache
   EXPECT_GE(c.at("instructions"), 4096);
   EXPECT_EQ(c.at("buffer_bytes"), 3 * 4 * 256);
 }
@@ -122,7 +122,7 @@ TEST(Simulation, DataBeyondACacheMissInIt) {
   device.l3_bytes = 16 << 20;
   const auto c = profile(workload, {}, device);
   const double lines = (c.at("bytes_loaded") + c.at("bytes_stored")) / 64;
-  // Each stage walks through tensors larger than L1: every line misses there, and none in L2.
+  // Each stage walks through tensors larger than L1: every line misses in L1, and none in L2.
   EXPECT_NEAR(c.at("l1.misses"), lines, 8);
   EXPECT_EQ(c.at("l2.misses"), 0);
   EXPECT_NEAR(c.at("l1.misses_in_order"), c.at("l1.misses"), 0.02 * lines);
@@ -134,7 +134,7 @@ TEST(Simulation, IsTheSameAgain) {
   EXPECT_EQ(profile(workload, {}, local()), profile(workload, {}, local()));
 }
 
-// The second half of a program that does the same all the time is like its first.
+// The program is uniform: its second half behaves like its first.
 TEST(Simulation, APartStandsForTheRest) {
   const auto workload = test::standard::matmul(64, 96, 128);
   target::Device device = local();
@@ -188,7 +188,8 @@ TEST(PerfEvents, CountOrSayWhyNot) {
   EXPECT_GT(counters->at("instructions"), 0);
 }
 
-// What valgrind's model says of `runs` calls of the kernel: instructions, data accesses, misses of its first level.
+// Counts of valgrind's model for `runs` calls of the kernel: instructions, data accesses, L1
+// misses.
 struct Cachegrind {
   double instructions = 0, accesses = 0, misses = 0;
 };
@@ -219,13 +220,14 @@ std::optional<Cachegrind> cachegrind(const std::string& library, const std::stri
   return ran && out.instructions > 0 ? std::optional(out) : std::nullopt;
 }
 
-// The same code under another simulator: a call costs what many calls cost more than few. Instructions differ a little:
-// blocks that code generation makes count as the ones before them.
+// Simulates the same code with another simulator. The cost of one call is the difference between
+// many and few calls. Instruction counts differ a little, since blocks that code generation adds
+// are counted as the blocks before them.
 TEST(Simulation, AgreesWithCachegrind) {
   if (std::system("valgrind --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "valgrind is not there";
   auto device = target::find_device("local:isa=avx2:threads=1");
   if (!device.ok()) GTEST_SKIP() << device.error().message();
-  // What valgrind knows of AVX2.
+  // The target of valgrind's support of AVX2.
   device->cpu = "haswell";
   device->features = {"+avx2", "+fma", "+avx", "+sse4.2"};
   device->l1_bytes = 32 << 10;

@@ -73,7 +73,7 @@ TEST(Protocol, MessagesReadBack) {
 
 TEST(Protocol, BadMessagesAreRefused) {
   auto task = sample_task();
-  task.outputs[0].offset = 126;  // 3 bytes from there are outside
+  task.outputs[0].offset = 126;  // 3 bytes from this offset end outside of the data
   EXPECT_FALSE(decode_task(encode(task)).ok());
   task = sample_task();
   task.inputs[0].shape = {1 << 30, 1 << 30};
@@ -84,7 +84,7 @@ TEST(Protocol, BadMessagesAreRefused) {
   auto run = sample_run();
   run.flush_bytes = -1;
   EXPECT_FALSE(decode_run(encode(run)).ok());
-  // Any cut and any byte: an error or a message, never a crash.
+  // Cutting the message anywhere and changing any byte gives an error or a message, never a crash.
   const auto bytes = encode(sample_run());
   for (size_t n = 0; n < bytes.size(); ++n)
     EXPECT_FALSE(decode_run({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n)}).ok());
@@ -151,7 +151,7 @@ TEST_F(Sockets, SilenceClosingAndGarbage) {
   auto message = receive_message(sockets_[1], monotonic_seconds() + 0.02);
   ASSERT_FALSE(message.ok());
   EXPECT_EQ(message.error().code, ErrorCode::kTimeout);
-  // Nobody reads: the buffer fills up.
+  // Nobody reads, so that the buffer fills up.
   const auto status = send_message(sockets_[0], MessageType::kRun, std::vector<char>(10 << 20), -1,
                                    monotonic_seconds() + 0.05);
   ASSERT_FALSE(status.ok());

@@ -1,4 +1,4 @@
-/* A kernel as code generation makes them, an object that needs nothing, which asks the system directly. */
+/* An object without dependencies, like those of code generation, that makes a system call directly. */
 #include "runtime/kernel_abi.h"
 
 void raw_escape(const TensorsmithKernelContext* context, void* const* buffers) {

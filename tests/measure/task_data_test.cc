@@ -38,11 +38,11 @@ TEST(RandomInputs, FloatsAreAsAsked) {
       most = std::max(most, std::abs(static_cast<double>(v)));
     }
     const auto n = static_cast<double>(data.size());
-    // Five deviations of the mean; a variance of 1/3 in [-1, 1).
+    // Five standard deviations of the mean; the variance of a uniform value in [-1, 1) is 1/3.
     EXPECT_NEAR(sum / n, 0, 5 / std::sqrt(n)) << "seed 7";
     EXPECT_NEAR(squares / n, normal ? 1 : 1.0 / 3, 0.1) << "seed 7";
     EXPECT_EQ(most > 2, normal);
-    // Places stay within the data.
+    // Indices stay within the data.
     std::vector<int32_t> places(500);
     std::memcpy(places.data(), inputs.at(1).data.data(), inputs.at(1).data.size());
     for (const int32_t place : places) EXPECT_TRUE(place >= 0 && place < 10000) << place;
@@ -51,7 +51,8 @@ TEST(RandomInputs, FloatsAreAsAsked) {
   }
 }
 
-// Of more values than one thread makes: all are drawn, no two blocks alike, and again the same.
+// Draws more values than one thread makes: all are drawn, no two blocks are alike, and the result
+// is reproducible.
 TEST(RandomInputs, ManyNormalValues) {
   constexpr int64_t kValues = (int64_t{3} << 18) + 5;
   const auto data = ir::placeholder("D", ir::DType::kF32, {kValues});

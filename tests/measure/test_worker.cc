@@ -1,5 +1,5 @@
-// A worker whose candidates are functions of a shared library: test doubles made by the system's compiler.
-// With a mode as argument it misbehaves from the start.
+// A worker whose candidates are functions of a shared library: test doubles compiled by the
+// system's compiler. With a mode as argument it misbehaves from the start.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ using tensorsmith::measure::LoadedFunction;
 
 namespace {
 
-// Before the worker is confined: later it opens no file.
+// Opened before the worker is confined; afterwards it cannot open files.
 void* doubles = nullptr;
 
 Result<LoadedFunction> find_double(const std::vector<char>& bytes, const std::string& symbol) {

@@ -12,7 +12,7 @@
 namespace tensorsmith::measure::timing_test {
 namespace {
 
-// A kernel on a clock that only it moves.
+// A kernel that runs on a simulated clock, which only the kernel advances.
 struct FakeKernel {
   std::vector<double> durations;  // of successive runs; the last one repeats
   double time = 100;
@@ -35,9 +35,9 @@ TEST(Timing, ShortKernelsRunUntilTheRepeatIsLongEnough) {
   FakeKernel kernel{{1e-5}};
   const Timing timing = kernel.measure({}, 5e-5);
   EXPECT_EQ(timing.runs_per_repeat, 100);
-  ASSERT_EQ(timing.seconds.size(), 3u);  // no spread at all: the minimum is enough
+  ASSERT_EQ(timing.seconds.size(), 3u);  // there is no spread: the minimum number is enough
   for (const double s : timing.seconds) EXPECT_NEAR(s, 1e-5, 1e-12);
-  EXPECT_EQ(kernel.runs, 301u);  // with one to calibrate
+  EXPECT_EQ(kernel.runs, 301u);  // including one to calibrate
   EXPECT_FALSE(timing.stopped_early);
 }
 
@@ -55,7 +55,8 @@ TEST(Timing, DisturbedCalibrationIsRepeated) {
   EXPECT_EQ(timing.seconds.size(), 3u);
 }
 
-// A slice of another program of 4 ms every 5 ms, on a kernel of 1 ms: half of the repeats say three times too much.
+// Another program gets a slice of 4 ms every 5 ms, and the kernel takes 1 ms: half of the repeats
+// are too long by a factor of three.
 TEST(Timing, RepeatsInWhichAnotherProgramRanAreMadeAgain) {
   for (const bool counted : {true, false}) {
     double time = 0, next_slice = 2e-3;
@@ -127,7 +128,7 @@ TEST(Timing, NoisyKernelsRepeatUpToTheMaximum) {
 }
 
 TEST(Timing, RepeatsUntilTheSpreadMeetsTheTarget) {
-  // 2 % away in turns: the spread falls with the number of repeats.
+  // Durations vary by up to 2 % in turn; the spread falls with the number of repeats.
   FakeKernel kernel;
   for (int i = 0; i < 100; ++i) kernel.durations.push_back(0.02 * (1 + 0.01 * ((i * 7) % 5 - 2)));
   TimingOptions options;
@@ -151,7 +152,7 @@ TEST(Timing, HopelessStopsAfterOneRepeat) {
   timing = kernel.measure(options, 4e-4);
   EXPECT_FALSE(timing.stopped_early);
   kernel = FakeKernel{{0.5}};
-  timing = kernel.measure(options, 0.5);  // the first run says it all
+  timing = kernel.measure(options, 0.5);  // the first run alone decides
   EXPECT_TRUE(timing.stopped_early);
   EXPECT_EQ(timing.seconds, std::vector<double>{0.5});
   EXPECT_EQ(kernel.runs, 0u);
@@ -166,7 +167,8 @@ TEST(Timing, HopelessStopsAfterOneRepeat) {
   EXPECT_FALSE(kernel.measure(options, 0.5).stopped_early);
 }
 
-// What cannot win gets the least repeats, but these in full: its time is a label like others.
+// A candidate that cannot win gets the fewest repeats, but in full: its time is a label like
+// others.
 TEST(Timing, LosersAreNotTimedToTheSpread) {
   TimingOptions options;
   options.best_seconds = 0.02;
@@ -179,7 +181,8 @@ TEST(Timing, LosersAreNotTimedToTheSpread) {
   const Timing loser = kernel.measure(options, 0.024);
   EXPECT_EQ(loser.seconds.size(), 3u);
   EXPECT_FALSE(loser.stopped_early);
-  EXPECT_EQ(close.measure(options, 0.0215).seconds.size(), 12u);  // the fastest repeat is too near
+  EXPECT_EQ(close.measure(options, 0.0215).seconds.size(), 12u);  // the fastest repeat is too close to the
+                                                                  // best
   options.loser_factor = 0;
   kernel.runs = 0;
   EXPECT_EQ(kernel.measure(options, 0.024).seconds.size(), 12u);

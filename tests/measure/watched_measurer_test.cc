@@ -1,4 +1,4 @@
-// A watched measurer with a measurer, a canary and a clock that only pretend.
+// A watched measurer on a fake measurer, canary and clock.
 #include "measure/watched_measurer.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class Lines final : public LogSink {
   std::vector<std::string> lines;
 };
 
-// Answers from a list, then with the last of it.
+// Returns the answers of a list in order, then repeats the last one.
 class Scripted final : public Measurer {
  public:
   explicit Scripted(std::vector<record::MeasureResult> answers) : answers_(std::move(answers)) {}
@@ -74,7 +74,7 @@ class WatchedMeasurerTest : public ::testing::Test {
         },
         log_, cancel_);
   }
-  // Measures so many candidates; the outcomes that became results.
+  // Measures `count` candidates; returns the outcomes that became results.
   Result<std::vector<Outcome>> measure(Measurer& measurer, size_t count) {
     std::vector<Outcome> seen;
     std::vector<size_t> places;
@@ -108,11 +108,11 @@ TEST_F(WatchedMeasurerTest, PassesEverythingOnInOrder) {
   ASSERT_TRUE(seen.ok());
   EXPECT_EQ(*seen, (std::vector{Outcome::kOk, Outcome::kCrash, Outcome::kCrash, Outcome::kOk,
                                 Outcome::kInvalidSchedule, Outcome::kCrash}));
-  EXPECT_EQ(canaries_, 1);  // the first look
+  EXPECT_EQ(canaries_, 1);  // the initial run of the canary
   EXPECT_EQ(watched->waited_seconds(), 0);
 }
 
-// A space full of bad programs is no reason to end: the canary runs.
+// A space full of bad programs does not end the run: the canary succeeds.
 TEST_F(WatchedMeasurerTest, FailuresInARowCountWhereTheCanaryRuns) {
   const auto watched = watch({failed(Outcome::kCrash, "signal 11")});
   const auto seen = measure(*watched, 10);
@@ -128,12 +128,12 @@ TEST_F(WatchedMeasurerTest, FailuresAreNoResultsWhereTheCanaryFailsToo) {
   canary_ = Error{ErrorCode::kIo, "", "crash: signal 7"};
   const auto seen = measure(*watched, 10);
   ASSERT_FALSE(seen.ok());
-  EXPECT_EQ(last_seen_, 1U);  // the one that ran
+  EXPECT_EQ(last_seen_, 1U);  // the candidate that succeeded
   EXPECT_NE(seen.error().message().find("signal 7"), std::string::npos) << seen.error().message();
   EXPECT_NE(seen.error().message().find("this machine"), std::string::npos);
 }
 
-// Failures that the candidate alone is to blame for ask nobody.
+// Failures that only the candidate can be blamed for do not run the canary.
 TEST_F(WatchedMeasurerTest, WrongSchedulesDoNotAskTheCanary) {
   const auto watched = watch({failed(Outcome::kInvalidSchedule, "x")});
   ASSERT_TRUE(measure(*watched, 20).ok());
@@ -153,7 +153,7 @@ TEST_F(WatchedMeasurerTest, ASlowMachineIsWaitedForAndTheWaitDoesNotCount) {
   ASSERT_TRUE(measure(*watched, 1).ok());
   canary_ = 1.3e-3;
   ASSERT_TRUE(measure(*watched, 1).ok());
-  EXPECT_EQ(pauses_, 0);  // nobody looked yet
+  EXPECT_EQ(pauses_, 0);  // the canary was not due yet
   clock_.now += options_.interval_s;
   recovers_after_ = 3;
   ASSERT_TRUE(measure(*watched, 1).ok());
@@ -171,7 +171,7 @@ TEST_F(WatchedMeasurerTest, AMachineThatStaysSlowIsSaidAndUsed) {
   ASSERT_TRUE(measure(*watched, 1).ok());
   EXPECT_EQ(pauses_, static_cast<int>(options_.longest_pause_s / options_.pause_s));
   ASSERT_EQ(log_.lines.size(), 2U);
-  // The new speed is the usual one.
+  // The new speed becomes the usual one.
   clock_.now += options_.interval_s;
   const int before = pauses_;
   ASSERT_TRUE(measure(*watched, 1).ok());

@@ -24,7 +24,7 @@ def test_every_kernel_is_found(name):
     assert [last for last, _ in told["tensorsmith.seconds"]] == [kernel.nodes[0] for kernel in kernels]
     sum_told = sum(float(seconds) for _, seconds in told["tensorsmith.seconds"])
     assert sum_told == pytest.approx(sum(kernel.seconds for kernel in kernels), rel=1e-3)
-    # Convolutions and products take time, so each is in some kernel.
+    # Convolutions and products take time, so each must be in a kernel.
     within = {node for kernel in kernels for node in kernel.nodes}
     heavy = {n.name or n.output[0] for n in before.graph.node if n.op_type in ("Conv", "Gemm", "MatMul")}
     assert heavy <= within

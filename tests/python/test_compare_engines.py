@@ -77,7 +77,7 @@ def test_as_a_command(model):
     assert row["ratio"] > 0
     assert {one["engine"] for one in document["footprints"]} == {"tensorsmith", "onnxruntime"}
     assert all(one["start_seconds"] > 0 for one in document["footprints"])
-    # The report shows it.
+    # The report can show the comparison.
     Path("peers.json").write_text(told.stdout)
     tensorsmith.tune(model, "tuned", trials=2, threads=1, end_to_end=False)
     tensorsmith.run_command("report", "tensorsmith.db", "-o", "report.html", "--peers", "peers.json", quiet=True)

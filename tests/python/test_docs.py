@@ -13,7 +13,7 @@ from conftest import random_graph_model
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 PAGES = ["README.md", "docs/python.md", "docs/first_steps.md"]
-FOLDERS = ["tuned", "model_tuned"]  # where the pages expect a compiled model
+FOLDERS = ["tuned", "model_tuned"]  # folders where the pages expect a compiled model
 
 
 @pytest.mark.parametrize("page", PAGES)

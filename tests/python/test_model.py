@@ -67,7 +67,7 @@ def test_writes_into_given_outputs(model, mnist):
     results = model.run(inputs, {name: mine})
     assert results[name] is mine
     np.testing.assert_allclose(mine, outputs[name], rtol=1e-3, atol=1e-3)
-    # A copy would be written instead.
+    # Writing to a copy would leave the given array unchanged.
     with pytest.raises(tensorsmith.errors.InvalidArgument, match="contiguous"):
         model.run(inputs, {name: np.zeros((1, 20), np.float32)[:, ::2]})
     fixed = np.zeros((1, 10), np.float32)
@@ -122,7 +122,7 @@ def test_other_threads_go_on_meanwhile():
     while running:
         counted += 1
     thread.join()
-    # With the lock held, this thread gets it only between runs.
+    # If run() held the lock, this thread would get it only between runs.
     assert counted > 10_000
 
 

@@ -35,7 +35,7 @@ def mixed(batch):
         helper.make_node("Relu", ["c"], ["y"]),
         helper.make_node("QuickGelu", ["x"], ["z"], domain="com.microsoft"),
     ]
-    # ONNX does not know the shapes of QuickGelu, and the file tells none.
+    # ONNX does not know the shapes of QuickGelu, and the file gives none.
     return model_of(
         nodes,
         [value("x", [batch, 3, 12, 12])],

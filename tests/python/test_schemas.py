@@ -10,7 +10,7 @@ import tensorsmith
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
-# Schema -> the command's words. Later ones use what earlier ones made.
+# Schema -> words of the command. Later commands use the output of earlier ones.
 COMMANDS = {
     "tune": ["tune", "{model}", "-o", "out", "--trials", "60", "--threads", "1", "--quiet", "--seed", "4"],
     "tune_no_measure": ["tune", "{model}", "-o", "guessed", "--no-measure"],

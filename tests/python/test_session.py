@@ -53,7 +53,7 @@ def test_lengths_of_dimensions_in_the_options():
         assert list(session.get_inputs()[0].shape) == [3, 8]
         if library is tensorsmith:
             assert session.wait_until_compiled()
-            assert session.statistics().compiled == 1  # before the first run
+            assert session.statistics().compiled == 1  # already before the first run
         results.append(session.run(None, {"x": x})[0])
     np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-6)
 

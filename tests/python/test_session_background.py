@@ -57,11 +57,11 @@ def test_onnx_runtime_answers_until_the_model_is_compiled(gate, caplog):
             )
         told = session.statistics()
         assert (told.compiled, told.compiling, told.onnx_runtime_runs) == (2, 0, 3)
-    assert len(caplog.records) == 1, caplog.text  # said once
+    assert len(caplog.records) == 1, caplog.text  # the message appears once
     said = caplog.records[0].getMessage()
     assert "ONNX Runtime answers meanwhile" in said
     assert "x=(2, 8)" in said
-    # What is on disk needs nobody else, and nothing is said.
+    # With compiled shapes on disk, ONNX Runtime is not needed and nothing is logged.
     caplog.clear()
     again = tensorsmith.InferenceSession(model)
     again.run(None, feed_of(2))
@@ -98,7 +98,7 @@ def test_it_can_be_turned_off(way, caplog):
     for result in results:
         np.testing.assert_array_equal(result, results[0])
     said = [r.getMessage() for r in caplog.records]
-    assert len(said) == 2  # each session says once that it compiles
+    assert len(said) == 2  # each session logs once that it compiles
     assert "is being compiled for x=(5, 8), which can take seconds" in said[0]
 
 

@@ -42,7 +42,7 @@ def expected(model):
     return session.run(None, {"x": X})[0]
 
 
-# Prints what a session in a process of its own did. With words behind the model nothing may be compiled.
+# Prints what a session in a separate process did. With a further argument after the model, compiling is an error.
 PROGRAM = """
 import sys, time, json
 import numpy as np
@@ -85,7 +85,7 @@ def test_a_new_process_does_not_compile(name):
     again = told_by(start_process(model, "compile nothing"))
     assert (again["compiled"], again["from_cache"]) == (0, 1)
     assert again["bits"] == first["bits"]
-    if name == "light_squeezenet":  # which takes seconds to compile
+    if name == "light_squeezenet":  # this model takes seconds to compile
         assert again["seconds"] < first["seconds"] / 2
 
 
@@ -140,14 +140,14 @@ def test_what_decides_the_code_decides_the_entry(tmp_path, mnist):
         run(again)
     assert made == [(0, 1)] * 2
 
-    # The file stays, its weights' file changes.
+    # The model file stays the same, but the file of its weights changes.
     made.clear()
     path = tmp_path / "outside.onnx"
     onnx.save_model(model, path, save_as_external_data=True, location="outside.bin", size_threshold=0)
     run(str(path))
     size = os.path.getsize("outside.bin")
     bits = np.fromfile("outside.bin", np.float32)
-    bits.tofile("outside.bin")  # the same
+    bits.tofile("outside.bin")  # the same contents
     run(str(path))
     (-bits).tofile("outside.bin")
     assert os.path.getsize("outside.bin") == size
@@ -206,15 +206,15 @@ def test_the_bound_is_kept():
 
     assert run(1) == (1, 0)
     (one,) = entries()
-    bound = 5 * size_of(one) // 2  # two of them
+    bound = 5 * size_of(one) // 2  # room for two of them
     assert run(2, cache_bytes=bound) == (1, 0)
-    assert run(1, cache_bytes=bound) == (0, 1)  # used last
+    assert run(1, cache_bytes=bound) == (0, 1)  # now the most recently used
     assert run(3, cache_bytes=bound) == (1, 0)
     assert len(entries()) == 2
     assert sum(map(size_of, entries())) <= bound
     assert run(1, cache_bytes=bound) == (0, 1)
     assert run(3, cache_bytes=bound) == (0, 1)
-    assert run(2, cache_bytes=bound) == (1, 0)  # it had to go
+    assert run(2, cache_bytes=bound) == (1, 0)  # had been evicted
     assert run(4, cache_bytes=1) == (1, 0)  # larger than the bound: not kept
     assert entries() == set()
 
@@ -249,10 +249,10 @@ def test_a_process_may_be_killed_at_any_time():
     start = time.monotonic()
     session = session_of("model.onnx")
     result = session.run(None, {"x": X})[0]
-    assert time.monotonic() - start < 60  # nobody holds the lock
+    assert time.monotonic() - start < 60  # no dead process holds the lock
     np.testing.assert_allclose(result, expected("model.onnx"), rtol=1e-4, atol=1e-6)
     assert counts(session) == (1, 0)
-    (entry,) = entries()  # what the others left is gone, too
+    (entry,) = entries()  # the leftovers of the killed processes are gone, too
     assert not entry.name.startswith("new-")
 
 

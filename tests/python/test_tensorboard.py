@@ -59,7 +59,7 @@ def test_members_are_runs_of_their_own(mnist, tmp_path):
         assert found["loss/train"][-1].value < found["loss/train"][0].value, run
         assert [e.step for e in found["loss/validation"]] == steps, run
     assert len(runs["cpu-nests-member-1"]["loss/train"]) == 7
-    # Programs that are only looked at change nothing about the model.
+    # Programs that are evaluated only for the curves do not change the model.
     tensorsmith.run_command(*words, "-o", "plain.model", quiet=True)
     assert (tmp_path / "own.model").read_bytes() == (tmp_path / "plain.model").read_bytes()
 

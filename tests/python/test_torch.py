@@ -18,7 +18,7 @@ import torch
 import tensorsmith
 import tensorsmith.torch_backend
 
-# Where the package is not installed, its entry point is not there either.
+# If the package is not installed, neither is its entry point.
 BACKEND = tensorsmith.torch_backend.tensorsmith
 
 
@@ -52,12 +52,12 @@ def test_compiles_a_network(caplog):
     with torch.no_grad():
         fast = torch.compile(model, backend=BACKEND, dynamic=False)
         close(fast(x, scale), model(x, scale))
-        # The results are the caller's: a second run leaves them.
+        # The results belong to the caller: a second run does not change them.
         first = fast(x, scale)
         kept = copy.deepcopy(first)
         fast(x + 1, scale)
         close(first, kept)
-        # Other shapes are another graph.
+        # Other shapes give another graph.
         y = torch.randn(3, 3, 16, 16)
         close(fast(y, scale), model(y, scale))
     assert not [r for r in caplog.records if r.levelno >= logging.WARNING and r.name == "tensorsmith"]
@@ -66,7 +66,7 @@ def test_compiles_a_network(caplog):
 def test_a_graph_break_leaves_the_rest_compiled():
     def function(x):
         y = torch.sin(x) * 2
-        if float(y.sum()) > 0:  # torch ends the graph here
+        if float(y.sum()) > 0:  # a graph break of torch
             return torch.relu(y) + 1
         return y - 1
 
@@ -157,7 +157,7 @@ def test_neural_models_run_on_this_torch(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     model = str(Path(os.environ["TENSORSMITH_TEST_MODELS"]) / "mnist_8" / "model.onnx")
     tensorsmith.tune(model, trials=40, threads=1, seed=2, end_to_end=False)
-    # The loader says what it loads.
+    # The loader logs the libraries that it loads.
     monkeypatch.setenv("LD_DEBUG", "files")
     monkeypatch.setenv("LD_DEBUG_OUTPUT", str(tmp_path / "loaded"))
     tensorsmith.train("own.model", from_db="tensorsmith.db", model="mlp", parameters={"epochs": 3})
@@ -166,6 +166,6 @@ def test_neural_models_run_on_this_torch(tmp_path, monkeypatch):
     version = ".".join(torch.__version__.split(".")[:2])
     assert f"calling init: {Path(torch.__file__).parent}/lib/libtorch_cpu.so" in loaded
     assert f"libtensorsmith_net_torch{version}.so" in loaded
-    # In this process, too, which has imported torch.
+    # Also in this process, which has imported torch.
     found = tensorsmith.tune(model, trials=8, threads=1, seed=3, end_to_end=False, cost_model="own.model")
     assert found.trials > 0

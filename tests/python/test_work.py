@@ -121,7 +121,7 @@ def test_says_what_is_wrong(mnist):
         tensorsmith.tune(mnist, seconds=1, strategy="nonsense")
     with pytest.raises(tensorsmith.Error, match="nothing"):
         tensorsmith.predict(mnist, "nothing")
-    # Each is one line, and one of Python's own exceptions too.
+    # Every message is one line, also that of one of Python's own exceptions.
     with pytest.raises(ValueError, match="^[^\n]*$"):
         tensorsmith.tune(mnist)
 
@@ -152,7 +152,7 @@ def test_predicts(mnist):
 def test_says_the_same_as_the_command(mnist):
     told = json.loads(tensorsmith.run_command("predict", mnist, "--untuned", "--threads", 1, "--json", quiet=True))
     ours = tensorsmith.predict(mnist, untuned=True, threads=1)
-    assert ours.seconds == pytest.approx(told["seconds"], rel=0.05)  # what the machine measures of itself differs
+    assert ours.seconds == pytest.approx(told["seconds"], rel=0.05)  # measured device attributes vary between runs
     with pytest.raises(tensorsmith.errors.CommandFailed, match="nowhere") as caught:
         tensorsmith.run_command("predict", "nowhere.onnx", quiet=True)
     assert caught.value.returncode == 1

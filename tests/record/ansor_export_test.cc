@@ -1,4 +1,5 @@
-// Records of ours in TVM's format: texts of workloads are TVM's own, and what is written is read as it was.
+// Records exported to TVM's format: the texts of workloads are those that TVM prints, and exported
+// records are read back unchanged.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -21,7 +22,7 @@ using ::testing::StartsWith;
 
 const std::string kData = TENSORSMITH_SOURCE_DIR "/tests/data/ansor/";
 
-// Without what the text does not tell: which inputs are constants.
+// Drops what the text does not tell: which inputs are constants.
 ir::Workload without_constants(const ir::Workload& workload) {
   std::string text = ir::print(workload);
   for (size_t at = 0; (at = text.find("\n  const ", at)) != std::string::npos;)
@@ -29,7 +30,7 @@ ir::Workload without_constants(const ir::Workload& workload) {
   return ir::parse_workload(text).value();
 }
 
-// The texts that TVM printed for networks come out as they went in.
+// Texts that TVM printed for networks are written back unchanged.
 TEST(WriteDag, GivesTheTextsOfTvm) {
   std::ifstream file(kData + "workloads.json");
   const auto all = nlohmann::json::parse(file);
@@ -67,7 +68,8 @@ TEST(WriteDag, RefusesWhatTheTextHasNoFormFor) {
       HasSubstr("not first used in their order"));
 }
 
-// Schedules of the design space: the program that a reader makes of the line is the one that was measured.
+// Exports schedules of the design space: the program replayed from the line is the one that was
+// measured.
 TEST(AnsorExporter, LinesAreReadAsTheyWere) {
   for (const char* name : {"core-i9-12900k", "h100"}) {
     const target::Device device = target::find_device(name).value();
@@ -113,7 +115,7 @@ TEST(AnsorExporter, LinesAreReadAsTheyWere) {
                   ir::print(lower::lower(*original).value().program));
       }
     }
-    // Most of the processor's have packed layouts or end their tails in loops of their own.
+    // Most CPU schedules have packed layouts or handle tails in separate loops, and are left out.
     EXPECT_GT(written, 10) << name << ": " << left_out << " left out";
   }
 }

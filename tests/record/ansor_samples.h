@@ -5,7 +5,7 @@
 
 namespace tensorsmith::record::testing {
 
-// Workload key -> compute DAG: a fully connected layer, a padded convolution, a reduction.
+// Maps workload keys to compute DAGs: a fully connected layer, a padded convolution, a reduction.
 inline const std::string kWorkloads = R"JSON({
   "[\"dense\", 64, 32, 48]": {"flops": 200704.0, "compute_dag":
     "A = PLACEHOLDER [64, 32]\nB = PLACEHOLDER [32, 48]\nC(i, j) += (A[i, k]*B[k, j])\nR(i, j) = max(C[i, j], 0f)"},

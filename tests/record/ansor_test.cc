@@ -99,7 +99,8 @@ TEST(AnsorWorkloadsTest, SamplesReplay) {
   EXPECT_EQ(workloads->replay(unknown).error().code, ErrorCode::kNotFound);
 }
 
-// The text leaves the padding behind and so all extents open; the splits tell them. Later records must agree.
+// The text omits the padding behind the data, which leaves extents open; the splits determine them.
+// Later records must agree.
 TEST(AnsorWorkloadsTest, SplitsTellOpenExtents) {
   const auto workloads = AnsorWorkloads::from_json(
       R"({"[\"f\"]": "data = PLACEHOLDER [8, 6]\npad(i0, i1) = select((i1 < 6), data[i0, i1], 0f)\nconv(i, j) += pad[i, ((j*2) + r)]"})");
@@ -157,7 +158,7 @@ TEST(TraceCodeTest, RoundTrip) {
     const auto decoded = decode_trace(bytes);
     ASSERT_TRUE(decoded.ok());
     EXPECT_EQ(*decoded, builder.trace());
-    // Damage is an error or another trace, never a crash.
+    // Damaged bytes give an error or another trace, never a crash.
     for (int i = 0; i < 20; ++i) {
       std::string damaged = bytes;
       damaged[rng.below(damaged.size())] = static_cast<char>(rng.next());

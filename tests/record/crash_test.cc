@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using testing::make_record;
 using testing::TempDir;
 
-// Runs fn in a child process; the child's exit code is fn's.
+// Runs fn in a child process, which exits with the code that fn returns.
 template <typename Fn>
 pid_t start_child(Fn fn) {
   const pid_t child = fork();
@@ -75,15 +75,15 @@ TEST(CrashTest, ThreadsShareOneDatabase) {
   EXPECT_EQ(db->record_count().value(), 80);
 }
 
-// Records are written in pairs; the child reports each commit through a pipe. Whatever the moment of death:
-// the file opens, is sound, holds whole pairs only, and every reported pair.
+// Records are written in pairs; the child reports each commit through a pipe. Whenever the child is
+// killed, the file opens, is sound, holds only whole pairs, and holds every reported pair.
 TEST(CrashTest, KilledWriterLeavesASoundDatabase) {
   const TempDir dir;
   const std::string path = dir.file("a.db");
   Rng rng(17);
   int committed_total = 0;
-  // At least 40 kills, and on a slow disk more, with longer lives, until enough was committed to mean
-  // something.
+  // At least 40 kills, and more with longer lives on a slow disk, until enough records were
+  // committed for the test to be meaningful.
   for (int round = 0; round < 40 || (committed_total <= 50 && round < 400); ++round) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
@@ -109,8 +109,9 @@ TEST(CrashTest, KilledWriterLeavesASoundDatabase) {
     close(ends[0]);
     committed_total += static_cast<int>(reported.size());
 
-    if (!std::filesystem::exists(path)) continue;  // killed before it was created
-    // Every other round the first to come is a reader, which must cope with the journal left behind.
+    if (!std::filesystem::exists(path)) continue;  // the child was killed before it created the file
+    // In every other round a reader opens the file first and must cope with the journal left
+    // behind.
     if (round % 2 == 1) {
       auto reader = Database::open_read_only(path);
       if (!reader.ok()) {
@@ -130,7 +131,7 @@ TEST(CrashTest, KilledWriterLeavesASoundDatabase) {
   EXPECT_GT(committed_total, 50) << "the machine is too slow for the test to mean anything";
 }
 
-// A file size limit stands in for a full disk.
+// A limit on file sizes simulates a full disk.
 TEST(CrashTest, FullDiskIsAnErrorAndKeepsWhatWasThere) {
   const TempDir dir;
   const std::string path = dir.file("a.db");
@@ -147,7 +148,7 @@ TEST(CrashTest, FullDiskIsAnErrorAndKeepsWhatWasThere) {
     auto status = (*db)->add({make_record(2), huge});
     if (status.ok() || status.error().code != ErrorCode::kIo) return 2;
     if (status.error().place != path) return 3;
-    if (!(*db)->add({make_record(3)}).ok()) return 4;  // goes on where there is room
+    if (!(*db)->add({make_record(3)}).ok()) return 4;  // writing works again once there is room
     for (int i = 0; i < 100; ++i) {
       Record large = make_record(100 + i);
       large.result.reason.assign(1500, 'y');

@@ -41,7 +41,7 @@ TEST(DagTest, PaddedConvolution) {
   EXPECT_THAT(extents(*workload.operations[3]), ElementsAre(2, 4, 5, 5, 3, 3, 3));
   EXPECT_EQ(workload.operations[3]->combiner, ir::Combiner::kSum);
   ASSERT_EQ(workload.outputs.size(), 1u);
-  // By hand at one point: the lower right corner sees two rows and two columns of the image.
+  // One point computed by hand: the lower right corner sees two rows and two columns of the image.
   Rng rng(1);
   const std::vector<lower::Tensor> inputs = {lower::random_tensor(ir::DType::kF32, {2, 3, 9, 9}, rng),
                                              lower::random_tensor(ir::DType::kF32, {4, 3, 3, 3}, rng)};
@@ -75,7 +75,7 @@ TEST(DagTest, SoftmaxAndMeanPooling) {
   for (int i = 0; i < 5; ++i) sum += (*result)[0].at(5 + i).f;
   EXPECT_NEAR(sum, 1, 1e-6);
 
-  // The window is in the key only, the divisor counts the points inside.
+  // Only the key gives the window; the divisor counts the points inside.
   const std::string text =
       "data = PLACEHOLDER [1, 2, 8, 8]\n"
       "pad_temp(ax0, ax1, ax2, ax3) = tir.if_then_else(((((ax2 >= 1) && (ax2 < 9)) && (ax3 >= 1)) && (ax3 < "
@@ -96,7 +96,7 @@ TEST(DagTest, SoftmaxAndMeanPooling) {
 }
 
 TEST(DagTest, ShapesInTheKeyWin) {
-  // Padding behind only: how much is in no index.
+  // There is padding only behind the data: no index tells how much.
   const std::string text =
       "p0 = PLACEHOLDER [1, 6]\n"
       "pad(i0, i1) = select((i1 < 6), p0[i0, i1], 0f)\n"

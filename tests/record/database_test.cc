@@ -44,14 +44,14 @@ void expect_open_error(const std::string& path, ErrorCode code, const std::strin
   }
 }
 
-// What holds wherever the records are: in a file or on a server.
+// Tests that apply to databases in a file and on a server alike.
 class AnyDatabase : public ::testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     if (on_server() && PostgresqlServer::get() == nullptr) GTEST_SKIP() << PostgresqlServer::why_not();
   }
   static bool on_server() { return GetParam(); }
-  // Where the database of this name is.
+  // Returns the location of the database of this name.
   std::string place(const std::string& name) {
     if (!on_server()) return dir_.file(name);
     auto [at, fresh] = addresses_.emplace(name, "");
@@ -113,7 +113,7 @@ TEST(RecordTest, KeyDependsOnExactlyTheContent) {
   expect_new([](Record& r) { r.settings.flush_cache = false; });
   expect_new([](Record& r) { r.trace += "fuse"; });
   expect_new([](Record& r) { r.code_version += 1; });
-  // Moving a byte from one field to the next is another content.
+  // Moving a byte from one field to the next changes the content.
   expect_new([](Record& r) { r.task_key += "d", r.device_key.erase(0, 1); });
   Record same_content = base;
   same_content.result.seconds = {1};
@@ -150,7 +150,7 @@ TEST_P(AnyDatabase, RoundTripsArbitraryRecords) {
     EXPECT_TRUE(db.check_integrity().ok());
     EXPECT_FALSE(db.find("no such key")->has_value());
   }
-  // records_of and best, by brute force.
+  // records_of and best, compared with brute force.
   auto db = must_open(place("a.db"));
   for (int task = 0; task < 3; ++task) {
     for (int threads = 1; threads <= 4; ++threads) {
@@ -250,7 +250,7 @@ TEST(DatabaseTest, MissingFilesAndFolders) {
 
 TEST_P(AnyDatabase, DevicesAreKeptWithTheirMeasuredAttributes) {
   auto db = must_open(place("a.db"));
-  // Databases of before have no such table.
+  // At first the table of devices is empty.
   ASSERT_TRUE(db->devices().ok());
   EXPECT_TRUE(db->devices()->empty());
   target::Device device = target::registry().front();
@@ -266,11 +266,11 @@ TEST_P(AnyDatabase, DevicesAreKeptWithTheirMeasuredAttributes) {
   ASSERT_TRUE(devices.ok()) << devices.error().message();
   ASSERT_EQ(devices->size(), 2u);
   EXPECT_EQ(devices->front().key, key);
-  EXPECT_EQ(devices->front().device.memory_bandwidth_gbs, 12.5);  // what is there stays
+  EXPECT_EQ(devices->front().device.memory_bandwidth_gbs, 12.5);  // the stored entry is kept
   device.memory_bandwidth_gbs = 12.5;
   EXPECT_EQ(target::to_json(devices->front().device), target::to_json(device));
 
-  // They travel with an export.
+  // Devices are part of an export.
   ASSERT_TRUE(db->export_jsonl(dir_.file("a.jsonl")).ok());
   auto copy = must_open(place("copy.db"));
   const auto report = copy->import_jsonl(dir_.file("a.jsonl"));
@@ -346,7 +346,8 @@ TEST(DatabaseTest, ForeignDatabases) {
   EXPECT_EQ(testing::read_file(dir.file("foreign.db")), before);
 }
 
-// Somebody else's view, trigger or computed column in the place of a table of ours: to read it is to run it.
+// A foreign view, trigger or computed column in place of one of our tables is code: reading it
+// would run it.
 TEST(DatabaseTest, ForeignPartsOfTheSchema) {
   const char* endless = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r";
   const std::pair<std::string, std::string> parts[] = {
@@ -370,7 +371,7 @@ TEST(DatabaseTest, ForeignPartsOfTheSchema) {
   }
 }
 
-// A blob of 512 MiB takes no room in the call that writes it, but in the one that reads it.
+// zeroblob() writes a large blob without memory for it, but reading it takes all of it.
 TEST(DatabaseTest, LargeValuesAreRefused) {
   const TempDir folder;
   const std::string path = folder.file("a.db");
@@ -412,7 +413,8 @@ TEST(DatabaseTest, RandomBytesAndTruncatedFiles) {
   }
 }
 
-// Whatever byte is damaged: an error or a sound answer, never a crash, and a changed record is noticed.
+// Whichever byte is damaged, the result is an error or a sound answer, never a crash, and a changed
+// record is detected.
 TEST(DatabaseTest, DamagedBytesNeverCrash) {
   const TempDir dir;
   {

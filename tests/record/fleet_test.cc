@@ -1,4 +1,4 @@
-// Jobs and who measures them, in a file and on a server.
+// Jobs and the workers that measure them, in a file and on a server.
 #include "record/fleet.h"
 
 #include <gmock/gmock.h>
@@ -86,7 +86,7 @@ TEST_P(FleetTest, AJobBecomesOneRecord) {
   EXPECT_EQ(fleet_->workers("device0", 1, 60).value(), 0);
   EXPECT_TRUE(take(a_, 4).empty());
   const auto keys = post(0, 3);
-  post(0, 2);  // what is there stays one job
+  post(0, 2);  // a job that exists is not duplicated
   const auto jobs = take(a_, 2);
   ASSERT_EQ(jobs.size(), 2U);
   EXPECT_EQ(jobs[0].key, keys[0]);
@@ -165,7 +165,7 @@ TEST_P(FleetTest, WhatASilentWorkerHadIsTakenByAnother) {
   EXPECT_FALSE(finish(a_, lost[0], 0)) << "too late";
   EXPECT_EQ(database_->record_count().value(), 0);
   EXPECT_TRUE(finish(b_, jobs[0], 0));
-  // Late, but nobody else took it.
+  // The result is late, but no other worker took the job.
   post(5, 1);
   const auto late = take(a_, 1, 0.05);
   sleep_ms(100);
@@ -180,7 +180,7 @@ TEST_P(FleetTest, AJobThatKillsItsWorkersIsGivenUp) {
     EXPECT_EQ(jobs[0].key, keys[0]);
     sleep_ms(5);
   }
-  // The one beside it never began.
+  // The job beside it never began.
   const auto jobs = take(b_, 2);
   ASSERT_EQ(jobs.size(), 1U);
   EXPECT_EQ(jobs[0].key, keys[1]);
@@ -190,7 +190,8 @@ TEST_P(FleetTest, AJobThatKillsItsWorkersIsGivenUp) {
   EXPECT_FALSE(answers[0].record.has_value());
   EXPECT_THAT(answers[0].reason, HasSubstr("workers failed"));
   EXPECT_EQ(database_->record_count().value(), 0);
-  // Who asks once more gets it measured once more; a worker that gives back was not lost.
+  // Posting the job again gets it measured again; a worker that gives a job back does not count as
+  // lost.
   ASSERT_TRUE(fleet_->leave(b_).ok());
   ASSERT_TRUE(fleet_->post({job_of(make_record(0))}).ok());
   for (int i = 0; i < 2 * kMaxJobAttempts; ++i) {
@@ -216,7 +217,7 @@ TEST_P(FleetTest, AQuarantineKeepsTheDeviceAway) {
   EXPECT_TRUE(fleet_->join(again).ok());
 }
 
-// Four workers that are killed again and again; each result that counted is reported through a pipe.
+// Four workers that are killed again and again; each accepted result is reported through a pipe.
 TEST_P(FleetTest, KilledWorkersLoseNothingAndDoubleNothing) {
   constexpr int kJobs = 120, kWorkers = 4;
   const auto keys = post(0, kJobs);

@@ -74,7 +74,7 @@ TEST(JsonLinesTest, ErrorsNameTheField) {
   EXPECT_FALSE(parse_json_line(std::string(1 << 20, '[')).ok());
 }
 
-// Mutated lines: parsed or refused, never a crash; what is accepted is what its own key says.
+// Mutated lines are parsed or refused, never a crash; an accepted record agrees with its own key.
 TEST(JsonLinesTest, MutatedLinesNeverCrash) {
   Rng rng(23);
   const std::string good = to_json_line(make_record(1));
@@ -170,7 +170,7 @@ TEST(JsonLinesTest, FilesThatCannotBeUsed) {
   EXPECT_TRUE(dir.names().empty());
 }
 
-// To print what stands there, for the device's parser, takes a call a level.
+// Printing nested values, for the parser of devices, takes one call per level.
 TEST(JsonLines, DeepNestingIsRefused) {
   for (const char* brackets : {"[]", "{}"}) {
     std::string deep;

@@ -112,8 +112,8 @@ TEST_F(LineReaderTest, WhatCannotBeRead) {
   }
 }
 
-// A gigabyte of empty lines, of which a file has 30 kB: unpacked without a limit, a megabyte is half a minute
-// of work.
+// A gigabyte of empty lines, compressed to about 30 kB: unpacked without a limit, a megabyte of
+// such a file would take half a minute.
 TEST_F(LineReaderTest, WhatUnpacksWithoutEndIsRefused) {
   const std::string block(size_t{64} << 20, '\n');
   std::string bytes;
@@ -131,7 +131,7 @@ TEST_F(LineReaderTest, WhatUnpacksWithoutEndIsRefused) {
   EXPECT_LE(lines, int64_t{200} << 20);
 }
 
-// Lines of something else, which are looked at one by one, end the look after the first 100,000.
+// Foreign lines are inspected one by one; the check ends after the first 100,000 lines.
 TEST_F(LineReaderTest, ForeignFilesAreKnownByTheirBeginning) {
   std::string text;
   for (int i = 0; i < 100'000; ++i) text += "x\n";
@@ -140,7 +140,7 @@ TEST_F(LineReaderTest, ForeignFilesAreKnownByTheirBeginning) {
   EXPECT_THAT(check_jsonl_file(write(text + record)).error().message(), ::testing::HasSubstr("no line is a"));
 }
 
-// A frame that wants a window of 2 GiB in memory.
+// A frame that needs a window of 2 GiB in memory.
 TEST_F(LineReaderTest, LargeWindowsAreRefused) {
   const std::string header("\x28\xb5\x2f\xfd\x00\xa8", 6);  // no size; window log 10 + 21
   auto reader = LineReader::open(write(header + std::string("\x01\x00\x00", 3)), 1000);

@@ -1,5 +1,5 @@
-// Databases and JSON lines of earlier versions keep all that they hold. tests/data/record holds a database of schema
-// 1, which the code of commit c4bc85f wrote, and its export.
+// Databases and JSON lines of earlier versions keep all their contents. tests/data/record holds a
+// database of schema 1, written by the code of commit c4bc85f, and its export.
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
@@ -20,7 +20,7 @@ using Row = std::vector<std::string>;
 
 const std::string kData = TENSORSMITH_SOURCE_DIR "/tests/data/record/";
 
-// What SQLite itself reads, blobs as hexadecimal numbers.
+// Returns the rows that SQLite itself reads, blobs as hexadecimal numbers.
 std::vector<Row> rows(const std::string& path, const std::string& sql) {
   std::vector<Row> out;
   sqlite3* db = nullptr;
@@ -68,7 +68,7 @@ TEST_F(Schema1, KeepsEveryRecord) {
   const auto tasks = rows(path_, "SELECT * FROM task"), devices = rows(path_, "SELECT * FROM device");
   ASSERT_EQ(rows(path_, "PRAGMA user_version"), std::vector<Row>{{"1"}});
   ASSERT_GE(before.size(), 20U);
-  for (int round = 0; round < 2; ++round) {  // the second time nothing is left to do
+  for (int round = 0; round < 2; ++round) {  // the second time, nothing is left to do
     const auto opened = Database::open(path_);
     ASSERT_TRUE(opened.ok()) << opened.error().message();
     EXPECT_TRUE((*opened)->check_integrity().ok());
@@ -95,7 +95,7 @@ TEST_F(Schema1, KeepsEveryRecord) {
   EXPECT_EQ(rows(path_, "SELECT * FROM device"), devices);
 }
 
-// The same columns, whether a database was brought to this schema or made with it.
+// An upgraded database and a new one have the same columns.
 TEST_F(Schema1, BecomesTheSchemaOfNewDatabases) {
   ASSERT_TRUE(Database::open(path_).ok());
   ASSERT_TRUE(Database::open(dir_.file("new.db")).ok());
@@ -107,7 +107,7 @@ TEST_F(Schema1, KeepsTextThatIsNoCandidate) {
   const std::map<int, std::string> texts = {
       {1, ""}, {2, "search"}, {3, "import:tvm"}, {4, "search:1/2,x"}, {5, "search:1/2,"}, {6, "search:-1/2"}};
   for (const auto& [id, text] : texts) set_origin(id, text);
-  // With a candidate that is understood, and text that is more than that.
+  // These texts start with a candidate that is understood, but two of them hold more than it.
   set_origin(7, "transfer:3/1,16,0");
   set_origin(8, "search:3/01");
   set_origin(9, "search:4/");
@@ -123,8 +123,8 @@ TEST_F(Schema1, KeepsTextThatIsNoCandidate) {
   EXPECT_EQ(records[8].candidate, (Candidate{Reason::kUnstated, "", DesignPoint{4, {}}, ""}));
 }
 
-// Reading changes no file.
-// With a journal beside it, too: a reader only rolls back what a killed writer left, here nothing.
+// Reading changes no file, even with a journal beside it: a reader only rolls back what a killed
+// writer left, here nothing.
 TEST_F(Schema1, IsReadAsItIs) {
   const std::string before = read_file(path_);
   std::ofstream(path_ + "-journal").close();
@@ -144,7 +144,7 @@ TEST_F(Schema1, IsReadAsItIs) {
   for (size_t i = 0; i < records.size(); ++i) EXPECT_TRUE(testing::same(records[i], upgraded[i]));
 }
 
-// A file that cannot become one of the present schema stays as it was.
+// A file that cannot be upgraded to the present schema stays as it was.
 TEST_F(Schema1, AFailureChangesNothing) {
   rows(path_, "ALTER TABLE record ADD COLUMN why TEXT");
   const auto before = rows(path_, "SELECT * FROM record");
@@ -162,7 +162,7 @@ TEST_F(Schema1, ItsExportImports) {
   const auto expected = all(**upgraded), actual = all(**imported);
   ASSERT_EQ(actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) EXPECT_TRUE(testing::same(actual[i], expected[i]));
-  // What the present version writes of both is the same.
+  // The present version writes the same lines for both.
   ASSERT_TRUE((*upgraded)->export_jsonl(dir_.file("a.jsonl")).ok());
   ASSERT_TRUE((*imported)->export_jsonl(dir_.file("b.jsonl")).ok());
   EXPECT_EQ(read_file(dir_.file("a.jsonl")), read_file(dir_.file("b.jsonl")));

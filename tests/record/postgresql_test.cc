@@ -1,4 +1,5 @@
-// A team's database: clients that are killed, a server that goes away meanwhile, what its errors say, and copies.
+// A team's database: killed clients, a server that goes away meanwhile, its error messages, and
+// copies.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <signal.h>
@@ -31,7 +32,7 @@ void sleep_ms(long ms) {
   nanosleep(&time, nullptr);
 }
 
-// For children: whether it went well; if not, why.
+// For child processes: returns whether the result is a success, else prints the error.
 template <typename T>
 bool fine(const Result<T>& result) {
   if (!result.ok()) fprintf(stderr, "child: %s\n", result.error().message().c_str());
@@ -114,7 +115,7 @@ TEST_F(PostgresqlTest, MigratesADatabaseOfVersion1) {
 }
 
 TEST_F(PostgresqlTest, RefusesOtherVersions) {
-  EXPECT_EQ(error_of(address_, /*read_only=*/true).code, ErrorCode::kMismatch);  // empty
+  EXPECT_EQ(error_of(address_, /*read_only=*/true).code, ErrorCode::kMismatch);  // the database is empty
   open();
   PostgresqlServer::run(address_, "UPDATE tensorsmith.meta SET schema_version=99");
   for (const bool read_only : {false, true}) {
@@ -139,7 +140,7 @@ TEST_F(PostgresqlTest, ErrorsSayWhatToDoAndNeverThePassword) {
     EXPECT_EQ(error.message().find('\n'), std::string::npos);
   };
   const std::string right = server_->by_tcp(address_, "member", secret);
-  expect(right, ErrorCode::kIo, "docs/fleets.md");  // may not make the schema
+  expect(right, ErrorCode::kIo, "docs/fleets.md");  // no right to create the schema
   expect(server_->by_tcp(address_, "member", "wrong!"), ErrorCode::kIo, "PGPASSWORD");
   expect(server_->by_tcp(address_, "nobody", secret), ErrorCode::kIo, "check the user, the password");
   expect(right.substr(0, right.rfind('/')) + "/none", ErrorCode::kNotFound, "createdb");
@@ -148,7 +149,7 @@ TEST_F(PostgresqlTest, ErrorsSayWhatToDoAndNeverThePassword) {
   expect("postgresql://member:" + secret + "@host/x?nonsense=1", ErrorCode::kInvalidArgument, "write it as");
   expect(right + "?sslmode=require", ErrorCode::kIo, "sslmode");
 
-  // With rights to read, but not to write.
+  // A user with the right to read, but not to write.
   open();
   PostgresqlServer::run(address_,
                         "GRANT USAGE ON SCHEMA tensorsmith TO member; GRANT SELECT ON ALL TABLES IN SCHEMA "
@@ -168,7 +169,8 @@ TEST_F(PostgresqlTest, ErrorsSayWhatToDoAndNeverThePassword) {
   EXPECT_TRUE(added.ok()) << added.error().message();
 }
 
-// A server whose connections are cut off in TLS's handshake is asked again; one that then has no TLS is told at once.
+// A connection cut during the TLS handshake is retried; a server that then has no TLS is reported
+// at once.
 TEST(PostgresqlTls, ACutHandshakeIsTriedAgain) {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -229,7 +231,8 @@ TEST_F(PostgresqlTest, TextThatAServerDoesNotTake) {
   EXPECT_EQ(found->candidate.note, "\xf0\x9f\x98\x80");
 }
 
-// Whoever goes on from the last number that was seen misses nothing, whatever the order in which writers end.
+// A client that continues from the last number it saw misses nothing, whatever the order in which
+// writers end.
 TEST_F(PostgresqlTest, RowsBecomeVisibleInTheOrderOfTheirNumbers) {
   open();
   std::vector<pid_t> writers;
@@ -239,7 +242,7 @@ TEST_F(PostgresqlTest, RowsBecomeVisibleInTheOrderOfTheirNumbers) {
       auto database = Database::open(address_);
       if (!fine(database)) return 1;
       for (int i = 0; i < kBatches; ++i) {
-        // The same keys in another order: such writers could wait for each other.
+        // The batches hold the same keys in different orders, so that writers could deadlock.
         std::vector<Record> batch{make_record(1000 * w + 2 * i), make_record(1000 * w + 2 * i + 1),
                                   make_record(90000 + i), make_record(90000 + (i * 7) % kBatches)};
         if (w % 2 == 0) std::reverse(batch.begin(), batch.end());
@@ -299,7 +302,8 @@ TEST_F(PostgresqlTest, KilledClientsLeaveWholePairs) {
   EXPECT_TRUE(open()->check_integrity().ok());
 }
 
-// The server crashes and comes back while clients write and read: nobody sees an error, and what was added is there.
+// The server crashes and comes back while clients write and read: no client sees an error, and all
+// added records are present.
 TEST_F(PostgresqlTest, AServerThatComesBackLosesNothing) {
   constexpr int kPairs = 150;
   std::vector<pid_t> writers;
@@ -345,7 +349,7 @@ TEST_F(PostgresqlTest, AWalkGoesOnWhereTheConnectionWasLost) {
   EXPECT_EQ(next, records.size());
 }
 
-// The same in both directions: all kinds of items, the order, and a copy that was killed.
+// Copies in both directions hold the same: all kinds of items, the order, and after a killed copy.
 TEST_F(PostgresqlTest, CopiesHoldTheSame) {
   const TempDir dir;
   const std::string file = dir.file("a.db"), back = dir.file("back.db");

@@ -141,7 +141,7 @@ TEST(NcuCsv, WhatIsWrongIsNamedByItsLine) {
             std::string::npos);
 }
 
-// Every beginning of a right file, and every file with one byte changed, is read or refused.
+// Every prefix of a correct file, and every file with one byte changed, is read or refused.
 TEST(NcuCsv, DamageIsNoCrash) {
   const std::string csv = kCsv;
   for (size_t n = 0; n < csv.size(); ++n) {

@@ -1,4 +1,4 @@
-// Traces in few bytes: stored in data sets, so each step's bytes never change.
+// Traces in few bytes. They are stored in data sets, so the bytes of each step never change.
 #include "record/trace_code.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ struct Golden {
   const char* bytes;  // of a trace of this step alone, hexadecimal
 };
 
-// All steps in the order of their codes. A new one adds a line at the end.
+// All steps in the order of their codes. A new step adds a line at the end.
 const Golden kSteps[] = {
     {"split stage=2 iter=5 lengths=[8,16] inner=false tail=peel", "0200040a0410200002"},
     {"follow_split stage=1 iter=2 source=3 n_split=4", "020202040608"},

@@ -1,5 +1,5 @@
 /* A user's program in plain C: loads the model named on the command line, runs it, checks the errors of the
- * interface. Returns 0 if all is as documented. */
+ * interface. Returns 0 if everything is as documented. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   EXPECT(ts_model_load(argv[1], 1, NULL) == TS_INVALID_ARGUMENT);
   EXPECT(ts_model_load(argv[1], -3, &model) == TS_INVALID_ARGUMENT);
 
-  /* The model is one for CPUs. */
+  /* The model is compiled for CPUs. */
   model = (ts_model*)1;
   EXPECT(ts_model_load_on(argv[1], "cuda:1", &model) == TS_UNSUPPORTED);
   EXPECT(model == NULL);
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
   EXPECT(strstr(ts_last_error(), "input 'x'") != NULL);
   inputs[0] = x;
   EXPECT(ts_model_run(model, inputs, outputs) == TS_OK);
-  /* With x = 0 each row is max(b, 0): the rows are equal. */
+  /* With x = 0 each row is max(b, 0), so all rows are equal. */
   for (i = 0; i < 64; ++i) {
     EXPECT(y[i] == y[i % 16]);
     EXPECT(y[i] >= 0);

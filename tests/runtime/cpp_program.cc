@@ -1,4 +1,5 @@
-// A user's program in C++ with the wrapper; as c_program.c, returns 0 if all is as documented.
+// A user's program in C++ that uses the wrapper; like c_program.c it returns 0 if everything is as
+// documented.
 #include <cstdio>
 #include <cstring>
 

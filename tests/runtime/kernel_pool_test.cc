@@ -85,7 +85,7 @@ TEST(KernelPool, OneThreadRunsOnTheCaller) {
   run(pool, 100, body);
 }
 
-// Two chunks wait for each other: passes only if two threads really run at the same time.
+// Two chunks wait for each other: this passes only if two threads really run at the same time.
 TEST(KernelPool, ChunksRunConcurrently) {
   KernelPool pool(2);
   std::atomic<int> arrived{0};
@@ -100,7 +100,7 @@ TEST(KernelPool, ChunksRunConcurrently) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (arrived < 2 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
   };
-  // The caller may take both chunks when the worker is late: try again.
+  // The caller may take both chunks if the worker is late, so try again.
   for (int i = 0; i < 100 && ids.size() < 2; ++i) {
     arrived = 0;
     run(pool, 2, body);
@@ -113,7 +113,7 @@ TEST(KernelPool, WorkersKeepOffTheCallersProcessor) {
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
   KernelPool pool(2);
-  // The caller goes to each processor in turn, so also to where the worker was.
+  // The caller moves to each processor in turn, and so also to the worker's processor.
   for (int round = 0, own = -1; round < 300; ++round) {
     if (round % 10 == 0) {
       do own = (own + 1) % CPU_SETSIZE;
@@ -136,7 +136,7 @@ TEST(KernelPool, WorkersKeepOffTheCallersProcessor) {
   EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-// A team that does not spin, as where cgroups give less time than it has threads, computes the same.
+// A team that does not spin, since cgroups give less time than it has threads, computes the same.
 TEST(KernelPool, ATeamBeyondTheQuotaSleepsAndWakes) {
   Processors machine = processors();
   machine.quota = machine.at_once = machine.usable = 1;
@@ -190,8 +190,8 @@ TEST(KernelPool, SeveralCallersNeverMixTheirJobs) {
   for (auto& caller : callers) caller.join();
 }
 
-// Ordinary memory written by the bodies is visible after the call; random pauses make workers spin, sleep and
-// come late.
+// Ordinary memory written by the bodies is visible after the call; random pauses make workers spin,
+// sleep and come late.
 TEST(KernelPool, ManyJobsWithPausesOnMoreThreadsThanProcessors) {
   const uint64_t seed = 20260101;
   Rng rng(seed);

@@ -57,7 +57,7 @@ TEST(Manifest, KeepsWhatTuningGained) {
   EXPECT_EQ(parsed->end_to_end->tuned_seconds, 2e-3);
   EXPECT_EQ(parsed->end_to_end->spread, 0.25);
   EXPECT_EQ(parsed->estimate->untuned_seconds, 3.5e-3);
-  // A manifest of before has neither, and is read as ever.
+  // A manifest without tuning results has neither field and can be read.
   ModelDescription before = complete();
   before.end_to_end.reset();
   before.estimate.reset();
@@ -130,7 +130,8 @@ TEST(Manifest, EveryBadValueIsFound) {
   }
 }
 
-// Of a model for a GPU: its first call is two launches, of which the second reads what the first left in the workspace.
+// A model for a GPU: its first call is two launches, and the second one reads what the first left
+// in the workspace.
 ModelDescription on_gpu() {
   ModelDescription d = complete();
   d.arch = "opencl";
@@ -234,8 +235,8 @@ TEST(Manifest, WrongJsonTypesNameThePlace) {
   EXPECT_FALSE(parse_manifest(std::string(1 << 20, '[')).ok());
 }
 
-// A manifest that was changed is known by its hash, one without a hash is refused, and so is one without the
-// hash of another file.
+// The hash detects a changed manifest; a manifest is refused if it lacks its own hash or that of
+// the kernels or weights.
 TEST(Manifest, HashesArePresentAndRight) {
   const std::string good = print_manifest(complete());
   EXPECT_EQ(*seal_manifest(good), good);
@@ -258,7 +259,8 @@ TEST(Manifest, HashesArePresentAndRight) {
   EXPECT_THAT(parse_manifest(text).error().message(), HasSubstr("hash: is missing"));
 }
 
-// The parser would take it; printing it, for its hash, would recurse a million times.
+// The parser would accept this text; printing it, to compute its hash, would recurse a million
+// times.
 TEST(Manifest, DeepNestingIsRefused) {
   std::string text = print_manifest(complete());
   text.insert(1, "\"deep\": " + std::string(1'000'000, '[') + std::string(1'000'000, ']') + ",");
@@ -266,7 +268,7 @@ TEST(Manifest, DeepNestingIsRefused) {
   EXPECT_FALSE(seal_manifest(text).ok());
 }
 
-// Any damage gives an error or a description that is valid.
+// Any damage gives an error or a valid description.
 TEST(Manifest, RandomDamageNeverCrashes) {
   const uint64_t seed = 99;
   SCOPED_TRACE(seed);
@@ -293,7 +295,7 @@ TEST(Manifest, RandomDamageNeverCrashes) {
           break;
       }
     }
-    // As it is, only spaces may differ.
+    // Without a new hash, only changes of white space are accepted.
     if (auto plain = parse_manifest(text); plain.ok()) {
       EXPECT_EQ(print_manifest(*plain), good);
     }
@@ -308,7 +310,7 @@ TEST(Manifest, RandomDamageNeverCrashes) {
     }
   }
   EXPECT_GT(accepted, 10);    // digits and text of harmless fields
-  EXPECT_LT(accepted, 4000);  // the rest is found
+  EXPECT_LT(accepted, 4000);  // all other damage is detected
 }
 
 TEST(CpuFeatures, AgreeWithTheCompiler) {

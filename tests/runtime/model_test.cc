@@ -11,7 +11,8 @@
 #include "support/sanitizers.h"
 #include "tiny_model.h"
 
-// Counts what this binary allocates, to show that run() allocates nothing. Sanitizers have these functions.
+// Counts the allocations of this binary, to show that run() allocates nothing. Sanitizers define
+// these functions themselves.
 namespace {
 std::atomic<int64_t> allocations{0};
 }
@@ -73,7 +74,8 @@ TEST(Model, RunsAtAnyNumberOfThreads) {
   }
 }
 
-// A model that is compiled again into its directory, as a server loads it while the old one still runs.
+// A model is compiled again into the same directory, and a server loads it while the old one still
+// runs.
 TEST(Model, ReplacedFilesAreLoadedBesideTheOldOnes) {
   ScratchDirectory scratch;
   TinyModel tiny;
@@ -134,7 +136,7 @@ TEST(Model, RunAllocatesNothing) {
     EXPECT_EQ(time.runs, 100);
     EXPECT_GT(time.min_seconds, 0);
     EXPECT_GE(time.total_seconds, 100 * time.min_seconds);
-    EXPECT_EQ(time.min_seconds_alone, 0);  // nothing runs more often than asked for
+    EXPECT_EQ(time.min_seconds_alone, 0);  // no call runs more often than asked for
   }
   (*model)->reset_profile();
   EXPECT_EQ((*model)->profile()[0].runs, 0);
@@ -218,7 +220,7 @@ void replace_in(const std::string& path, const std::string& from, const std::str
   write_text(path, text.replace(at, from.size(), to));
 }
 
-// The same of a manifest, which then has the right hash again.
+// Replaces text in the manifest and updates its hash.
 void change_manifest(const ScratchDirectory& scratch, const std::string& from, const std::string& to) {
   const std::string path = scratch / "m/manifest.json";
   replace_in(path, from, to);
@@ -271,7 +273,8 @@ TEST(Model, DamagedModelsGiveErrors) {
       ErrorCode::kUnsupported, "compiled for pdp-11");
 }
 
-// Without what the library says of its kernels each of these would read or write where nothing is.
+// Without the library's description of its kernels, each of these models would read or write out of
+// bounds.
 TEST(Model, KernelsGetWhatTheyNeed) {
   const struct {
     std::function<void(ModelDescription&)> damage;
@@ -314,7 +317,8 @@ TEST(Model, FilesThatAreNoFiles) {
     const std::string path = scratch / ("m/" + std::string(name));
     fs::remove(path);
     ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-    const auto model = Model::load(scratch / "m", {.threads = 1});  // would wait for a writer
+    const auto model =
+        Model::load(scratch / "m", {.threads = 1});  // opening the FIFO would wait for a writer
     ASSERT_FALSE(model.ok());
     EXPECT_THAT(model.error().message(), HasSubstr("is a FIFO or pipe, not a file"));
     fs::remove(path);
@@ -322,7 +326,7 @@ TEST(Model, FilesThatAreNoFiles) {
     EXPECT_THAT(Model::load(scratch / "m", {.threads = 1}).error().message(),
                 HasSubstr("is a device, not a file"));
   }
-  // A manifest that could not be read in any time is not read at all.
+  // A manifest too long to be read in reasonable time is not read at all.
   ScratchDirectory scratch;
   ASSERT_TRUE(TinyModel().write(scratch / "m").ok());
   fs::resize_file(scratch / "m/manifest.json", kMaxManifestBytes + 1);

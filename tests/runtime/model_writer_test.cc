@@ -25,7 +25,7 @@ size_t entries(const fs::path& directory) {
 TEST(ModelWriter, LaysWeightsOutAligned) {
   ScratchDirectory scratch;
   TinyModel tiny;
-  ASSERT_TRUE(tiny.write(scratch / "a/b/m/").ok());  // parents are made, a final slash is fine
+  ASSERT_TRUE(tiny.write(scratch / "a/b/m/").ok());  // parents are created; a final slash is allowed
   EXPECT_EQ(entries(scratch.path() / "a/b"), 1u);
   EXPECT_EQ(fs::file_size(scratch / "a/b/m/weights.bin"), 576u);
   auto model = Model::load(scratch / "a/b/m", {.threads = 1});
@@ -34,7 +34,7 @@ TEST(ModelWriter, LaysWeightsOutAligned) {
   ASSERT_EQ(d.weights.size(), 2u);
   EXPECT_EQ(d.weights[1].offset, 512);
   EXPECT_EQ(d.weights[1].bytes, 64);
-  // Readable by others, as the umask allows.
+  // Other users can read the directory, as the umask allows.
   struct stat info{};
   ASSERT_EQ(::stat((scratch / "a/b/m").c_str(), &info), 0);
   const mode_t mask = ::umask(0);
@@ -66,11 +66,11 @@ TEST(ModelWriter, ReplacesAModelAndAnEmptyDirectoryOnly) {
   EXPECT_THAT(status.error().message(), HasSubstr("exists and is not a compiled model"));
   EXPECT_TRUE(fs::exists(scratch / "precious/thesis.txt"));
   EXPECT_FALSE(tiny.write(scratch / "precious/thesis.txt").ok());
-  // A file that is called like a model's is not one.
+  // A file with the name of a manifest does not make the directory a model.
   std::ofstream(scratch / "precious/manifest.json") << R"({"manifest_version": 3})";
   EXPECT_FALSE(tiny.write(scratch / "precious").ok());
   EXPECT_TRUE(fs::exists(scratch / "precious/thesis.txt"));
-  // Nor is a model all that is in its directory.
+  // A directory that holds other files besides a model is not replaced.
   std::ofstream(scratch / "m/notes.txt") << "text";
   EXPECT_THAT(tiny.write(scratch / "m").error().message(), HasSubstr("holds 'notes.txt'"));
   EXPECT_THAT(check_replaceable(scratch / "m").error().message(), HasSubstr("holds 'notes.txt'"));
@@ -81,7 +81,8 @@ TEST(ModelWriter, ReplacesAModelAndAnEmptyDirectoryOnly) {
   EXPECT_FALSE(tiny.write("..").ok());
 }
 
-// Hundreds of megabytes that did not change are not written again: only what stands in the file counts.
+// Unchanged weights, often hundreds of megabytes, are not written again; only the contents of the
+// file count.
 TEST(ModelWriter, KeepsTheFileOfWeightsThatDidNotChange) {
   ScratchDirectory scratch;
   TinyModel tiny;
@@ -101,7 +102,7 @@ TEST(ModelWriter, KeepsTheFileOfWeightsThatDidNotChange) {
     EXPECT_EQ((*model)->description().name, d.name);
   };
   ASSERT_TRUE(tiny.write(scratch / "m").ok());
-  // Held open, so that no new file gets its number.
+  // The file is held open, so that no new file gets its inode number.
   const std::ifstream first(file);
   const ino_t before = inode();
   write();
@@ -113,7 +114,7 @@ TEST(ModelWriter, KeepsTheFileOfWeightsThatDidNotChange) {
   const ino_t changed = inode();
   EXPECT_NE(changed, before);
 
-  fs::resize_file(file, 575);  // cut off
+  fs::resize_file(file, 575);  // truncated
   write();
   const std::ifstream third(file);
   const ino_t whole = inode();
@@ -124,7 +125,7 @@ TEST(ModelWriter, KeepsTheFileOfWeightsThatDidNotChange) {
   EXPECT_NE(inode(), whole);
 }
 
-// A limit on the size of files stands for a full disk: writing fails in the middle.
+// A limit on file sizes simulates a full disk: writing fails in the middle.
 TEST(ModelWriter, FullDiskLeavesNothingAndKeepsTheOldModel) {
   ScratchDirectory scratch;
   TinyModel tiny;
@@ -137,7 +138,7 @@ TEST(ModelWriter, FullDiskLeavesNothingAndKeepsTheOldModel) {
       ::setrlimit(RLIMIT_FSIZE, &value);
       auto d = tiny.description();
       d.name = "second";
-      tiny.w[0] += 1;  // other weights: those that are there are not written again
+      tiny.w[0] += 1;  // changed weights, since unchanged ones are not written again
       const auto status = write_model(scratch / "m", d, std::string(TINY_KERNELS), tiny.weights());
       const bool expected = !status.ok() && status.error().code == ErrorCode::kIo &&
                             status.error().message().find("cannot write") != std::string::npos;
@@ -164,7 +165,7 @@ TEST(ModelWriter, RefusesWhatTheLoaderWouldRefuse) {
   status = write_model(scratch / "m", tiny.description(), scratch / "none.so", tiny.weights());
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kNotFound);
-  // Longer than what is read of a manifest.
+  // The manifest would be longer than the loader reads.
   auto weights = tiny.weights();
   weights.resize(17'000, {std::string(4'000, 'w'), {}});
   status = write_model(scratch / "m", tiny.description(), std::string(TINY_KERNELS), weights);

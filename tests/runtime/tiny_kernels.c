@@ -1,8 +1,8 @@
-/* Kernels of a two-layer toy model, by hand: t = x * w (4x8 by 8x16), y = max(t + b, 0), c = number of y > 0.
+/* Hand-written kernels of a two-layer toy model: t = x * w (4x8 by 8x16), y = max(t + b, 0), c = number of y > 0.
  */
 #include "runtime/kernel_abi.h"
 
-/* Another model's kernels have another factor. */
+/* The kernels of another model have another factor. */
 #ifndef TINY_FACTOR
 #define TINY_FACTOR 1
 #endif
@@ -41,7 +41,7 @@ struct Relu {
 
 static void relu_rows(void* closure, int64_t begin, int64_t end, int32_t thread) {
   const struct Relu* r = (const struct Relu*)closure;
-  /* Through this thread's workspace, to show threads that share one. */
+  /* Uses this thread's workspace, so that threads that share one would give wrong results. */
   float* row = (float*)((char*)r->context->thread_workspace + thread * r->context->thread_workspace_stride);
   int32_t* counts = (int32_t*)r->context->shared_workspace;
   for (int64_t i = begin; i < end; ++i) {

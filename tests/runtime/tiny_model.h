@@ -15,7 +15,7 @@
 
 namespace tensorsmith::runtime {
 
-// A directory of its own for each test, removed at the end.
+// A separate directory for each test, removed at the end.
 class ScratchDirectory {
  public:
   ScratchDirectory() {

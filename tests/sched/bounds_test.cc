@@ -17,7 +17,8 @@ ir::Workload draw_workload(uint64_t seed, Rng& rng) {
 
 using Values = std::map<const ir::VarNode*, int64_t>;
 
-// Evaluates an integer expression; what a load gives is anything. Collects the reads that are evaluated.
+// Evaluates an integer expression; an integer load gives a random value. Collects the reads that
+// are evaluated.
 class Evaluator {
  public:
   Evaluator(const Values& values, Rng& rng) : values_(values), rng_(rng) {}
@@ -67,9 +68,9 @@ class Evaluator {
   Rng& rng_;
 };
 
-// The values of a stage's root axes (relative to its region), recomputed from the leaves independently of the
-// library: row-major digits, a shifted last tile from where it ends. False if a split enumerates beyond its
-// parent.
+// Recomputes the values of a stage's root axes (relative to its region) from the leaves,
+// independently of the library: digits are row-major, and a shifted last tile counts from its end.
+// Returns false if a split enumerates beyond its parent.
 bool root_values(const Stage& stage, const StageBounds& bounds, IdVector<IteratorId, int64_t> values,
                  std::vector<int64_t>* out) {
   const auto& extents = bounds.extents;
@@ -99,13 +100,14 @@ bool root_values(const Stage& stage, const StageBounds& bounds, IdVector<Iterato
   return true;
 }
 
-// Draws an iteration of the reader (and of all loops around it) and checks that each tensor it reads is in
-// the region that its attached producer computes there. Returns whether something was checked.
+// Draws an iteration of the reader (and of all loops around it) and checks that each tensor it
+// reads lies in the region that its attached producer computes there. Returns whether something was
+// checked.
 bool check_iteration(const Schedule& schedule, const Bounds& bounds, StageId reader, Rng& rng) {
   Values values;
   StageId at = reader;
   IdVector<IteratorId, int64_t> own;
-  std::vector<std::pair<StageId, IteratorId>> around;  // loops around the reader and its own
+  std::vector<std::pair<StageId, IteratorId>> around;  // the reader's loops and the loops around it
   IteratorId last;
   while (true) {
     const Stage& stage = schedule.stages[at];
@@ -167,7 +169,7 @@ bool check_iteration(const Schedule& schedule, const Bounds& bounds, StageId rea
   return checked;
 }
 
-// Each iteration of each stage finds what it reads in the region computed for it.
+// Each iteration of each stage finds its reads in the region computed for it.
 TEST(Bounds, RegionsHoldEveryRead) {
   int checked = 0;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
@@ -187,7 +189,7 @@ TEST(Bounds, RegionsHoldEveryRead) {
     }
     ASSERT_FALSE(HasFailure()) << print(builder.trace()) << to_string(schedule);
   }
-  // The test means something only if many traces attach stages.
+  // The test is meaningful only if many traces attach stages.
   EXPECT_GT(checked, 3000);
 }
 
@@ -217,7 +219,7 @@ TEST(Bounds, RootStagesAreComputedInFull) {
   EXPECT_EQ(extents_of(b), (Extents{6, 10, 4, 4, 3}));
 }
 
-// Splits clamp to what is left, as TVM's min(factor, extent).
+// Splits clamp to the remaining extent, as TVM's min(factor, extent).
 TEST(Bounds, SplitLengthsAreClamped) {
   const auto extents = [](const Split& split) {
     const StageBounds b = bounds_of(apply(test::small::matmul(10, 1, 1), {split}), "C");
@@ -237,7 +239,7 @@ TEST(Bounds, ThreadBoundLoopsKeepTheirLength) {
   EXPECT_EQ(extents_of(bounds_of(schedule, "C")), (Extents{10, 1, 1, 1, 32}));
 }
 
-// Numbers of threads that no device has do not overflow.
+// Thread counts beyond any device do not overflow.
 TEST(Bounds, AbsurdThreadCounts) {
   constexpr int64_t kHuge = int64_t{1} << 40;
   const Schedule schedule =
@@ -249,7 +251,7 @@ TEST(Bounds, AbsurdThreadCounts) {
 }
 
 TEST(Bounds, ConvolutionTileReadsItsHalo) {
-  // relu tiled 4 x 4 over y, x; conv and the padded input computed in the tile.
+  // relu is tiled 4 x 4 over y, x; conv and the padded input are computed in the tile.
   const ir::Workload workload = test::small::conv2d(3, 8, 4, 3, 1, 1);
   const Schedule schedule = apply(workload, {
                                                 ComputeInline{5},
@@ -272,7 +274,8 @@ TEST(Bounds, StridedConvolutionTile) {
   EXPECT_EQ(bounds_of(schedule, "pad").root_extent, (Extents{1, 3, 5, 9}));
 }
 
-// Tiles that do not divide stick out at the end: the region keeps its constant size and may leave the axis.
+// Tiles that do not divide the axis stick out at its end: the region keeps its constant size and
+// may leave the axis.
 TEST(Bounds, TailTilesMayLeaveTheAxis) {
   const Schedule schedule =
       apply(test::small::matmul(10, 4, 4, true),
@@ -282,7 +285,7 @@ TEST(Bounds, TailTilesMayLeaveTheAxis) {
   EXPECT_EQ(b.root_may_leave, (std::vector<uint8_t>{1, 0, 0}));
 }
 
-// A fused outer loop: its digits pick the tile.
+// The outer loop is fused; its digits select the tile.
 TEST(Bounds, AttachUnderAFusedLoop) {
   const Schedule schedule = apply(test::small::matmul(8, 12, 4, true),
                                   {ComputeInline{4}, Split{5, 0, {4}, true, TailPolicy::kPredicate},
@@ -302,7 +305,7 @@ TEST(Bounds, SplitOfAFusedLoopIsWholeRows) {
 }
 
 TEST(Bounds, ReshapedReadOfAlignedBlocks) {
-  // flat tiled by 8 = one row of B.
+  // flat, tiled by 8, reads one row of B per tile.
   const Schedule schedule = apply(test::small::reshape_chain(6, 8),
                                   {Split{2, 0, {8}, true, TailPolicy::kPredicate}, ComputeAt{1, 2, 0}});
   EXPECT_EQ(bounds_of(schedule, "B").root_extent, (Extents{1, 8}));
@@ -319,7 +322,8 @@ TEST(Bounds, ClampedStencilReads) {
   EXPECT_EQ(bounds_of(schedule, "C").root_extent, (Extents{10}));
 }
 
-// A cache in shared memory serves all threads of the block, one in local memory only its own thread.
+// A cache in shared memory serves all threads of the block, one in local memory only its own
+// thread.
 TEST(Bounds, SharedMemoryRangesOverThreads) {
   for (const auto scope : {ir::MemoryScope::kShared, ir::MemoryScope::kLocal}) {
     const Schedule schedule =
@@ -336,18 +340,19 @@ TEST(Bounds, SharedMemoryRangesOverThreads) {
   }
 }
 
-// A stage that says nothing of its memory, as those that Ansor fuses with what reads them: each thread computes what it reads itself,
-// one that is computed in the block, or whose own loops share the work among threads, is the block's.
+// A stage without a memory scope, like those that Ansor fuses with their readers, is local if each
+// thread computes what it reads itself. It is shared if it is computed in the block or if its own
+// loops divide the work among threads.
 TEST(Bounds, MemoryFollowsFromTheLoopsAround) {
   using Steps = std::vector<Step>;
   const auto with = [&](int leaf, const Steps& more) {
-    // C = A x B, R = max(C + bias, 0): 8 blocks of 8 threads of one row.
+    // C = A x B, R = max(C + bias, 0): 8 blocks of 8 threads, one row per thread.
     Steps steps = {ComputeInline{4}, Split{5, 0, {8}, true, TailPolicy::kPredicate},
                    Annotate{5, 0, Annotation::kBlockX}, Annotate{5, 1, Annotation::kThreadX}};
     steps.insert(steps.end(), more.begin(), more.end());
     steps.push_back(ComputeAt{2, 5, leaf});
     return (apply)(test::small::matmul(64, 64, 16, true),
-                   steps);  // not std::apply, which vectors of std bring along
+                   steps);  // not std::apply, which argument-dependent lookup finds too
   };
   const auto expect = [&](const Schedule& schedule, ir::MemoryScope scope, const Extents& region) {
     EXPECT_EQ(memory_scope(schedule, StageId(2)), scope);

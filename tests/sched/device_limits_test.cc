@@ -38,7 +38,7 @@ void refuse(const std::vector<Step>& steps, const target::Device& device, const 
   EXPECT_EQ(status.error().message(), message);
 }
 
-// C tiled by blocks of x rows; A cached in shared memory, fetched by the same threads.
+// C tiled by blocks of `rows` rows; A is cached in shared memory and fetched by `fetchers` threads.
 std::vector<Step> kernel(int64_t rows, int64_t fetchers) {
   return {Split{2, 0, {rows}, true, kPredicate},
           Annotate{2, 0, Annotation::kBlockX},

@@ -1,4 +1,4 @@
-// What each primitive refuses: code, place and reason.
+// Errors of each primitive: code, place and reason.
 #include <gtest/gtest.h>
 
 #include "sched/step.h"
@@ -13,7 +13,7 @@ constexpr ErrorCode kUnsupported = ErrorCode::kUnsupported;
 constexpr TailPolicy kPredicate = TailPolicy::kPredicate;
 constexpr auto kLocal = ir::MemoryScope::kLocal;
 
-// The steps but the last apply, the last is refused with this message.
+// Expects that all steps but the last apply, and that the last is refused with this message.
 void refuse(const ir::Workload& workload, const std::vector<Step>& steps, ErrorCode code,
             const std::string& message) {
   ScheduleBuilder builder(workload);
@@ -31,7 +31,7 @@ void refuse(const ir::Workload& workload, const std::vector<Step>& steps, ErrorC
 
 // Stages: A 0, B 1 (constant), C 2 (sum over k), bias 3, D 4, R 5 (output); axes i, j of 8.
 ir::Workload chain() { return test::small::matmul(8, 8, 8, true); }
-// X 0, W 1, B 2, pad 3, conv 4, biased 5, relu 6.
+// Stages: X 0, W 1, B 2, pad 3, conv 4, biased 5, relu 6.
 ir::Workload conv() { return test::small::conv2d(3, 8, 4, 3, 1, 1); }
 
 TEST(Legality, StagesAndLoopsMustExist) {
@@ -105,7 +105,8 @@ TEST(Legality, Reorder) {
          "inside one");
   refuse(chain(), {DecomposeReduction{2, 1}, Reorder{2, {0, 2, 1}}}, kIllegal,
          "step 1 (reorder) stage 'C': the init of stage 'C' at loop 'j' would be inside a reduce loop");
-  // D attached at R's i, C at R's j and D reads C there; with the loops swapped D would be outside.
+  // C is attached at R's i, and D, which reads C, at R's j inside of it; with the loops swapped, D
+  // would be outside of i.
   refuse(chain(), {ComputeAt{4, 5, 1}, ComputeAt{2, 5, 0}, Reorder{5, {1, 0}}}, kIllegal,
          "step 2 (reorder) stage 'R': stage 'D' reads stage 'C' outside loop 'i' of stage 'R' that it is "
          "attached to");
@@ -189,7 +190,7 @@ TEST(Legality, ComputeAt) {
          kIllegal,
          "step 2 (compute_at) stage 'C': the parallel loop of stage 'C' is inside the parallel loop of stage "
          "'D'");
-  // Through two levels.
+  // Nested parallelism is detected through two levels.
   refuse(chain(),
          {Annotate{5, 0, Annotation::kParallel}, Annotate{2, 0, Annotation::kParallel}, ComputeAt{4, 5, 0},
           ComputeAt{2, 4, 0}},
@@ -199,7 +200,8 @@ TEST(Legality, ComputeAt) {
 }
 
 TEST(Legality, ComputeRoot) {
-  // C is attached inside D, D inside R: fine. But C attached to R's loop and D taken out of it is not.
+  // C and D are attached to the same loop of R, which is legal; but D, which reads C, must not be
+  // taken out of that loop.
   refuse(chain(), {ComputeAt{4, 5, 0}, ComputeAt{2, 5, 0}, ComputeRoot{4}}, kIllegal,
          "step 2 (compute_root) stage 'D': stage 'D' reads stage 'C' outside loop 'i' of stage 'R' that it "
          "is attached "
@@ -253,7 +255,7 @@ TEST(Legality, ComputeInline) {
          "step 1 (compute_inline) stage 'D': stage 'D' has a packed layout, it cannot be inlined");
 }
 
-// x -> x * x twenty times: inlined without a limit this has 2^20 reads.
+// x -> x * x twenty times: inlined without a limit, this has 2^20 reads.
 TEST(Legality, InliningDoesNotExplode) {
   ir::Workload w;
   w.operations.push_back(ir::placeholder("x0", ir::DType::kF32, {4}));

@@ -1,4 +1,4 @@
-// What each primitive makes of a schedule, as text.
+// The schedules that each primitive makes, as text.
 #include <gtest/gtest.h>
 
 #include "ir/text.h"
@@ -26,7 +26,7 @@ class Golden {
     }
     text_ += "# " + title + "\n" + print(builder.trace()) + "=>\n" + to_string(builder.schedule()) + "\n";
   }
-  // The same with the rewritten definitions.
+  // Like add(), with the rewritten definitions.
   void add_with_definitions(const std::string& title, const ir::Workload& workload,
                             const std::vector<Step>& steps) {
     add(title, workload, steps);
@@ -221,7 +221,7 @@ TEST(Primitives, Dot16) {
   }
 }
 
-// Positions after inserted stages are Ansor's.
+// Stage numbers after insertions follow Ansor.
 TEST(Primitives, StageNumbersAfterInsertion) {
   ScheduleBuilder builder(test::small::matmul(16, 16, 16, true));
   const auto names = [&] {

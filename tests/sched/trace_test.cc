@@ -108,7 +108,7 @@ TEST(Trace, RandomTracesRoundTripAndReplay) {
   }
 }
 
-// Random traces are worth something only if no primitive is missing in them.
+// Random traces are useful only if they use every primitive.
 TEST(Trace, RandomTracesUseEveryPrimitive) {
   std::vector<int> used(std::variant_size_v<Step>, 0);
   int attached = 0;
@@ -154,7 +154,7 @@ TEST(Trace, RandomTextNeverCrashes) {
     const auto again = parse_trace(print(*parsed));
     ASSERT_TRUE(again.ok());
     ASSERT_EQ(*again, *parsed);
-    // What parses may be illegal, but is refused or applied, nothing else.
+    // A trace that parses may be illegal: replay then refuses it or applies it, nothing else.
     const auto replayed = replay(workload, *parsed);
     if (replayed.ok()) {
       ASSERT_TRUE(infer_bounds(*replayed).ok());

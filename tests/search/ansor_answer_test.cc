@@ -1,4 +1,5 @@
-// Ansor's records as answers of a language model: nothing is lost, and the grammar allows what is legal, no more.
+// Ansor's records as answers of a language model: nothing is lost, and the grammar allows exactly
+// the legal answers.
 #include "search/ansor_answer.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ const std::string kSamples = TENSORSMITH_SOURCE_DIR "/tests/data/ansor/";
 
 target::Device device_of(const std::string& name) { return *target::find_device(name); }
 
-// Calls function(record, line) with each record of a file.
+// Calls function(record, line) for each record of a file.
 template <class Function>
 void for_each_record(const std::string& path, const Function& function) {
   auto reader = record::LineReader::open(path, size_t{1} << 24);
@@ -93,7 +94,8 @@ std::string without_spaces(std::string text) {
   return text;
 }
 
-// The record as TVM would read it: its steps as they were, to the byte but for spaces, its times and marks.
+// Expects that the record as TVM would read it is unchanged: its steps to the byte except for
+// spaces, its times and flags.
 void expect_written_as_it_was(const AnsorRecord& record, const std::string& line) {
   const std::string written = record::to_ansor_line(record);
   const auto steps_of = [](const std::string& text) { return text.substr(0, text.find("],\"r\":")); };
@@ -105,7 +107,7 @@ void expect_written_as_it_was(const AnsorRecord& record, const std::string& line
   ASSERT_EQ(again.unix_seconds, record.unix_seconds);
 }
 
-// Of an answer that knows no record: why it could not be these decisions; empty: it could.
+// Returns why an answer made without a record could not have these decisions; empty if it could.
 std::string why_not(const AnsorContext& context, const std::vector<int64_t>& decisions) {
   AnsorAnswer answer(context);
   for (size_t i = 0; i < decisions.size(); ++i) {
@@ -127,7 +129,8 @@ struct Counts {
   std::map<std::string, int> not_free;  // by reason
 };
 
-// Every record, failed ones too: text -> steps -> sketch and decisions -> answer -> steps -> text.
+// Takes every record, failed ones too, through text -> steps -> sketch and decisions -> answer ->
+// steps -> text.
 void round_trip(const std::string& folder, const std::string& workloads_file, const std::string& name,
                 Counts& counts) {
   const auto workloads = AnsorWorkloads::load(folder + workloads_file);
@@ -163,7 +166,7 @@ TEST(AnsorAnswer, RecordsComeBackAsTheyWere) {
   }
 }
 
-// The whole of the records that the samples are of, where TENSORSMITH_ANSOR_RECORDS names their folder.
+// All records from which the samples were taken, if TENSORSMITH_ANSOR_RECORDS names their folder.
 TEST(AnsorAnswer, AllRecordsComeBackAsTheyWere) {
   const char* folder = std::getenv("TENSORSMITH_ANSOR_RECORDS");
   if (folder == nullptr) GTEST_SKIP() << "TENSORSMITH_ANSOR_RECORDS is not set";
@@ -183,7 +186,8 @@ TEST(AnsorAnswer, AllRecordsComeBackAsTheyWere) {
   }
 }
 
-// A product of two small matrices on a GPU: 4 x 2, of sums of 2; both are copied to shared memory.
+// A matrix product on a GPU with a result of 4 x 2 and sums of 2 terms; both operands are copied to
+// shared memory.
 constexpr const char* kSmallWorkload = R"JSON({
   "[\"product\"]": {"compute_dag": "A = PLACEHOLDER [4, 2]\nB = PLACEHOLDER [2, 2]\nC(i, j) += (A[i, k]*B[k, j])"}
 })JSON";
@@ -206,7 +210,7 @@ void collect(const AnsorAnswer& answer, std::set<std::vector<int64_t>>& out) {
   EXPECT_GT(allowed, 0) << "a dead end";
 }
 
-// All lists of `parts` lengths whose product divides the extent.
+// Returns all lists of `parts` lengths whose product divides the extent.
 std::vector<std::vector<int64_t>> tilings(int64_t extent, int parts) {
   if (parts == 0) return {{}};
   std::vector<std::vector<int64_t>> out;
@@ -241,8 +245,8 @@ TEST(AnsorAnswer, AllowsExactlyTheLegalLengths) {
     ASSERT_TRUE(context.ok()) << context.error().message();
     std::set<std::vector<int64_t>> found, legal;
     collect(AnsorAnswer(**context), found);
-    // By hand: a block's tile is all but the blocks' part of an axis, a thread's part is the second length; a block copies its
-    // rows of A and columns of B for one step of k.
+    // By hand: the tile of a block is the axis without the blocks' part, and the second length is
+    // the threads' part; a block copies its rows of A and columns of B for one step of k.
     for (const auto& i : tilings(4, 4))
       for (const auto& j : tilings(2, 4))
         for (const auto& k : tilings(2, 2)) {
@@ -262,7 +266,7 @@ TEST(AnsorAnswer, AllowsExactlyTheLegalLengths) {
   }
 }
 
-// Answers that are drawn token by token among what is allowed, of all sketches of the sample records.
+// Draws answers token by token among the allowed ones, for all sketches of the sample records.
 TEST(AnsorAnswer, WhateverIsWrittenReplays) {
   const uint64_t seed = 7;
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,4 +1,4 @@
-// What tune() makes of a cost model that is right, wrong, slow or broken.
+// How tune() uses a cost model that is right, wrong, slow or broken.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ using test::pseudo_seconds;
 using test::task;
 using test::took;
 
-// Knows the seconds that the fake measurer will answer, or their opposite.
+// Predicts the seconds that the fake measurer will return, or their opposite.
 class Oracle final : public learn::CostModel {
  public:
   explicit Oracle(double sign) : sign_(sign) {}
@@ -39,8 +39,8 @@ class Oracle final : public learn::CostModel {
   learn::ModelCard card_;
 };
 
-// Seconds are a hash of the trace, of which no estimate knows anything: only the model tells good ones from
-// bad ones.
+// Seconds are a hash of the trace, which no estimate can know: only the model tells good programs
+// from bad ones.
 TEST(CostModelInASearch, TheModelSteersTheSearch) {
   const TuneTask t = task("a", matmul(64, 64, 64));
   const auto mean_log = [&](learn::CostModel* model) {
@@ -65,12 +65,13 @@ TEST(CostModelInASearch, TheModelSteersTheSearch) {
   };
   Oracle right(1), wrong(-1);
   const double none = mean_log(nullptr), good = mean_log(&right), bad = mean_log(&wrong);
-  // The mean of log(1 + uniform(0, 10)) is 1.64 and its standard deviation .6: that of 360 programs is .03.
+  // log(1 + uniform(0, 10)) has mean 1.64 and standard deviation .6; the mean of 360 programs has a
+  // standard deviation of .03.
   EXPECT_LT(good, none - 0.5) << bad;
   EXPECT_GT(bad, none + 0.2) << good;
 }
 
-// Cannot predict; counts how often it was asked.
+// Cannot predict; counts its queries.
 class BrokenModel final : public learn::CostModel {
  public:
   Result<std::vector<learn::Prediction>> predict(std::span<const learn::ProgramQuery>) const override {
@@ -93,7 +94,7 @@ class Warnings final : public LogSink {
   std::vector<std::string> all;
 };
 
-// A model that cannot judge is said so once, and the search goes on as if there were none.
+// A failing model is reported once, and the search continues as without a model.
 TEST(CostModelInASearch, AModelThatFailsIsLeftOut) {
   const std::vector<TuneTask> tasks{task("a", matmul(64, 64, 64)), task("b", matmul(16, 48, 8))};
   const auto measured = [&](learn::CostModel* model, Warnings& warnings) {
@@ -132,7 +133,7 @@ class SlowModel final : public learn::CostModel {
   learn::ModelCard card_;
 };
 
-// A proposal that runs out of its time leaves the rest to the drafts.
+// A proposal that runs out of time leaves the rest to the drafts.
 TEST(CostModelInASearch, ASlowModelKeepsToItsShareOfTheTime) {
   Bench bench;
   SlowModel model(bench.clock);
@@ -142,10 +143,10 @@ TEST(CostModelInASearch, ASlowModelKeepsToItsShareOfTheTime) {
   ASSERT_TRUE(tune({task("a", matmul(64, 64, 64)), task("b", matmul(16, 48, 8))}, test::device(),
                    bench.options, {*bench.database, measurer, &model, bench.clock, bench.log, bench.cancel})
                   .ok());
-  // 16 programs are asked about together.
+  // The model is queried about 16 programs at a time.
   EXPECT_LE(bench.clock.now - start, bench.options.seconds + 1.6);
-  // The least that a proposal scores, 96 programs, would take 9.6 s, and the search would make three trials; it makes
-  // some fifty.
+  // The fewest programs that a proposal scores, 96, would take 9.6 s, and the search would make
+  // three trials; it makes some fifty.
   EXPECT_GE(measurer.total, 25);
   EXPECT_GT(model.asked, 0U);
 }

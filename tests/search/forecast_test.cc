@@ -1,4 +1,4 @@
-// What the rest of a run is expected to gain.
+// The expected gain of the rest of a run.
 #include "search/forecast.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(Forecast, LaterRoundsBringLessAndNoneGetsBelowTheBound) {
 TEST(Forecast, RoundsGoWhereTheyBringMost) {
   const std::vector<TaskStatus> tasks{status(1, {4, 4}, 1), status(1, {8, 8}, 2)};
   EXPECT_DOUBLE_EQ(expected_decrease(tasks, 1, {}), expected_gain(tasks, 1, {}));
-  EXPECT_GT(expected_decrease(tasks, 50, {}), 8);  // of both tasks
+  EXPECT_GT(expected_decrease(tasks, 50, {}), 8);  // for both tasks together
 }
 
 TEST(Forecast, WhatCannotGainBringsNothing) {

@@ -1,5 +1,5 @@
-// Random workloads through whole short tunings: built, run in the sandbox, outputs compared. What is wrong is printed with
-// its seed.
+// Takes random workloads through whole short tunings: they are built, run in the sandbox, and their
+// outputs compared. Failures are printed with their seeds.
 //
 //   fuzz_tuning [--seed S] [--count N] [--trials N] [--device NAME] [--large]
 //

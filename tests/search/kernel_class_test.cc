@@ -1,4 +1,4 @@
-// Which tasks are of one kernel class, and how far their shapes are apart.
+// Which tasks share a kernel class, and the distance between their shapes.
 #include "search/kernel_class.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TEST(KernelClass, DistanceAddsTheLogarithmsOfTheExtents) {
   EXPECT_NEAR(shape_distance(matmul(4, 5, 6), matmul(8, 5, 2)), std::log(2.0) + std::log(3.0), 1e-12);
   EXPECT_EQ(shape_distance(matmul(4, 5, 6), matmul(8, 5, 2)),
             shape_distance(matmul(8, 5, 2), matmul(4, 5, 6)));
-  // Of a layer with its bias, the product counts.
+  // For a layer with a bias, the matrix product counts.
   EXPECT_NEAR(shape_distance(dense_bias_relu(4, 5, 6), dense_bias_relu(4, 5, 12)), std::log(2.0), 1e-12);
 }
 

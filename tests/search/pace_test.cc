@@ -21,7 +21,7 @@ class PaceTest : public ::testing::Test {
 };
 
 TEST_F(PaceTest, ProposalsKeepToTheirShareOfTheTime) {
-  EXPECT_EQ(pace_.score_budget(0), 256U);  // nothing is known
+  EXPECT_EQ(pace_.score_budget(0), 256U);  // no measurement is known
   pace_.measured(0, 10);
   pace_.proposed(0, 256, 0.01);
   EXPECT_EQ(pace_.score_budget(0), 2048U);
@@ -30,8 +30,8 @@ TEST_F(PaceTest, ProposalsKeepToTheirShareOfTheTime) {
   EXPECT_GE(pace_.score_budget(0), 96U);
 }
 
-// A slow model on one large program does not make its next proposal take longer than all may, and another task
-// that was not seen yet may be as slow.
+// A slow model on one large program does not make its next proposal exceed the time for all, and
+// another task that was not scored yet may be as slow.
 TEST_F(PaceTest, OneSlowTaskDoesNotTakeTheTimeOfAll) {
   pace_.measured(0, 10);
   pace_.proposed(0, 256, 0.01);

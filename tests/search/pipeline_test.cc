@@ -1,5 +1,5 @@
-// What the search does for every candidate against the plain way: decisions -> schedule -> features must
-// equal trace -> replay -> features, bit for bit.
+// The short path that the search takes for every candidate, compared with the plain one: decisions
+// -> schedule -> features must equal trace -> replay -> features, bit for bit.
 #include "search/pipeline.h"
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ target::Device avx512() {
 
 constexpr learn::ModelInputs kAll = {.rows = true, .leaves = true, .trace = true};
 
-// Different candidates share rewritten definitions, so each is made beside many others. Returns how many used
-// Winograd's filtering.
+// Candidates share rewritten definitions, so each is made after many others. Returns how many of
+// them used Winograd's filtering.
 int compare(const ir::Workload& workload, int threads, uint64_t seed, int count) {
   SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(threads) + " threads");
   const target::Device device = avx512();

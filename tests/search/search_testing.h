@@ -1,4 +1,4 @@
-// Doubles for tests of the search.
+// Test doubles for the search.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ inline target::Device device() {
   return d;
 }
 
-// Stands still unless told.
+// A clock that moves only when told.
 class FakeClock final : public Clock {
  public:
   double monotonic_seconds() const override { return now; }
@@ -39,7 +39,7 @@ struct Killed : std::runtime_error {
   Killed() : std::runtime_error("killed") {}
 };
 
-// Answers from a function of the workload's key and the trace's text; counts every measurement.
+// Answers by a function of the workload's key and the trace; counts every measurement.
 class FakeMeasurer final : public measure::Measurer {
  public:
   using Answer = std::function<record::MeasureResult(const std::string& task, const sched::Trace& trace)>;
@@ -65,7 +65,7 @@ class FakeMeasurer final : public measure::Measurer {
     return results;
   }
 
-  std::map<std::string, int> counts;  // by task and trace, without what is measured again
+  std::map<std::string, int> counts;  // by task and trace, without repeated measurements of winners
   std::vector<std::pair<std::string, record::Candidate>> log;  // task key and candidate, in order
   int64_t total = 0;
   int64_t kill_after = -1;
@@ -90,7 +90,7 @@ inline record::MeasureResult failed(record::Outcome outcome, std::string reason)
   return result;
 }
 
-// A model without opinion; counts what it is given.
+// A model that predicts the same for every program; counts its queries.
 class FlatModel final : public learn::CostModel {
  public:
   Result<std::vector<learn::Prediction>> predict(
@@ -124,7 +124,7 @@ inline TuneTask task(const std::string& name, ir::Workload workload, double weig
   return t;
 }
 
-// Seconds that depend on the trace only.
+// Returns seconds that depend only on the trace.
 inline double pseudo_seconds(const sched::Trace& trace) {
   return 1e-3 * (1 + static_cast<double>(Hasher().add(sched::print(trace)).digest64() % 1000) / 100);
 }

@@ -1,4 +1,5 @@
-// Searches on recorded programs: the space that they make, and that a search over it needs no machine.
+// Searches on recorded programs: the space that they make, and that a search over it needs no
+// measurements.
 #include "search/simulation.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +16,8 @@ namespace {
 using namespace tensorsmith::test::standard;
 using test::Killed;
 
-// Programs of a design space, drawn by the seed; what the draft says of a program is its time, so that near programs
-// have near times.
+// Returns programs of a design space, drawn by the seed. The time of a program is its draft value,
+// so that similar programs have similar times.
 std::vector<RecordedProgram> programs_of(const ir::Workload& workload, size_t count, uint64_t seed) {
   const auto space = space::DesignSpace::build(workload, test::device(), {1}).value();
   const auto options = feature_options(test::device());
@@ -67,7 +68,7 @@ struct Simulated {
                    if (++trials == kill_after) throw Killed();
                  }});
   }
-  // Task and program of every record, in their order.
+  // Returns task and program of every record, in order.
   std::vector<std::string> records() const {
     std::vector<std::string> list;
     EXPECT_TRUE(database
@@ -92,7 +93,8 @@ TEST(RecordedSpace, HoldsEachProgramOnce) {
   const size_t count = programs.size();
   double fastest = 1e9;
   for (const auto& p : programs) fastest = std::min(fastest, p.result.best_estimate());
-  // Again, slower: the first counts. And one that failed at the front: it is no untuned program.
+  // A repeated program, of which the first result counts, and a failed program at the front, which
+  // cannot be the default.
   programs.push_back(programs[5]);
   programs.back().result = test::took(1e-12);
   programs.front().result = test::failed(record::Outcome::kCrash, "signal 11");
@@ -112,7 +114,8 @@ TEST(RecordedSpace, HoldsEachProgramOnce) {
   EXPECT_EQ(space->result_of("no such trace"), nullptr);
 }
 
-// What is near by its lengths is near: counted by brute force over the tile lengths in the traces' text.
+// Neighbours have similar tile lengths, compared with a brute-force search over the tile lengths in
+// the traces' text.
 TEST(RecordedSpace, NeighboursHaveTheSameStructureAndNearLengths) {
   const auto space = recorded(matmul(60, 64, 48), 200, 2);
   Rng rng(5);
@@ -149,7 +152,7 @@ TEST(Simulation, FindsTheFastestOnceAllIsMeasured) {
   EXPECT_DOUBLE_EQ(simulated.best.back(), space.best_seconds());
 }
 
-// The draft of this space says nothing, so only a model can beat chance. This one is right.
+// The draft of this space says nothing, so only a model can beat chance; this model is right.
 TEST(Simulation, AModelThatIsRightFindsFastProgramsSooner) {
   class Oracle final : public learn::CostModel {
    public:
@@ -188,8 +191,9 @@ TEST(Simulation, AModelThatIsRightFindsFastProgramsSooner) {
   EXPECT_GE(wins, 4);
 }
 
-// Wherever it is killed, in a round or between rounds, a search that starts again makes the same measurements in the
-// same order and ends with the same programs. Every strategy, with a model that learns, over tasks that share trials.
+// Wherever a search is killed, within a round or between rounds, a restarted search makes the same
+// measurements in the same order and ends with the same programs. Checks every strategy, with a
+// model that learns, over tasks that share the trials.
 TEST(Simulation, AKilledSearchEndsWhereAnUnbrokenOneDoes) {
   const std::vector<TuneTask> tasks = {recorded_task("a", matmul(60, 64, 48), 150, 6),
                                        recorded_task("b", matmul(32, 48, 96), 150, 7)};
@@ -208,7 +212,7 @@ TEST(Simulation, AKilledSearchEndsWhereAnUnbrokenOneDoes) {
       killed.kill_after = kill_after;
       auto first = model();
       EXPECT_THROW((void)killed.run(tasks, first.get()), Killed);
-      // What the killed one measured last may not have reached the database.
+      // The last measurement before the kill may not have reached the database.
       EXPECT_GE(static_cast<int64_t>(killed.records().size()), kill_after - 1);
       EXPECT_LT(killed.records().size(), 60U);
       killed.kill_after = -1;
@@ -221,7 +225,7 @@ TEST(Simulation, AKilledSearchEndsWhereAnUnbrokenOneDoes) {
         EXPECT_EQ(report->final.tasks[t].best_seconds, expected->final.tasks[t].best_seconds);
       }
     }
-    // And without it the way is another one, so that the above says something.
+    // Without the replay the measurements differ, so the comparison above is meaningful.
     Simulated ahead;
     ahead.options.strategy = strategy;
     ahead.kill_after = 33;

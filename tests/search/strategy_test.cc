@@ -80,7 +80,7 @@ TEST(Strategy, ModelGuidedSearchBeatsRandomSearch) {
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed * 77);
-    // Hidden in the largest sketch, where chance alone does not find it.
+    // The optimum is hidden in the largest sketch, where chance alone does not find it.
     int largest = 0;
     for (size_t k = 0; k < space->num_sketches(); ++k)
       if (space->size(static_cast<int>(k)) > space->size(largest)) largest = static_cast<int>(k);
@@ -114,7 +114,8 @@ TEST(Strategy, DescentFindsWhatStepsLeadTo) {
   EXPECT_GE(wins, seeds - 1);
 }
 
-// A small space, counted by brute force: each candidate once, those of the best draft first.
+// Compares a small space with brute force: each candidate is proposed once, those with the best
+// draft first.
 TEST(Strategy, ExhaustiveProposesEachCandidateOnce) {
   const auto space = space::DesignSpace::build(matmul(2, 3, 2), test::device(), {1});
   ASSERT_TRUE(space.ok());
@@ -145,7 +146,7 @@ TEST(Strategy, ExhaustiveProposesEachCandidateOnce) {
   EXPECT_TRUE(strategy->propose(view, 7, rng).empty());
 }
 
-// Epsilon is the share of a batch that is random: none at 0, all at 1.
+// Epsilon is the random share of a batch: none at 0, all at 1.
 TEST(Strategy, EpsilonIsTheRandomShare) {
   const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
   ASSERT_TRUE(space.ok());
@@ -171,7 +172,7 @@ TEST(Strategy, EpsilonIsTheRandomShare) {
   }
 }
 
-// Near the end the fastest program's neighbours are what is measured.
+// Near the end, mostly neighbours of the fastest program are measured.
 TEST(Strategy, TheEndIsACoordinateDescent) {
   const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
   ASSERT_TRUE(space.ok());
@@ -184,7 +185,7 @@ TEST(Strategy, TheEndIsACoordinateDescent) {
   const DesignedSpace designed(*space);
   view.space = &designed;
   view.draft = [](const space::Candidate& c) { return static_cast<double>(c.hash() % 1000) * 1e-3; };
-  // Nothing but chance: only the descent knows the neighbours.
+  // The scores are random: only the descent knows the neighbours.
   view.score = [](std::span<const space::Candidate> candidates) {
     std::vector<float> scores;
     for (const auto& c : candidates) scores.push_back(static_cast<float>(c.hash() % 1000));
@@ -212,7 +213,7 @@ TEST(Strategy, TheEndIsACoordinateDescent) {
   EXPECT_GT(late, early);
 }
 
-// A draft that is wrong about all of a structure does not keep the others from being tried.
+// A draft that favours a wrong structure does not prevent others from being tried.
 TEST(Strategy, EveryPromisingStructureIsTried) {
   const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
   ASSERT_TRUE(space.ok());
@@ -235,11 +236,11 @@ TEST(Strategy, EveryPromisingStructureIsTried) {
     EXPECT_TRUE(uncertain.insert(c.sketch).second) << "a structure was measured twice for its own sake";
   }
   EXPECT_GE(uncertain.size(), 2U);
-  // Plain loops, the last sketch, are hardly ever drawn.
+  // The last sketch, plain loops, is hardly ever drawn.
   EXPECT_GE(tried.size(), space->num_sketches() - 1);
 }
 
-// Writes candidates at random and marks them; what it rewrites are neighbours of the parents.
+// Writes candidates at random and marks them; rewriting gives neighbours of the parents.
 class RandomWriter final : public ScheduleWriter {
  public:
   explicit RandomWriter(const space::DesignSpace& space) : space_(space) {}
@@ -300,7 +301,8 @@ TEST(Strategy, AsksAWriterAndSaysWhatItWrote) {
       int64_t written = 0;
       for (const auto& [candidate, reason] : proposed) {
         EXPECT_FALSE(view.known(candidate)) << "what was measured is not proposed again";
-        // A neighbour by the descent may be what the writer wrote, too.
+        // A candidate that the descent proposes as a neighbour may also be one that the writer
+        // wrote.
         if (reason == record::Reason::kWritten) {
           EXPECT_TRUE(writer.wrote(candidate));
           ++written;
@@ -309,7 +311,7 @@ TEST(Strategy, AsksAWriterAndSaysWhatItWrote) {
       if (std::string_view(kind) == "lm") {
         EXPECT_EQ(written, 16);
       } else {
-        // The first batch is written but for the random share, the later ones are not.
+        // Except for the random share, the first batch is written; most of a later one is not.
         if (round == 0) {
           EXPECT_GE(written, 12);
         } else {

@@ -19,8 +19,8 @@ TaskStatus task(double weight, double flops, std::vector<double> history, uint64
 }
 
 TEST(TaskScheduler, GainFollowsTheGradientFormula) {
-  // One task in its group: throughput = flops / g, so beta * flops / throughput = 2 g never binds, and the
-  // forward term is g / t.
+  // One task in its group: throughput = flops / g, so beta * flops / throughput = 2 g never binds,
+  // and the forward term is g / t.
   const std::vector<TaskStatus> tasks{task(3, 100, {8, 6, 5, 4}, 1)};
   const double backward = (8.0 - 4.0) / 3;
   const double forward = 4.0 / 4;
@@ -28,8 +28,8 @@ TEST(TaskScheduler, GainFollowsTheGradientFormula) {
 }
 
 TEST(TaskScheduler, SimilarTasksBoundWhatIsReachable) {
-  // The other task of the group runs at 1000 flop/s; this one needs 100 / 1000 s at that throughput, so twice
-  // that is thought reachable although it has had many rounds.
+  // The other task of the group runs at 1000 flop/s. At that throughput this task needs 100 / 1000
+  // s, and twice that time is considered reachable although the task has had many rounds.
   const std::vector<TaskStatus> tasks{task(1, 100, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, 7),
                                       task(1, 1000, {1, 1, 1, 1, 1}, 7)};
   EXPECT_NEAR(expected_gain(tasks, 0, {}), 0.8 * (1 - 2 * 0.1), 1e-12);
@@ -50,7 +50,7 @@ TEST(TaskScheduler, NothingIsGainedBelowTheBound) {
   EXPECT_NEAR(expected_gain(tasks, 0, {}), 0.8 * (8 - 6) / 2, 1e-12);
   tasks[0].bound_seconds = 9;
   EXPECT_EQ(expected_gain(tasks, 0, {}), 0);
-  // Not even if others of its kind are much faster.
+  // This holds even if others of its kind are much faster.
   tasks.push_back(task(1, 10000, {8, 8}, 1));
   EXPECT_EQ(expected_gain(tasks, 0, {}), 0);
 }
@@ -63,7 +63,7 @@ TEST(TaskScheduler, WhatTakesNoTimeWaits) {
   tasks[3].history = tasks[0].history;
   tasks[3].best_seconds = 1e-5;
   SchedulerOptions options;
-  options.epsilon = 1;  // random choices do not fall on them either
+  options.epsilon = 1;  // random choices do not select them either
   Rng rng(1);
   for (int i = 0; i < 50; ++i) {
     const size_t chosen = choose_task(tasks, options, rng);

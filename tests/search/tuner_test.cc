@@ -1,4 +1,4 @@
-// tune() with a measurer, a trainer and a clock that only pretend.
+// tune() with a fake measurer, trainer and clock.
 #include "search/tuner.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(Tune, MeasuresDefaultsFirstAndKeepsTheLimit) {
   EXPECT_GT(bench.model.updates, 0);
 }
 
-// A task counts with what is known of it, so that a display has a figure from the start.
+// A task without measurements counts with its hint, so that a display has a figure from the start.
 TEST(Tune, TheModelsLatencyCountsHintsUntilTasksAreMeasured) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   TuneProgress progress;
@@ -56,13 +56,13 @@ TEST(Tune, TheModelsLatencyCountsHintsUntilTasksAreMeasured) {
   EXPECT_DOUBLE_EQ(progress.model_best_seconds(), 2 * 0.008 + 3 * 0.002);
   progress.tasks[1].hint_seconds = 0;
   EXPECT_EQ(progress.model_best_seconds(), kNever);
-  // What failed is not as fast as it was hoped to be.
+  // A task whose programs all failed does not count with its hint.
   progress.tasks[1] = {"fails", 3, 2, 2, kNever, kNever, 0.002};
   EXPECT_EQ(progress.model_best_seconds(), kNever);
 }
 
-// Every task gets its share with the default first, slow tasks only their default, and what a run before
-// measured counts.
+// Every task gets its share, the default first; slow tasks get only their default; measurements of
+// earlier runs count.
 TEST(Tune, ASurveyVisitsAllTasks) {
   Bench bench;
   bench.options.survey = Survey{.per_task = 20, .max_default_seconds = 0.5};
@@ -82,13 +82,13 @@ TEST(Tune, ASurveyVisitsAllTasks) {
     EXPECT_EQ(list.size(), key == slow ? 1U : 20U);
     EXPECT_EQ(list.front().reason, Reason::kDefault);
   }
-  // Turn by turn: no task is finished before the others began.
+  // The tasks take turns: no task is finished before the others began.
   std::set<std::string> early;
   for (size_t i = 0; i < 20; ++i) early.insert(measurer.log[i].first);
   EXPECT_GE(early.size(), 2U);
   for (const auto& [text, count] : measurer.counts) EXPECT_EQ(count, 1);
 
-  // More of each task later: only the difference is measured.
+  // If each task later gets more, only the difference is measured.
   FakeMeasurer again(pseudo(), bench.clock);
   bench.options.survey->per_task = 24;
   ASSERT_TRUE(bench.run({tasks[0], tasks[2]}, again).ok());
@@ -96,7 +96,7 @@ TEST(Tune, ASurveyVisitsAllTasks) {
   for (const auto& [text, count] : again.counts) EXPECT_EQ(measurer.counts.count(text), 0U);
 }
 
-// Measurements that take long are few: a turn ends by time.
+// Few slow measurements are made, since a turn ends by time.
 TEST(Tune, ASurveyBoundsTheTimeOfATurn) {
   Bench bench;
   bench.options.survey = Survey{.per_task = 20, .max_default_seconds = 0.5, .max_turn_seconds = 4};
@@ -105,12 +105,12 @@ TEST(Tune, ASurveyBoundsTheTimeOfATurn) {
   bench.options.trials = 5;
   ASSERT_TRUE(bench.run({task("a", matmul(32, 32, 32)), task("b", softmax(4, 32))}, measurer).ok());
   ASSERT_EQ(measurer.log.size(), 5u);
-  // The default, then two within the turn; then the other task's turn.
+  // The default, two more within the turn, then the other task's turn.
   EXPECT_EQ(measurer.log[2].first, measurer.log[0].first);
   EXPECT_NE(measurer.log[3].first, measurer.log[0].first);
 }
 
-// Wherever in a visit the limit is reached.
+// The limit holds wherever in a visit it is reached.
 TEST(Tune, ASurveyKeepsTheLimit) {
   for (int trials = 1; trials <= 6; ++trials) {
     Bench bench;
@@ -123,7 +123,7 @@ TEST(Tune, ASurveyKeepsTheLimit) {
   }
 }
 
-// A task whose reference program fails ends its own part only.
+// A task whose reference program fails is skipped; the others go on.
 TEST(Tune, ASurveySkipsTasksThatCannotBeMeasured) {
   class Refuses final : public measure::Measurer {
    public:
@@ -156,7 +156,7 @@ TEST(Tune, ASurveySkipsTasksThatCannotBeMeasured) {
   }
 }
 
-// What was fast elsewhere is measured right after the default; what the space does not have is left out.
+// Seeds are measured right after the default; those that the space does not have are left out.
 TEST(Tune, SeedsComeFirst) {
   Bench bench;
   bench.options.trials = 12;
@@ -179,12 +179,13 @@ TEST(Tune, SeedsComeFirst) {
   EXPECT_EQ(measurer.log[1].second.strategy, "");
 }
 
-// The strategy "transfer": the default, what comes from outside, and nothing else, however much time there is.
+// The strategy "transfer" measures the default and the seeds, and nothing else, however much time
+// there is.
 TEST(Tune, TransferMeasuresSeedsAlone) {
   Bench bench;
   bench.options.trials = 1000;
   bench.options.strategy = "transfer";
-  bench.options.seeds = 1;  // counts for the other strategies only
+  bench.options.seeds = 1;  // applies only to the other strategies
   std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32)), task("b", matmul(32, 32, 48))};
   const auto space = space::DesignSpace::build(tasks[0].workload, test::device(), {});
   ASSERT_TRUE(space.ok());
@@ -207,7 +208,8 @@ TEST(Tune, TransferMeasuresSeedsAlone) {
   EXPECT_EQ(report->final.tasks[1].trials, 1);
 }
 
-// Without a limit of time or trials the search goes on until little more is expected, and says so.
+// Without a limit of time or trials, the search continues until little more is expected, and says
+// so.
 TEST(Tune, EndsWhereLittleMoreIsExpected) {
   int64_t before = 0;
   for (const double gain : {0.9, 0.5}) {
@@ -258,7 +260,7 @@ TEST(Tune, SpendsTrialsOnTheBottleneck) {
   EXPECT_GT(t[1].trials, 2 * (t[0].trials + t[2].trials));
 }
 
-// A structure that the estimate misjudges gets few trials once that is known.
+// A structure that the estimate misjudges gets few trials once measurements show it.
 TEST(Tune, MeasurementsCorrectTheEstimateOfAStructure) {
   Bench bench;
   bench.options.trials = 160;
@@ -267,7 +269,7 @@ TEST(Tune, MeasurementsCorrectTheEstimateOfAStructure) {
   ASSERT_TRUE(space.ok());
   const int favourite = space->default_candidate().sketch;
   FakeMeasurer measurer(pseudo(), bench.clock);
-  // All of the favourite structure is a hundred times slower than it seems.
+  // All programs of the favourite structure are a hundred times slower than estimated.
   class Judge final : public measure::Measurer {
    public:
     Judge(FakeMeasurer& inner, int bad, const space::DesignSpace& space)
@@ -276,7 +278,7 @@ TEST(Tune, MeasurementsCorrectTheEstimateOfAStructure) {
                                                        std::span<const measure::Candidate> candidates,
                                                        double best, const Done& done) override {
       return inner_.measure(workload, candidates, best, [&](size_t i, const record::MeasureResult&) {
-        // Without a point: the winners, measured again.
+        // Candidates without a point are the winners, which are measured again.
         const auto& point = candidates[i].what.point;
         const auto candidate = point ? from_point(*point) : space_.default_candidate();
         const bool bad = candidate.sketch == bad_;
@@ -295,7 +297,8 @@ TEST(Tune, MeasurementsCorrectTheEstimateOfAStructure) {
   EXPECT_GT(judge.goods, 3 * judge.bads);
 }
 
-// The programs measured first after the defaults hold the other task's best one, fitted to these shapes.
+// The programs measured first after the defaults include the other task's best one, adapted to
+// these shapes.
 TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
   const std::vector<TuneTask> tasks{task("large", matmul(64, 64, 64), 1),
                                     task("small", matmul(48, 48, 48), 1)};
@@ -307,7 +310,7 @@ TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
     bench.options.trials = 24;
     bench.options.seed = static_cast<uint64_t>(seed);
     bench.options.strategy = "random";
-    std::vector<std::string> seen;  // of the small task
+    std::vector<std::string> seen;  // programs of the small task
     std::string best;  // of the large task before the small one's first round, which follows its default
     double best_seconds = 1e9;
     FakeMeasurer measurer(
@@ -334,7 +337,7 @@ TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
     const auto fitted = small->rescale(*large, candidate);
     ASSERT_TRUE(fitted.ok());
     ASSERT_GT(seen.size(), 1U);
-    // The default comes first, and may be what the best one fits to.
+    // The default comes first, and the adapted best program may equal it.
     const std::string expected = sched::print(*small->to_trace(*fitted));
     EXPECT_TRUE(expected == seen[0] || expected == seen[1]) << "seed " << seed;
   }
@@ -354,7 +357,7 @@ TEST(Tune, LeavesOutWhatTakesNoTime) {
   const auto report = bench.run(tasks, measurer);
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->final.tasks[0].trials, 60);
-  EXPECT_EQ(report->final.tasks[1].trials, 1);  // its default is checked, which is no trial
+  EXPECT_EQ(report->final.tasks[1].trials, 1);  // its default is checked, which does not count as a trial
   EXPECT_EQ(report->final.trials, 60);
   const auto space = space::DesignSpace::build(tasks[1].workload, test::device(), {1});
   EXPECT_EQ(sched::print(report->best_traces[1]), sched::print(*space->to_trace(space->default_candidate())));
@@ -366,7 +369,7 @@ TEST(Tune, LooksAtTheTimeInsideARound) {
   bench.options.batch = 64;
   bench.options.confirm = false;
   int n = 0;
-  // The default gives no idea of how slow the others are to build.
+  // The time of the default does not show how slow the others are to build.
   FakeMeasurer measurer(
       [&](const std::string&, const sched::Trace& trace) {
         bench.clock.now += n++ == 0 ? 0 : 1;
@@ -405,7 +408,7 @@ TEST(Tune, TakesWhatAnotherProcessMeasuredMeanwhile) {
   const std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32))};
   FakeMeasurer first(pseudo(), bench.clock);
   ASSERT_TRUE(bench.run(tasks, first).ok());
-  // The same seed proposes the same programs from scratch, but the database has them.
+  // With the same seed a fresh search would propose the same programs, but the database has them.
   FakeMeasurer second(pseudo(), bench.clock);
   const auto again = bench.run(tasks, second);
   ASSERT_TRUE(again.ok());
@@ -471,7 +474,8 @@ TEST(Tune, AFailingDefaultIsReplaced) {
   EXPECT_TRUE(std::isinf(report->final.tasks[0].default_seconds));
 }
 
-// The first measurement of one program is a lucky outlier below the default; repeated it is slower.
+// The first measurement of one program is a lucky outlier below the default; repeated measurements
+// are slower.
 TEST(Tune, NoiseDoesNotBeatTheDefault) {
   Bench bench;
   bench.options.trials = 25;
@@ -553,8 +557,8 @@ TEST(Tune, RefusesBadOptions) {
   EXPECT_FALSE(bench.run({task("a", matmul(8, 8, 8))}, measurer).ok());
 }
 
-// Each record says why its program was measured, and which strategy proposed it; its point of the space gives its
-// trace.
+// Each record gives the reason for its measurement and the strategy that proposed it; its point of
+// the space gives its trace.
 TEST(Tune, RecordsSayWhatTheyAreAbout) {
   Bench bench;
   bench.options.trials = 120;
@@ -583,7 +587,7 @@ TEST(Tune, RecordsSayWhatTheyAreAbout) {
     EXPECT_GT(counts[reason], 0) << to_string(reason);
 }
 
-// Plain loops take the place of an untuned schedule that does not run.
+// Plain loops replace a default schedule that does not run.
 TEST(Tune, RecordsNameTheFallback) {
   Bench bench;
   bench.options.trials = 2;

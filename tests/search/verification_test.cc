@@ -1,4 +1,5 @@
-// What tune() believes: defaults and winners whose output was compared, records that can be true.
+// tune() trusts only these: defaults and winners whose outputs were compared, and records with possible
+// times.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +27,7 @@ std::string default_text_of(const TuneTask& t) {
 }
 
 TEST(Verification, AWrongDefaultIsAnErrorThatNamesTheTask) {
-  // Whether it is worth tuning or not, and whatever the limit.
+  // This holds whether the task is worth tuning or not, and for any limit.
   for (const double hint : {0.0, 1e-9}) {
     Bench bench;
     bench.options.trials = 1;
@@ -40,7 +41,8 @@ TEST(Verification, AWrongDefaultIsAnErrorThatNamesTheTask) {
                                               : took(pseudo_seconds(trace));
         },
         bench.clock);
-    // Also where a run before found that out: it is measured again, since the program may have been mended.
+    // Also if an earlier run found the failure: the default is measured again, since the program
+    // may have been repaired.
     for (int run = 0; run < 2; ++run) {
       const auto report = bench.run(tasks, measurer);
       ASSERT_FALSE(report.ok());
@@ -99,8 +101,8 @@ TEST(Verification, ForgedRecordsDoNotWin) {
     ASSERT_TRUE(bench.database->add({r}).ok());
   };
   add(forged[0], 1e-12);  // impossible
-  add(forged[1], 2e-6);   // possible, and wrong
-  add(forged[2], 3e-6);   // possible, and a lie
+  add(forged[1], 2e-6);   // possible, and the output is wrong
+  add(forged[2], 3e-6);   // possible, but much slower in fact
   FakeMeasurer measurer(
       [&](const std::string&, const sched::Trace& trace) {
         const std::string text = sched::print(trace);
@@ -120,7 +122,8 @@ TEST(Verification, ForgedRecordsDoNotWin) {
   EXPECT_NE(lines.text.find("2 records have much shorter times"), std::string::npos) << lines.text;
 }
 
-// What the database has is believed once it ran here, and its winner is still the winner.
+// A program from the database is trusted only after it ran here; the stored winner remains the
+// winner.
 TEST(Verification, WinnersFromTheDatabaseAreCheckedAgain) {
   Bench bench;
   bench.options.trials = 30;

@@ -1,5 +1,5 @@
-// Attention in the design space: which workloads have a sketch of it, that every candidate of it computes
-// what the workload says, interpreted and compiled, and what its default looks like.
+// Attention in the design space: which workloads have a sketch of it, that every candidate of it
+// computes what the workload says, interpreted and compiled, and the shape of its default.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,10 +29,11 @@ struct Shape {
   int64_t batch = 2, queries = 24, keys = 32, depth = 8, width = 16;
 };
 
-// What is done to the scores, as expressions of s[b, i, j].
+// Operations applied to the scores, as expressions of s[b, i, j].
 enum class Mask { kNone, kScaled, kCausal, kHidden };
 
-// softmax(q * k^T) * v as the graph room makes it, over [1, batch, ...] or, with one batch, over matrices.
+// softmax(q * k^T) * v as src/graph makes it, over [1, batch, ...] or, with one batch, over
+// matrices.
 std::string text_of(const Shape& s, Mask mask, bool residual = false) {
   const auto n = [](int64_t extent) { return std::to_string(extent); };
   const std::string b = "[1, " + n(s.batch) + ", ", q = n(s.queries), k = n(s.keys), w = n(s.width);
@@ -117,7 +118,7 @@ std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t 
   return inputs;
 }
 
-// Checks samples of the sketch, mutated and crossed, as run by `run`.
+// Checks samples of the sketch, mutated and crossed over, executed by `run`.
 template <typename Run>
 void check_samples(const Case& c, const target::Device& on, int threads, uint64_t seed, int samples,
                    const Run& run) {
@@ -176,7 +177,8 @@ TEST(Attention, CompiledCandidatesComputeTheWorkload) {
   }
 }
 
-// The register tiles of the scores read a constant mask from front to back, where they are tiles of it too.
+// A constant mask is packed in the order in which the register tiles of the scores read it, if
+// these tiles divide the mask.
 TEST(Attention, MasksArePackedWhereTilesDivideThem) {
   const ir::Workload workload = parse(text_of({2, 32, 48, 8, 16}, Mask::kCausal));
   const DesignSpace space = build(workload, device(32));
@@ -210,13 +212,14 @@ TEST(Attention, OtherWorkloadsHaveNoSketchOfIt) {
     return attention_sketch(build(parse(other), device(32)));
   };
   EXPECT_GE(replaced("scaled[a, b, i, r]", "scaled[a, b, i, r]"), 0);
-  // The scores are wanted too; the maximum is of other rows; the sum is of something else.
+  // No sketch if the scores are an output too, the maximum is over other rows, or the sum is over
+  // something else.
   EXPECT_LT(replaced("  output attention", "  output scaled\n  output attention"), 0);
   EXPECT_LT(replaced("max{r: 32} scaled[a, b, i, r]", "max{r: 24} scaled[a, b, r, i]"), 0);
   EXPECT_LT(replaced("sum{r: 32} grown[a, b, i, r]", "sum{r: 32} scaled[a, b, i, r]"), 0);
 }
 
-// Blocks whose scores stay in the second cache, register tiles that fill the registers.
+// In the default the scores of a block stay in the L2 cache, and register tiles fill the registers.
 TEST(Attention, DefaultIsSound) {
   for (const int64_t n : {197, 512, 1000, 4096}) {
     const DesignSpace space = build(parse(text_of({12, n, n, 64, 64}, Mask::kCausal)), device(64));

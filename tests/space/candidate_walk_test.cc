@@ -1,4 +1,5 @@
-// Constrained decoding: every walk ends at a legal candidate, and what it forbids is hardly ever legal.
+// Constrained decoding: every walk ends at a legal candidate, and values that it forbids are hardly
+// ever legal.
 #include "space/candidate_walk.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +31,7 @@ std::vector<int64_t> allowed_values(const CandidateWalk& walk) {
   return values;
 }
 
-// A walk that takes any allowed value with the same chance. Every step has one, and the end is legal.
+// Takes any allowed value with the same probability. Every step has one, and the end is legal.
 Candidate walk_at_random(const DesignSpace& space, const SketchGrammar& grammar, Rng& rng) {
   CandidateWalk walk(grammar);
   while (!walk.done()) {
@@ -44,7 +45,7 @@ Candidate walk_at_random(const DesignSpace& space, const SketchGrammar& grammar,
   return walk.candidate();
 }
 
-// By brute force: the values that legal candidates have next.
+// Compares with brute force: the values that legal candidates have next.
 TEST(CandidateWalk, AllowsWhatSomeLegalCandidateHas) {
   const char* const texts[] = {
       "workload {\n  input x: f32[6, 8]\n  const w: f32[8, 10]\n"
@@ -125,7 +126,7 @@ TEST(CandidateWalk, NeverEndsWhereNothingCanFollow) {
   }
 }
 
-// Every legal candidate is a walk.
+// Every legal candidate can be reached by a walk.
 TEST(CandidateWalk, FollowsWhatWasSampled) {
   Rng rng(3);
   const auto workload = test::standard::conv2d_bias_relu({.h = 28, .w = 28, .ci = 32, .co = 48});

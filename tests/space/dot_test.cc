@@ -1,5 +1,5 @@
-// Contractions by words in the design space: their results against the reference interpreter, whatever the
-// signs, zero points and tails are, and where the untuned schedule takes them.
+// Contractions by dot-product words in the design space: their results compared with the reference
+// interpreter, for all signs, zero points and tails, and where the default schedule uses them.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -73,8 +73,8 @@ TEST(Dot4, EveryCandidateComputesTheProducts) {
   EXPECT_GT(taken, 200);
 }
 
-// Sums of up to 40 x 9 products of elements in [-1, 1], in other orders and roundings; Winograd's errors are
-// larger (tests/space/winograd_test.cc).
+// Sums of up to 40 x 9 products of elements in [-1, 1], in other orders and roundings; Winograd's
+// errors are larger (tests/space/winograd_test.cc).
 TEST(Dot2, EveryCandidateComputesTheProducts) {
   int taken = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
@@ -135,7 +135,8 @@ TEST(Dot4, DefaultTakesIt) {
   }
 }
 
-// Without VNNI bytes are multiplied where 7 bits of a constant keep sums of two products in i16, else halves.
+// Without VNNI, bytes are multiplied as bytes if a constant of 7 bits keeps sums of two products in
+// i16, else as pairs of i16.
 TEST(Dot4, OfBytesWithoutVnniWhereAConstantHasAReducedRange) {
   target::Device bare = device(32);
   bare.features = {"+sse4.2", "+avx2", "+fma"};
@@ -158,7 +159,8 @@ TEST(Dot4, OfBytesWithoutVnniWhereAConstantHasAReducedRange) {
   }
 }
 
-// LLVM takes apart long vectors whose length is no power of two: 48 bytes at a time took 14 times as long.
+// LLVM splits long vectors whose length is no power of two: 48 bytes at a time took 14 times as
+// long.
 TEST(Dot4, OutputsOfBytesAreWrittenInWholeVectors) {
   EXPECT_EQ(vector_lanes(48, 64), 16);
   EXPECT_EQ(vector_lanes(96, 64), 32);
@@ -189,7 +191,7 @@ TEST(Dot4, OutputsOfBytesAreWrittenInWholeVectors) {
   EXPECT_GT(wide, 0);
 }
 
-// What has no short elements is left as it is.
+// Workloads without short elements have no such sketches.
 TEST(Dot4, IsForShortElements) {
   const DesignSpace space = build(test::small::matmul(16, 16, 16), 64);
   for (int k = 0; k < static_cast<int>(space.num_sketches()); ++k)

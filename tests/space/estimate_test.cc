@@ -1,4 +1,4 @@
-// The estimate against measured times, and its parts by themselves.
+// The estimate compared with measured times, and its parts one by one.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -38,8 +38,8 @@ Quality quality_of(const std::vector<test::MeasuredTask>& tasks, const std::stri
   return q;
 }
 
-// 48 tasks of the zoo, some twenty candidates each, one thread of an Emerald Rapids. Mean rank correlations: .62 for
-// AVX2, .62 for AVX-512, .49 for SSE4.2, for which nothing was fitted.
+// 48 tasks of the zoo, some twenty candidates each, one thread of an Emerald Rapids. Mean rank
+// correlations: .62 for AVX2, .62 for AVX-512, and .49 for SSE4.2, to which nothing was fitted.
 TEST(Estimate, OrdersWhatWasMeasured) {
   const auto tasks = test::read_measurements(std::string(TENSORSMITH_SOURCE_DIR) +
                                              "/tests/data/estimate/measurements.jsonl");
@@ -61,7 +61,7 @@ TEST(Estimate, RankCorrelationIsThatOfPairs) {
   EXPECT_EQ(test::rank_correlation({1, 1}, {10, 20}), 0);
 }
 
-// Constants are read at each estimate, so that they can be fitted without another space.
+// Constants are read at each estimate, so that they can be fitted without rebuilding the space.
 TEST(Estimate, ConstantsChangeIt) {
   const auto workload = ir::parse_workload(R"(workload {
   input a: f32[64, 64]
@@ -95,7 +95,7 @@ TEST(Estimate, TheTableNamesEachConstantOnce) {
         << info.name;
 }
 
-// Rates are the device's: none given is a usual core.
+// Rates come from the device; a device without rates gets those of a usual core.
 TEST(Estimate, RatesComeFromTheDevice) {
   target::Device device;
   device.arch = "x86-64";
@@ -124,8 +124,13 @@ TEST(Estimate, AStepTakesItsBottleneck) {
   machine.rates.fma_latency = 4;
   RegisterTile tile;
   tile.lanes = 8;
+<<<<<<< HEAD
   tile.latency = machine.rates.fma_latency;
   // Few accumulators wait for each other, 10 keep both pipes busy less than the latency takes.
+=======
+  tile.latency = machine.fma_latency;
+  // A single accumulator waits for its latency; ten keep both pipes busy for about as long.
+>>>>>>> c8623b2c82f54e29c980c910d28778c919dac40c
   tile.accumulators = tile.products = 1;
   const double one = step_cycles(machine, tile);
   EXPECT_GE(one, 4);

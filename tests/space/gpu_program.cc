@@ -24,7 +24,7 @@ class Checker {
  private:
   struct Shared {
     const ir::BufferNode* buffer;
-    size_t threads;  // loops around its allocation
+    size_t threads;  // number of thread loops around its allocation
   };
 
   bool depends_on_threads(const ir::Expr& e, size_t count) const {
@@ -103,7 +103,7 @@ class Checker {
   }
 
   std::vector<ir::Var> threads_;
-  std::vector<ir::Expr> conditions_;  // and extents
+  std::vector<ir::Expr> conditions_;  // conditions and extents around the present statement
   std::vector<Shared> shared_;
   std::map<ir::ThreadAxis, int64_t> extents_;
   bool inside_kernel_ = false;

@@ -1,5 +1,5 @@
-// What every program for a GPU keeps, so that threads can run it together (barriers around shared memory are
-// code generation's).
+// Rules that every GPU program must keep so that threads can run it together (code generation adds
+// the barriers around shared memory).
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace tensorsmith::test {
 
-// Empty if the program keeps the rules, else what breaks one:
+// Returns an empty string if the program keeps the rules, else a description of a violation:
 //  - loops of a kernel that are bound to the same axis have the same extent;
-//  - a tensor in shared memory, and a loop around it, is reached by all threads of a block: no condition or
+//  - all threads of a block reach a tensor in shared memory and each loop around it: no condition or
 //    extent around it depends on a thread;
-//  - it is the same whichever thread computes it: it depends on no thread loop around its allocation.
+//  - such a tensor is the same whichever thread computes it: it depends on no thread loop around its
+//    allocation.
 std::string broken_gpu_rule(const ir::Program& program);
 
 }  // namespace tensorsmith::test

@@ -1,4 +1,5 @@
-// Design spaces of GPUs: every candidate is legal on its device and computes what the workload says.
+// Design spaces of GPUs: every candidate is legal on its device and computes what the workload
+// says.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +19,7 @@ namespace {
 
 using namespace tensorsmith::test::standard;
 
-// As a phone's, which says little of itself.
+// A GPU like that of a phone, with few known attributes.
 target::Device small_gpu() {
   target::Device d;
   d.name = "small";
@@ -186,7 +187,7 @@ TEST(GpuSpace, StandardWorkloads) {
   }
 }
 
-// Decisions one step away, other decisions, those of two parents, and those of other shapes.
+// Neighbours, mutations, crossovers and candidates rescaled from other shapes are legal.
 TEST(GpuSpace, VariationStaysLegal) {
   const auto all = devices();
   uint64_t seed = 1;
@@ -230,7 +231,7 @@ TEST(GpuSpace, RescalesToOtherShapes) {
   EXPECT_GT(scaled, 50);
 }
 
-// Every reason for which a block does not fit a device.
+// Checks every reason for which a block does not fit a device.
 TEST(GpuSpace, RefusesWhatDoesNotFitWithTheReason) {
   const auto space = build(matmul(1024, 1024, 1024), small_gpu());
   Rng rng(8);
@@ -260,7 +261,7 @@ TEST(GpuSpace, FindsTheExpectedStructures) {
   EXPECT_EQ(build(elementwise_chain(100), device).describe(0), "threads out");
   const auto transposed = build(transpose(1, 4096, 4096), device);
   EXPECT_EQ(transposed.describe(transposed.default_candidate().sketch), "squares T");
-  // Too few outputs for the device's multiprocessors.
+  // There are too few outputs for the device's multiprocessors.
   const auto few = build(matmul(16, 64, 4096), device);
   bool parts = false;
   for (size_t k = 0; k < few.num_sketches(); ++k)
@@ -270,8 +271,8 @@ TEST(GpuSpace, FindsTheExpectedStructures) {
   EXPECT_FALSE(gemm.describe(static_cast<int>(gemm.num_sketches()) - 1).starts_with("in "));
 }
 
-// A product of large matrices: whole warps, operands in shared memory, tens of products for each of a thread's
-// reads.
+// A product of large matrices: whole warps, operands in shared memory, tens of products per read of
+// a thread.
 TEST(GpuSpace, DefaultOfAMatrixProductIsSound) {
   for (const char* name : {"v100", "a100", "h100", "mi50"}) {
     const auto device = *target::find_device(name);
@@ -299,7 +300,7 @@ TEST(GpuSpace, DefaultOfAMatrixProductIsSound) {
     EXPECT_EQ(shared, 2) << name;
     EXPECT_GE(registers, 16) << name;
     EXPECT_EQ(threads % device.warp_size, 0) << name;
-    // No more than twice as long as the peak allows.
+    // At most twice the time that the peak allows.
     EXPECT_LT(space.estimate(c), 2 * 2e-9 * 4096.0 * 4096 * 4096 / device.peak_f32_gflops) << name;
   }
 }

@@ -1,5 +1,5 @@
-// Design spaces of GPUs over the tasks of whole networks: too large to be run here, but every candidate is legal on its
-// device, and its program keeps what threads rely on.
+// Design spaces of GPUs over the tasks of whole networks: too large to run here, but every
+// candidate is legal on its device, and its program keeps the rules that threads rely on.
 #include <gtest/gtest.h>
 
 #include <set>

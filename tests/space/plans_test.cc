@@ -1,4 +1,4 @@
-// The table of plans against the folders, and what the rest of the room knows of them.
+// The table of plans compared with the folders, and what the rest of src/space may include of them.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -25,7 +25,7 @@ TEST(Plans, EachFolderIsALineOfTheTable) {
   EXPECT_EQ(fallback_kind(target::DeviceKind::kGpu).name, "gpu_plain");
 }
 
-// A new kind of plan touches no file outside of its folder but the table.
+// A new kind of plan changes no file outside its folder except the table.
 TEST(Plans, NothingOutsideOfAFolderIncludesIt) {
   const std::regex include("#include \"space/plans/([a-z_]+)/");
   int seen = 0;

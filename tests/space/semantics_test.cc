@@ -1,5 +1,5 @@
-// Every candidate computes what the workload says: lowered programs, run by the interpreter, against the
-// direct evaluation of the definition.
+// Every candidate computes what the workload says: lowered programs, run by the interpreter,
+// compared with direct evaluation of the definition.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -99,7 +99,7 @@ TEST(Semantics, RandomWorkloads) {
   }
 }
 
-// Each link reads the one before it twice, which inlining would double each time.
+// Each stage reads its predecessor twice, and inlining would double the reads each time.
 TEST(Semantics, ChainOfSharedReads) {
   constexpr int64_t kExtent = 96;
   const auto input = ir::placeholder("X", ir::DType::kF32, {kExtent});
@@ -108,7 +108,7 @@ TEST(Semantics, ChainOfSharedReads) {
     const ir::Var i("i");
     const ir::Buffer& from = workload.operations.back()->output();
     const ir::Expr one = ir::float_imm(ir::DType::kF32, 1);
-    // Two reads of their own, as of a program that was parsed.
+    // The two loads are separate nodes, as in a parsed program.
     const ir::Expr sigmoid = one / (one + ir::call(ir::Intrinsic::kExp, {-ir::load(from, {i})}));
     workload.operations.push_back(ir::compute("silu" + std::to_string(k), {{i, kExtent}}, {},
                                               ir::Combiner::kNone, {ir::load(from, {i}) * sigmoid}));

@@ -38,7 +38,7 @@ TEST(Sketches, RowsAreSharedWhereAnAxisIndexesAll) {
   EXPECT_EQ(rows.describe(0), "row-wise out of s");
 }
 
-// The rows are as many, but each is made of another row of the sums.
+// There are as many rows, but each is computed from another row of the sums.
 TEST(Sketches, RowsAreNotSharedBecauseExtentsAreEqual) {
   const auto reversed = build(R"(workload {
   input x: f32[64, 32]
@@ -73,7 +73,7 @@ TEST(Sketches, WhatACapLeavesOutIsCounted) {
         each[kind][stage] = each[kind][stage] ||
                             text.find(kinds[kind] + stages[static_cast<size_t>(stage)]) != std::string::npos;
   }
-  // No plan of any pool is left out as such.
+  // Each plan of each pool occurs in some sketch.
   for (const auto& kind : each)
     for (const bool found : kind) EXPECT_TRUE(found);
   EXPECT_EQ(space.describe(0), "tile SRS a; tile SRS b; tile SRS d");
@@ -91,13 +91,13 @@ TEST(ParallelLoop, GainsTheWorkOverTheLargestShare) {
   EXPECT_EQ(speedup(128, 64, true, 2), 2);
   EXPECT_EQ(speedup(128, 32, true, 2), 2);
   EXPECT_DOUBLE_EQ(speedup(96, 32, true, 2), 1.5);
-  // 126 and 2 rows: the second thread has nothing to do.
+  // 126 and 2 rows: the second thread has almost nothing to do.
   EXPECT_DOUBLE_EQ(speedup(128, 126, true, 2), 128.0 / 126);
   // A predicated tail takes the time of a whole tile.
   EXPECT_EQ(speedup(128, 126, false, 2), 2);
   EXPECT_EQ(speedup(128, 128, true, 2), 1);
   EXPECT_DOUBLE_EQ(speedup(1000, 300, true, 4), 1000.0 / 300);
-  // Every thread has as many whole tiles, and one of them the shorter one besides.
+  // Every thread has the same number of whole tiles, and one of them the shorter tile besides.
   EXPECT_DOUBLE_EQ(speedup(250, 100, true, 2), 2.5 / 1.5);
   EXPECT_DOUBLE_EQ(speedup(290, 100, true, 2), 2.9 / 1.9);
   EXPECT_DOUBLE_EQ(speedup(890, 100, true, 8), 8.9 / 1.9);
@@ -105,11 +105,13 @@ TEST(ParallelLoop, GainsTheWorkOverTheLargestShare) {
   both.add_axis(128, 126, true);
   both.add_axis(4, 1, true);
   EXPECT_EQ(both.iterations(), 8);
-  // The second thread begins with four short ones and takes two of the first's: 4 x 2/126 + 2 is the larger share.
+  // The second thread begins with the four short tiles and takes two of the first thread's; the
+  // larger share is 4 x 2/126 + 2.
   EXPECT_NEAR(both.speedup(2), (4 + 8.0 / 126) / (2 + 8.0 / 126), 1e-12);
 }
 
-// 16 rows by 12 and two blocks: with the rows outside the first thread has two whole tiles, the other two thirds.
+// 16 rows by 12 and two blocks: with the rows outside, the first thread has two whole tiles and the
+// other thread two thirds of one tile.
 TEST(ParallelLoop, RangesAreContiguous) {
   ParallelLoop outside, inside;
   outside.add_axis(16, 12, true);

@@ -94,7 +94,7 @@ TEST(DesignSpace, SampledTracesReplayOnRandomWorkloads) {
   }
 }
 
-// The sizes of small sketches against brute force over the slots.
+// Compares the sizes of small sketches with brute force over the slots.
 TEST(DesignSpace, EnumeratesEveryPointOnce) {
   int compared = 0;
   for (const auto& workload :
@@ -279,7 +279,8 @@ TEST(DesignSpace, RefusesRegisterTilesThatDoNotFit) {
   EXPECT_GT(refused, 0);
 }
 
-// Plans are of one kind of device: every loop of a GPU's program is bound or inside a bound one.
+// Plans are specific to the kind of device: every loop of a GPU's program is bound or inside a
+// bound one.
 TEST(DesignSpace, PlansAreOfTheDevice) {
   auto device = small_device();
   const auto bound = [&](const target::Device& d) {
@@ -300,14 +301,15 @@ TEST(DesignSpace, FindsTheExpectedStructures) {
   const auto fused = build(conv2d_bias_relu(conv));
   EXPECT_EQ(fused.describe(0), "tile SRS conv into relu with pad");
   EXPECT_EQ(fused.describe(1), "tile SSRSRS conv into relu with pad");
-  // The bias is read twice, the convolution by one element of its reader still.
+  // The biased value is read twice, but each element of the convolution is still read for only one
+  // output element.
   const auto gated = build(conv2d_bias_silu(conv));
   EXPECT_EQ(gated.describe(0), "tile SRS conv into silu with pad");
   const auto rows = build(softmax(8, 100));
   EXPECT_EQ(rows.describe(0), "row-wise div of sum exp max");
   const auto chain = build(elementwise_chain(100));
   EXPECT_EQ(chain.describe(0), "rows out");
-  // Windows that overlap are tiled, disjoint ones have no reuse.
+  // Overlapping windows are tiled; disjoint ones have no reuse.
   const auto overlapping = build(max_pool(1, 3, 9, 9, 3, 2, 0));
   EXPECT_TRUE(overlapping.describe(1).starts_with("tile SSRSRS")) << overlapping.describe(1);
   const auto disjoint = build(max_pool(1, 3, 8, 8, 2, 2, 0));
@@ -323,7 +325,7 @@ TEST(DesignSpace, FindsTheExpectedStructures) {
   EXPECT_EQ(plain.describe(static_cast<int>(plain.num_sketches()) - 1), "plain C");
 }
 
-// Rows that lie apart in memory are summed along it, in vectors; short ones side by side.
+// Long rows are summed along memory, in vectors; several short rows are summed side by side.
 TEST(DesignSpace, DefaultOfMeansReadsAlongMemory) {
   const auto stages_of = [](const DesignSpace& space) {
     const auto trace = space.to_trace(space.default_candidate());
@@ -340,8 +342,9 @@ TEST(DesignSpace, DefaultOfMeansReadsAlongMemory) {
   EXPECT_EQ(stages_of(short_rows), 3U);
 }
 
-// Channel tiles of a grouped convolution stay inside a group, so that the input channels do not depend on the
-// place in the tile: the default has vectors and a register tile like that of a convolution without groups.
+// Channel tiles of a grouped convolution stay inside a group, so that the input channels do not
+// depend on the place in the tile: the default has vectors and a register tile like that of a
+// convolution without groups.
 TEST(DesignSpace, DefaultOfAGroupedConvolutionIsTiledInsideGroups) {
   Conv2d conv;
   conv.h = conv.w = 16;
@@ -377,8 +380,8 @@ TEST(DesignSpace, DefaultOfAGroupedConvolutionIsTiledInsideGroups) {
   EXPECT_EQ(channels->extent, 18);
 }
 
-// A matrix product's default keeps both FMA pipes busy: at least latency (4) times pipes (2) accumulators,
-// whole vectors, weights packed.
+// The default of a matrix product keeps both FMA pipes busy: at least latency (4) times pipes (2)
+// accumulators, whole vectors, packed weights.
 TEST(DesignSpace, DefaultOfAMatrixProductIsSound) {
   const auto space = build(matmul(512, 512, 512), 2, 64);
   const auto trace = space.to_trace(space.default_candidate());

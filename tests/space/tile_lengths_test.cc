@@ -8,7 +8,7 @@
 namespace tensorsmith::space::tile_lengths_test {
 namespace {
 
-// All tuples by brute force.
+// Returns all tuples by brute force.
 std::set<std::vector<int64_t>> all_tuples(int64_t extent, int parts, int64_t cap) {
   std::set<std::vector<int64_t>> result;
   std::vector<int64_t> l(static_cast<size_t>(parts), 1);
@@ -43,7 +43,7 @@ TEST(TileLengths, CountsAndEnumeratesAllTuples) {
   }
 }
 
-// Tiles inside a block: the products of the inner lengths divide the extent.
+// For tiles inside a block, the products of the inner lengths divide the extent.
 TEST(TileLengths, DividesWhereAsked) {
   const uint64_t seed = 23;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -83,8 +83,8 @@ TEST(TileLengths, DividesWhereAsked) {
 }
 
 TEST(TileLengths, CountsLargeAxesWithoutEnumeration) {
-  // Sum over l of floor(n / l), the number of pairs: known values of the divisor summatory function (OEIS
-  // A006218).
+  // Sum over l of floor(n / l), the number of pairs: known values of the divisor summatory function
+  // (OEIS A006218).
   EXPECT_EQ(TileLengths(100, 2, 0).count(), 482);
   EXPECT_EQ(TileLengths(1000000, 2, 0).count(), 13970034);
 }

@@ -1,5 +1,5 @@
-// Winograd's filtering in the design space: which sketches there are, their results against the reference
-// interpreter, how large rounding errors are, and what moves between shapes.
+// Winograd's filtering in the design space: its sketches, their results compared with the reference
+// interpreter, the size of rounding errors, and rescaling to other shapes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Conv2d shape(int64_t n, int64_t h, int64_t w, int64_t ci, int64_t co, int64_t pa
   return conv;
 }
 
-// relu(conv2d + R), R of the convolution's shape.
+// relu(conv2d + R), where R has the shape of the convolution.
 ir::Workload conv2d_residual(const Conv2d& s) {
   ir::Workload workload = conv2d(s);
   const ir::OperationRef conv = workload.operations.back();
@@ -71,7 +71,7 @@ std::vector<int> winograd_sketches(const DesignSpace& space) {
   return result;
 }
 
-// Samples until the sketch comes up: the space has few.
+// Samples until the sketch comes up, which is soon, since the space has few.
 Candidate sample_of(const DesignSpace& space, int sketch, Rng& rng) {
   for (;;) {
     Candidate c = space.sample(rng);
@@ -108,7 +108,7 @@ std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t 
   return inputs;
 }
 
-// The largest difference, relative to the root mean square of the expected values.
+// Returns the largest difference, relative to the root mean square of the expected values.
 double worst_error(const lower::Tensor& got, const lower::Tensor& expected) {
   double worst = 0, squares = 0;
   for (int64_t i = 0; i < expected.num_elements(); ++i) {
@@ -183,8 +183,8 @@ TEST(Winograd, EveryCandidateComputesTheConvolution) {
   }
 }
 
-// Rows of 14 columns are no whole number of vectors or of tiles of eight, and the code is there once all the
-// same: a second copy of a transposition is a third of the time that code generation takes.
+// Rows of 14 columns are no multiple of vectors or of tiles of eight, but the code must still occur
+// only once: a second copy of a transposition takes a third of the time of code generation.
 TEST(Winograd, TransformsHaveOneCopyOfTheirCode) {
   const DesignSpace space = build(conv2d_bias_relu(shape(1, 14, 14, 32, 32, 1)), {1}, 64);
   Rng rng(1);
@@ -202,7 +202,7 @@ TEST(Winograd, TransformsHaveOneCopyOfTheirCode) {
   }
 }
 
-// What algorithm.h says about rounding errors; the direct sum's are below 1e-6.
+// The rounding errors that algorithm.h states; those of the direct sum are below 1e-6.
 TEST(Winograd, ErrorsStayFarBelowTheTolerance) {
   const ir::Workload workload = conv2d(shape(1, 12, 12, 96, 16, 1));
   const DesignSpace space = build(workload, {1});
@@ -236,9 +236,15 @@ TEST(Winograd, RescalesToOtherShapes) {
   }
 }
 
+<<<<<<< HEAD
 // Where the transforms pay, the untuned schedule has them; with few channels it has not.
 // What lies between the stages of a large image is kept in the second cache, strip by strip: its lines come
 // slowly from further away (docs/decisions/007-winograd.md).
+=======
+// The default schedule uses the transforms if they pay; with few channels it does not. For a large
+// image the data between the stages are computed strip by strip and kept in the L2 cache, since
+// loading their lines from further away is slow (docs/decisions/007-winograd.md).
+>>>>>>> c8623b2c82f54e29c980c910d28778c919dac40c
 TEST(Winograd, DefaultKeepsStripsInTheSecondCache) {
   DesignSpace::Options options;
   options.threads = 1;

@@ -1,4 +1,5 @@
-// Inputs of quantized workloads over the whole range of bytes; some tensors hold nothing but an extreme.
+// Inputs of quantized workloads over the whole range of bytes; some tensors hold only an extreme
+// value.
 #pragma once
 
 #include <vector>

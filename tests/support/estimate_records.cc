@@ -10,11 +10,12 @@ namespace tensorsmith::test {
 
 namespace {
 
-// Keys are of the device before its clock and bandwidth were measured, so that other records of this machine have the same one.
+// Keys are computed from the device before its clock and bandwidth were measured, so that other
+// records of this machine have the same key.
 target::Device as_probed(target::Device device) {
   if (device.base_clock_ghz > 0) {
     const double peak = device.peak_f32_gflops * device.base_clock_ghz / device.clock_ghz;
-    device.peak_f32_gflops = std::round(10 * peak) / 10;  // as it was printed
+    device.peak_f32_gflops = std::round(10 * peak) / 10;  // rounded as in the printed device
     device.clock_ghz = device.base_clock_ghz;
   }
   device.memory_bandwidth_gbs = 0;

@@ -1,5 +1,6 @@
-// The measured candidates of tests/data/estimate/measurements.jsonl as records, which databases and cost models take: programs of our own
-// design space on a processor, with three instruction sets.
+// Converts the measured candidates of tests/data/estimate/measurements.jsonl to records for
+// databases and cost models: programs of our own design space on a CPU, with three instruction
+// sets.
 #pragma once
 
 #include <vector>
@@ -9,8 +10,9 @@
 
 namespace tensorsmith::test {
 
-// Devices and tasks before the records of them. Trials that their task's space does not have are left out. Devices are called "local",
-// as where they were measured, so that a store names them by processor, instruction set and threads.
+// Returns devices and tasks before the records that refer to them. Trials that are not in the space
+// of their task are left out. Devices are called "local", as on the machine that measured them, so
+// that a store names them by CPU, instruction set and threads.
 std::vector<record::Database::Item> records_of(const std::vector<MeasuredTask>& tasks);
 
 }  // namespace tensorsmith::test

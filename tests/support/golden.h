@@ -1,5 +1,6 @@
-// Golden files: the expected text stands beside the test in golden/NAME. A missing file fails. To accept what
-// a test prints now, run it with TENSORSMITH_UPDATE_GOLDEN=1 and look at the difference before committing.
+// Golden files: the expected text is beside the test in golden/NAME. A missing file fails. To
+// accept the present output of a test, run it with TENSORSMITH_UPDATE_GOLDEN=1 and review the
+// difference before committing.
 #pragma once
 
 #include <gtest/gtest.h>

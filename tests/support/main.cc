@@ -1,6 +1,6 @@
-// The main function of all test programs. A program holds the tests of a folder; `--sources=base/id_test.cc,...` runs
-// those that lie in these files below tests/. With GoogleTest's --gtest_filter, it runs those of them that the filter
-// selects.
+// The main function of all test programs. A program holds the tests of a folder;
+// `--sources=base/id_test.cc,...` runs only the tests in these files below tests/. GoogleTest's
+// --gtest_filter selects among them.
 #include <fnmatch.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,15 +24,16 @@ std::vector<std::string> split(std::string_view list, char separator) {
   return parts;
 }
 
-// The path of a test's file below tests/, with '/': compilers write it as it was given to them, less the prefix map.
+// Returns the path of a test's file below tests/, with '/': compilers keep the path that they were
+// given, without the prefix map.
 std::string below_tests(std::string_view file) {
   constexpr std::string_view kFolder = "tests/";
   const size_t at = file.rfind(kFolder);
   return std::string(at == std::string_view::npos ? file : file.substr(at + kFolder.size()));
 }
 
-// GoogleTest's filter that selects the tests in `sources` whose names match the positive part of `filter`, less those that
-// its negative part excludes. Empty if one of the sources has no test.
+// Returns GoogleTest's filter for the tests in `sources` whose names match the positive part of
+// `filter`, less those that its negative part excludes. Empty if one of the sources has no test.
 std::string filter_of(const std::vector<std::string>& sources, std::string_view filter) {
   const size_t minus = std::min(filter.find('-'), filter.size());
   const auto patterns = split(minus == 0 ? "*" : filter.substr(0, minus), ':');

@@ -7,12 +7,13 @@
 
 namespace tensorsmith::test {
 
-// One serial loop nest an operation in order, reductions initialized and then updated in place. Parameters as
-// a lowered schedule has them: the placeholders, then the workload's outputs.
+// Makes one serial loop nest per operation, in order; reductions are initialized and then updated
+// in place. Parameters are those of a lowered schedule: the placeholders, then the workload's
+// outputs.
 ir::Program naive_program(const ir::Workload& workload);
 
-// The same computation with loops split (guarded where the factor does not divide), and kinds and pragmas set
-// at random. Still valid, and provably in bounds.
+// Returns the same computation with loops split (guarded if the factor does not divide), and kinds
+// and pragmas set at random. The result is valid and provably in bounds.
 ir::Program random_variation(const ir::Program& program, Rng& rng);
 
 }  // namespace tensorsmith::test

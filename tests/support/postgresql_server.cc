@@ -25,7 +25,7 @@ namespace {
 
 std::string reason;
 
-// The newest that is installed.
+// Returns the folder of the newest installed version.
 std::string find_programs() {
   std::error_code ignored;
   std::string found;
@@ -98,7 +98,7 @@ pid_t PostgresqlServer::spawn(const std::vector<std::string>& command) const {
       (setgroups(0, nullptr) != 0 || setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0))
     _exit(126);
   setsid();
-  prctl(PR_SET_PDEATHSIG, SIGQUIT);  // ends with the test, however that ends
+  prctl(PR_SET_PDEATHSIG, SIGQUIT);  // ends with the test, however the test ends
   if (chdir(folder_.c_str()) != 0) _exit(125);
   const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   dup2(out, 1);
@@ -138,7 +138,7 @@ std::string PostgresqlServer::new_database() {
 }
 
 std::string PostgresqlServer::name_of(const std::string& address) const {
-  return address.substr(14, address.find('?') - 14);  // behind "postgresql:///"
+  return address.substr(14, address.find('?') - 14);  // the part after "postgresql:///"
 }
 
 std::string PostgresqlServer::by_tcp(const std::string& address, const std::string& user,

@@ -1,4 +1,4 @@
-// A PostgreSQL server of a test's own, in a temporary folder.
+// A PostgreSQL server for one test program, in a temporary folder.
 #pragma once
 
 #include <sys/types.h>
@@ -12,20 +12,22 @@ namespace tensorsmith::testing {
 
 class PostgresqlServer {
  public:
-  // The server of this process, started when it is first asked for; null where PostgreSQL is not installed or may not run,
-  // and the test is to be skipped then. With TENSORSMITH_REQUIRE_POSTGRESQL set that is a failure, as in scripts/test.
+  // Returns the server of this process, started at the first call; null if PostgreSQL is not
+  // installed or may not run, and the test must be skipped. With TENSORSMITH_REQUIRE_POSTGRESQL
+  // set, as in scripts/test, this is a failure.
   static PostgresqlServer* get();
   static const std::string& why_not();
   ~PostgresqlServer();
   PostgresqlServer(const PostgresqlServer&) = delete;
   PostgresqlServer& operator=(const PostgresqlServer&) = delete;
 
-  // Of a new, empty database: through a Unix socket, as the server's owner, without a password.
+  // Returns the address of a new, empty database: through a Unix socket, as the server's owner,
+  // without a password.
   std::string new_database();
-  // The same database through TCP, where a password is asked for.
+  // Returns the address of the same database through TCP, where a password is required.
   std::string by_tcp(const std::string& address, const std::string& user, const std::string& password) const;
   int port() const { return port_; }
-  // Runs statements and returns the first column of the last one's first row.
+  // Runs statements and returns the first column of the last statement's first row.
   static std::string run(const std::string& address, const std::string& sql);
 
   void stop(int signal);  // SIGINT: quickly, SIGQUIT: as after a crash

@@ -1,8 +1,9 @@
-// Numbers of quality that tests compare with thresholds. What learns does not learn the same on every
-// processor (libtorch and OpenBLAS have code of their own for each instruction set), so a threshold needs a
-// margin: scripts/measure_thresholds runs tests with other seeds and instruction sets and prints the mean,
-// the spread and the worst of each number beside its threshold. A comment beside each threshold says "mean +-
-// standard deviation" over 5 seeds and ATen's and OpenBLAS's code for AVX-512, AVX2 and SSE.
+// Quality figures that tests compare with thresholds. Learned models differ between processors
+// (libtorch and OpenBLAS have separate code for each instruction set), so a threshold needs a
+// margin: scripts/measure_thresholds runs tests with other seeds and instruction sets and prints
+// the mean, the spread and the worst of each figure beside its threshold. A comment beside each
+// threshold gives "mean +- standard deviation" over 5 seeds and ATen's and OpenBLAS's code for
+// AVX-512, AVX2 and SSE.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +15,7 @@
 
 namespace tensorsmith::test {
 
-// The seed, or another one for each value of TENSORSMITH_TEST_SEED.
+// Returns the seed, or a different one for each value of TENSORSMITH_TEST_SEED.
 inline uint64_t test_seed(uint64_t seed) {
   const char* other = std::getenv("TENSORSMITH_TEST_SEED");
   return other == nullptr ? seed : seed + 1000 * std::strtoull(other, nullptr, 10);

@@ -103,7 +103,7 @@ Expr ExprGenerator::index(int depth) {
     case 19:
       return select(condition(depth - 2), index(depth - 1), index(depth - 1));
     case 20: {
-      // An index taken apart and put together again.
+      // An index that is split and recombined.
       const Expr x = index(depth - 1);
       const int64_t c = rng.uniform_int(1, 9);
       return rng.bernoulli(0.5) ? floordiv(x, c) * c + floormod(x, c) : x - floordiv(x, c) * c;

@@ -1,4 +1,5 @@
-// Random expressions over variables with known ranges, and their evaluation by the scalar semantics.
+// Random expressions over variables with known ranges, and their evaluation by the scalar
+// semantics.
 #pragma once
 
 #include <unordered_map>
@@ -12,7 +13,8 @@ namespace tensorsmith::test {
 
 using Assignment = std::unordered_map<const ir::VarNode*, int64_t>;
 
-// The value of an expression without loads. *overflow is set if some kI64 operation left int64.
+// Returns the value of an expression without loads. *overflow is set if some kI64 operation left
+// int64.
 ir::Scalar evaluate_expr(const ir::Expr& e, const Assignment& values, bool* overflow = nullptr);
 
 struct ExprGenerator {
@@ -20,7 +22,7 @@ struct ExprGenerator {
   std::vector<ir::Var> vars;
   ir::VarBounds bounds;
 
-  // count variables with random ranges, most of them [0, n).
+  // Makes `count` variables with random ranges, most of them [0, n).
   ExprGenerator(uint64_t seed, int count);
 
   ir::Expr index(int depth);      // kI64

@@ -43,7 +43,7 @@ Layout random_layout(const std::vector<int64_t>& shape, Rng& rng) {
   return layout;
 }
 
-// Mostly a permutation that swaps two loops, sometimes any.
+// Returns mostly a permutation that swaps two loops, sometimes any.
 std::vector<int> random_order(size_t n, Rng& rng) {
   std::vector<int> order(n);
   std::iota(order.begin(), order.end(), 0);
@@ -57,7 +57,7 @@ std::vector<int> random_order(size_t n, Rng& rng) {
   return order;
 }
 
-// As steps name them.
+// Returns the consumers as numbers that steps use.
 std::vector<int> consumers_of(const Schedule& schedule, int stage) {
   std::vector<int> result;
   for (const StageId reader : schedule.consumers_of(StageId(static_cast<size_t>(stage))))
@@ -69,7 +69,7 @@ std::vector<int> consumers_of(const Schedule& schedule, int stage) {
 
 Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const RandomTraceOptions& options) {
   int s = pick(rng, schedule.stages.size());
-  // Placeholders take few kinds of steps.
+  // Placeholders accept few kinds of steps.
   for (int again = 0; again < 8 && schedule.stages.begin()[s].is_placeholder() && rng.bernoulli(0.85);
        ++again)
     s = pick(rng, schedule.stages.size());
@@ -88,7 +88,7 @@ Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const 
   }
   const bool reduces = stage.op->has_reduction();
   if (reduces && rng.bernoulli(0.08)) {
-    // Reduce loops: most other draws miss them.
+    // Prefer reduce loops, which most other draws miss.
     std::vector<int> reduce;
     for (size_t i = 0; i < stage.leaves.size(); ++i) {
       if (stage.iterators[stage.leaves[i]].kind == IterKind::kReduce) reduce.push_back(static_cast<int>(i));
@@ -159,7 +159,7 @@ Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const 
     case 17: {
       int target =
           consumers.empty() ? pick(rng, schedule.stages.size()) : consumers[rng.below(consumers.size())];
-      // Sometimes where the consumer itself is attached.
+      // Sometimes attaches where the consumer itself is attached.
       const Stage& consumer = schedule.stages.begin()[target];
       if (consumer.attach == AttachKind::kAt && rng.bernoulli(0.3))
         target = static_cast<int>(consumer.attach_stage.place());
@@ -197,12 +197,12 @@ Step propose_step(const Schedule& schedule, const Trace& trace, Rng& rng, const 
 
 namespace {
 
-// What a tuner's sketch does: a stage tiled in levels with its consumer around it, outer loops fused and
-// parallel, the innermost vectorized. Steps that are refused are left out.
+// Applies steps like a tuner's sketch: a stage tiled in levels with its consumer around it, outer
+// loops fused and parallel, the innermost vectorized. Refused steps are left out.
 void tile(ScheduleBuilder& builder, Rng& rng, const RandomTraceOptions& options) {
   const auto apply = [&](const Step& step) { return builder.apply(step).ok(); };
   const auto stage = [&](int i) -> const Stage& { return builder.schedule().stages.begin()[i]; };
-  // Elementwise producers first, from the outputs.
+  // Elementwise producers first, starting from the outputs.
   for (int i = static_cast<int>(builder.schedule().stages.size()) - 1; i >= 0; --i) {
     if (!stage(i).is_placeholder() && rng.bernoulli(0.4)) apply(ComputeInline{i});
   }
@@ -287,11 +287,11 @@ void tile(ScheduleBuilder& builder, Rng& rng, const RandomTraceOptions& options)
 
 ScheduleBuilder random_schedule(const ir::Workload& workload, Rng& rng, const RandomTraceOptions& options) {
   ScheduleBuilder builder(workload);
-  // Another algorithm comes before any step on the loops. Most stages refuse it.
+  // Steps that change the algorithm come before any step on loops. Most stages refuse them.
   if (rng.bernoulli(0.7)) {
     for (int s = 0; s < static_cast<int>(builder.schedule().stages.size()); ++s)
       static_cast<void>(builder.apply(Winograd{s, rng.bernoulli(0.5) ? 2 : 4}));
-    // A stage may go, then another has its number.
+    // A step may remove a stage, which changes the numbers of others.
     for (int s = static_cast<int>(builder.schedule().stages.size()); s-- > 0;) {
       const bool halves = rng.bernoulli(0.5);
       for (int loop = 1; loop <= 4; ++loop) {

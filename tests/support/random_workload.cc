@@ -16,7 +16,7 @@ namespace {
 // A tensor that later operations may read.
 struct Value {
   Buffer buffer;
-  // Bit-exact under any schedule: inputs, integers, and rearrangements and extrema of such.
+  // Bit-exact under any schedule: inputs, integers, and rearrangements and extrema of such values.
   bool exact = true;
   bool read = false;
   // Upper bound of |x|, to keep chains of products moderate.
@@ -68,7 +68,7 @@ class Generator {
     return shape;
   }
 
-  // The generator keeps indices, not references: values_ grows.
+  // The generator keeps indices, not references, since values_ grows.
   size_t add_input(std::vector<int64_t> shape, DType dtype, bool is_constant = false) {
     const std::string name = (is_constant ? "w" : "x") + std::to_string(workload_.operations.size());
     workload_.operations.push_back(placeholder(name, dtype, std::move(shape), is_constant));
@@ -114,14 +114,14 @@ class Generator {
     return true;
   }
 
-  // Sums and products stop growing where floats would lose their meaning and i64, taken for an index by the
-  // simplifier, might overflow. Narrower integers wrap.
+  // Sums and products stop growing before floats lose their meaning and before i64, which the
+  // simplifier treats as an index, might overflow. Narrower integers wrap.
   static bool too_large(DType dtype, double magnitude) {
     return is_float(dtype) ? magnitude > 2000 : dtype == DType::kI64 && magnitude > 1e12;
   }
   static double weight_magnitude(DType dtype) { return is_float(dtype) ? 1 : 256; }
 
-  // An expression of x that keeps its dtype; exact and magnitude are updated.
+  // Makes an expression of x that keeps its dtype; updates `exact` and `magnitude`.
   Expr unary_of(Expr x, bool& exact, double& magnitude) {
     const DType dtype = x.dtype();
     if (dtype == DType::kBool) return rng_.bernoulli(0.5) ? !x : x;
@@ -169,7 +169,7 @@ class Generator {
     return emit("map", axes, {}, Combiner::kNone, {body}, exact, magnitude);
   }
 
-  // x op y with y of the same shape, a broadcast one, or another existing tensor.
+  // x op y, where y has the same shape, is broadcast, or is another existing tensor.
   bool add_binary(size_t v) {
     const DType dtype = values_[v].buffer->dtype;
     const std::vector<Axis> axes = axes_of(values_[v].buffer->shape);
@@ -215,7 +215,7 @@ class Generator {
   }
 
   bool add_where(size_t v) {
-    // A condition of the index or of a bool tensor.
+    // Selects by a condition on the index or by a bool tensor.
     const std::vector<Axis> axes = axes_of(values_[v].buffer->shape);
     if (axes.empty()) return false;
     Expr condition = floormod(axes.back().var, 2) == 0;
@@ -243,7 +243,7 @@ class Generator {
     double magnitude = 256;
     if (is_float(from)) x = x * float_imm(from, 64);  // a power of two: exact
     if (is_float(to)) {
-      // Scaled back by powers of two, so the result is exact and moderate.
+      // Scales back by powers of two, so that the result is exact and moderate.
       if (from != DType::kBool) {
         x = cast(to, binary(BinaryOp::kBitAnd, x, int_imm(from, 127))) * float_imm(to, 0.0078125);
       } else {
@@ -285,8 +285,8 @@ class Generator {
     return emit("matmul", axes, {reduce}, Combiner::kSum, {a * b}, !floating, magnitude);
   }
 
-  // A window over the last one or two dimensions: convolution with a weight, or pooling; padded by a separate
-  // stage, inside the body, or not at all.
+  // A window over the last one or two dimensions: convolution with a weight, or pooling; padded by
+  // a separate stage, inside the body, or not at all.
   bool add_window(size_t v) {
     const Value x = values_[v];
     const size_t rank = x.buffer->shape.size();
@@ -308,7 +308,7 @@ class Generator {
       if (padded[d] < span) return false;
       shape[d] = (padded[d] - span) / stride + 1;
     }
-    // The dimension before the window is reduced over by a convolution.
+    // A convolution also reduces over the dimension before the window.
     const bool channels = !pool && rank > windows;
     const size_t channel_dim = rank - windows - 1;
     if (channels) shape[channel_dim] = rng_.uniform_int(1, 5);
@@ -323,7 +323,7 @@ class Generator {
     if (!pool && too_large(x.buffer->dtype, magnitude)) return false;
     if (channels && shape[channel_dim] * static_cast<int64_t>(points) > options_.max_elements) return false;
 
-    // A window may lie in the padding altogether; an infinity there would become NaN further on.
+    // A window may lie entirely in the padding; an infinity there would become NaN later.
     const Expr fill = !pool      ? make_const(x.buffer->dtype, 0)
                       : floating ? float_imm(x.buffer->dtype, -8192)
                                  : identity_of(Combiner::kMax, x.buffer->dtype);
@@ -464,7 +464,7 @@ class Generator {
         return emit_copy("reverse", axes, indices);
       }
       case 3: {
-        // Flattened, and maybe split again in another way.
+        // Flattened, and perhaps split again in another way.
         const int64_t total = x.buffer->num_elements();
         std::vector<Axis> axes{{Var("f"), total}};
         Expr flat = axes[0].var;

@@ -17,10 +17,10 @@ struct RandomWorkloadOptions {
   bool gathers = true;             // loads as indices
 };
 
-// The same seed gives the same workload. All reads are in range for every input, and provably so. Float
-// values stay moderate (|x| < 1e4) for inputs in [-1, 1]; integers and index outputs depend only on values
-// that a schedule cannot perturb by rounding, so they may be compared exactly. Inputs of i64 tensors used as
-// indices may hold any value.
+// The same seed gives the same workload. All reads are provably in range for every input. Float
+// values stay moderate (|x| < 1e4) for inputs in [-1, 1]. Integers and index outputs depend only on
+// values that a schedule cannot perturb by rounding, so they can be compared exactly. Inputs of i64
+// tensors used as indices may hold any value.
 ir::Workload random_workload(uint64_t seed, const RandomWorkloadOptions& options = {});
 
 }  // namespace tensorsmith::test

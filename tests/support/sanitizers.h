@@ -1,4 +1,5 @@
-// Which sanitizers a test is built with: some change what is tested, as limits of memory or operator new.
+// The sanitizers that a test is built with: some change the tested behaviour, such as memory limits
+// or operator new.
 #pragma once
 
 #if defined(__has_feature)

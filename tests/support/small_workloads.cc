@@ -174,7 +174,7 @@ ir::Workload gather(int64_t rows, int64_t columns, int64_t picks) {
       ir::compute("scaled", {i0, j0}, {}, Combiner::kNone, {read(table, {i0.var, j0.var}) * f32(3)});
   const Axis p = axis("p", picks);
   const Axis j = axis("j", columns);
-  // Whatever the indices are, they are brought into range.
+  // Any index is brought into range.
   const Expr row = ir::floormod(read(raw, {p.var}), Expr(rows));
   const auto picked = ir::compute("picked", {p, j}, {}, Combiner::kNone, {read(scaled, {row, j.var})});
   const Axis p2 = axis("p", picks);
@@ -260,9 +260,9 @@ ir::Workload bf16_conv2d(int64_t channels, int64_t size, int64_t outputs, int64_
 
 namespace {
 
-// A tensor of bytes and what is subtracted from its elements.
+// A tensor of bytes and the zero point that is subtracted from its elements.
 struct Quantized {
-  OperationRef data, zero;  // no zero: literal
+  OperationRef data, zero;  // zero may be null: then the zero point is a literal
   int64_t literal = 0;
   bool each = false;
 
@@ -278,7 +278,7 @@ struct Quantized {
       if (rng.bernoulli(0.3)) literal = dtype == DType::kU8 ? 128 : 0;
     }
   }
-  // The element less the zero point at `position`; where `inside` does not hold, 0.
+  // Returns the element less the zero point at `position`, or 0 if `inside` does not hold.
   Expr centered(std::vector<Expr> indices, const Expr& position, const Expr& inside = {}) const {
     Expr value = ir::cast(DType::kI32, read(data, std::move(indices)));
     if (zero != nullptr) {
@@ -390,7 +390,7 @@ ir::Workload random(Rng& rng) {
       return concat_stencil(size(1, 9), size(1, 9));
     case 9:
       return int8_matmul(size(1, 9), size(1, 9), size(1, 17));
-    case 10:  // what winograd takes
+    case 10:  // a convolution that winograd accepts
       return conv2d(size(1, 5), size(3, 11), size(1, 6), 3, 1, size(0, 1));
     case 11:
       return quantized_matmul(size(1, 9), size(1, 20), size(1, 17), rng);

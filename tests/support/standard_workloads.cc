@@ -21,7 +21,7 @@ OperationRef relu_of(const std::string& name, const OperationRef& x) {
   return compute(name, std::move(axes), {}, Combiner::kNone, {max(load(x->output(), indices), f32(0))});
 }
 
-// x padded by `pad` on both sides of dimensions 2 and 3 with zeros; x itself if pad = 0.
+// Returns x padded by `pad` with zeros on both sides of dimensions 2 and 3; x itself if pad = 0.
 OperationRef pad_of(const OperationRef& x, int64_t pad, std::vector<OperationRef>& operations) {
   if (pad == 0) return x;
   const std::vector<int64_t>& shape = x->output()->shape;
@@ -120,7 +120,7 @@ Workload conv2d_of(const Conv2d& s, Epilogue epilogue) {
     if (epilogue == Epilogue::kBiasRelu) {
       out.operations.push_back(relu_of("relu", biased));
     } else {
-      // As broadcasting operators are imported: an axis of extent 1 is read at 0.
+      // Like imported broadcasting operators: an axis of extent 1 is read at 0.
       const auto elementwise = [&](const char* name,
                                    const std::function<Expr(const std::vector<Expr>&)>& body) {
         const Var n3("n"), c3("f"), h3("y"), v3("x");

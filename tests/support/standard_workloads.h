@@ -1,5 +1,5 @@
-// Standard workloads by name, for tests and benchmarks of any room. All are f32 unless they say otherwise,
-// weights are constant placeholders, and every one passes ir::verify.
+// Standard workloads by name, for tests and benchmarks of all parts. All are f32 unless they say
+// otherwise, weights are constant placeholders, and every one passes ir::verify.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ ir::Workload conv2d_bias_relu(const Conv2d& shape);
 // conv2d with bias and x * sigmoid(x) after it, as exporters write it: operations X, W, B, pad, conv,
 // bias_add, sigmoid, silu.
 ir::Workload conv2d_bias_silu(const Conv2d& shape);
-// One filter a channel: X[n, c, h, w], W[c, kh, kw], pad, depthwise; ci = co = groups are ignored but ci.
+// One filter per channel: X[n, c, h, w], W[c, kh, kw], pad, depthwise, with ci channels; the shape's
+// co and groups are ignored.
 ir::Workload depthwise_conv2d(const Conv2d& shape);
 
 // The sum over the columns, divided by their number: sum[i], mean[i].
@@ -39,7 +40,7 @@ ir::Workload row_means(int64_t rows, int64_t cols);
 ir::Workload softmax(int64_t rows, int64_t cols);
 // mean, centered, variance, normalized with scale and shift (constants gamma, beta).
 ir::Workload layernorm(int64_t rows, int64_t cols);
-// Padding reads the lowest value, inside the reduction's body.
+// Padding is read as the lowest value, inside the reduction's body.
 ir::Workload max_pool(int64_t n, int64_t c, int64_t h, int64_t w, int64_t kernel, int64_t stride,
                       int64_t pad);
 // y = tanh(x * a + b) over n elements in three stages.

@@ -15,7 +15,7 @@ using Features = std::vector<std::string_view>;
 constexpr std::string_view kIntel = "GenuineIntel";
 constexpr std::string_view kAmd = "AuthenticAMD";
 
-// What a known device has, and more.
+// Returns the features of a known device and `more`.
 Features features_of(std::string_view device, const Features& more = {}) {
   Features out;
   for (const Device& d : registry()) {
@@ -39,7 +39,7 @@ bool has_rates(std::string_view name) {
 TEST(MicroArchitecture, IntelModels) {
   struct Case {
     int model;
-    const char* device;  // that has the processor's features
+    const char* device;  // a device with the processor's features
     const char* name;
   };
   const Case cases[] = {
@@ -102,7 +102,7 @@ TEST(MicroArchitecture, AmdFamilies) {
         << c.family << " " << c.model;
 }
 
-// Virtual machines: a model that is older than the features.
+// Virtual machines may report a model that is older than the features.
 TEST(MicroArchitecture, AModelThatFeaturesContradictIsNotBelieved) {
   const auto rocket_lake = [](const Features& features) {
     return micro_architecture({kIntel, 6, 0xa7, features});
@@ -133,7 +133,7 @@ TEST(MicroArchitecture, HiddenFeaturesDoNotContradictAModel) {
 TEST(MicroArchitecture, UnknownModelsAreNamedByFeatures) {
   const auto intel = [](const Features& features) {
     const std::string_view name = micro_architecture({kIntel, 6, 0xff, features});
-    // The same for families that are not known.
+    // Unknown families are named in the same way.
     EXPECT_EQ(micro_architecture({kIntel, 19, 1, features}), name);
     return name;
   };
@@ -160,7 +160,7 @@ TEST(MicroArchitecture, UnknownModelsAreNamedByFeatures) {
 
 TEST(MicroArchitecture, OtherVendorsGetLevelsOfX86_64) {
   for (const std::string_view vendor : {"HygonGenuine", "  Shanghai  ", "CentaurHauls", ""}) {
-    // Family and model are those of processors of Intel and AMD.
+    // These families and models are those of processors of Intel and AMD.
     for (const int family : {6, 0x17, 0x18, 0x19}) {
       EXPECT_EQ(micro_architecture({vendor, family, 1, features_of("xeon-8358")}), "x86-64-v4");
       EXPECT_EQ(micro_architecture({vendor, family, 1, features_of("epyc-7452")}), "x86-64-v3");
@@ -235,12 +235,12 @@ TEST(MicroArchitecture, RatesAreThoseOfTheNearestRelative) {
 }
 
 TEST(MicroArchitecture, ProductsWithoutFmas) {
-  // With them, one instruction a product.
+  // With FMA, a product takes one instruction.
   EXPECT_EQ(products_per_cycle(find_device("xeon-8480plus").value()), 2);
   EXPECT_EQ(products_per_cycle(find_device("epyc-9654").value()), 1);
   EXPECT_EQ(products_per_cycle(find_device("graviton3").value()),
             find_device("graviton3").value().fma_per_cycle);
-  // Pipes of their own for additions, or none.
+  // Without FMA, additions have their own pipes, or share those of multiplications.
   EXPECT_EQ(products_per_cycle(find_device("xeon-8480plus:isa=sse4.2").value()), 1.5);
   EXPECT_EQ(products_per_cycle(find_device("epyc-9654:isa=sse4.2").value()), 1.5);
   EXPECT_EQ(products_per_cycle(find_device("xeon-6248:isa=sse4.2").value()), 1);

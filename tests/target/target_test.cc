@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Looks for a word in the flags line that the kernel prints: a second opinion on CPUID.
+// Looks for a word in the kernel's flags line, as a check of CPUID.
 bool kernel_reports(const std::string& flag) {
   std::ifstream file("/proc/cpuinfo");
   std::string line;
@@ -34,7 +34,7 @@ TEST(Registry, HasTheDevicesOfTheDataSets) {
     EXPECT_TRUE(names.contains(name)) << name;
 }
 
-// Each file is what `devices show` prints, so that a copy of one is a start for a device of one's own.
+// Each file equals the output of `devices show`, so that a copy of it is a start for a new device.
 TEST(Registry, FilesAreSortedNamedAndInTheFormatThatIsPrinted) {
   std::string before;
   for (const DeviceFile& file : device_files()) {
@@ -49,7 +49,7 @@ TEST(Registry, FilesAreSortedNamedAndInTheFormatThatIsPrinted) {
   }
 }
 
-// What the vendor states as the board's single precision peak, in TFLOP/s, where it does.
+// The single precision peak of a board as published by the vendor, in TFLOP/s.
 TEST(Registry, PeaksAreThePublishedOnes) {
   const std::pair<const char*, double> published[] = {
       {"a10", 31.2},       {"a100", 19.5},  {"a100-80gb", 19.5}, {"a30", 10.3},         {"a40", 37.4},
@@ -61,7 +61,7 @@ TEST(Registry, PeaksAreThePublishedOnes) {
     EXPECT_NEAR(find_device(name).value().peak_f32_gflops, 1e3 * tflops, 15 * tflops) << name;
 }
 
-// Ranges that every device on the market since 2014 is in; a slip of a unit is outside.
+// Ranges that hold for every device on the market since 2014; a wrong unit is outside.
 TEST(Registry, FiguresArePlausible) {
   for (const Device& d : registry()) {
     const bool gpu = d.kind == DeviceKind::kGpu;
@@ -75,15 +75,15 @@ TEST(Registry, FiguresArePlausible) {
     EXPECT_LE(d.l2_bytes, gpu ? 128 << 20 : 4 << 20) << d.name;
     EXPECT_GE(d.memory_gb, 8) << d.name;
     EXPECT_LE(d.memory_gb, 1024) << d.name;
-    // Flops for each byte of memory traffic: 5 (GPUs of the K80's age) to 110 (L4, desktop CPUs). Small cores
-    // with SSE alone, which share their memory with graphics, have 0.9.
+    // Flops per byte of memory traffic: 5 (GPUs of the K80's age) to 110 (L4, desktop CPUs). Small
+    // cores with SSE alone, which share their memory with graphics, have 0.9.
     const double balance = d.peak_f32_gflops / d.memory_bandwidth_gbs;
     EXPECT_GT(balance, gpu ? 5 : 0.9) << d.name;
     EXPECT_LT(balance, 110) << d.name;
-    // CPUs: one channel of DDR5-4800 at least.
+    // CPUs have at least one channel of DDR5-4800.
     EXPECT_GT(d.memory_bandwidth_gbs, gpu ? 200 : 38) << d.name;
     EXPECT_LT(d.memory_bandwidth_gbs, gpu ? 6000 : 700) << d.name;
-    // L4: 420 GFLOP/s for a watt.
+    // L4: 420 GFLOP/s per watt.
     EXPECT_LT(d.peak_f32_gflops, 450 * d.power_watts + (d.power_watts == 0 ? 1e6 : 0)) << d.name;
     if (gpu) {
       EXPECT_TRUE(d.warp_size == 32 || d.warp_size == 64) << d.name;
@@ -107,7 +107,7 @@ TEST(Registry, KeysAreDistinctAndIgnoreNamesAndFeatureOrder) {
   d.description.clear();
   std::swap(d.features.front(), d.features.back());
   EXPECT_EQ(d.key(), key);
-  // What only the choice among schedules asks for.
+  // Rates, which only the choice among schedules uses, are no part of the key.
   d.rates.loads_per_cycle = 5;
   EXPECT_EQ(d.key(), key);
   d.cores = 1;
@@ -115,7 +115,7 @@ TEST(Registry, KeysAreDistinctAndIgnoreNamesAndFeatureOrder) {
 }
 
 TEST(Registry, KeysAreStable) {
-  // Records store these: a change of the hash orphans them.
+  // Records store these keys: a change of the hash orphans them.
   Device d;
   d.arch = "x86-64";
   d.cpu = "znver5";
@@ -172,7 +172,7 @@ TEST(FindDevice, OptionsAndErrors) {
   EXPECT_DOUBLE_EQ(four.peak_f32_gflops * 8, full.peak_f32_gflops);
   EXPECT_NE(four.key(), full.key());
 
-  // Data sets write names as they like.
+  // Data sets spell names in various ways.
   EXPECT_EQ(find_device("xeon8358").value().name, "xeon-8358");
   EXPECT_EQ(find_device("Xeon_8358:threads=2").value().cores, 2);
 
@@ -229,9 +229,10 @@ TEST(WithIsa, WeakerLevelsDropFeaturesAndPeak) {
   EXPECT_FALSE(has_matrix_dot4(vectors) || has_matrix_dot2(vectors));
   EXPECT_TRUE(has_dot2(vectors));
   EXPECT_THAT(vectors.features, ::testing::Contains("-amx-tile"));
-  // Pipes of 128 bits: as many flops a cycle where a multiplication and an addition take both.
+  // Pipes of 128 bits: as many flops per cycle if a multiplication and an addition together take
+  // both pipes.
   EXPECT_EQ(find_device("core-i3-n305:isa=sse4.2").value().fma_per_cycle, 1);
-  // Without FMAs, nothing is lost.
+  // A device without FMA loses nothing.
   const Device small = find_device("atom-x6425e").value();
   EXPECT_DOUBLE_EQ(find_device("atom-x6425e:isa=sse4.2").value().peak_f32_gflops, small.peak_f32_gflops);
 }
@@ -277,7 +278,8 @@ TEST(Probe, AgreesWithTheKernel) {
   EXPECT_EQ(probe_local(1).value().cores, 1);
 }
 
-// A bound that any machine of the last decades keeps, under any load: the figure is in the right unit.
+// A bound that any machine of the last decades meets under any load; it checks the unit of the
+// figure.
 TEST(Probe, MemoryBandwidthIsPlausible) {
   Device device = probe_local(1).value();
   device.l3_bytes = 0;  // a small buffer will do
@@ -286,7 +288,7 @@ TEST(Probe, MemoryBandwidthIsPlausible) {
   EXPECT_LT(bandwidth, 5000);
 }
 
-// As wide: no core of today is slower or faster.
+// The bound is wide, too: no present core is slower or faster.
 TEST(Probe, ClockIsMeasuredOnce) {
   for (const char* spec : {"local:threads=1", "local"}) {
     const Device before = find_device(spec).value();
@@ -294,14 +296,16 @@ TEST(Probe, ClockIsMeasuredOnce) {
     EXPECT_GT(clock, 0.2) << spec;
     EXPECT_LT(clock, 10) << spec;
     const Device after = with_measured_clock(before);
-    if (before.clock_ghz == 0) continue;  // the system does not say it, and nothing is known of the peak
+    if (before.clock_ghz == 0)
+      continue;  // the system does not report the clock, so the peak is not known
+                 // either
     EXPECT_TRUE(check_device(after).ok()) << check_device(after).error().message();
     EXPECT_GE(after.clock_ghz, before.clock_ghz);
     EXPECT_EQ(after.base_clock_ghz, before.clock_ghz);
     EXPECT_NEAR(after.peak_f32_gflops / before.peak_f32_gflops, after.clock_ghz / before.clock_ghz, 1e-9);
     EXPECT_EQ(with_measured_clock(after).clock_ghz, after.clock_ghz);
   }
-  // A device file's is not looked at.
+  // The clock of a device file is not measured.
   EXPECT_EQ(with_measured_clock(find_device("xeon-8358").value()).clock_ghz,
             find_device("xeon-8358").value().clock_ghz);
 }
@@ -313,7 +317,8 @@ TEST(Probe, CacheRetention) {
   EXPECT_EQ(retained_share(1, 9, 3), 0);    // disturbed
   EXPECT_EQ(retained_share(2, 1, 3), 1);    // the same
   EXPECT_EQ(retained_share(1, 1, 0.9), 1);  // no cache that could be lost
-  // What a machine has cannot be told here, but that it reads all and comes to an end.
+  // The share of this machine is not known; the test only checks that the measurement ends with a
+  // valid share.
   const double share = measure_cache_retention(probe_local(1).value());
   EXPECT_TRUE(share >= 0 && share <= 1) << share;
 }

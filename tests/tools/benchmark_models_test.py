@@ -35,16 +35,16 @@ def main():
                    f"theirs=command:{sys.executable} {program}"]
         first = subprocess.run(command, capture_output=True, text=True, check=False)
         assert first.returncode == 0, first.stderr
-        # By workload: the devices, their mean, ranks; a device left out: an error each, and intervals of those that claim any.
+        # By workload: devices, mean, ranks. Device left out: an error each, and intervals if the entry gives any.
         for entry in ("ours", "theirs"):
             assert re.search(rf"^\| {entry} (?:\| [\d.]+ \([\d.]+\) ){{3}}\| [\d.]+ \| ", first.stdout, re.M), first.stdout
         assert re.search(r"^\| ours \| k80 \| [\d.]+ \([\d.]+\) \| .* \| \d+, \d+, \d+ \|$", first.stdout, re.M), first.stdout
         assert re.search(r"^\| theirs \| v100 \| [\d.]+ \([\d.]+\) \| .* \|  \|$", first.stdout, re.M), first.stdout
-        os.remove(program)  # its predictions are there
+        os.remove(program)  # its predictions are stored
         again = subprocess.run(command, capture_output=True, text=True, check=False)
         assert again.returncode == 0, again.stderr
         assert again.stdout == first.stdout, again.stdout
-        # Tasks that the model chooses, in batches: a row each, and no task twice.
+        # Tasks are chosen by the model, in batches: one row each, and no task twice.
         chosen = subprocess.run([*command[:6], "--tables", "few", "--profile-tasks", "1,2", "--choose", "next", "--seeds", "0", "--threads", "1",
                                  "--tensorsmith", tensorsmith, "--entry", "small=tensorsmith:rounds=5,hold_out=false"],
                                 capture_output=True, text=True, check=False)
@@ -54,7 +54,7 @@ def main():
         splits = os.path.join(folder, "work", "splits")
         lists = [json.load(open(os.path.join(splits, name), encoding="utf-8")) for name in os.listdir(splits) if name.endswith(".keys")]
         assert sorted(len(keys) for keys in lists) == [1, 1, 1, 2, 2, 2] and all(len(set(keys)) == len(keys) for keys in lists), lists
-        # Taught by a model of ours: scores without teacher, taught, after the tasks, of the teacher.
+        # Distilled from one of our models: scores without teacher, taught, after the tasks, and of the teacher.
         small = "tensorsmith:rounds=5,hold_out=false"
         taught = subprocess.run([*command[:6], "--tables", "distilled", "--profile-tasks", "2", "--seeds", "0", "--threads", "1", "--tensorsmith",
                                  tensorsmith, "--teacher", small, "--entry", "pupil=xgboost:rounds=5"],

@@ -1,5 +1,5 @@
-// Models on bf16 and of f32 with products in bf16: compiled, tuned and run, against the reference evaluation
-// of the imported graph.
+// Models with bf16 data, and f32 models with products in bf16: compiled, tuned and run, and
+// compared with the reference evaluation of the imported graph.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -88,7 +88,7 @@ TEST_F(Models, TransformerPart) {
   check(model);
 }
 
-// As converters write it: f32 weights and data, cast around the product.
+// Like the output of converters: f32 weights and data, cast around the product.
 TEST_F(Models, ProductsBetweenCasts) {
   ModelBuilder model;
   model.input("x", {30, 70}, kF32).output("y");
@@ -100,7 +100,7 @@ TEST_F(Models, ProductsBetweenCasts) {
   const std::string path = directory_.file("model.onnx");
   std::ofstream(path, std::ios::binary) << model.bytes();
   ASSERT_EQ(run_cli({"compile", path, "-o", "out", "--untuned"}, options_).exit_code, 0);
-  // The product is rounded to bf16: a sum in another order may be rounded to its neighbour.
+  // The product is rounded to bf16: a sum in another order may round to the neighbouring value.
   const CliResult run =
       run_cli({"run", "out", "--reference", path, "--rtol", "0.008", "--atol", "0.008"}, options_);
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;

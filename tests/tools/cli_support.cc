@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// In the child, with SIGPIPE as a shell leaves it.
+// Runs in the child, with the default SIGPIPE action as in a shell.
 void redirect(Stream stream, int captured, int descriptor) {
   switch (stream) {
     case Stream::kCaptured:
@@ -48,8 +48,9 @@ bool others_may_enter(const fs::path& folder) {
   }
 }
 
-// The program as other users may run it: in a build below a folder that they cannot enter, as root's home, a copy elsewhere,
-// with the files that are shipped with it. The copy is removed when the test ends.
+// Returns a program that other users may run. In a build below a folder that they cannot enter,
+// such as root's home, it is a copy elsewhere, with the files that are shipped with it; the copy is
+// removed when the test ends.
 std::string program_for_others() {
   const fs::path program = TENSORSMITH_PROGRAM;
   if (others_may_enter(program.parent_path())) return program;
@@ -89,7 +90,7 @@ pid_t spawn(const std::vector<std::string>& arguments, const CliOptions& options
       const rlimit processes{limit, limit};
       setrlimit(RLIMIT_NPROC, &processes);
     }
-    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);  // settings of whoever runs the tests change nothing
+    setenv("XDG_CONFIG_HOME", "/nonexistent", 1);  // user settings must not affect the tests
     for (const std::string& entry : options.environment) {
       const size_t equals = entry.find('=');
       setenv(entry.substr(0, equals).c_str(), entry.c_str() + equals + 1, 1);

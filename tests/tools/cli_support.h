@@ -21,7 +21,7 @@ enum class Stream : uint8_t {
   kCaptured,  // into the result
   kClosed,    // >&-
   kFull,      // >/dev/full: a disk without space
-  kNoReader   // a pipe whose reader has gone, as of `| head`
+  kNoReader   // a pipe whose reader is gone, as with `| head`
 };
 
 struct CliOptions {
@@ -37,11 +37,11 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliOptions& o
 // Starts the program with its output discarded and returns at once.
 pid_t start_cli(const std::vector<std::string>& arguments, const CliOptions& options = {});
 
-// A port of this machine that nobody has at this moment.
+// Returns a port of this machine that is free at the moment.
 int free_port();
-// With --rank RANK --ranks RANKS --master, on this machine.
+// Adds --rank RANK --ranks RANKS --master, on this machine.
 std::vector<std::string> as_rank(std::vector<std::string> arguments, int rank, int ranks, int port);
-// All ranks of a training at the same time.
+// Runs all ranks of a training at the same time.
 std::vector<CliResult> run_ranks(const std::vector<std::vector<std::string>>& commands,
                                  const CliOptions& options);
 
@@ -59,7 +59,7 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-// Debian's ONNX conformance cases; empty if the package is not installed.
+// Returns Debian's ONNX conformance cases; empty if the package is not installed.
 std::filesystem::path onnx_test_data();
 
 }  // namespace tensorsmith::testing

@@ -1,5 +1,5 @@
-// What a user sees: every failure is one line that says what and where, with a failing exit code and nothing
-// left behind.
+// The program as a user sees it: every failure is one line that names the problem and its place,
+// with a failing exit code and nothing left behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ std::string read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
-// Whole ones.
+// Counts complete lines.
 size_t count_lines(const fs::path& path) {
   const std::string text = read_file(path);
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
@@ -45,7 +45,7 @@ class Cleanup {
   std::function<void()> action_;
 };
 
-// One line on stderr that contains all the words, exit code 1, nothing on stdout.
+// Expects one line on stderr that contains all the words, exit code 1 and nothing on stdout.
 void expect_one_line_error(const CliResult& result, const std::vector<std::string>& words) {
   EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
@@ -104,7 +104,7 @@ TEST_F(Cli, TuneCompileRunCheck) {
   EXPECT_GT(report["estimate"]["ratio"].get<double>(), 0);
   const CliResult check = cli({"run", "out", "--check", case_.string()});
   EXPECT_EQ(check.exit_code, 0) << check.out << check.err;
-  // The database knows the schedules now: compiling needs no measurement.
+  // The database now has the schedules, so compiling needs no measurement.
   EXPECT_EQ(cli({"compile", model_, "-o", "again"}).exit_code, 0);
   EXPECT_EQ(cli({"run", "again", "--check", case_.string()}).exit_code, 0);
   EXPECT_EQ(cli({"run", "again", "--reference", model_}).exit_code, 0);
@@ -118,7 +118,7 @@ TEST_F(Cli, TuneCompileRunCheck) {
   EXPECT_EQ(left_behind(), (std::vector<std::string>{"again", "out", "tensorsmith.db"}));
 }
 
-// A timeline: an event a run and, inside of it, one for each call of the manifest.
+// The timeline has an event for each run and, within it, one for each call of the manifest.
 TEST_F(Cli, TracesRuns) {
   ASSERT_EQ(cli({"compile", model_, "-o", "out", "--untuned"}).exit_code, 0);
   const CliResult traced = cli({"bench", "out", "--trace", "runs.json", "--runs", "3", "--threads", "1"});
@@ -143,14 +143,15 @@ TEST_F(Cli, TracesRuns) {
     last = end;
   }
   EXPECT_EQ(cli({"bench", "out", "--trace", "runs.json", "--runs", "1"}).exit_code,
-            0);  // its own may be replaced
+            0);  // its own output may be replaced
   std::ofstream(directory_.path() / "letter.json") << "dear reader";
   const CliResult refused = cli({"bench", "out", "--trace", "letter.json"});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_NE(refused.err.find("letter.json"), std::string::npos) << refused.err;
 }
 
-// Several models in one run, schedules of one for the other, and none measured at all: all compute what they should.
+// Several models in one run, schedules transferred between models, and runs without measuring: all
+// models compute the expected results.
 TEST_F(Cli, SeveralModelsTransferAndNoMeasuring) {
   const fs::path other = onnx_test_data() / "pytorch-converted/test_Conv2d";
   const CliResult both = cli({"tune", model_, (other / "model.onnx").string(), "-o", "both", "--trials", "8",
@@ -205,7 +206,7 @@ TEST_F(Cli, SeveralModelsTransferAndNoMeasuring) {
                                       "unmeasured-epyc-7763", "unmeasured-local"}));
 }
 
-// Searches are measured once: the log has them afterwards, but for what a kill cut off.
+// Searches are measured once: the log then has them, except for what a kill cut off.
 TEST_F(Cli, ComparedSearchesAreKeptInALog) {
   ASSERT_EQ(cli({"tune", model_, "-o", "out", "--trials", "4", "--quiet"}).exit_code, 0);
   const std::vector<std::string> command = {
@@ -215,7 +216,7 @@ TEST_F(Cli, ComparedSearchesAreKeptInALog) {
   const CliResult first = cli(command);
   ASSERT_EQ(first.exit_code, 0) << first.err;
   const auto methods = nlohmann::json::parse(first.out)["methods"];
-  ASSERT_EQ(methods.size(), 3u);  // random, transfer, random from there
+  ASSERT_EQ(methods.size(), 3u);  // random, transfer, random with a warm start
   for (const auto& method : methods) {
     ASSERT_EQ(method["again"].size(), 2u);
     EXPECT_LE(method["again"][0]["mean"], method["again"][1]["mean"]) << "of two programs and of four";
@@ -231,7 +232,8 @@ TEST_F(Cli, ComparedSearchesAreKeptInALog) {
   ASSERT_EQ(count_lines(log), lines - 1);
   const CliResult again = cli(command);
   ASSERT_EQ(again.exit_code, 0) << again.err;
-  // One seed's leaders were timed again. Their shares can be the same: 1 where untuned is the fastest.
+  // The leaders of one seed were timed again. Their shares can be the same: 1 if untuned is the
+  // fastest.
   EXPECT_EQ(count_lines(log), lines - 1 + methods.size());
   std::ofstream(log) << "rubbish\n";
   expect_one_line_error(cli(command), {"runs.jsonl"});
@@ -308,7 +310,7 @@ TEST_F(Cli, ZooNetworksAreModels) {
   ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
   const CliResult run = cli({"run", "out", "--reference", "zoo:bert_tiny:sequence=6"});
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
-  // The exported file and the name are the same tasks; the batch changes them.
+  // The exported file and the zoo name give the same tasks; another batch gives others.
   const auto tasks = [&](const std::vector<std::string>& models) {
     std::vector<std::string> words = {"tasks", "--json"};
     words.insert(words.end(), models.begin(), models.end());
@@ -357,7 +359,7 @@ TEST_F(Cli, NoSpaceLeavesNothingHalfWritten) {
   EXPECT_TRUE(left_behind().empty()) << left_behind().front();
 }
 
-// A real full file system: lld mapped its output into memory, and writing there was a SIGBUS.
+// A real full file system: lld once mapped its output into memory, and writing to it raised SIGBUS.
 TEST_F(Cli, FullDisks) {
   if (TENSORSMITH_THREAD_SANITIZER) GTEST_SKIP() << "the thread sanitizer itself writes temporary files";
   const fs::path disk = directory_.path() / "disk";
@@ -365,7 +367,7 @@ TEST_F(Cli, FullDisks) {
   if (mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0) GTEST_SKIP() << "may not mount a file system";
   const Cleanup unmount([&] { umount(disk.c_str()); });
   ASSERT_EQ(cli({"tune", model_, "-o", "out", "--trials", "2", "--quiet"}).exit_code, 0);
-  write_file(disk / "filler", std::string(size_t{1} << 20, 'x'));  // as much as there is room for
+  write_file(disk / "filler", std::string(size_t{1} << 20, 'x'));  // fills the remaining space
   expect_one_line_error(cli({"compile", model_, "-o", "disk/out", "--untuned"}),
                         {"disk/out", "No space left"});
   expect_one_line_error(
@@ -375,7 +377,7 @@ TEST_F(Cli, FullDisks) {
                         {"disk/records.jsonl", "No space left"});
   EXPECT_FALSE(fs::exists(directory_.path() / "again"));
   EXPECT_EQ(std::distance(fs::directory_iterator(disk), fs::directory_iterator()), 1) << "only the filler";
-  // Temporary files are not needed to compile.
+  // Compiling needs no temporary files.
   CliOptions full_temporary = options_;
   full_temporary.environment = {"TMPDIR=" + disk.string()};
   EXPECT_EQ(run_cli({"compile", model_, "-o", "again", "--untuned"}, full_temporary).exit_code, 0);
@@ -418,7 +420,7 @@ TEST_F(Cli, ForeignRecordFilesMakeNoDatabase) {
 
 TEST_F(Cli, InterruptedTuningKeepsWhatItHas) {
   const pid_t pid = start_cli({"tune", model_, "-o", "out", "--seconds", "60", "--quiet"}, options_);
-  // Some records are there before the signal.
+  // Wait until some records exist before sending the signal.
   for (int i = 0; i < 600; ++i) {
     usleep(100'000);
     const CliResult info = cli({"db", "info", "tensorsmith.db", "--json"});
@@ -442,7 +444,7 @@ TEST_F(Cli, InterruptedCompilationLeavesNothing) {
     waitpid(pid, &status, 0);
     const std::vector<std::string> left = left_behind();
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-      EXPECT_EQ(left, (std::vector<std::string>{"out"}));  // done before the signal
+      EXPECT_EQ(left, (std::vector<std::string>{"out"}));  // finished before the signal
       fs::remove_all(directory_.path() / "out");
     } else {
       EXPECT_TRUE(left.empty()) << left.front();

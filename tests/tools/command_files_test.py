@@ -40,7 +40,7 @@ class Help:
                 heading = line
                 if heading not in ("Arguments:", "Examples:"):
                     self.headings.append(heading)
-            # Names begin in the third column; what is further right goes on with a description.
+            # Names begin in the third column; text further right continues a description.
             entry = re.match(r"  (\S+(?: \S+)*)(.*)", line)
             if entry and heading in self.headings:
                 entries.append([entry[1], entry[2]])
@@ -70,7 +70,7 @@ def check_default_width(program):
     assert piped == run(program, "tune", "--help", env={**environment, "COLUMNS": "80"})
     child, terminal = pty.fork()
     if child == 0:
-        # The size is there before the program asks for it.
+        # The size is set before the program asks for it.
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 61, 0, 0))
         os.execve(program, [program, "tune", "--help"], environment)
     shown = b""
@@ -113,7 +113,7 @@ def helps(program):
         for columns, text in texts.items():
             check_width(text, columns)
         said = {columns: Help(text) for columns, text in texts.items()}
-        # However the lines are broken, they say the same.
+        # The texts are the same however lines are broken.
         assert vars(said[50]) == vars(said[80]) == vars(said[300]), words
         out[words] = said[80]
         assert "--help" in out[words].options, words
@@ -181,7 +181,7 @@ def check_bash(program):
     assert complete(["compile", "--emit", "=", ""]) == ["c"]
     assert complete(["compile", "--emit", "="]) == ["c"]
     assert complete(["tune", "--trials", ""]) == []  # a number
-    assert "--seconds" in complete(["tune", "--db", "db", "--sec"])  # the option's value is not a command
+    assert "--seconds" in complete(["tune", "--db", "db", "--sec"])  # the value of an option is not a command
     with open("model.onnx", "w", encoding="utf-8"):
         pass
     assert complete(["tune", "mod"]) == ["model.onnx"] == complete(["tune", "--db", "mod"])
@@ -218,7 +218,7 @@ def check_zsh(program):
             script.write(run(program, "completion", "zsh"))
         run("zsh", "-n", path)
 
-        # An interactive shell that lists what it would complete, in one column.
+        # An interactive shell that lists the completions in one column.
         def complete(words):
             line = " ".join(["tensorsmith", *words])
             child, terminal = pty.fork()

@@ -1,4 +1,4 @@
-// What goes to the standard streams, and what becomes of it when they are full, closed or a terminal.
+// Output to the standard streams, and behaviour when they are full, closed or a terminal.
 #include "tools/console.h"
 
 #include <gmock/gmock.h>
@@ -72,7 +72,7 @@ class Console : public ::testing::Test {
     builder.proto().mutable_graph()->set_name("graph" + name);
     std::ofstream(folder_.file("m.onnx"), std::ios::binary) << builder.bytes();
   }
-  // No byte that a terminal would act on, lines aside.
+  // Expects no byte that a terminal would act on, except for line ends.
   static void expect_harmless(const CliResult& result) {
     for (const std::string& text : {result.out, result.err}) {
       for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= 0x20 && c != 0x7f)) << text;
@@ -117,7 +117,7 @@ TEST_F(Console, NamesCannotSendEscapeCodes) {
   EXPECT_EQ(unsupported.exit_code, 1);
   EXPECT_EQ(std::count(unsupported.err.begin(), unsupported.err.end(), '\n'), 1) << unsupported.err;
   expect_harmless(unsupported);
-  // The zoo's file names too.
+  // File names, too.
   expect_harmless(cli({"tasks", "no\x1b[2Jfile.onnx"}));
 }
 
@@ -157,12 +157,12 @@ TEST_F(Console, ResultsThatAreLostAreAFailure) {
       EXPECT_THAT(lost.err, HasSubstr("tensorsmith: error: cannot write to standard output: "));
       EXPECT_EQ(std::count(lost.err.begin(), lost.err.end(), '\n'), 1) << lost.err;
     }
-    // `| head`: nobody is told, and the exit code is that of SIGPIPE.
+    // `| head`: there is no message, and the exit code is that of SIGPIPE.
     const CliResult gone = cli(words, Stream::kNoReader);
     EXPECT_EQ(gone.exit_code, 141);
     EXPECT_EQ(gone.err, "");
   }
-  // What is done is done, and says so.
+  // The exit code reports the lost output, but the compiled model is complete.
   EXPECT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned"}, Stream::kFull).exit_code, 1);
   EXPECT_EQ(cli({"run", "out", "--reference", "m.onnx"}).exit_code, 0);
 }
@@ -183,8 +183,8 @@ TEST_F(Console, ProgressThatIsLostIsNot) {
   EXPECT_EQ(cli({"tasks", "m.onnx"}, Stream::kClosed, Stream::kClosed).exit_code, 1);
 }
 
-// With standard error closed, the next file that is opened would get its number, and progress would be
-// written into it.
+// With standard error closed, the next file to be opened would get its descriptor, and progress
+// would be written into that file.
 TEST_F(Console, ClosedStreamsAreNoFiles) {
   for (const Stream out : {Stream::kCaptured, Stream::kClosed}) {
     cli({"zoo", "export", "bert_tiny", "--sequence", "4", "-o", "n.onnx"}, out, Stream::kClosed);
@@ -250,7 +250,7 @@ TEST_F(Console, HelpIsACommandToo) {
   EXPECT_EQ(version.out, cli({"--version"}).out);
 }
 
-// Each command's examples are its own, and have only options that it has.
+// The examples of a command are for this command and use only its own options.
 TEST_F(Console, ExamplesAreOfTheCommand) {
   for (const Words& words : std::vector<Words>{{"tasks"},
                                                {"tune"},
@@ -337,7 +337,7 @@ TEST_F(Console, CompilesWithoutADatabase) {
   EXPECT_THAT(compiled.err,
               HasSubstr("note: there is no tensorsmith.db here, so the model gets untuned schedules"));
   EXPECT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned"}).err, "");
-  // One that was asked for must be there.
+  // A database that the user names must exist.
   const CliResult asked = cli({"compile", "m.onnx", "-o", "other", "--db", "tensorsmith.db"});
   EXPECT_EQ(asked.exit_code, 1);
   EXPECT_FALSE(fs::exists(folder_.path() / "other"));
@@ -357,7 +357,8 @@ TEST_F(Console, RunsOnArraysOfNumpy) {
   EXPECT_THAT(other.err, HasSubstr("2x3"));
 }
 
-// Expected outputs of a quantized model may be a step away in a few elements, those of others may not.
+// Outputs of a quantized model may differ by one step in a few elements; those of other models may
+// not.
 TEST_F(Console, ChecksOfQuantizedModelsAllowOneStep) {
   fs::create_directory(folder_.path() / "data");
   lower::Tensor input = lower::Tensor::zeros(ir::DType::kF32, {40});
@@ -405,14 +406,14 @@ TEST_F(Console, ATemporaryFolderThatIsMissingIsAnError) {
     EXPECT_THAT(result.err, HasSubstr("TMPDIR=" + folder_.file("missing")));
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   }
-  // Nobody else needs one.
+  // Other commands need no temporary folder.
   EXPECT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned"}).exit_code, 0);
   EXPECT_EQ(cli({"bench", "out", "--seconds", "0.05"}).exit_code, 0);
   EXPECT_EQ(cli({"tune", "m.onnx", "-o", "out", "--trials", "2", "--skip-end-to-end"}).exit_code, 0);
   EXPECT_EQ(cli({"zoo", "export", "bert_tiny", "--sequence", "4", "-o", "n.onnx"}).exit_code, 0);
 }
 
-// All of them are added by tools/numbers.h: none shows CLI11's own types in its help.
+// All number options are added by tools/numbers.h: no help text shows CLI11's own types.
 TEST_F(Console, NoNumberIsReadByAnybodyElse) {
   const std::vector<Words> commands = {{"tasks"},
                                        {"tune"},
@@ -455,7 +456,7 @@ TEST_F(Console, NoNumberIsReadByAnybodyElse) {
   }
 }
 
-// The same of everything that is printed.
+// In the same way, all output goes through tools/console.h.
 TEST(ConsoleSources, NothingElsePrints) {
   int files = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(TENSORSMITH_SOURCE_DIR) / "src/tools")) {
@@ -472,7 +473,7 @@ TEST(ConsoleSources, NothingElsePrints) {
   EXPECT_GT(files, 40);
 }
 
-// Every option that takes a number, of every command.
+// Checks every option that takes a number, for every command.
 TEST_F(Console, NumbersAreNumbersAndInRange) {
   struct Case {
     Words command;
@@ -580,7 +581,7 @@ TEST_F(Console, ShapesReplaceDeclaredOnes) {
   ASSERT_EQ(cli({"compile", "m.onnx", "-o", "out", "--untuned", "--shape", "x=2x3"}).exit_code, 0);
   EXPECT_EQ(cli({"run", "out", "--reference", "m.onnx", "--shape", "x=2x3"}).exit_code, 0);
   EXPECT_EQ(cli({"run", "out", "--reference", "m.onnx", "--shape", "x=4x3"}).exit_code, 1);
-  // Where a shape would make no difference, it is refused.
+  // A shape that would have no effect is refused.
   EXPECT_EQ(cli({"run", "out", "--shape", "x=2x3"}).exit_code, 2);
   EXPECT_THAT(cli({"bench", "out", "--shape", "x=2x3"}).err, HasSubstr("--shape x=2x3"));
 }

@@ -27,13 +27,14 @@ TEST(CurvePlot, ACurveEachWithItsBand) {
   EXPECT_EQ(count(svg, "opacity=\"0.15\""), 1u);
   EXPECT_THAT(svg, HasSubstr("a &lt; b"));
   EXPECT_THAT(svg, HasSubstr("title &amp; more"));
-  // Marks at powers of two, and at steps from .2 to 1.
+  // Marks at powers of two, and at steps of .2 up to 1.
   for (const char* mark : {">1<", ">2<", ">4<", ">8<", ">0.2<", ">0.4<"}) EXPECT_THAT(svg, HasSubstr(mark));
   EXPECT_EQ(count(svg, "<svg "), 1u);
   EXPECT_EQ(testing::xml_problem(svg), "");
 }
 
-// A "--" in a comment, bytes that are not UTF-8 and characters that XML forbids made browsers refuse the picture.
+// Browsers refuse a picture with a "--" in a comment, bytes that are not UTF-8 or characters that
+// XML forbids.
 TEST(CurvePlot, IsXmlWhateverTheNames) {
   const std::string hostile = "a--b <\"&'> ]]> \x01\x1b[2J \xff \xc3\x28 \xEF\xBF\xBE\n";
   const std::string svg =
@@ -42,7 +43,7 @@ TEST(CurvePlot, IsXmlWhateverTheNames) {
   EXPECT_THAT(svg, HasSubstr("a--b &lt;\"&amp;'&gt; ]]&gt; \\x01\\x1b[2J \\xff"));
 }
 
-// The left end is at the left, the highest value at the top.
+// The first point is at the left, the highest value at the top.
 TEST(CurvePlot, PlacesFollowTheValues) {
   const std::string svg = curve_plot({{"one", {1, 4}, {0, 1}, {}, {}}}, {"", "", ""});
   EXPECT_THAT(svg, HasSubstr("M70.0 470.0L690.0 50.0"));
@@ -55,7 +56,7 @@ TEST(CurvePlot, WhatIsNotFiniteIsLeftOut) {
   EXPECT_THAT(svg, Not(HasSubstr("inf")));
   EXPECT_EQ(testing::xml_problem(svg), "");
   EXPECT_EQ(testing::xml_problem(curve_plot({}, {"", "", ""})), "");
-  // A band begins where its first value has a place, on whichever side that is.
+  // A band begins at its first value that can be drawn, on either side.
   const std::string half = curve_plot(
       {{"a", {1, 2}, {1, 2}, {INFINITY, NAN}, {1, 3}}, {"b", {1}, {1}, {NAN}, {NAN}}}, {"", "", ""});
   EXPECT_EQ(count(half, "opacity=\"0.15\""), 1u);

@@ -78,7 +78,8 @@ TEST_F(DatasetCli, FromRecordsToAPartOfASplit) {
   EXPECT_EQ(lines[0]["features"][0].size(), 164u);
 }
 
-// Beside `eval --records --device`, which predicts the same programs without a store of another device.
+// Complements `eval --records --device`, which predicts the same programs without a store of
+// another device.
 TEST_F(DatasetCli, LabelsProgramsOfOtherDevicesWithAModelsTimes) {
   std::ofstream other(folder_.file("k80.jsonl"));
   for (int i = 0; i < 30; ++i) other << dense_line(1 + i % 24) << "\n";
@@ -99,7 +100,8 @@ TEST_F(DatasetCli, LabelsProgramsOfOtherDevicesWithAModelsTimes) {
   const CliResult done =
       run_cli({"dataset", "label", store_, "--model", model, "--device", "v100", "-o", labelled, "--json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  // The convolution ran on the V100 itself, dense programs repeat after 24 and are there once each.
+  // The convolution ran on the V100 itself; dense programs repeat after 24 and are stored once
+  // each.
   EXPECT_EQ(Json::parse(done.out),
             Json::parse(R"({"labelled": 24, "measured": 1, "refused": 0, "unknown": 0})"));
 
@@ -124,7 +126,7 @@ TEST_F(DatasetCli, LabelsProgramsOfOtherDevicesWithAModelsTimes) {
   EXPECT_EQ(measured, 1);
   EXPECT_EQ(found, expected);
 
-  // A store like any other: a student learns from it.
+  // The result is an ordinary store: a student model learns from it.
   ASSERT_EQ(
       run_cli({"dataset", "split", labelled, "--kind", "within-task", "--test", "0", "-o", split, "--force"})
           .exit_code,
@@ -157,7 +159,7 @@ TEST_F(DatasetCli, FeaturesOneLineAProgram) {
   }
 }
 
-// Searches on records of a device that is not here.
+// Searches on records of a device that is not present.
 TEST_F(DatasetCli, ComparesSearchesWithoutMeasuring) {
   const CliResult imported =
       run_cli({"dataset", "import", "xeon-8358=" + cpu_, "--workloads", workloads_, "-o", store_});
@@ -211,7 +213,7 @@ TEST_F(DatasetCli, ErrorsAreOneLine) {
   EXPECT_EQ(without.exit_code, 1);
   EXPECT_NE(without.err.find(cpu_), std::string::npos) << without.err;
   EXPECT_NE(without.err.find("add --workloads FILE"), std::string::npos) << without.err;
-  // A database is no file of records.
+  // A database is not a file of records.
   const std::string database = folder_.file("own.db");
   std::ofstream(database, std::ios::binary) << std::string("SQLite format 3\0", 16);
   const CliResult mixed =
@@ -225,6 +227,7 @@ TEST_F(DatasetCli, SchemasAreListed) {
   const CliResult all = run_cli({"dataset", "schema"});
   ASSERT_EQ(all.exit_code, 0) << all.err;
   EXPECT_NE(all.out.find("per-store (164 columns)"), std::string::npos) << all.out;
+<<<<<<< HEAD
   // docs/features.md has a row for each group of them.
   std::stringstream page, listed(all.out);
   page << std::ifstream(TENSORSMITH_SOURCE_DIR "/docs/features.md").rdbuf();
@@ -232,10 +235,18 @@ TEST_F(DatasetCli, SchemasAreListed) {
     const std::string group = line.substr(0, line.find_first_of(". "));
     EXPECT_NE(page.str().find("`" + group + "`"), std::string::npos) << group;
   }
+=======
+  // One line per schema; docs/features.md has a heading for each.
+  std::ifstream page(TENSORSMITH_SOURCE_DIR "/docs/features.md");
+  std::ptrdiff_t headings = 0;
+  for (std::string line; std::getline(page, line);) headings += line.starts_with("## ") ? 1 : 0;
+  EXPECT_EQ(std::count(all.out.begin(), all.out.end(), '\n'), headings) << all.out;
+>>>>>>> c8623b2c82f54e29c980c910d28778c919dac40c
   const CliResult one = run_cli({"dataset", "schema", "per-store"});
   ASSERT_EQ(one.exit_code, 0) << one.err;
   EXPECT_NE(one.out.find("\n| `B0.lines` | slog(x) | cache lines |"), std::string::npos);
-  // A heading, a blank line, a sentence, a blank line, two lines of the table's head, and a line a column.
+  // A heading, a blank line, a sentence, a blank line, two lines of the table's head, and one line
+  // per column.
   EXPECT_EQ(std::count(one.out.begin(), one.out.end(), '\n'), 6 + 164) << one.out;
   EXPECT_EQ(one.out.find("\\n"), std::string::npos);
   const CliResult unknown = run_cli({"dataset", "schema", "per-load"});
@@ -243,7 +254,7 @@ TEST_F(DatasetCli, SchemasAreListed) {
   EXPECT_NE(unknown.err.find("cpu-nests.columns"), std::string::npos) << unknown.err;
 }
 
-// Killed at any moment, an import leaves the store that was there, and the next one works.
+// An import killed at any moment leaves the old store, and the next import works.
 TEST_F(DatasetCli, KilledImportsLeaveTheOldStore) {
   ASSERT_EQ(import(store_).exit_code, 0);
   std::ofstream big(folder_.file("big.jsonl"));
@@ -263,7 +274,7 @@ TEST_F(DatasetCli, KilledImportsLeaveTheOldStore) {
   }
 }
 
-// Measured here, resumed after a kill, and made a store whose devices carry their attributes.
+// Measures here, resumes after a kill, and makes a store whose devices carry their attributes.
 TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   const std::string database = folder_.file("own.db");
   const auto collect = [&](const char* records) {
@@ -298,14 +309,14 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   const CliResult stats = run_cli({"dataset", "stats", store_, "--verify", "--json"});
   ASSERT_EQ(stats.exit_code, 0) << stats.err;
   const Json counts = Json::parse(stats.out);
-  // The difference between what was measured and what was stored is told, by reason.
+  // The report explains the difference between measured and stored records by reason.
   const Json stored = report["stored"];
   EXPECT_EQ(stored["records"], counts["records"]);
   EXPECT_EQ(stored["records"].get<int64_t>() + stored["stopped_early"].get<int64_t>() +
                 stored["corrupt"].get<int64_t>() + stored["other_versions"].get<int64_t>() +
                 stored["repeated"].get<int64_t>(),
             report["database_records"]);
-  // A store has what is in the database but single readings.
+  // A store has all records of the database except single readings.
   const CliResult imported =
       run_cli({"dataset", "import", database, "-o", folder_.file("again.store"), "--json"});
   ASSERT_EQ(imported.exit_code, 0) << imported.err;
@@ -326,7 +337,8 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   ASSERT_EQ(counts["devices"].size(), 1u);
   EXPECT_NE(counts["devices"].begin().key().find("-1t"), std::string::npos) << stats.out;
 
-  // What was collected trains a model in one command, beside the shipped one on tasks that it has not seen.
+  // The collected records train a model in one command, which is compared with the shipped one on
+  // tasks that it has not seen.
   const std::string model = folder_.file("mine.model");
   const CliResult trained =
       run_cli({"train", "--from-db", database, "--model", "roofline", "-o", model, "--json", "--quiet"});
@@ -351,7 +363,7 @@ TEST_F(DatasetCli, CollectMeasuresAndResumes) {
   EXPECT_NE(foreign.err.find("--device v100"), std::string::npos) << foreign.err;
 }
 
-// The command that `dataset next` prints measures what it chose, which then counts as measured.
+// The command that `dataset next` prints measures the chosen tasks, which then count as measured.
 TEST_F(DatasetCli, NextTasksOfNetworksAreMeasured) {
   const std::string database = folder_.file("own.db");
   const std::vector<std::string> next = {"dataset",    "next",
@@ -379,7 +391,7 @@ TEST_F(DatasetCli, NextTasksOfNetworksAreMeasured) {
   EXPECT_EQ(rest["measured"], 1);
   EXPECT_EQ(rest["candidates"].get<int>() + 1, chosen["candidates"].get<int>());
   for (const Json& task : rest["tasks"]) EXPECT_NE(task["key"], key);
-  // Another machine's device is measured there.
+  // For the device of another machine, the command must run there.
   std::vector<std::string> elsewhere(next.begin(), next.end() - 1);
   elsewhere[5] = "xeon-8358";
   const CliResult there = run_cli(elsewhere);
@@ -395,7 +407,7 @@ TEST_F(DatasetCli, NextTasksOfNetworksAreMeasured) {
   EXPECT_NE(unknown.err.find("--task nosuchkey"), std::string::npos) << unknown.err;
 }
 
-// What is exported in TVM's format is imported as records of TVM are.
+// Records exported in TVM's format are imported like records of TVM.
 TEST_F(DatasetCli, OwnRecordsGoOutInTheFormatOfTvm) {
   const std::string database = folder_.file("own.db"), lines = folder_.file("own.jsonl"),
                     computes = folder_.file("own_workloads.json");
@@ -417,7 +429,7 @@ TEST_F(DatasetCli, OwnRecordsGoOutInTheFormatOfTvm) {
   ASSERT_EQ(imported.exit_code, 0) << imported.err;
   EXPECT_EQ(Json::parse(imported.out)["records"], report["records"]) << imported.err;
   EXPECT_EQ(Json::parse(imported.out)["corrupt"], 0) << imported.err;
-  // Files of its own are replaced, others are not.
+  // The command replaces its own earlier output, but no other file.
   EXPECT_EQ(run_cli({"db", "export", database, lines, "--format", "tvm", "--workloads", computes}).exit_code,
             0);
   EXPECT_EQ(run_cli({"db", "export", database, lines, "--format", "tvm", "--workloads", cpu_}).exit_code, 1);

@@ -1,4 +1,4 @@
-// What commands do where the command line does not say: outputs, time, shapes, settings.
+// Defaults of commands: outputs, time, shapes, settings.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -46,7 +46,7 @@ class Defaults : public ::testing::Test {
     builder.input("x", {8, 8}).output("y").node("Relu", {"x"}, {"y"});
     write(name, builder.bytes());
   }
-  // Two inputs whose first dimension is the batch; "image" has two without a name.
+  // Two inputs whose first dimension is the batch; "image" also has two unnamed dimensions.
   void write_open_model(const std::string& name) const {
     graph::testing::ModelBuilder builder;
     builder.input("image", {-1, 3, -2, -2}, 1, "batch").input("rows", {-1, 4}, 1, "batch");
@@ -96,7 +96,7 @@ TEST_F(Defaults, TuningTakesAMinuteUnlessALimitIsGiven) {
   const CliResult none = cli({"tune", "models/m.onnx", "--seconds", "0"});
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_THAT(none.err, AllOf(HasSubstr("--seconds 0"), HasSubstr("sets no limit")));
-  // A database that is none ends the run when it has said what it will do.
+  // A file that is not a database ends the run after it has announced its plan.
   write("letter.db", "dear");
   const CliResult run = cli({"tune", "models/m.onnx", "--db", "letter.db"});
   EXPECT_EQ(run.exit_code, 1);
@@ -159,7 +159,7 @@ TEST_F(Defaults, BenchSaysWhatItTimed) {
   }
 }
 
-// The words behind "for instance: ".
+// Returns the words after "for instance: ".
 Words pasted(const std::string& error) {
   const std::string mark = "for instance: tensorsmith ";
   const size_t begin = error.find(mark);
@@ -179,7 +179,7 @@ TEST_F(Defaults, OpenShapesAreAskedForWithACommand) {
                               "--shape rows=1x4\n")));
   const CliResult done = cli(pasted(asked.err));
   EXPECT_EQ(done.exit_code, 0) << done.err;
-  // One of them given, the other is asked for.
+  // One shape is given; the batch of the other input follows from it.
   const CliResult half = cli({"compile", "open.onnx", "--untuned", "--shape", "image=2x3x8x8"});
   EXPECT_EQ(half.exit_code, 0) << "the batch of the other is known by its name: " << half.err;
   EXPECT_THAT(cli({"tasks", "open.onnx", "--shape", "row=1x4"}).err,
@@ -279,7 +279,7 @@ TEST_F(Defaults, SettingsComeFromAFile) {
   EXPECT_EQ(threads({"--threads", "2"}), 2) << "the command line wins";
   write("other.toml", "threads = 4\n");
   EXPECT_EQ(threads({"--config", "other.toml"}), 4);
-  // A file's threads are of its device.
+  // The threads in a file apply only to its device.
   EXPECT_EQ(threads({"--device", "local"}), threads({"--config", "none"}));
 
   const CliResult tuned = cli({"tune", "models/m.onnx", "--trials", "2"});
@@ -287,7 +287,8 @@ TEST_F(Defaults, SettingsComeFromAFile) {
   EXPECT_THAT(tuned.err, HasSubstr("note: tensorsmith.toml says: threads 1, database mine.db\n"));
   EXPECT_TRUE(fs::exists(folder_.path() / "mine.db"));
   EXPECT_FALSE(fs::exists(folder_.path() / "tensorsmith.db"));
-  // Options that say how to compile are refused for compiled models when the command line has them, not the file.
+  // For compiled models, options about compiling are refused on the command line, but not in a
+  // settings file.
   write("device.toml", "device = \"local:isa=avx2\"\nthreads = 1\ndatabase = \"mine.db\"\n");
   const CliResult compiled = cli({"bench", "models/m_tuned", "--seconds", "0.02", "--config", "device.toml"});
   EXPECT_EQ(compiled.exit_code, 0) << compiled.err;

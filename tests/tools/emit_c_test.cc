@@ -1,5 +1,6 @@
-// `compile --emit c`: the sources build without a warning under strict C99 and with all the processor has, and the
-// program computes what the model's authors expect. `compile --backend c`: the same kernels under our runtime.
+// `compile --emit c`: the sources compile without a warning under strict C99 and with all features
+// of the processor, and the program computes what the model's authors expect. `compile --backend
+// c`: the same kernels under our runtime.
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The exit status, -1 if it did not end by itself.
+// Returns the exit status, or -1 if the program did not exit by itself.
 int run_program(std::vector<std::string> words) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -40,16 +41,17 @@ class EmitC : public ::testing::Test {
   fs::path model_directory() const { return folder_of("mnist_8"); }
   std::string model() const { return (model_directory() / "model.onnx").string(); }
 
-  // The files that `compile --emit c` wrote to the folder.
+  // Returns the files that `compile --emit c` wrote to the folder.
   std::vector<std::string> sources(const std::string& folder) const {
     std::vector<std::string> files;
     for (const auto& entry : fs::directory_iterator(directory_.path() / folder))
       if (entry.path().extension() == ".c") files.push_back(entry.path().string());
-    EXPECT_GT(files.size(), 2u);  // kernels, and the model
+    EXPECT_GT(files.size(), 2u);  // kernels and the model
     return files;
   }
 
-  // What emitted_main is told of a model, for a data set that its authors made: an output file named after the model.
+  // Returns the arguments of emitted_main for a model and a data set of its authors; the output
+  // file is named after the model.
   std::vector<std::string> arguments(const std::string& sources, const std::string& name,
                                      const std::string& set = "test_data_set_0") const {
     const lower::Tensor input = tensor(name, set, "input_0.pb");
@@ -106,7 +108,8 @@ TEST_F(EmitC, BuildsWithAnyFlagsAndComputesTheModel) {
   }
 }
 
-// Names of each model begin with its prefix, in objects of one folder too, and the header of all kernels is one.
+// The names of each model begin with its prefix, also in objects of one folder, and all share one
+// header of kernels.
 TEST_F(EmitC, TwoModelsInOneProgram) {
   const CliResult first =
       cli({"compile", model(), "-o", "a", "--untuned", "--emit", "c", "--prefix", "first"});
@@ -164,7 +167,7 @@ TEST_F(EmitC, RefusesWhatItWouldOverwriteAndWhatItDoesNotKnow) {
   EXPECT_FALSE(fs::exists(directory_.path() / "other"));
 }
 
-// What cannot be written completely leaves nothing behind, so that the same command works when there is room.
+// Files are written completely or not at all, so that the same command works once there is room.
 TEST_F(EmitC, AllFilesOrNone) {
   const auto emit = [&] { return cli({"compile", model(), "-o", "sources", "--untuned", "--emit", "c"}); };
   rlimit before{};

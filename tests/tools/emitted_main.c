@@ -1,7 +1,7 @@
 /* Runs a model that `tensorsmith compile --emit c` wrote:
      emitted_main weights.bin output.raw OUTPUT_BYTES input.raw
-   With -DTWO_MODELS two of them, of `--prefix first` and `--prefix second`, each with four such arguments.
-   Everything by hand, as a user without our runtime would: one thread, memory from malloc. */
+   With -DTWO_MODELS it runs two models, of `--prefix first` and `--prefix second`, each with four such arguments.
+   It works without our runtime, as a user might: one thread, memory from malloc. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
-// A transformer encoder layer (attention, layer normalization, GELU) and attentions of random sizes, compiled
-// untuned and run, against the reference evaluation of the imported graph.
+// A transformer encoder layer (attention, layer normalization, GELU) and attentions of random
+// sizes, compiled untuned and run, and compared with the reference evaluation of the imported
+// graph.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +21,8 @@ namespace {
 constexpr int64_t kRows = 10, kHidden = 24, kHeads = 3, kInner = 40;
 constexpr int64_t kHeadSize = kHidden / kHeads;
 
-// The layer as exporters write it: with LayerNormalization as one node, or as means and elementwise nodes.
+// The layer as exporters write it: with LayerNormalization as one node, or as means and elementwise
+// nodes.
 class Encoder {
  public:
   explicit Encoder(bool fused_normalization) : fused_(fused_normalization) {
@@ -111,7 +113,7 @@ AlignedBytes aligned(size_t bytes) {
   return AlignedBytes(static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
 }
 
-// kernel: a part of the name that one of the model's kernels has.
+// kernel: a substring of the name of one of the model's kernels.
 void check_model(const std::string& bytes, const std::string& kernel) {
   const auto imported = graph::import_onnx_bytes(bytes, {}, "model");
   ASSERT_TRUE(imported.ok()) << imported.error().message();
@@ -169,7 +171,7 @@ class EncoderLayer : public ::testing::TestWithParam<bool> {};
 
 TEST_P(EncoderLayer, MatchesTheReference) { check_model(Encoder(GetParam()).bytes(), "softmax"); }
 
-// Queries, keys and values with random extents, and what is done to their scores.
+// Queries, keys and values with random extents, and random operations on the scores.
 std::string random_attention(Rng& rng) {
   const int64_t heads = rng.uniform_int(1, 4), queries = rng.uniform_int(100, 400);
   const int64_t keys = (int64_t{1} << 18) / (heads * queries) + rng.uniform_int(1, 100);
@@ -177,7 +179,7 @@ std::string random_attention(Rng& rng) {
   const int64_t mask = rng.uniform_int(0, 3);
   graph::testing::ModelBuilder model;
   model.input("q", {1, heads, queries, depth}).input("v", {1, heads, keys, width}).output("y");
-  // Keys come transposed or are transposed here.
+  // Keys are given transposed, or a node transposes them.
   if (rng.bernoulli(0.5)) {
     model.input("k", {1, heads, depth, keys});
   } else {

@@ -29,7 +29,7 @@ TEST(ExplainPlot, IsXmlWhateverTheNames) {
   EXPECT_THAT(svg, HasSubstr("L1 &lt;misses&gt;"));
 }
 
-// No counter explains anything where all programs take the same time.
+// If all programs take the same time, no counter explains anything.
 TEST(ExplainPlot, CountersThatExplainNothingHaveEmptyBars) {
   engine::Explanation e;
   e.best_seconds = e.typical_seconds = 1e-3;

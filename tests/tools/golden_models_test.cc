@@ -1,4 +1,5 @@
-// The golden models of tests/graph as compiled models, and ONNX's own cases of the operators that unroll.
+// The golden models of tests/graph as compiled models, and ONNX's own cases of operators that
+// unroll.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -17,7 +17,7 @@ import tempfile
 
 MOST_WORDS = 40
 
-# A first word that stands for a subject which is not there.
+# First words that replace a missing subject.
 WITHOUT_SUBJECT = re.compile(r"(Of|What|Whose|Whom|Which|That|Those|How (?!to|long)|Where|None|Else|Than|But)\b")
 
 # Phrase -> what to write instead.

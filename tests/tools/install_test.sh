@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a program outside of this repository needs of an installed runtime: it builds with CMake's package and with pkg-config,
-# and with neither where the prefix is one of the compiler's; it runs a compiled model.
+# Tests an installed runtime with a program outside of this repository: it builds with CMake's package, with pkg-config,
+# and with neither if the compiler searches the prefix by default; and it runs a compiled model.
 #   install_test.sh SOURCE_DIR BUILD_DIR TENSORSMITH MODEL_DIR     MODEL_DIR: ONNX's mnist_8
 set -euo pipefail
 source=$1 build=$2 tensorsmith=$3 mnist=$4
@@ -16,11 +16,11 @@ mv first prefix  # an installation may be moved
 [ -f prefix/include/tensorsmith.h ] || { echo "tensorsmith.h is not in the prefix's include folder"; exit 1; }
 
 "$tensorsmith" compile "$mnist/model.onnx" --untuned -o mnist > compile.log
-# The last field of these files are the elements.
+# The elements are the last field of these files.
 tail -c 3136 "$mnist/test_data_set_0/input_0.pb" > input.raw
 tail -c 40 "$mnist/test_data_set_0/output_0.pb" > expected.raw
 
-check() {  # check HOW PROGRAM: its output is the expected one, within what f32 rounds
+check() {  # check HOW PROGRAM: its output is the expected one, up to f32 rounding
   "$2" mnist 1 0 input.raw > output.txt
   python3 - "$1" <<'END'
 import struct, sys

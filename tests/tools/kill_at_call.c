@@ -1,5 +1,5 @@
-// Preloaded into a program: kills it, as kill -9 would, right before the n-th call of those that change what
-// is on the disk, n = TENSORSMITH_KILL_AT.
+// Preloaded into a program: kills it, as kill -9 would, right before the n-th call that changes the disk,
+// n = TENSORSMITH_KILL_AT.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

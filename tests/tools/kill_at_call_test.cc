@@ -1,5 +1,5 @@
-// Killed right before each call that changes the disk, in turn, every command leaves what was there or what
-// it was to write, and the next run works.
+// Every command is killed right before each call that changes the disk, in turn. It leaves the old
+// files or the complete new ones, and the next run works.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -22,8 +22,8 @@ class KillAtCall : public ::testing::Test {
  protected:
   KillAtCall() { options_.directory = folder_.path(); }
   CliResult cli(const Words& words) const { return run_cli(words, options_); }
-  // Runs the command, killed at its first call, at its second, ..., until it gets to its end; sound() after
-  // each. Returns how often it was killed.
+  // Runs the command and kills it at its first call, at its second, ..., until a run completes;
+  // calls sound() after each run. Returns the number of kills.
   int kill_everywhere(const Words& words, const std::function<void()>& before,
                       const std::function<void()>& sound) {
     for (int call = 1; call < 2000; ++call) {
@@ -40,7 +40,7 @@ class KillAtCall : public ::testing::Test {
     ADD_FAILURE() << "never ended";
     return 0;
   }
-  // The same of an output that is one file: it is the old or the new one, to the byte.
+  // Like kill_everywhere, for an output of one file: it is the old or the new one, to the byte.
   void expect_old_or_new(Words words, const std::string& old_file) {
     words.push_back("out");
     const std::string old = read_file(folder_.file(old_file));
@@ -104,7 +104,7 @@ TEST_F(KillAtCall, RecordsAndNetworks) {
   expect_old_or_new({"db", "export", "a.db"}, "one.jsonl");
   ASSERT_EQ(cli({"zoo", "export", "bert_tiny", "--sequence", "4", "-o", "four.onnx"}).exit_code, 0);
   expect_old_or_new({"zoo", "export", "bert_tiny", "--sequence", "8", "-o"}, "four.onnx");
-  // A database is changed in its place: what was in it stays.
+  // A database is changed in place: its old records stay.
   const int kills = kill_everywhere(
       {"db", "import", "b.db", "out"},
       [&] {

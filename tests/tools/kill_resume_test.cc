@@ -1,5 +1,6 @@
-// kill -9 of tune, dataset collect and train at random moments: what was there stays sound, the next run goes on,
-// nothing is done twice. TENSORSMITH_TEST_KILLS says how many kills each gets.
+// Sends kill -9 to tune, dataset collect and train at random moments: existing files stay sound,
+// the next run resumes, nothing is done twice. TENSORSMITH_TEST_KILLS gives the number of kills for
+// each.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -34,7 +35,7 @@ class KillResume : public ::testing::Test {
 
   CliResult cli(const Words& arguments) { return run_cli(arguments, options_); }
 
-  // Starts the command and kills it after a random time; true if it had ended by itself.
+  // Starts the command and kills it after a random time; returns true if it had already ended.
   bool kill_at_random(const Words& command, int64_t longest_microseconds) {
     const pid_t pid = start_cli(command, options_);
     usleep(static_cast<useconds_t>(rng_.uniform_int(5'000, longest_microseconds)));
@@ -50,17 +51,18 @@ class KillResume : public ::testing::Test {
     return info.exit_code == 0 ? nlohmann::json::parse(info.out)["records"].get<int64_t>() : -1;
   }
 
-  // Kills the command so often; the database is sound each time and loses nothing. Returns its records.
+  // Kills the command `kills` times; the database is sound each time and loses nothing. Returns the
+  // number of its records.
   int64_t kill_measurements(const Words& command, const std::string& database, const std::string& output,
                             int64_t kills) {
     int64_t before = 0;
-    // Microseconds until a kill; more where the machine is too busy for a measurement.
+    // Most microseconds until a kill; increased if the machine is too busy for a measurement.
     int64_t longest = 1'500'000;
     for (int64_t number = 0; number < kills || (before == 0 && number < kills + 30); ++number) {
       EXPECT_FALSE(kill_at_random(command, longest)) << "the run ended before it was killed";
       EXPECT_FALSE(fs::exists(folder_.path() / output)) << "the output of an unfinished run";
       const fs::path path = folder_.path() / database;
-      // A file that is not there, or still empty, is opened as a new database by the next run.
+      // A database file that is missing or still empty is created by the next run.
       if (fs::exists(path) && fs::file_size(path) > 0) {
         const CliResult check = cli({"db", "check", database});
         EXPECT_EQ(check.exit_code, 0) << "after kill " << number << ": " << check.err;
@@ -88,8 +90,8 @@ TEST_F(KillResume, Tune) {
   const int64_t before =
       kill_measurements({"tune", model, "-o", "out", "--seconds", "60", "--quiet"}, "tensorsmith.db", "out",
                         number_from("TENSORSMITH_TEST_KILLS", 20));
-  // A run to its end: what it found plus what it measured is what is there. A candidate measured twice would
-  // be counted as a trial, but not stored again.
+  // After a complete run, the database has the resumed and the measured records. A candidate
+  // measured twice would count as a trial, but would not be stored again.
   const CliResult last = cli({"tune", model, "-o", "out", "--trials", "8", "--json", "--quiet"});
   ASSERT_EQ(last.exit_code, 0) << last.err;
   const auto report = nlohmann::json::parse(last.out);
@@ -112,7 +114,7 @@ TEST_F(KillResume, Collect) {
   };
   const int64_t before =
       kill_measurements(collect("1000000"), "own.db", "store", number_from("TENSORSMITH_TEST_KILLS", 6));
-  // Asked to end, it ends with a store of what it has.
+  // On SIGTERM, the command writes a store of its records so far.
   const pid_t pid = start_cli(collect("1000000"), options_);
   for (int waited = 0; waited < 600 && record_count("own.db") <= before; ++waited) usleep(100'000);
   kill(pid, SIGTERM);
@@ -131,8 +133,8 @@ TEST_F(KillResume, Collect) {
   EXPECT_EQ(cli({"dataset", "stats", "store", "--verify"}).exit_code, 0);
 }
 
-// Before each training an older model is in the output's place; there is never anything but that or the new one,
-// and kills in the middle do not change the new one.
+// Before each training the output is an older model. It is always either this or the new model, and
+// kills in between do not change the new model.
 TEST_F(KillResume, Train) {
   learn::testing::make_store(folder_.file("store"), {.tasks = 15, .noise = 0.02, .seed = 1});
   ASSERT_EQ(cli({"dataset", "split", "store", "-o", "split"}).exit_code, 0);

@@ -1,4 +1,5 @@
-// A language model from a corpus to a tuned model, as a user makes it: each command takes what the one before wrote.
+// A language model from a corpus to a tuned model, as a user makes it: each command uses the output
+// of the previous one.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -47,7 +48,7 @@ class LanguageCli : public ::testing::Test {
     EXPECT_EQ(info.exit_code, 0) << info.err;
     return Json::parse(info.out)["records"].get<int64_t>();
   }
-  // One line that has the words, and no output.
+  // Expects one line with the words, and no output.
   static void expect_error(const std::vector<std::string>& arguments, const std::string& words) {
     const CliResult result = cli(arguments);
     EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
@@ -64,7 +65,7 @@ CliOptions LanguageCli::options_;
 bool LanguageCli::ready_ = true;
 
 #ifdef TENSORSMITH_GLOO
-// Each reads its own sentences; only the first writes.
+// Each process reads its own sentences; only the first writes.
 TEST_F(LanguageCli, ProcessesTrainOneModel) {
   const std::vector<std::string> command = {"lm",      "finetune",  "base.lm", "a.corpus", "-o",
                                             "two.lm",  "--within",  "1",       "--epochs", "4",
@@ -90,7 +91,7 @@ TEST_F(LanguageCli, TuneMeasuresWhatItWrites) {
     const Json entry = Json::parse(line);
     if (!entry.contains("candidate")) continue;
     const std::string reason = entry["candidate"]["reason"];
-    // The untuned program, and the winners of tasks of the same class.
+    // The default program, and winners of tasks of the same class.
     EXPECT_TRUE(reason == "written" || reason == "default" || reason == "transferred") << reason;
     written += reason == "written" ? 1 : 0;
   }
@@ -113,7 +114,7 @@ TEST_F(LanguageCli, EvalIsMeasuredOnceAndComparesWithTheSearch) {
   for (size_t m = 1; m < 4; ++m) {
     const Json& best = result["methods"][m]["best_of"];
     ASSERT_EQ(best.size(), 2u);
-    // More programs are never slower, and the untuned one is one more.
+    // The best of more programs is never slower, and the untuned program is one more.
     EXPECT_GT(best[0]["mean"].get<double>(), 0);
     EXPECT_LE(best[0]["mean"].get<double>(), best[1]["mean"].get<double>());
     EXPECT_LE(best[1]["mean"].get<double>(), best[1]["mean_with_untuned"].get<double>());
@@ -128,7 +129,7 @@ TEST_F(LanguageCli, ALoopLearnsFromWhatItMeasuresAndGoesOn) {
   const std::vector<std::string> command = {"lm",       "loop", "a.lm",     kNetwork,  "--db",     "loop.db",
                                             "--rounds", "3",    "--trials", "40",      "--epochs", "1",
                                             "--within", "1",    "-o",       "loop.lm", "--quiet",  "--json"};
-  // Stopped in its first or second round.
+  // The loop is killed in its first or second round.
   const pid_t child = start_cli(command, options_);
   for (int wait = 0; wait < 600 && !fs::exists(directory_->path() / "loop.db"); ++wait) usleep(50'000);
   usleep(2'000'000);
@@ -165,7 +166,7 @@ class LanguageRecordsCli : public LanguageCli {
     directory_ = std::make_unique<TemporaryDirectory>();
     options_.directory = directory_->path();
     const std::string samples = TENSORSMITH_SOURCE_DIR "/tests/data/ansor/";
-    // The device is the file's name, or is given.
+    // The device is the file's name, or is given explicitly.
     records_ = {"--records",   samples + "v100.jsonl.zst",
                 "--records",   "xeon-8358=" + samples + "xeon8358.jsonl.zst",
                 "--workloads", samples + "workloads.json"};
@@ -210,7 +211,7 @@ TEST_F(LanguageRecordsCli, WhatItWritesReplaysAndIsNotMeasured) {
     EXPECT_EQ(record["r"][0], Json::array({0}));
     EXPECT_EQ(record["r"][1], 0);
   }
-  // The likeliest ones, and nothing else, each time.
+  // A beam search gives the most likely programs, the same ones each time.
   std::vector<std::vector<std::string>> written;
   for (const char* file : {"beam1.jsonl", "beam2.jsonl"}) {
     const CliResult beam =
@@ -220,7 +221,7 @@ TEST_F(LanguageRecordsCli, WhatItWritesReplaysAndIsNotMeasured) {
   }
   EXPECT_EQ(written[0], written[1]);
   EXPECT_FALSE(written[0].empty());
-  // They have no times to rank or to learn from.
+  // Written records have no times, so they cannot be ranked.
   expect_error({"lm", "rank", "--lm", "r.lm", "--records", "v100=new.jsonl", "--workloads", records_.back()},
                "measured");
 }
@@ -262,7 +263,7 @@ TEST_F(LanguageRecordsCli, SaysWhatIsWrong) {
   expect_error({"lm", "generate", "--lm", "r.lm"}, "--records");
   expect_error(with_records({"lm", "corpus", "--hold-out-share", "100%", "-o", "no.corpus"}), "held-out");
   expect_error(with_records({"lm", "rank", "--lm", "r.lm", "--cost-model", "r.lm"}), "r.lm");
-  // Options that do not go together.
+  // Options that exclude each other.
   EXPECT_EQ(cli(rank({"--records", "v100.bad"})).exit_code, 2);
   EXPECT_EQ(cli(with_records({"lm", "generate", "--lm", "r.lm"})).exit_code, 2);
   EXPECT_EQ(cli(with_records({"lm", "generate", kNetwork, "--lm", "r.lm", "-o", "no.jsonl"})).exit_code, 2);

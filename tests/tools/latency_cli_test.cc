@@ -55,7 +55,8 @@ class LatencyCli : public ::testing::Test {
                     within_ = folder_.file("within.split");
 };
 
-// TensorBoard shows folders as runs; tests/python/test_tensorboard.py reads the files with TensorBoard itself.
+// TensorBoard shows folders as runs; tests/python/test_tensorboard.py reads the files with
+// TensorBoard itself.
 TEST_F(LatencyCli, MembersAreRunsOfTensorBoard) {
   const auto event_files = [](const std::filesystem::path& folder) {
     std::map<std::string, int> out;  // by run
@@ -104,7 +105,7 @@ TEST_F(LatencyCli, TrainsAndEvaluatesOnAPart) {
 
   EXPECT_THAT(content(picture), HasSubstr("xgboost: "));
   EXPECT_EQ(xml_problem_of_file(picture), "");
-  // The file's pairs give the same error.
+  // The pairs in the file give the same error.
   std::ifstream in(predictions);
   double errors = 0;
   int64_t measured = 0, failed = 0;
@@ -123,7 +124,7 @@ TEST_F(LatencyCli, TrainsAndEvaluatesOnAPart) {
   EXPECT_GT(failed, 0);
   EXPECT_NEAR(scores["mape"].get<double>(), errors / static_cast<double>(measured), 1e-9);
 
-  // On one device; and for people.
+  // On one device, and as text.
   const CliResult one = run_cli(
       {"eval", "--model", model, "--store", store_, "--split", within_, "--devices", "xeon-8358", "--json"});
   ASSERT_EQ(one.exit_code, 0) << one.err;
@@ -131,12 +132,13 @@ TEST_F(LatencyCli, TrainsAndEvaluatesOnAPart) {
   const CliResult text = run_cli({"eval", "--model", model, "--store", store_, "--split", within_});
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_THAT(text.out, HasSubstr("on v100"));
-  // Another split's test records may have been trained on.
+  // The model may have been trained on the test records of another split.
   const CliResult other = run_cli({"eval", "--model", model, "--store", store_, "--split", by_task_});
   EXPECT_THAT(other.err, HasSubstr("another split"));
 }
 
-// Somebody else's predictions have the scores that a model's equal ones have, and see no times.
+// Equal predictions of another program get the same scores as the model's, and that program sees no
+// times.
 TEST_F(LatencyCli, ScoresWhatAnotherProgramPredicts) {
   const std::string model = folder_.file("model"), predictions = folder_.file("predictions.jsonl");
   ASSERT_EQ(train("xgboost", within_, model, {"--param", "rounds=20"}).exit_code, 0);
@@ -194,8 +196,8 @@ TEST_F(LatencyCli, EvaluatesFilesOfRecords) {
   EXPECT_THAT(evaluated.err, Not(HasSubstr("was trained on")));
 }
 
-// A file of records and the store made of it are two ways to the same programs: models of every sort that
-// does without libtorch say the same of both.
+// A file of records and the store made of it hold the same programs: every kind of model that works
+// without libtorch predicts the same for both.
 TEST_F(LatencyCli, RecordsAndTheirStoreAgree) {
   const std::string workloads = folder_.file("workloads.json"), records = folder_.file("xeon-8358.jsonl"),
                     store = folder_.file("own.store"), split = folder_.file("own.split"),
@@ -252,13 +254,13 @@ TEST_F(LatencyCli, InterruptedTrainingGoesOn) {
   for (const int signal : {SIGINT, SIGKILL, SIGTERM}) {
     const pid_t pid = start_cli(arguments);
     for (int waited = 0; waited < 200 && !std::filesystem::exists(resumed + ".checkpoint"); ++waited) {
-      if (stopped == 0 && signal == SIGINT && waited == 20) break;  // before the first is written
+      if (stopped == 0 && signal == SIGINT && waited == 20) break;  // before the first checkpoint
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     kill(pid, signal);
     int status = 0;
     waitpid(pid, &status, 0);
-    if (std::filesystem::exists(resumed)) break;  // it was faster
+    if (std::filesystem::exists(resumed)) break;  // the training ended before the signal
     ++stopped;
     EXPECT_TRUE(std::filesystem::exists(resumed + ".checkpoint"));
   }
@@ -284,7 +286,8 @@ TEST_F(LatencyCli, GoesOnWithAnotherDevice) {
   test::expect_below("of-first", error(second) / error(first), 0.5);  // .055 +- .020
 }
 
-// Of a device with some measured tasks others are chosen, as many as are asked for; with them in training still others.
+// For a device with some measured tasks, as many other tasks are chosen as requested; with those in
+// the training part, others are chosen.
 TEST_F(LatencyCli, ChoosesWhatToMeasureNext) {
   const std::string few = folder_.file("few.split"), model = folder_.file("few.model");
   const Json stats = Json::parse(run_cli({"dataset", "stats", store_, "--json"}).out);
@@ -320,11 +323,11 @@ TEST_F(LatencyCli, ChoosesWhatToMeasureNext) {
   EXPECT_EQ(second["tasks"].size(), static_cast<size_t>(tasks - 4));
   for (const Json& task : second["tasks"])
     EXPECT_EQ(std::count(keys.begin(), keys.end(), task["key"].get<std::string>()), 0);
-  // People get the command that goes on.
+  // The text output gives the command to continue with.
   const CliResult text =
       run_cli({"dataset", "next", "--model", model, "--device", device, "--store", store_, "--split", few});
   EXPECT_THAT(text.out, HasSubstr("train --init " + model));
-  // Without the split all tasks are measured.
+  // Without the split, all tasks count as measured.
   const CliResult none =
       run_cli({"dataset", "next", "--model", model, "--device", device, "--store", store_});
   EXPECT_EQ(none.exit_code, 1);
@@ -352,7 +355,7 @@ TEST_F(LatencyCli, TableOfModelsAndSplits) {
   EXPECT_THAT(table.out, HasSubstr("| random | mean |"));
   EXPECT_THAT(table.out, HasSubstr("| own roofline | v100 | - | "));
   EXPECT_THAT(table.out, HasSubstr("| own roofline | mean | - | "));
-  arguments[7] = "tasks=" + within_;  // splits of one name are one column
+  arguments[7] = "tasks=" + within_;  // splits with the same name share a column
   const CliResult merged = run_cli(arguments);
   ASSERT_EQ(merged.exit_code, 0) << merged.err;
   EXPECT_THAT(merged.out, HasSubstr("| model | device | tasks |\n"));
@@ -362,7 +365,7 @@ TEST_F(LatencyCli, TableOfModelsAndSplits) {
   EXPECT_THAT(foreign.err, HasSubstr("none of these splits"));
 }
 
-// Stopped after some trials, the search goes on and ends as one that was not stopped.
+// A search that was stopped after some trials resumes and ends like one that was not stopped.
 TEST_F(LatencyCli, HyperparameterSearchGoesOn) {
   const auto arguments = [&](const std::string& log, const std::string& trials) {
     return std::vector<std::string>{"search-hyperparameters",
@@ -390,16 +393,16 @@ TEST_F(LatencyCli, HyperparameterSearchGoesOn) {
   const CliResult one = run_cli(arguments(whole, "14"));
   ASSERT_EQ(one.exit_code, 0) << one.err;
   ASSERT_EQ(run_cli(arguments(parts, "5")).exit_code, 0);
-  std::ofstream(parts, std::ios::app) << "{\"trial\":5,\"par";  // killed while it wrote
+  std::ofstream(parts, std::ios::app) << "{\"trial\":5,\"par";  // killed while writing
   const CliResult rest = run_cli(arguments(parts, "14"));
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
   EXPECT_EQ(Json::parse(one.out), Json::parse(rest.out));
   EXPECT_EQ(Json::parse(rest.out)["parameters"]["rounds"], 10);
   std::ifstream in(parts);
-  int trials = -1;  // the header
+  int trials = -1;  // the header line does not count
   for (std::string line; std::getline(in, line); ++trials) EXPECT_TRUE(Json::accept(line)) << line;
   EXPECT_EQ(trials, 14);
-  // Another search's log is left alone.
+  // The log of another search is left alone.
   auto other = arguments(parts, "20");
   other.insert(other.end(), {"--seed", "9"});
   const CliResult refused = run_cli(other);
@@ -408,7 +411,7 @@ TEST_F(LatencyCli, HyperparameterSearchGoesOn) {
   auto bad = arguments(folder_.file("bad.jsonl"), "3");
   bad.insert(bad.end(), {"--tune", "depth=1..2"});
   EXPECT_THAT(run_cli(bad).err, HasSubstr("parameter depth: is unknown"));
-  // What no trial can have leaves no log behind, which would stand in the way of the right command.
+  // Invalid parameters leave no log behind, which would block the corrected command.
   for (const char* tune : {"depth=1..2", "max_depth=", "max_depth=-3..5", "label=second"}) {
     auto wrong = arguments(folder_.file("wrong.jsonl"), "3");
     wrong.insert(wrong.end(), {"--tune", tune});
@@ -454,7 +457,7 @@ TEST_F(LatencyCli, ErrorsAreOneLine) {
   fails({"eval", "--model", model}, "--records, --store or --from-db", 2);
   fails({"eval", "--model", model, "--records", model, "--workloads", model, "--device", "v100"}, "model");
   fails({"eval", "--model", model, "--model", model, "--store", store_, "--split", within_}, "--table", 2);
-  // A model whose bytes have changed.
+  // A model with changed bytes.
   std::string bytes = content(model);
   bytes[bytes.size() - 3] ^= 4;
   record::testing::write_file(model, bytes);

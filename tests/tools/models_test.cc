@@ -1,5 +1,5 @@
-// The small models of tests/data/models: import, compile untuned, tune shortly; outputs match both ways
-// at 1 and 2 threads. The large ones are checked by scripts/check_models.
+// The small models of tests/data/models are imported, compiled untuned and tuned shortly; outputs
+// match both ways at 1 and 2 threads. scripts/check_models checks the large ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,8 @@ TEST_P(SmallModel, MatchesItsExpectedOutputs) {
   }
 }
 
-// The same as a GPU's kernels, on the OpenCL device of this machine: the whole way of a model on a GPU but the tuning.
+// The same models with GPU kernels, on the OpenCL device of this machine: everything for GPUs
+// except tuning.
 TEST_P(SmallModel, MatchesOnOpenCl) {
   TS_OPENCL_OR_SKIP(gpu);
   const fs::path model = fs::path(TENSORSMITH_TEST_MODELS) / GetParam();
@@ -77,7 +78,8 @@ TEST(DeviceOfACompiledModel, IsChosenAmongThoseOfItsInterface) {
   };
   EXPECT_EQ(run_on("opencl:0").exit_code, 0);
   EXPECT_EQ(bench_on("opencl:0").exit_code, 0);
-  // That the number arrives: another device than the first, which would run it.
+  // The device number is used: a device number that does not exist is an error, while the first
+  // device would run the model.
   for (const CliResult& none : {run_on("opencl:99"), bench_on("opencl:99")}) {
     EXPECT_NE(none.exit_code, 0);
     EXPECT_THAT(none.err, ::testing::HasSubstr("99"));
@@ -90,7 +92,8 @@ TEST(DeviceOfACompiledModel, IsChosenAmongThoseOfItsInterface) {
   EXPECT_THAT(none.err, ::testing::HasSubstr("cuda[:N] or opencl[:N]"));
 }
 
-// The authors' model is fixed at a batch of 1; the expected outputs of a batch are theirs, one behind the other.
+// The authors' model has a fixed batch of 1; the expected outputs of a larger batch are theirs,
+// concatenated.
 TEST(FixedBatch, IsReplaced) {
   const fs::path model = fs::path(TENSORSMITH_TEST_MODELS) / "light_squeezenet";
   TemporaryDirectory directory;

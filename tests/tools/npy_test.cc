@@ -1,4 +1,4 @@
-// Arrays that are written, read back; tests/python/test_run_output.py has NumPy read them.
+// Arrays are written and read back; tests/python/test_run_output.py has NumPy read them.
 #include "tools/npy.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// No command destroys its inputs, nor what somebody else put at the place of an output.
+// No command destroys its inputs or foreign files at the place of an output.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -52,7 +52,7 @@ class OutputFiles : public ::testing::Test {
     write_file(folder_.file("cpu.jsonl"), lines);
   }
 
-  // Every file with its content, every folder and link.
+  // Returns every file with its content, and every folder and link.
   std::map<std::string, std::string> snapshot() const {
     std::map<std::string, std::string> out;
     for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) {
@@ -64,7 +64,7 @@ class OutputFiles : public ::testing::Test {
     return out;
   }
 
-  // One line on stderr with these words, exit code 1, and nothing has changed.
+  // Expects one line on stderr with these words, exit code 1, and no change of any file.
   void expect_refused(const Words& command, const Words& words) {
     SCOPED_TRACE(::testing::PrintToString(command));
     const auto before = snapshot();
@@ -93,7 +93,7 @@ TEST_F(OutputFiles, OnlyCompiledModelsAreReplaced) {
   expect_refused({"compile", "m.onnx", "-o", "extension", "--untuned"}, {"extension", "manifest.json"});
   write_file(extension / "background.js", "code();\n");
   expect_refused({"compile", "m.onnx", "-o", "extension", "--untuned"}, {"extension"});
-  // Before any work: that there is no such model is not found out.
+  // The output is checked before any work: the missing model is not noticed.
   expect_refused({"compile", "missing.onnx", "-o", "extension/", "--untuned"}, {"extension"});
   expect_refused({"tune", "missing.onnx", "-o", "./extension", "--trials", "2"}, {"extension"});
   expect_refused({"tune", "missing.onnx", "-o", "/proc/model", "--trials", "2"},
@@ -124,7 +124,7 @@ TEST_F(OutputFiles, OnlyCompiledModelsAreReplaced) {
   fs::remove(folder_.path() / "out/manifest.json");
   refused_with("no manifest.json");
 
-  // An older version's model is one of ours.
+  // A model of another format version is still a compiled model.
   json["format_version"] = 999;
   write_file(folder_.file("out/manifest.json"), json.dump());
   expect_done({"compile", "m.onnx", "-o", "out", "--untuned"});
@@ -139,7 +139,7 @@ TEST_F(OutputFiles, OnlyCompiledModelsAreReplaced) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()), 5);
 }
 
-// Killed at any moment, a compilation leaves the old model or the new one.
+// A compilation killed at any moment leaves the old model or the new one.
 TEST_F(OutputFiles, KilledReplacementsLeaveAModel) {
   expect_done({"compile", "m.onnx", "-o", "out", "--untuned"});
   Rng rng(7);
@@ -184,7 +184,7 @@ TEST_F(OutputFiles, ModelsAreNotOverwritten) {
   expect_refused({"dataset", "collect", "--networks", "./m.onnx", "-o", "m.onnx"}, {"--networks"});
   expect_refused({"dataset", "collect", "--networks", "./m.onnx", "-o", "new.db", "--store", "new.db"},
                  {"-o", "--store"});
-  // A database in the directory of the model would be removed with it.
+  // A database in the model's directory would be removed with it.
   fs::create_directory(folder_.path() / "out");
   expect_refused({"tune", "m.onnx", "-o", "out", "--db", "out/new.db", "--trials", "2"}, {"--db", "-o"});
   expect_refused({"compile", "out/../m.onnx", "-o", folder_.path(), "--untuned"}, {"MODEL"});
@@ -252,7 +252,7 @@ TEST_F(OutputFiles, ForeignFilesStayUnlessForced) {
   for (Words command : commands) {
     const std::string output = "out" + std::to_string(number++);
     for (std::string& word : command) word = word == "OUT" ? output : word;
-    // A file of another kind is no earlier output either.
+    // A file of another kind is not an earlier output either.
     for (const std::string& content :
          {std::string(kThesis), read_file(folder_.file("m.onnx")), std::string("{\"type\": \"list\"}\n")}) {
       write_file(folder_.file(output), content);
@@ -263,7 +263,7 @@ TEST_F(OutputFiles, ForeignFilesStayUnlessForced) {
     expect_done(forced);
     const std::string written = read_file(folder_.file(output));
     EXPECT_THAT(written, Not(HasSubstr("thesis")));
-    // What the same command wrote before is replaced, and so is an empty file.
+    // Earlier output of the same command is replaced, and so is an empty file.
     expect_done(command);
     write_file(folder_.file(output), "");
     expect_done(command);
@@ -273,7 +273,7 @@ TEST_F(OutputFiles, ForeignFilesStayUnlessForced) {
     expect_refused(forced, {output, "not a regular file"});
     for (std::string& word : forced) word = word == output ? "missing/" + output : word;
     expect_refused(forced, {"missing", "folder"});
-    // A link keeps leading to the file, and the file's neighbours stay.
+    // A link still points to the file, and neighbouring files stay.
     write_file(folder_.file("target"), "");
     write_file(folder_.file("target.tmp"), kThesis);
     fs::remove(folder_.path() / output);
@@ -322,7 +322,7 @@ TEST_F(OutputFiles, LogsOfTrialsAreAddedToNotReplaced) {
   fs::remove(folder_.path() / "log");
   expect_done(search);
   const std::string log = read_file(folder_.file("log"));
-  // Killed while the first line was written.
+  // The command was killed while writing the first line.
   write_file(folder_.file("log"), log.substr(0, 20));
   expect_done(search);
   EXPECT_EQ(read_file(folder_.file("log")).substr(0, 20), log.substr(0, 20));

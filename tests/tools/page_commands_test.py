@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-# Page -> section -> the model that stands for model.onnx there, if it is not the network of the zoo.
+# Page -> section -> the model used as model.onnx there, unless it is the network of the zoo.
 MODELS = {"docs/cookbook.md": {"Compile in continuous integration": "mnist", "Find out where the time of a run goes": "mnist"}}
 REPLACED = [
     (r"^tensorsmith zoo export \S+", "tensorsmith zoo export squeezenet1_1 --size 64 --force"),
@@ -30,9 +30,9 @@ REPLACED = [
     (r"^tensorsmith transfer ", "tensorsmith transfer --seconds 3 "),
     (r"--device local:threads=1 --seconds 3", "--device local:threads=1 --seconds 6"),
 ]
-# Needs a server, and another machine: tests/record/postgresql_test.cc and the fleet tests have both.
+# These need a server and another machine, which tests/record/postgresql_test.cc and the fleet tests have.
 SERVER = re.compile(r"postgresql://")
-# What a command is, the file that runs it, and how.
+# Pattern of a command, the file that runs it, and the text that this file must contain.
 ELSEWHERE = [
     (r"pip install (dist/)?tensorsmith-\*\.whl", "scripts/build_wheel", '/pip" install'),
     (r"python3 -m venv tensorsmith_env|\. tensorsmith_env/bin/activate", "scripts/build_wheel", "-m venv"),
@@ -101,7 +101,7 @@ class Reader:
         if kind == "mnist":
             shutil.copy(self.mnist / "model.onnx", model)
             shutil.copytree(self.mnist / "test_data_set_0", self.work / "test_data_set_0", dirs_exist_ok=True)
-            self.shell("tensorsmith tune model.onnx -o tuned --seconds 8 --quiet")  # few tasks, so many programs of each
+            self.shell("tensorsmith tune model.onnx -o tuned --seconds 8 --quiet")  # few tasks, so each gets many programs
         else:
             subprocess.run(["tensorsmith", "zoo", "export", "squeezenet1_1", "--size", "64", "--force", "-o", model],
                            env=self.environment, check=True, capture_output=True)

@@ -75,7 +75,7 @@ def check_drawing(browser, path):
         fail(f"{path} is not drawn")
         page.close()
         return
-    # Half a pixel: boxes of texts are those of the font, a little larger than the letters.
+    # Half a pixel of tolerance: the boxes of texts come from the font and are a little larger than the letters.
     cut = page.evaluate("""() => {
         const whole = document.documentElement.getBoundingClientRect();
         return [...document.querySelectorAll("text")].filter((text) => {

@@ -1,4 +1,4 @@
-// Whole-model predictions: the replay with a latency model that only pretends, and the command.
+// Whole-model predictions: the replay with a fake latency model, and the command.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -18,12 +18,12 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::run_cli;
 
-// A millisecond for every task, with the given error; some tasks it cannot take.
+// Predicts a millisecond for every task, with the given error; refuses some tasks.
 class Pretending final : public learn::CostModel {
  public:
   Result<std::vector<learn::Prediction>> predict(
       std::span<const learn::ProgramQuery> queries) const override {
-    // As stores and models call this machine.
+    // Stores and models do not call this machine "local".
     for (const auto& query : queries) EXPECT_NE(query.device->name, "local");
     std::vector<learn::Prediction> out;
     for (const auto& query : queries) {
@@ -91,7 +91,8 @@ TEST_F(PredictModel, DataComeFromMemoryWhereTheCachesLoseThem) {
     const auto& value = model_.graph.values[static_cast<size_t>(id)];
     return std::accumulate(value.shape.begin(), value.shape.end(), 4.0, std::multiplies<>());  // all are f32
   };
-  double weights = 0, values = 0, inputs = 0;  // of calls that fit into a quarter of the cache; of all
+  double weights = 0, values = 0, inputs = 0;  // weights and values of calls that fit into a quarter of the
+                                               // cache; inputs of all calls
   size_t larger = 0;
   for (const auto& call : model_.partition.calls) {
     double of_weights = 0, of_inputs = 0, of_values = bytes_of(call.outputs.at(0));
@@ -114,14 +115,14 @@ TEST_F(PredictModel, DataComeFromMemoryWhereTheCachesLoseThem) {
   auto p = predict(&pretending_);
   EXPECT_NEAR(p.refill_seconds, (weights + 8 * inputs) / 1e10, 1e-9);
   EXPECT_NEAR(p.seconds, calls() * 1e-3 + p.refill_seconds, 1e-9);
-  // Others take half of the cache in 2 ms; the run takes 1 ms a call.
+  // Other programs take half of the cache in 2 ms; a call of the run takes 1 ms.
   const double taken = 1 - std::pow(0.5, calls() / 2);
   EXPECT_NEAR(predict(&pretending_, 0.5).refill_seconds, (weights + 8 * inputs + taken * values / 4) / 1e10,
               1e-9);
-  device_.memory_bandwidth_gbs = 0;  // not known: no guess
+  device_.memory_bandwidth_gbs = 0;  // unknown: no guess
   EXPECT_EQ(predict(&pretending_).refill_seconds, 0);
 
-  // A cache that holds the whole model, to itself and shared.
+  // A cache that holds the whole model, unshared and shared.
   device_.l3_bytes = int64_t{64} << 20;
   device_.memory_bandwidth_gbs = 10;
   EXPECT_EQ(predict(&pretending_).refill_seconds, 0);
@@ -130,9 +131,9 @@ TEST_F(PredictModel, DataComeFromMemoryWhereTheCachesLoseThem) {
 
 TEST_F(PredictModel, ErrorsOfTasksDoNotCancel) {
   pretending_.log_sigma = 0.2;
-  // Those of the tasks as one, and what a run adds.
+  // The errors of all tasks together, combined with the run's own error.
   EXPECT_NEAR(predict(&pretending_).log_sigma, std::hypot(0.2, 0.07), 1e-9);
-  pretending_.log_sigma = 0;  // not known
+  pretending_.log_sigma = 0;  // unknown
   EXPECT_EQ(predict(&pretending_).log_sigma, 0);
 }
 
@@ -144,12 +145,12 @@ TEST_F(PredictModel, IntervalsHaveTheModelsTails) {
   EXPECT_NEAR(p.log_90, std::hypot(1.0, 1.6449 * 0.07), 1e-6);
   EXPECT_NEAR(p.high_seconds(), p.seconds * std::exp(p.log_90), 1e-9);
   EXPECT_GE(p.low_seconds(), p.least_seconds);
-  // A task whose error is not known leaves the run's unknown.
+  // If the error of one task is unknown, so is that of the run.
   pretending_.refused = model_.partition.tasks[0].key;
   EXPECT_EQ(predict(&pretending_).log_90, 0);
 }
 
-// Whatever the model says, neither a task nor the run is faster than the device allows.
+// Whatever the model predicts, neither a task nor the run is faster than the device allows.
 TEST_F(PredictModel, NothingIsFasterThanTheDevice) {
   pretending_.task_seconds = 1e-12;
   auto p = predict(&pretending_);
@@ -160,7 +161,7 @@ TEST_F(PredictModel, NothingIsFasterThanTheDevice) {
     EXPECT_GE(p.tasks[t].seconds, p.tasks[t].least_seconds);
     EXPECT_TRUE(p.tasks[t].raised);
   }
-  // All but Winograd's convolutions take the operations of their definition.
+  // Without Winograd, convolutions take the operations of their definition.
   engine::ScheduleOptions direct;
   direct.winograd = false;
   schedules_ = engine::default_schedules(model_.partition, device_, direct).value();
@@ -169,13 +170,13 @@ TEST_F(PredictModel, NothingIsFasterThanTheDevice) {
   for (size_t t = 0; t < p.tasks.size(); ++t) {
     if (model_.partition.tasks[t].name.find("conv") == std::string::npos) continue;
     const double flops = model_.partition.tasks[t].flops;
-    // Bias and activation, a few operations an element, are not counted.
+    // Bias and activation, a few operations per element, are not counted.
     EXPECT_GE(p.tasks[t].seconds, 0.9 * flops / peak) << model_.partition.tasks[t].name;
     reductions += flops * model_.partition.tasks[t].calls;
   }
   EXPECT_GE(p.seconds, 0.9 * reductions / peak);
   EXPECT_GE(p.seconds, p.least_seconds);
-  // As a whole: weights that do not fit the caches come from memory.
+  // The run as a whole: weights that do not fit the caches come from memory.
   device_.l2_bytes = 1 << 17;
   device_.l3_bytes = 1 << 20;
   device_.memory_bandwidth_gbs = 0.1;
@@ -186,7 +187,7 @@ TEST_F(PredictModel, NothingIsFasterThanTheDevice) {
   }
   p = predict(&pretending_);
   EXPECT_GE(p.seconds, 0.95 * bytes / 1e8);
-  // With a model that is right the bound does nothing.
+  // The bound does not change predictions above it.
   pretending_.task_seconds = 1;
   EXPECT_FALSE(predict(&pretending_).tasks[0].raised);
 }
@@ -220,7 +221,7 @@ TEST(PredictCommand, AnyCpu) {
   ASSERT_EQ(table.exit_code, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("predicted time of a run on local: "));
   EXPECT_THAT(table.out, HasSubstr("by the roofline"));
-  // No prediction is below it, and it is the least that the figures allow.
+  // No prediction is below the roofline, the least time that the figures allow.
   const auto least =
       run_cli({"predict", "zoo:squeezenet1_1:size=64", "--device", "xeon-8358", "--model", "none", "--json"});
   ASSERT_EQ(least.exit_code, 0) << least.err;
@@ -236,7 +237,7 @@ TEST(PredictCommand, AnyCpu) {
   EXPECT_THAT(shipped.out, Not(HasSubstr("(roofline): ")));
 }
 
-// What the shipped model has not seen is named, and widens the interval.
+// Whatever the shipped model has not seen is named and widens the interval.
 TEST(PredictCommand, SaysWhatIsUnseen) {
   const std::vector<std::string> command = {"predict", "zoo:squeezenet1_1", "--device", "xeon-8358",
                                             "--untuned"};
@@ -262,12 +263,12 @@ TEST(PredictCommand, SaysWhatIsUnseen) {
   EXPECT_EQ(whole["warnings"].size(), 1U);
   EXPECT_GT(whole["high_seconds"].get<double>(), 2 * whole["seconds"].get<double>());
   EXPECT_GE(whole["low_seconds"].get<double>(), whole["least_seconds"].get<double>());
-  // Fewer threads make nothing surer.
+  // Fewer threads do not change the certainty.
   const auto one = nlohmann::json::parse(with({"--threads", "1", "--json"}).out);
   EXPECT_EQ(one["unseen"]["threads"], false);
   EXPECT_TRUE(one["warnings"].empty());
   EXPECT_NEAR(one["log_sigma"].get<double>(), whole["log_sigma"].get<double>(), 0.1);
-  // Other models know this CPU, but not programs of ours.
+  // Other models know this CPU, but not programs of our design space.
   const std::string ansor = TENSORSMITH_SOURCE_DIR "/models/tensorsmith.safetensors";
   const auto kinds = nlohmann::json::parse(with({"--model", ansor, "--json"}).out);
   EXPECT_EQ(kinds["unseen"],
@@ -275,7 +276,7 @@ TEST(PredictCommand, SaysWhatIsUnseen) {
   EXPECT_GT(kinds["log_sigma"].get<double>(), 0.3);
 }
 
-// Figures that a device file leaves out are assumed and named; those that decide everything must be there.
+// Attributes that a device file omits are assumed and reported; the decisive ones must be present.
 TEST(PredictCommand, DeviceFilesThatLeaveFiguresOut) {
   testing::TemporaryDirectory folder;
   const std::string path = folder.file("board.json");
@@ -312,7 +313,7 @@ TEST(PredictCommand, DeviceFilesThatLeaveFiguresOut) {
   }
 }
 
-// A GPU that is not there (tests/engine/predict_gpu_test.cc holds the numbers).
+// Predicts for a GPU that is not present (tests/engine/predict_gpu_test.cc checks the numbers).
 TEST(PredictCommand, GpusByTheEstimate) {
   const auto table = run_cli({"predict", "zoo:squeezenet1_1:size=64", "--device", "v100"});
   ASSERT_EQ(table.exit_code, 0) << table.err;

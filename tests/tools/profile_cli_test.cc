@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class ProfileCli : public ::testing::Test {
  protected:
-  // Programs of BERT's smallest, few of each task.
+  // Programs of the smallest BERT, a few per task.
   static void SetUpTestSuite() {
     folder_ = new TemporaryDirectory;
     const CliResult collected =
@@ -125,7 +125,7 @@ TEST_F(ProfileCli, AModelOfCountersIsEvaluatedOnProfiledPrograms) {
     }
   }
   EXPECT_EQ(compared, 2) << transfer.out;
-  // Other kinds rank the same programs.
+  // Other kinds of models rank the same programs.
   const CliResult shipped = run_cli({"eval", "--model", TENSORSMITH_SOURCE_DIR "/models/cpu.safetensors",
                                      "--from-db", database(), "--task", tasks[0], "--set-size", "16"});
   EXPECT_EQ(shipped.exit_code, 0) << shipped.err;

@@ -1,4 +1,4 @@
-// What a tuning run shows while it works, with a clock and a terminal that only pretend.
+// The display of a tuning run, with a fake clock and a fake terminal.
 #include "tools/progress_display.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ class FakeClock final : public Clock {
   double now = 1000;
 };
 
-// One task of 9 ms untuned and so much now.
+// One task that takes 9 ms untuned and `best_seconds` now.
 search::TuneProgress progress_of(int64_t trials, double best_seconds, double expected_seconds = 0) {
   search::TuneProgress p;
   p.elapsed_seconds = 10;
@@ -47,13 +47,13 @@ class Progress : public ::testing::Test {
   DisplayOutput output(Kind kind) {
     return {kind, [this](std::string_view bytes) { written_ += bytes; }, [this] { return columns_; }};
   }
-  // What was written since the last call; of a terminal, the line that it shows.
+  // Returns the output since the last call; for a terminal, the visible line.
   std::string shown() {
     std::string text = std::exchange(written_, "");
     const size_t erased = text.rfind(kErase);
     return erased == std::string::npos ? text : text.substr(erased + kErase.size());
   }
-  // The same after so many seconds and a tick.
+  // Like shown(), after `seconds` and a tick.
   std::string shown_after(double seconds, ProgressDisplay& display) {
     clock_.now += seconds;
     written_.clear();
@@ -81,18 +81,18 @@ TEST_F(Progress, EveryPhaseShowsItsNameAndTheTime) {
   EXPECT_EQ(shown(),
             "measuring  10 s / 1:00  ETA 50 s  estimate 9.000 ms -> 6.000 ms (1.50x) -> 5.000 ms expected  "
             "30 trials (3.0/s)  | conv: 6.000 ms");
-  // The search ended early, so that less is left than the budget says.
+  // The search ended early, so that less time is left than the budget says.
   display.begins(TunePhase::kCompare, {10, 3});
   EXPECT_EQ(shown(),
             "comparing  10 s / 1:00  ETA 13 s  estimate 9.000 ms -> 6.000 ms (1.50x)  30 trials (3.0/s)");
   EXPECT_THAT(shown_after(4, display), HasSubstr("comparing  14 s / 1:00  ETA 9 s"));
-  // The speed-up of the whole model takes the place of the estimate.
+  // The end-to-end speed-up of the model replaces the estimate.
   display.compared({9.5e-3, 7.6e-3, 0.02});
   display.begins(TunePhase::kWrite, {3});
   EXPECT_THAT(shown_after(1, display),
               AllOf(HasSubstr("writing    15 s / 1:00  ETA 2 s  end to end 9.500 ms -> 7.600 ms (1.25x)"),
                     Not(HasSubstr("estimate"))));
-  // The next model of several has its own.
+  // The next model shows its own estimate.
   display.begins(TunePhase::kCompare, {10, 3});
   EXPECT_THAT(shown(), HasSubstr("estimate 9.000 ms -> 6.000 ms (1.50x)"));
   display.finish();
@@ -118,7 +118,7 @@ TEST_F(Progress, WhatIsNotKnownIsLeftOut) {
   clock_.now += 1;
   display.progress(p);
   EXPECT_THAT(shown(), HasSubstr("3 / 100 trials (0.3/s), 2 failed  |"));
-  // A phase whose time nobody planned, and one that takes longer than planned.
+  // A phase without planned time, and one that takes longer than planned.
   display.begins(TunePhase::kWrite, {});
   EXPECT_THAT(shown(), Not(HasSubstr("ETA")));
   display.begins(TunePhase::kWrite, {3});
@@ -126,11 +126,11 @@ TEST_F(Progress, WhatIsNotKnownIsLeftOut) {
   EXPECT_THAT(shown_after(4, display), Not(HasSubstr("ETA")));
 }
 
-// Without a limit of time, the pace of the trials says how long the rest takes.
+// Without a time limit, the pace of the trials determines the time left.
 TEST_F(Progress, TheTimeLeftFollowsFromTheTrialsLeft) {
   ProgressDisplay display(clock_, {100, 0}, output(Kind::kTerminal));
   display.begins(TunePhase::kSearch, {0, 7.2});
-  clock_.now += 30;  // what comes before the first trial is not their pace
+  clock_.now += 30;  // time before the first trial does not count
   display.progress(progress_of(1, 6e-3));
   EXPECT_THAT(shown(), Not(HasSubstr("ETA")));
   clock_.now += 10;
@@ -183,7 +183,7 @@ TEST_F(Progress, PlainOutputIsALineAPhaseAndOneEveryFewSeconds) {
   ProgressDisplay display(clock_, {0, 60}, output(Kind::kLines));
   EXPECT_FALSE(display.redraws());
   display.tick();
-  EXPECT_EQ(shown(), "");  // an error of the model is the only line
+  EXPECT_EQ(shown(), "");  // an early error of the model is then the only line
   clock_.now += 1;
   display.begins(TunePhase::kUntuned, {});
   EXPECT_EQ(shown(), "  1.0 s  compiling and timing the untuned model ...\n");
@@ -257,7 +257,7 @@ TEST(TickerTest, EndsAtOnceHoweverLongItsInterval) {
   EXPECT_LT(clock.monotonic_seconds() - start, 60);
 }
 
-// What the thread sanitizer looks at.
+// For the thread sanitizer.
 TEST(TickerTest, RedrawsBesideARunThatReports) {
   const SystemClock clock;
   std::atomic<int> written{0};  // by both threads

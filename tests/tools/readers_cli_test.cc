@@ -1,5 +1,5 @@
-// Every argument that names a file to read, given what is no file: one line of error at once, no waiting for
-// a FIFO's writer, no reading of a device without end.
+// Every argument that names a file to read is given something else than a file: one error line at
+// once, without waiting for the writer of a FIFO or reading a device endlessly.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -34,7 +34,7 @@ class Readers : public ::testing::Test {
     std::ofstream(folder_.file("workloads.json")) << "{}";
   }
 
-  // A reader that waits, waits for ever: ctest's limit ends it.
+  // A reader that waits would wait forever; ctest's time limit ends it.
   void expect_refused(std::vector<std::string> arguments) {
     SCOPED_TRACE(::testing::PrintToString(arguments));
     const auto result = run_cli(arguments, {.directory = folder_.path()});

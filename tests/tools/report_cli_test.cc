@@ -39,7 +39,7 @@ class ReportCli : public ::testing::Test {
     sqlite3_close(db);
     return value;
   }
-  // What the page holds.
+  // Returns the data in the page.
   json data_of(const std::string& page) const {
     const std::string text = read_file(folder_.file(page));
     const std::string begin = "<script type=\"application/json\" id=\"data\">";
@@ -143,7 +143,7 @@ TEST_F(ReportCli, ATunedModelWithItsRun) {
   ASSERT_TRUE(model["end_to_end"].is_object());
   EXPECT_GT(model["end_to_end"]["untuned_seconds"], 0.0);
   EXPECT_GT(model["run_seconds"].size(), 0U);
-  // The kernels are those of the compiled model, one after the other, inside of the run.
+  // The kernels are those of the compiled model, one after the other, within the run.
   const json manifest = json::parse(read_file(folder_.file("out/manifest.json")));
   ASSERT_EQ(model["kernels"].size(), manifest["calls"].size());
   double end = 0;
@@ -160,7 +160,7 @@ TEST_F(ReportCli, ATunedModelWithItsRun) {
   for (const char* word : {"--seed 7", "evolutionary", "tensorsmith "})
     EXPECT_THAT(settings, HasSubstr(word));
 
-  // The same from the files that the run left.
+  // The same page results from the files that the run left.
   const CliResult report = cli({"report", "a.db", "out", "-o", "again.html", "--cost-model", "none"});
   ASSERT_EQ(report.exit_code, 0) << report.err;
   const json again = data_of("again.html");
@@ -175,7 +175,7 @@ TEST_F(ReportCli, ATunedModelWithItsRun) {
   EXPECT_TRUE(json::parse(unrun.out)["models"][0]["run_seconds"].empty());
   expect_refused({"report", "out", "-o", "out/report.html"}, "is inside");
 
-  // Beside the page of the run, and beside what it was made of.
+  // Compares with the run's page, and with the data that the page was made from.
   ASSERT_EQ(
       cli({"report", "a.db", "--beside", "run.html", "-o", "two.html", "--cost-model", "none"}).exit_code, 0);
   const json two = data_of("two.html");
@@ -185,7 +185,7 @@ TEST_F(ReportCli, ATunedModelWithItsRun) {
   ASSERT_EQ(both.exit_code, 0) << both.err;
   EXPECT_EQ(records_of(json::parse(both.out)["beside"]), records_of(data));
   EXPECT_EQ(json::parse(both.out)["beside"]["models"].size(), 1U);
-  // Only two runs stand on a page.
+  // A page shows at most two runs.
   const CliResult third = cli({"report", "a.db", "--beside", "two.html", "--json"});
   EXPECT_FALSE(json::parse(third.out)["beside"].contains("beside"));
   expect_refused({"report", "a.db", "--beside", "two.html", "-o", "two.html"}, "overwritten");

@@ -1,4 +1,4 @@
-// The page: its data are the report's, and stay data whatever they say.
+// The page: its data are those of the report and are never interpreted as markup or code.
 #include "tools/report_page.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ engine::Report hostile_report(const std::string& text) {
   return report;
 }
 
-// Where the page's own text begins and ends is known: what is between is data.
+// Returns the text between the known beginning and end of the data element.
 std::string data_of(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">";
   const size_t from = page.find(begin) + begin.size();
@@ -86,7 +86,7 @@ TEST(ReportPage, AsksNothingOfAnyNetwork) {
   const std::string page = report_page(report_json(hostile_report("plain")));
   EXPECT_THAT(page, HasSubstr("connect-src 'none'"));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
-  // No element that loads something by its address.
+  // No element loads anything by its address.
   const std::regex loads(R"(<(script|img|link|iframe|video|object|embed)[^>]*\s(src|href|data)="(?!data:))");
   EXPECT_FALSE(std::regex_search(page.substr(0, page.find("<script>")), loads));
   const std::string live =

@@ -1,4 +1,4 @@
-// Who gets a report that is served, and who does not.
+// Who is served a report, and who is not.
 #include "tools/report_server.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +68,7 @@ TEST_F(ReportServerTest, WaitsUntilThePagesThatFollowHaveTheLastReport) {
   };
   serve("page", "first");
   EXPECT_TRUE(server_->wait_until_sent(0)) << "nobody follows";
-  // Two pages, of which each learns where its own data are.
+  // Two pages, each of which gets its own address of the data.
   const std::string one = get("/?token=" + link_.token), other = get("/?token=" + link_.token);
   EXPECT_NE(one, other);
   const auto data_of = [](const std::string& answer) {

@@ -1,4 +1,4 @@
-// `run` as a user meets it: formats of outputs, JSON, and what is said of folders that are not there.
+// `run` as a user sees it: formats of outputs, JSON, and messages about missing folders.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ TEST_F(RunCli, OutputsAreArraysOfNumpy) {
     EXPECT_EQ(y->at(i).f, std::max(x, 0.0));
     EXPECT_EQ(z->at(i).f, -x);
   }
-  // What was written is an input again, and is replaced by the next run.
+  // Written outputs can be inputs again, and the next run replaces them.
   EXPECT_EQ(cli({"run", "out", "--input", "x=results/output_1.npy", "--output", "again"}).exit_code, 0);
   EXPECT_EQ(run({"--output", "results"}).exit_code, 0);
 }
@@ -95,7 +95,8 @@ TEST_F(RunCli, OutputsAreTensorProtosWhereThatIsAsked) {
 
 TEST_F(RunCli, ArraysOfOthersStay) {
   std::filesystem::create_directory(folder_.path() / "theirs");
-  // As numpy.save writes it: the header is padded with no more spaces than needed, and the elements begin at byte 128.
+  // Like numpy.save: the header is padded with no more spaces than needed, and the elements begin
+  // at byte 128.
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }";
   header.resize(117, ' ');
   const std::string theirs =
@@ -130,7 +131,7 @@ TEST_F(RunCli, FoldersThatAreNotThere) {
   expect_error({"run", "out", "--check", "m.onnx"}, {"m.onnx: is a file"});
   std::filesystem::create_directory(folder_.path() / "empty");
   expect_error({"run", "out", "--check", "empty"}, {"empty: ", "input_0.pb", "test_data_set_"});
-  // `report` takes databases and folders: a name that is neither is no second database.
+  // `report` takes databases and folders: a missing name is not taken for a second database.
   ASSERT_EQ(cli({"tune", "m.onnx", "-o", "tuned", "--trials", "2", "--db", "a.db", "--quiet"}).exit_code, 0);
   expect_error({"report", "a.db", "nowhere", "-o", "page.html"},
                {"nowhere: there is no such file or folder"});
@@ -168,7 +169,7 @@ TEST_F(RunCli, MoreThreadsThanProcessorsAreWarnedOf) {
   }
   for (const Words& words : commands(all))
     EXPECT_THAT(cli(words).err, Not(HasSubstr("can run at once"))) << ::testing::PrintToString(words);
-  // The threads of another machine are nothing to this one.
+  // The thread count of another machine causes no warning here.
   const CliResult other = cli({"compile", "m.onnx", "-o", "wide", "--untuned", "--device", "epyc-7763"});
   EXPECT_EQ(other.exit_code, 0) << other.err;
   EXPECT_THAT(other.err, Not(HasSubstr("warning")));

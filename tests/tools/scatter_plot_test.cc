@@ -44,7 +44,7 @@ TEST(ScatterPlot, IsXmlWhateverTheNames) {
   EXPECT_EQ(testing::xml_problem(ScatterPlot().svg("")), "");
 }
 
-// plots_test.py has a browser measure it.
+// plots_test.py measures it in a browser.
 TEST(ScatterPlot, LongNamesGetTheirRoom) {
   ScatterPlot plot, wider;
   plot.add("v100", 1e-3, 1e-3);

@@ -1,5 +1,5 @@
-// What compiled models compute where operators are easily wrong: outputs that share memory, NaN, infinities,
-// exact integers and quotients. Expected values are those of the standard, written down; not our
+// Results of compiled models for operators that are easily wrong: outputs that share memory, NaN,
+// infinities, exact integers and quotients. Expected values are literals from the standard, not our
 // interpreter's.
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class Semantics : public ::testing::Test {
  protected:
   void SetUp() override { options_.directory = directory_.path(); }
 
-  // Compiled without tuning for each instruction set, and tuned.
+  // Checks the model compiled without tuning for each instruction set, and tuned.
   void check(const ModelBuilder& model, const std::vector<Tensor>& inputs,
              const std::vector<Tensor>& outputs) {
     const std::string path = directory_.file("model.onnx");
@@ -145,7 +145,7 @@ TEST_F(Semantics, IntegerPowersAreExact) {
          integers(DType::kI32, {6}, {-8, 9, 1600080001, -343, 11, 2})});
 }
 
-// Multiples of each divisor, and what is just below them.
+// Multiples of the divisor, and the numbers just below them.
 TEST_F(Semantics, QuotientsOfConstantsAreExact) {
   std::vector<double> x;
   std::vector<double> quotients;
@@ -169,7 +169,7 @@ TEST_F(Semantics, QuotientsOfConstantsAreExact) {
   check(model, {floats({n}, x)}, {floats({n}, quotients), integers(DType::kI64, {n}, whole)});
 }
 
-// A product that is subtracted from itself is 0: no operator is contracted with another.
+// The difference of two equal products is 0: operators are not contracted.
 TEST_F(Semantics, OperatorsRoundAsTheyDoAlone) {
   ModelBuilder model;
   model.input("x", {4}).input("y", {4}).output("sign");

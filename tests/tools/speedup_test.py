@@ -98,7 +98,7 @@ def check_command(program, model, folder, seed, trials, as_json):
             link = found.group()
             break
     expect(link, "the run printed no link")
-    # The run writes its progress meanwhile, which nobody reads here: a pipe that is full would stop it.
+    # Drains the run's progress output, since a full pipe would stop the run.
     drain = subprocess.Popen(["cat"], stdin=run.stderr, stdout=subprocess.DEVNULL)
     live = follow(link)
     text = run.stdout.read()

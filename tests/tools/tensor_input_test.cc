@@ -1,4 +1,4 @@
-// Inputs of `run` from NumPy's files, which NumPy 2 made (tests/data/numpy), and from raw bytes.
+// Inputs of `run` from NumPy files, made by NumPy 2 (tests/data/numpy), and from raw bytes.
 #include "tools/tensor_input.h"
 
 #include <gmock/gmock.h>
@@ -82,7 +82,8 @@ TEST(TensorInput, RefusesWhatNoModelTakes) {
   EXPECT_THAT(none.error().message(), HasSubstr("has no array 'z'; it has x, y"));
 }
 
-// Each byte changed in three ways and every shorter file: an error or an array as large as it says.
+// Changes each byte in three ways and tries every shorter file: an error or an array of the stated
+// size.
 TEST(TensorInput, DamagedFilesAreErrors) {
   const auto path =
       std::filesystem::temp_directory_path() / ("tensor_input_" + std::to_string(getpid()) + ".npz");

@@ -1,5 +1,5 @@
-// A training by several processes (--ranks): they make the model that one process makes, go on together after one of them was
-// killed, and refuse each other where their data differ.
+// Training by several processes (--ranks): they make the same model as one process, resume together
+// after one of them was killed, and refuse each other if their data differ.
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -44,7 +44,8 @@ class TrainingProcesses : public ::testing::Test {
       ASSERT_EQ(result.exit_code, 0) << result.err;
   }
 
-  // Of the logarithms of what two models predict for all programs, the median of the differences.
+  // Returns the median difference between the logarithms of two models' predictions for all
+  // programs.
   double difference(const std::string& one, const std::string& other) {
     const auto store = learn::Store::open(folder_.file("store")).value();
     const auto of_store = learn::devices_of(*store).value();
@@ -68,7 +69,7 @@ class TrainingProcesses : public ::testing::Test {
   CliOptions options_;
 };
 
-// The loss is a mean over programs, so the shares' gradients add up to that of the batch.
+// The loss is a mean over programs, so the gradients of the shares add up to that of the batch.
 TEST_F(TrainingProcesses, MakeTheModelOfOne) {
   ASSERT_EQ(cli(training("alone", 5)).exit_code, 0);
   expect_trained(training("three", 5), 3);
@@ -80,7 +81,7 @@ TEST_F(TrainingProcesses, MakeTheModelOfOne) {
   EXPECT_FALSE(fs::exists(folder_.path() / "three.checkpoint"));
 }
 
-// Lists of programs that are ranked stay together.
+// Lists of programs to rank are not split among processes.
 TEST_F(TrainingProcesses, Rank) { expect_trained(training("ranks", 2, "lambdarank"), 2); }
 
 TEST_F(TrainingProcesses, GoOnAfterAKill) {

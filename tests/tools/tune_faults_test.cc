@@ -1,4 +1,4 @@
-// What `tune` does when its programs are wrong, when it is told to end, and when the system gives it nothing.
+// `tune` with wrong programs, when told to end, and when the system refuses resources.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -30,7 +30,7 @@ class TuneFaults : public ::testing::Test {
     std::ifstream in(directory_.path() / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  // A run that has measured something.
+  // Starts a run and waits until it has measured something.
   pid_t start_tuning() const {
     const pid_t pid = start_cli({"tune", model_, "-o", "out", "--seconds", "60", "--quiet"}, options_);
     for (int i = 0; i < 600; ++i) {
@@ -72,7 +72,7 @@ TEST_F(TuneFaults, WrongProgramsMakeNoModel) {
   EXPECT_FALSE(exists("out"));
   EXPECT_EQ(contents("kept/manifest.json"), manifest);
   EXPECT_EQ(contents("kept/kernels.so"), kernels);
-  // The same database, without the fault: what was found wrong is looked at again.
+  // The same database, without the fault: programs that were found wrong are checked again.
   options_.environment.clear();
   const CliResult tune = cli({"tune", model_, "-o", "out", "--trials", "2", "--quiet"});
   EXPECT_EQ(tune.exit_code, 0) << tune.err;
@@ -124,7 +124,7 @@ TEST_F(TuneFaults, ASecondSignalEndsAtOnce) {
   EXPECT_FALSE(exists("out"));
 }
 
-// nohup: the terminal may go.
+// With nohup, the terminal may close.
 TEST_F(TuneFaults, AnIgnoredHangUpStaysIgnored) {
   signal(SIGHUP, SIG_IGN);
   const pid_t pid = start_tuning();

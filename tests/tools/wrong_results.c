@@ -1,4 +1,4 @@
-/* Preloaded into the program: what its measurement worker finds right, it reports as wrong. A message is a
+/* Preloaded into the program: makes its measurement worker report correct outputs as wrong. A message is a
  * header (measure/wire.cc), then the payload, whose first byte is the outcome. */
 #define _GNU_SOURCE
 #include <stdint.h>

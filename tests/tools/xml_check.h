@@ -1,13 +1,14 @@
-// Whether a text is XML, as a parser sees it that is not ours (libxml2).
+// Checks text for well-formed XML with an independent parser (libxml2).
 #pragma once
 
 #include <string>
 
 namespace tensorsmith::testing {
 
-// Empty for a well-formed document, else what the parser complains about first, with the line.
+// Returns an empty string for a well-formed document, else the parser's first complaint with its
+// line.
 std::string xml_problem(const std::string& text);
-// The same of a file.
+// Checks a file in the same way.
 std::string xml_problem_of_file(const std::string& path);
 
 }  // namespace tensorsmith::testing

@@ -1,9 +1,11 @@
-/* What the generated kernels use beside the operators of C, for C99 and the languages that are like it. The meanings are
-   those of Tensorsmith's expressions: integers wrap around, a division by zero gives 0, conversions saturate, a NaN wins in
-   minima and maxima. Before it stands what the language has its own way for (for C99 helpers_c99.h): TS_INLINE, the types,
-   TS_F32(name) and TS_PRECISE_F32(name), ts_wide, TS_DOUBLE, TS_OWN_F16 where it converts f16 itself, ts_fma_f32 and ts_fma_f64, ts_bits_f32 and ts_f32_of_bits. */
+/* Functions that generated kernels use in addition to the operators of C, for C99 and similar languages.
+   They have the semantics of Tensorsmith's expressions: integers wrap around, a division by zero gives
+   0, conversions saturate, minima and maxima propagate NaN. A header for the language precedes this one
+   (for C99 helpers_c99.h) and defines TS_INLINE, the types, TS_F32(name) and TS_PRECISE_F32(name),
+   ts_wide, TS_DOUBLE, TS_OWN_F16 if it converts f16 itself, ts_fma_f32 and ts_fma_f64, ts_bits_f32 and
+   ts_f32_of_bits. */
 
-/* --- integers: name, type, its unsigned type, the type that it is computed in, bits */
+/* --- integers: name, type, its unsigned type, the type of its arithmetic, bits */
 #define TS_INTEGER(n, type, utype, wide, bits)                                           \
   TS_INLINE type ts_add_##n(type a, type b) { return (type)(utype)((wide)a + (wide)b); } \
   TS_INLINE type ts_sub_##n(type a, type b) { return (type)(utype)((wide)a - (wide)b); } \
@@ -68,8 +70,8 @@ TS_UNSIGNED(u16, uint16_t, uint32_t, 16)
 TS_UNSIGNED(u32, uint32_t, uint32_t, 32)
 TS_UNSIGNED(u64, uint64_t, uint64_t, 64)
 
-/* --- floats to integers: truncated, saturated, NaN gives 0. The limits are below the least value and above the
-   greatest, exact as double. */
+/* --- floats to integers: truncated, saturated, NaN gives 0. The limits are just below the least value
+   and just above the greatest; they are exact as double. */
 #define TS_FROM_FLOAT(n, type, least, greatest, below, above)                       \
   TS_INLINE type ts_##n##_from_float(ts_wide x) {                                   \
     return x != x ? (type)0 : x <= below ? least : x >= above ? greatest : (type)x; \
@@ -119,7 +121,7 @@ TS_INLINE uint16_t ts_store_bf16(float x) {
   return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 #ifndef TS_OWN_SHORT_QUOTIENT
-TS_INLINE float ts_short_quotient(float a, float b) { return a / b; } /* which is rounded to 16 bits then */
+TS_INLINE float ts_short_quotient(float a, float b) { return a / b; } /* the caller rounds it to 16 bits */
 #endif
 #ifndef TS_OWN_F16
 typedef float ts_f16;
@@ -128,7 +130,7 @@ TS_INLINE float ts_add_f16(float a, float b) { return ts_round_f16(a + b); }
 TS_INLINE float ts_sub_f16(float a, float b) { return ts_round_f16(a - b); }
 TS_INLINE float ts_mul_f16(float a, float b) { return ts_round_f16(a * b); }
 #endif
-/* To 10 bits of fraction. */
+/* Rounds to 10 bits of fraction. */
 TS_INLINE float ts_round_tf32_f32(float x) {
   const uint32_t bits = ts_bits_f32(x);
   if ((bits & 0x7f800000u) == 0x7f800000u) return x;
@@ -154,14 +156,14 @@ TS_INLINE float ts_asinh_f32(float x) { return TS_PRECISE_F32(asinh)(x); }
 TS_INLINE float ts_acosh_f32(float x) { return TS_PRECISE_F32(acosh)(x); }
 TS_INLINE float ts_atanh_f32(float x) { return TS_PRECISE_F32(atanh)(x); }
 TS_INLINE float ts_erf_f32(float x) { return TS_F32(erf)(x); }
-/* erf that is rounded to 16 bits then. */
+/* An erf whose result the caller rounds to 16 bits. */
 #if TS_SHORT_ERF
 #ifndef TS_OWN_LIMITED
-/* NaN stays. */
+/* Clamps x; NaN propagates. */
 TS_INLINE float ts_limited(float x, float most) { return x > most ? most : x < -most ? -most : x; }
 #endif
-/* x P(x^2), fitted on [0, 2.7], behind which erf is 1 in f16: to 3.6e-5 of the value, so that one in 40 values of f16 is off
-   by a unit in the last place and none by more. It has no branch. */
+/* x P(x^2), fitted on [0, 2.7]; beyond it, erf is 1 in f16. The relative error is at most 3.6e-5, so
+   that one in 40 f16 values is off by one unit in the last place, and none by more. It has no branch. */
 TS_INLINE float ts_short_erf(float x) {
   const float c = ts_limited(x, 2.7f), t = c * c;
   float p = -8.149480663632858e-07f;
@@ -217,7 +219,8 @@ TS_INLINE double ts_pow_f64(double x, double y) { return pow(x, y); }
 TS_INLINE double ts_fmod_f64(double x, double y) { return fmod(x, y); }
 #endif
 
-/* --- words of small elements: sums of products of four bytes (u8 * i8), of two i16 and of two bf16 elements */
+/* --- words of small elements: sums of products of four bytes (u8 * i8), of two i16 and of two bf16
+   elements */
 TS_INLINE int32_t ts_byte(int32_t word, int shift) { return (int32_t)(((uint32_t)word >> shift) & 0xffu); }
 TS_INLINE int32_t ts_dot4(int32_t a, int32_t b) {
   int32_t sum = 0;

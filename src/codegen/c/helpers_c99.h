@@ -1,10 +1,10 @@
-/* What C99 has its own way for; helpers.h stands on it. */
+/* The C99 definitions that helpers.h requires. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-/* TENSORSMITH_VECTORS=0 chooses plain C99 where the compiler knows vectors. */
+/* TENSORSMITH_VECTORS=0 selects plain C99 even if the compiler supports vectors. */
 #ifndef TENSORSMITH_VECTORS
 #if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 9)
 #define TENSORSMITH_VECTORS 1
@@ -21,7 +21,8 @@
 
 #define TS_INLINE static inline
 #define TS_F32(name) name##f
-/* Functions of f32 whose C counterparts in float may be off by more than one unit are computed in double. */
+/* Functions of f32 whose C counterparts in float may be off by more than one unit are computed in
+   double. */
 #define TS_PRECISE_F32(name) ts_##name##_by_double
 #define TS_BY_DOUBLE(name) \
   static inline float ts_##name##_by_double(float x) { return (float)name((double)x); }
@@ -36,9 +37,9 @@ TS_BY_DOUBLE(acosh)
 TS_BY_DOUBLE(atanh)
 static inline float ts_pow_by_double(float x, float y) { return (float)pow((double)x, (double)y); }
 #define TS_DOUBLE 1
-typedef double ts_wide; /* which conversions to integers go through */
+typedef double ts_wide; /* intermediate type of conversions to integers */
 
-/* a * b + c, rounded once where that is an instruction. */
+/* a * b + c, with a single rounding if the machine has an instruction for it. */
 #if defined(FP_FAST_FMAF) || defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__aarch64__)
 #define TS_FAST_FMA 1
 static inline float ts_fma_f32(float a, float b, float c) { return fmaf(a, b, c); }

@@ -1,14 +1,16 @@
-/* --- functions of f32 vectors, in place: a vector as an argument would be a matter of the ABI. The polynomials of exp,
-   log and tanh are those of the Cephes library (S. Moshier); erf's were fitted on two intervals. A kernel makes the ones
-   that it uses, of n lanes each: TS_VECTOR_exp(16). */
+/* --- functions of f32 vectors. They work in place, because passing a vector as an argument would depend
+   on the ABI. The polynomials of exp, log and tanh are those of the Cephes library (S. Moshier); erf's
+   were fitted on two intervals. A kernel defines the functions that it uses, for n lanes each:
+   TS_VECTOR_exp(16). */
 #if TENSORSMITH_VECTORS
 #define TS_F(n, value) TS_SPLAT(f32x##n, value)
 #define TS_PICK(n, mask, a, b) TS_SELECT(f32x##n, i32x##n, mask, a, b)
 #define TS_MAGNITUDE(n, x) ((ts_f32x##n)((ts_i32x##n)(x) & 0x7fffffff))
 #define TS_WITH_SIGN(n, x, sign) ((ts_f32x##n)((ts_i32x##n)(x) | ((ts_i32x##n)(sign) & ~0x7fffffff)))
 
-/* e^x = 2^k * e^r, |r| <= ln2 / 2. Beyond the clamps the result is 0 or infinite; NaN passes them. The power of two is
-   applied in two steps, because k may exceed the exponent's range where the result does not. */
+/* e^x = 2^k * e^r, |r| <= ln2 / 2. Beyond the clamps the result is 0 or infinite; NaN propagates. The
+   power of two is applied in two steps, because k may exceed the exponent's range where the result does
+   not. */
 #define TS_VECTOR_exp(n)                                                              \
   static inline void ts_exp_f32x##n(ts_f32x##n* place) {                              \
     ts_f32x##n x = *place, k, r, p;                                                   \
@@ -62,7 +64,7 @@
     *place = TS_PICK(n, ~(ts_i32x##n)(x >= TS_F(n, 0.0f)), TS_F(n, NAN), y);        \
   }
 
-/* Needs exp of as many lanes. */
+/* Uses exp with the same number of lanes. */
 #define TS_VECTOR_tanh(n)                                                           \
   static inline void ts_tanh_f32x##n(ts_f32x##n* place) {                           \
     const ts_f32x##n x = *place, a = TS_MAGNITUDE(n, x), z = x * x;                 \
@@ -78,7 +80,7 @@
     *place = TS_WITH_SIGN(n, p, x);                                                 \
   }
 
-/* An odd polynomial near zero; elsewhere 1 - e^polynomial, which is 1 to the last bit beyond 4. Needs exp too. */
+/* An odd polynomial near zero; elsewhere 1 - e^polynomial, which rounds to 1 beyond 4. Uses exp, too. */
 #define TS_VECTOR_erf(n)                                                                \
   static inline void ts_erf_f32x##n(ts_f32x##n* place) {                                \
     const ts_f32x##n x = *place, a = TS_MAGNITUDE(n, x), s = x * x;                     \

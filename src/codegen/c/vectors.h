@@ -1,5 +1,5 @@
-/* --- vectors of GCC and Clang: TS_VECTOR(f32x16, float, 64) makes ts_f32x16 and ts_f32x16_in, the same in memory, where
-   it has no alignment but its elements' */
+/* --- vectors of GCC and Clang: TS_VECTOR(f32x16, float, 64) defines ts_f32x16 and ts_f32x16_in, the
+   same type in memory, which is aligned only to its elements' size */
 #if TENSORSMITH_VECTORS
 #define TS_VECTOR(name, type, bytes)                          \
   typedef type ts_##name __attribute__((vector_size(bytes))); \
@@ -9,7 +9,7 @@
 /* Subtracting 0 keeps the sign of a zero. */
 #define TS_SPLAT(name, value) ((value) - (ts_##name){0})
 #define TS_CONVERT(name, value) __builtin_convertvector((value), ts_##name)
-/* mask: all bits of a lane, or none; bits: the vector of integers of the same width */
+/* mask: all bits of a lane are set, or none; bits: the integer vector type of the same width */
 #define TS_SELECT(name, bits, mask, a, b) \
   ((ts_##name)(((ts_##bits)(a) & (ts_##bits)(mask)) | ((ts_##bits)(b) & ~(ts_##bits)(mask))))
 

@@ -1,4 +1,4 @@
-/* What CUDA C has its own way for; helpers.h stands on it. No header of a toolkit is needed. */
+/* The CUDA C definitions that helpers.h requires. No header of the CUDA toolkit is needed. */
 typedef signed char int8_t;
 typedef unsigned char uint8_t;
 typedef short int16_t;
@@ -23,7 +23,7 @@ typedef unsigned long long uint64_t;
 #define NAN __int_as_float(0x7fffffff)
 
 #define TS_DOUBLE 1
-typedef double ts_wide; /* which conversions to integers go through */
+typedef double ts_wide; /* intermediate type of conversions to integers */
 #define TS_ALIGNED __attribute__((aligned(16)))
 #define TS_INLINE static __device__ __forceinline__
 #define TS_F32(name) name##f
@@ -34,7 +34,8 @@ TS_INLINE double ts_fma_f64(double a, double b, double c) { return __fma_rn(a, b
 TS_INLINE uint32_t ts_bits_f32(float x) { return __float_as_uint(x); }
 TS_INLINE float ts_f32_of_bits(uint32_t bits) { return __uint_as_float(bits); }
 
-/* Values of f16. Their sums and products are an instruction each, which rounds them as the float that holds both would be. */
+/* Values of f16. A sum or product is one instruction, which rounds it like the f32 result rounded to
+   f16. */
 #define TS_OWN_F16 1
 TS_INLINE uint16_t ts_store_f16(float x) {
   uint16_t stored;
@@ -69,7 +70,8 @@ TS_BINARY_F16(add)
 TS_BINARY_F16(sub)
 TS_BINARY_F16(mul)
 
-/* To 2 units in the last place of f32, without the branches that an exact one takes: it is rounded to 16 bits then. */
+/* Accurate to 2 units in the last place of f32, without the branches of an exact division: the caller
+   rounds to 16 bits. */
 #define TS_OWN_SHORT_QUOTIENT 1
 TS_INLINE float ts_short_quotient(float a, float b) {
   float x;
@@ -87,15 +89,16 @@ TS_INLINE float ts_limited(float x, float most) {
 }
 #endif
 
-/* So many elements, which take so many bytes, at once; the places are aligned to that. */
+/* Copies `elements` elements, which have `bytes` bytes, at once; both addresses are aligned to `bytes`. */
 #define TS_COPY(elements, bytes, to, from) TS_COPY_##bytes(to, from)
 #define TS_COPY_2(to, from) (*(unsigned short*)(to) = *(const unsigned short*)(from))
 #define TS_COPY_4(to, from) (*(unsigned int*)(to) = *(const unsigned int*)(from))
 #define TS_COPY_8(to, from) (*(uint2*)(to) = *(const uint2*)(from))
 #define TS_COPY_16(to, from) (*(uint4*)(to) = *(const uint4*)(from))
 
-/* Two sums in a pair of registers, whose even one is that of the odd column: the registers of a vector of columns begin with an even one,
-   so that a multiply-add reads a column and its sum from different banks. */
+/* Two sums in a pair of registers. The even register holds the sum of the odd column: a vector of
+   columns begins at an even register, so a multiply-add reads a column and its sum from different banks.
+   */
 TS_INLINE uint64_t ts_join_sums(float even, float odd) {
   uint64_t sums;
   asm("mov.b64 %0, {%1, %2};" : "=l"(sums) : "f"(odd), "f"(even));
@@ -111,7 +114,7 @@ TS_INLINE void ts_add_products(uint64_t& sums, float x, float even, float odd) {
       : "f"(x), "f"(even), "f"(odd));
 }
 
-/* Of four neighbouring lanes: the i-th gets the i-th word of each, in their order. */
+/* Among four neighbouring lanes: the i-th lane gets the i-th word of each lane, in the lanes' order. */
 TS_INLINE void ts_exchange(unsigned& a, unsigned& b, bool second, int apart) {
   const unsigned got = __shfl_xor_sync(0xffffffffu, second ? a : b, apart);
   if (second)
@@ -126,7 +129,8 @@ TS_INLINE void ts_transpose_quad(unsigned* w, int lane) {
   ts_exchange(w[1], w[3], lane & 2, 2);
 }
 
-/* Tensor cores: a lane's 16 bytes of shared memory are a line of a matrix of 8 x 8 elements of 16 bits. */
+/* Tensor cores. A lane addresses 16 bytes of shared memory: a line of a matrix of 8 x 8 elements of 16
+   bits. */
 TS_INLINE unsigned ts_shared(const void* place) { return (unsigned)__cvta_generic_to_shared(place); }
 TS_INLINE void ts_load_matrices(unsigned* r, unsigned line) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -144,7 +148,7 @@ TS_INLINE void ts_load_element(unsigned& r, unsigned place) {
   asm volatile("ld.shared.u32 %0, [%1];" : "=r"(r) : "r"(place) : "memory");
 }
 #if __CUDA_ARCH__ >= 800
-/* Four registers of f32, to TF32. */
+/* Rounds four registers of f32 to TF32. */
 TS_INLINE void ts_round_fragment(unsigned* r) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r[i]) : "f"(__uint_as_float(r[i])));
@@ -164,7 +168,7 @@ TS_MMA(ts_mma_s8_u8, "m16n8k32", int, "s8", "u8", "s32", "+r")
 TS_MMA(ts_mma_u8_s8, "m16n8k32", int, "u8", "s8", "s32", "+r")
 TS_MMA(ts_mma_u8_u8, "m16n8k32", int, "u8", "u8", "s32", "+r")
 
-/* Copies into shared memory that nothing waits for; beyond `count` bytes it is filled with zeros. */
+/* Asynchronous copies into shared memory; beyond `count` bytes, zeros are written. */
 #define TS_COPY_AHEAD(bytes, to, from, count) TS_COPY_AHEAD_##bytes(to, from, count)
 #define TS_COPY_AHEAD_AS(how, bytes, to, from, count)                                                        \
   asm volatile("cp.async." how ".shared.global [%0], [%1], " #bytes ", %2;" ::"r"(ts_shared(to)), "l"(from), \
@@ -174,7 +178,7 @@ TS_MMA(ts_mma_u8_u8, "m16n8k32", int, "u8", "u8", "s32", "+r")
 #define TS_COPY_AHEAD_8(to, from, count) TS_COPY_AHEAD_AS("ca", 8, to, from, count)
 #define TS_COPY_AHEAD_16(to, from, count) TS_COPY_AHEAD_AS("cg", 16, to, from, count)
 TS_INLINE void ts_end_of_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/* Until only so many groups of copies are on their way. */
+/* Waits until at most `groups` groups of copies are pending. */
 #define TS_WAIT_FOR_COPIES(groups) asm volatile("cp.async.wait_group " #groups ";" ::: "memory")
 #elif __CUDA_ARCH__ >= 750
 TS_INLINE void ts_mma_half(float& c0, float& c1, float& c2, float& c3, unsigned a0, unsigned a1, unsigned b) {
@@ -188,8 +192,9 @@ TS_INLINE void ts_mma_f16(float& c0, float& c1, float& c2, float& c3, const unsi
   ts_mma_half(c0, c1, c2, c3, a[2], a[3], b[1]);
 }
 #endif
-/* Of an element in panels of a tile (gpu/warpgroup_nest.h): `panel` elements of each line, line after line. */
+/* Place of an element in a tile stored in panels (gpu/warpgroup_nest.h): `panel` elements of each line,
+   line after line. */
 #define TS_PANELS(at, lines, line, panel) \
   ((at) / (line) * (panel) + (at) % (line) / (panel) * ((lines) * (panel)) + (at) % (panel))
-/* An element's place in a tile whose lines, so many elements apart, have their vectors exchanged. */
+/* Place of an element in a swizzled tile: the vectors of a line are permuted by (at / lines) & mask. */
 #define TS_SWIZZLE(at, lines, mask, vector) ((at) ^ (int)((unsigned)(at) / (lines) & (mask)) * (vector))

@@ -1,17 +1,20 @@
-/* Hopper's warpgroups, barriers in shared memory and copies of boxes, after the PTX ISA; only kernels that use them have
-   this text. The products themselves (ts_wgmma_TYPE_COLUMNS_AB) are written for each kernel. */
+/* Hopper's warpgroups, barriers in shared memory and copies of boxes, according to the PTX ISA. Only
+   kernels that use them contain this text. The products themselves (ts_wgmma_TYPE_COLUMNS_AB) are
+   generated for each kernel. */
 #define TS_WGMMA(type, columns, a, b) ts_wgmma_##type##_##columns##_##a##b
-/* Of a tile in shared memory; layout: all but its address. */
+/* Returns the matrix descriptor of a tile in shared memory; `layout` is the descriptor without the
+   address. */
 TS_INLINE uint64_t ts_descriptor(const void* tile, int offset, uint64_t layout) {
   return layout | ((ts_shared(tile) + offset) & 0x3ffff) >> 4;
 }
-/* What this thread wrote in shared memory is there for products and copies of boxes, which go another way. */
+/* Makes this thread's writes to shared memory visible to products and copies of boxes, which use the
+   async proxy. */
 TS_INLINE void ts_fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 TS_INLINE void ts_begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 TS_INLINE void ts_end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/* Until only so many groups of products are not done. */
+/* Waits until at most `groups` groups of products are pending. */
 #define TS_WAIT_FOR_PRODUCTS(groups) asm volatile("wgmma.wait_group.sync.aligned " #groups ";" ::: "memory")
-/* The compiler does not move a use of the sums across this. */
+/* Keeps the compiler from moving uses of the sums across this point. */
 TS_INLINE void ts_hold(float& sum) { asm volatile("" : "+f"(sum)::"memory"); }
 TS_INLINE void ts_hold(int& sum) { asm volatile("" : "+r"(sum)::"memory"); }
 template <class T, int n>
@@ -34,12 +37,12 @@ TS_INLINE void ts_publish_barriers() {
 TS_INLINE void ts_arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(ts_shared(barrier)) : "memory");
 }
-/* Arrives; the phase does not end before so many bytes have come. */
+/* Arrives at the barrier, whose phase then ends only after `bytes` bytes have been copied. */
 TS_INLINE void ts_expect(uint64_t* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(ts_shared(barrier)), "r"(bytes)
                : "memory");
 }
-/* Until the phase of this parity has ended. */
+/* Waits until the phase with this parity has ended. */
 TS_INLINE void ts_wait_for(uint64_t* barrier, unsigned parity) {
   unsigned done;
   do {
@@ -68,10 +71,11 @@ TS_INLINE void ts_wait_for(uint64_t* barrier, unsigned parity) {
   TS_COPY_BOX(name, "5d", how, mask, (int x, int y, int z, int u, int v), "%3, %4, %5, %6, %7", "r"(x),      \
               "r"(y), "r"(z), "r"(u), "r"(v))
 TS_COPY_BOXES(ts_copy_box, "", "")
-/* To this place of both blocks of a cluster; each block's barrier of that place counts the bytes. */
+/* Copies to the same place in both blocks of a cluster; the barrier at the same place in each block
+   counts the bytes. */
 TS_COPY_BOXES(ts_copy_box_for_cluster, ".multicast::cluster", ", both")
-/* Without the scope of the cluster, for which the compiler waits for all of the thread's memory (MEMBAR.ALL.GPU): what the
-   barrier guards was read by products, which are done. */
+/* Arrives without cluster scope, for which the compiler would wait for all memory operations of the thread
+   (MEMBAR.ALL.GPU): the data that the barrier guards was read by products, which have finished. */
 TS_INLINE void ts_arrive_at(uint64_t* barrier, int block) {
   asm volatile(
       "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
@@ -82,6 +86,7 @@ TS_INLINE void ts_arrive_at(uint64_t* barrier, int block) {
 TS_INLINE void ts_meet_in_cluster() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
-/* Registers that a warpgroup gives to the others of its block, or takes of theirs: so many are left to each thread. */
+/* A warpgroup releases registers for the others of its block, or takes released ones; each thread then
+   has n registers. */
 #define TS_KEEP_REGISTERS(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 " #n ";")
 #define TS_TAKE_REGISTERS(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 " #n ";")

@@ -1,9 +1,9 @@
-/* What OpenCL C has its own way for; helpers.h stands on it. */
+/* The OpenCL C definitions that helpers.h requires. */
 #pragma OPENCL FP_CONTRACT OFF
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define TS_DOUBLE 1
-typedef double ts_wide; /* which conversions to integers go through */
+typedef double ts_wide; /* intermediate type of conversions to integers */
 #else
 #define TS_DOUBLE 0
 typedef float ts_wide;
@@ -44,5 +44,5 @@ TS_INLINE double ts_fma_f64(double a, double b, double c) { return fma(a, b, c);
 TS_INLINE uint32_t ts_bits_f32(float x) { return as_uint(x); }
 TS_INLINE float ts_f32_of_bits(uint32_t bits) { return as_float(bits); }
 
-/* So many elements, which take so many bytes, at once; the places are aligned to that. */
+/* Copies `elements` elements, which have `bytes` bytes, at once; both addresses are aligned to `bytes`. */
 #define TS_COPY(elements, bytes, to, from) vstore##elements(vload##elements(0, (from)), 0, (to))

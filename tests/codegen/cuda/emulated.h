@@ -10,17 +10,18 @@
 namespace tensorsmith::test {
 
 struct EmulationOrder {
-  bool early_copies = false;  // asynchronous copies take place at once, else as late as they may
-  bool last_first = false;    // warps in the opposite order
+  bool early_copies = false;  // asynchronous copies happen at once; otherwise as late as possible
+  bool last_first = false;    // warps run in reverse order
 };
 
 struct Emulated {
   std::vector<lower::Tensor> outputs;
-  long bank_conflicts = 0;  // of lines of matrices that are loaded together
-  long broken_rules = 0;    // of asynchronous instructions (warpgroup_emulator.h)
+  long bank_conflicts = 0;  // among lines of matrices that are loaded together
+  long broken_rules = 0;    // violations by asynchronous instructions (warpgroup_emulator.h)
 };
 
-// For each order, the program's kernels one after the other. The emitter's text for the device is compiled once.
+// Runs the program's kernels one after the other, once per order. The emitted text for the device
+// is compiled only once.
 Result<std::vector<Emulated>> emulate(const ir::Program& program, const target::Device& device,
                                       std::span<const lower::Tensor> inputs,
                                       std::span<const EmulationOrder> orders);

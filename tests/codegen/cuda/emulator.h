@@ -64,7 +64,7 @@ struct Copy {
   const char* from;
   int bytes, count;
 };
-constexpr size_t kStackBytes = 1 << 17;  // of a thread, few of which are touched
+constexpr size_t kStackBytes = 1 << 17;  // of a thread; only a small part is touched
 struct Fiber {
   ucontext_t context;
   std::unique_ptr<char[]> stack;
@@ -72,10 +72,10 @@ struct Fiber {
   int rank = 0;  // of its block in the cluster
   int warp = 0, lane = 0;
   bool done = false;
-  long clusters = 0, blocks = 0, warps = 0;    // how often it has waited for its cluster, its block, its warp
-  unsigned address = 0, a[4] = {}, b[2] = {};  // what the warp's others read
+  long clusters = 0, blocks = 0, warps = 0;    // number of waits for its cluster, its block, its warp
+  unsigned address = 0, a[4] = {}, b[2] = {};  // values that the other threads of the warp read
   std::vector<std::vector<Copy>> groups = {{}};
-  std::vector<std::vector<std::function<void()>>> products = {{}};  // of wgmma, by groups
+  std::vector<std::vector<std::function<void()>>> products = {{}};  // pending wgmma products, by group
   bool began_products = false;
 };
 static std::vector<std::unique_ptr<Fiber>> fibers;
@@ -83,8 +83,8 @@ static Fiber* self;
 static ucontext_t scheduler;
 static bool copies_are_early;
 static long bank_conflicts;
-static long broken_rules;         // of instructions that are asynchronous
-static long progress;             // whatever a thread may wait for
+static long broken_rules;         // violations by asynchronous instructions
+static long progress;             // counts everything that a thread may wait for
 static const int kMostBlocks = 2; /* of a cluster, which run at the same time */
 static char shared_memory[kMostBlocks][1 << 18] __attribute__((aligned(1024)));
 #define launch_shared (shared_memory[self->rank])

@@ -1,4 +1,4 @@
-// What NVRTC makes, on an NVIDIA GPU. Skipped where there is none.
+// Runs NVRTC's output on an NVIDIA GPU. Skipped if there is none.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,7 +100,7 @@ TEST_F(CudaHardware, RunsTheCanaryAndIsMeasured) {
   EXPECT_LT(measured->launch_overhead_us, 50);
 }
 
-// The last test: the device's context is of no use afterwards.
+// Must be the last test: the device's context is unusable afterwards.
 TEST_F(CudaHardware, WasLostAfterAnIllegalAddress) {
   const auto c = allocate(256);
   const Launch launch = {"illegal", {1, 1, 1}, {1, 1, 1}, 0, {{0, 0}}};

@@ -1,5 +1,5 @@
-// NVRTC needs no GPU. TENSORSMITH_NVRTC names the folder with its library; without one the tests skip, or fail with
-// TENSORSMITH_REQUIRE_NVRTC, which scripts/test sets.
+// NVRTC needs no GPU. TENSORSMITH_NVRTC names the folder with its library. Without it, the tests
+// are skipped, or fail if TENSORSMITH_REQUIRE_NVRTC is set, as scripts/test does.
 #include "codegen/cuda/nvrtc.h"
 
 #include <gmock/gmock.h>
@@ -98,7 +98,7 @@ TEST_F(NvrtcTest, MakesMachineCodeAndSaysWhatItTakes) {
     EXPECT_EQ(add.spill_store_bytes, 0);
     const KernelResources& crowded = module->kernels[1];
     EXPECT_EQ(crowded.symbol, "crowded");
-    // 65,536 registers for two blocks of 1024 threads; sm_75 holds one such block only.
+    // 65,536 registers for two blocks of 1024 threads; sm_75 runs only one such block.
     EXPECT_LE(crowded.registers, std::string(architecture) == "sm_75" ? 64 : 32);
     EXPECT_EQ(crowded.shared_bytes, 1024);
     EXPECT_GT(crowded.spill_store_bytes, 0);
@@ -145,7 +145,7 @@ TEST_F(NvrtcTest, SaysInOneLineWhatItRefuses) {
   EXPECT_THAT(flagged.error().message(), HasSubstr("no-such-flag"));
 }
 
-// As ptxas 12.9 writes it.
+// Text in the format of ptxas 12.9.
 TEST(PtxasLog, IsRead) {
   const auto kernels = parse_ptxas_log(
       "kernel.cu(3): warning #177-D: variable \"x\" was declared but never referenced\n"

@@ -118,11 +118,11 @@ static void ts_hold_sums(T&) {}
 /* --- barriers in shared memory */
 
 struct Barrier {
-  int arrivals = 0, pending = 0;  // of a phase, left of this one
-  long bytes = 0;                 // that are on their way
+  int arrivals = 0, pending = 0;  // expected in each phase, and missing in this one
+  long bytes = 0;                 // bytes that have not arrived yet
   unsigned phase = 0;
   bool published = false;
-  std::vector<std::function<void()>> copies;  // not made yet
+  std::vector<std::function<void()>> copies;  // copies that have not been made yet
 };
 static std::map<const void*, Barrier> barriers;
 static Barrier& barrier_at(const void* place) {

@@ -1,4 +1,5 @@
-// The neural models as a whole: they learn, give the same for the same, and keep to what they may see.
+// The neural models as a whole: they learn, are deterministic, and use only the data that they may
+// use.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -56,7 +57,7 @@ double mean_error(const std::vector<double>& predicted, const Store& store,
   return sum / static_cast<double>(records.size());
 }
 
-// Share of pairs of a task in the right order.
+// Share of pairs within a task that are in the right order.
 double right_pairs(const std::vector<double>& predicted, const Store& store,
                    const std::vector<int64_t>& records) {
   int right = 0, all = 0;
@@ -74,15 +75,17 @@ double right_pairs(const std::vector<double>& predicted, const Store& store,
 struct Case {
   const char* kind;
   json parameters;
-  // Of 64 programs that it was trained on: error at most, pairs in order at least. TLP reads neither the size
-  // of the work nor the device beyond its head: what its steps do not say it cannot know.
+  // Limits for 64 training programs: largest error, smallest share of ordered pairs. TLP reads
+  // neither the size of the work nor, beyond its head, the device: it cannot know what its steps do
+  // not contain.
   double error = 0, pairs = 0;
-  int epochs = 300;  // to learn them
+  int epochs = 300;  // needed to learn the programs
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.kind << " " << c.parameters.dump(); }
 
-// Small and quick versions of every kind. Pairs and error: mlp .990 +- .007, .008 +- .004; mlp with lambdarank
-// .978 +- .009; tlp .949 +- .023; mtl-tlp .909 +- .008, .174 +- .019; cdmpp .974 +- .007, .042 +- .023.
+// Small and fast versions of every kind. Pairs and error: mlp .990 +- .007, .008 +- .004; mlp with
+// lambdarank .978 +- .009; tlp .949 +- .023; mtl-tlp .909 +- .008, .174 +- .019; cdmpp .974 +-
+// .007, .042 +- .023.
 std::vector<Case> cases() {
   return {
       {"mlp",
@@ -136,7 +139,8 @@ TEST_P(NetModels, LearnsSixtyFourProgramsByHeart) {
     test::expect_below("error", mean_error(predicted, store.store(), data.train), GetParam().error);
 }
 
-// Neither the programs beside it nor the padding that they bring change what is predicted for a program.
+// The prediction for a program depends neither on the other programs in a batch nor on their
+// padding.
 TEST_P(NetModels, PredictsAProgramAloneAsAmongOthers) {
   const MadeStore store({.tasks = 6, .programs = 20});
   const TrainingData data = store.data();
@@ -176,7 +180,7 @@ TEST_P(NetModels, AStoppedTrainingGoesOnAsIfItHadNotStopped) {
 
   control.checkpoint = store.folder().file("checkpoint");
   int asked = 0;
-  control.stop = [&] { return ++asked % 11 == 0; };  // 8 steps an epoch
+  control.stop = [&] { return ++asked % 11 == 0; };  // 8 steps per epoch
   int stops = 0;
   Result<std::unique_ptr<CostModel>> model = Error{};
   do {
@@ -189,7 +193,7 @@ TEST_P(NetModels, AStoppedTrainingGoesOnAsIfItHadNotStopped) {
   ASSERT_TRUE(model.ok());
   EXPECT_EQ(seconds(**model, data, store.test()), whole);
 
-  // Another training does not go on from there, nor does any from a damaged file.
+  // A checkpoint of another training and a damaged file are rejected.
   control.stop = nullptr;
   control.seed = 4;
   auto other = trainer(GetParam().kind, parameters)->train(data, control);
@@ -225,7 +229,7 @@ TEST_P(NetModels, IsTheSameWhenReadFromItsFile) {
   EXPECT_EQ(broken.error().code, ErrorCode::kCorrupt);
 }
 
-// The same programs with other times.
+// Copies the store with other times.
 std::unique_ptr<Store> with_times(const Store& from, const std::string& path, auto&& change) {
   auto writer = StoreWriter::create(path);
   EXPECT_TRUE(writer.ok());
@@ -258,7 +262,7 @@ TEST_P(NetModels, TestLabelsChangeNothing) {
   const auto before = seconds(*train(GetParam().kind, parameters, data), data, store.test());
   data.store = changed.get();
   EXPECT_EQ(seconds(*train(GetParam().kind, parameters, data), data, store.test()), before);
-  // Training labels do.
+  // Training labels change the model.
   const auto other = with_times(store.store(), store.folder().file("other"), [](int64_t i, double seconds) {
     return i % 10 == 0 ? seconds * 1e-2 : seconds;
   });
@@ -266,12 +270,12 @@ TEST_P(NetModels, TestLabelsChangeNothing) {
   EXPECT_NE(seconds(*train(GetParam().kind, parameters, data), data, store.test()), before);
 }
 
-// The K80 takes a twentieth of the time that its figures let expect. For models that only rank, where that would
-// change nothing, it runs fastest what the others run slowest.
+// The K80 takes a twentieth of the time that its figures suggest. For ranking models, which this
+// would not change, its order of programs is reversed.
 TEST_P(NetModels, FineTuningTeachesAnotherDevice) {
   const MadeStore store(
       {.devices = {"v100", "k80", "t4"}, .tasks = 6, .programs = 20, .seed = test::test_seed(1)});
-  std::map<uint32_t, double> middle;  // of a task on the K80: times are turned around it
+  std::map<uint32_t, double> middle;  // median of a task on the K80: times are reversed around it
   const auto changed =
       with_times(store.store(), store.folder().file("changed"), [&](int64_t i, double seconds) {
         const Store::Entry entry = store.store().entry(i);
@@ -303,7 +307,7 @@ TEST_P(NetModels, FineTuningTeachesAnotherDevice) {
     test::expect_below("of-before", mean_error(after, *changed, k80) / mean_error(before, *changed, k80),
                        0.5);
   }
-  // A file of the tuned model has its devices in its own order.
+  // The file of the tuned model has its devices in another order.
   const std::string path = store.folder().file("tuned");
   ASSERT_TRUE((*tuned)->save(path).ok());
   const auto read = from_file(*read_model_file(path));
@@ -356,11 +360,11 @@ TEST(NetModelThreads, PredictionIsThreadSafe) {
   }
 }
 
-// The validation part chooses the epoch, and training ends where it gets no better.
+// The validation part selects the epoch, and training stops when it no longer improves.
 TEST(NetModelTraining, StopsEarlyAndTakesTheBestEpoch) {
   const MadeStore store({.tasks = 4, .programs = 20, .noise = 0.5});
   TrainingData data = store.data();
-  data.train.resize(24);  // soon known by heart
+  data.train.resize(24);  // soon memorized
   std::vector<double> errors;
   TrainingControl control;
   control.progress = [&](const TrainingProgress& p) {

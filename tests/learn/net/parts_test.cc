@@ -1,4 +1,5 @@
-// What the neural models are made of: statistics, sequences, layers and losses against straightforward code.
+// Components of the neural models: statistics, sequences, layers and losses, compared with
+// straightforward code.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -47,8 +48,8 @@ TEST(LabelTransform, LogIsTheStandardizedLogarithm) {
   EXPECT_NEAR(transform.decode(transform.encode(-7.5)), -7.5, 1e-12);
 }
 
-// The squares of normal numbers become normal with lambda = 1/2, their exponentials with 0; the unit of the
-// labels changes nothing.
+// Squares of normal numbers become normal with lambda = 1/2, exponentials with 0; the unit of the
+// labels has no effect.
 TEST(LabelTransform, BoxCoxFindsTheRoot) {
   for (const double unit : {1.0, 1e-6}) {
     Rng rng(7);
@@ -106,7 +107,7 @@ TEST(StepSequence, HasTypesAndNumbersInOrder) {
   EXPECT_THAT(out, Each(0));
 }
 
-// Every step: trained models have seen these numbers.
+// The numbers of the steps must not change, because trained models have been trained with them.
 TEST(StepSequence, StepsKeepTheirNumbers) {
   const std::pair<const char*, std::vector<float>> steps[] = {
       {"split stage=2 iter=5 lengths=[8,16] inner=false tail=peel", {2, 5, 0, 1, 8, 16, 0, 0, 0}},
@@ -160,7 +161,7 @@ TEST(Ragged, PadsSumsAndReturns) {
   EXPECT_TRUE(torch::equal(unpad(padded, ragged), rows));
   const Tensor sums = sum_by_program(rows, ragged);
   EXPECT_TRUE(torch::allclose(sums[1], rows.slice(0, 2, 7).sum(0)));
-  // Gradients: of a weighted sum they are the weights of the row's program.
+  // The gradients of a weighted sum are the weights of the row's program.
   const Tensor weights = torch::randn({3, 3}, torch::kFloat64);
   (sums * weights).sum().backward();
   EXPECT_TRUE(torch::allclose(rows.grad(), weights.index_select(0, ragged.owner)));
@@ -170,7 +171,7 @@ TEST(Ragged, PadsSumsAndReturns) {
   EXPECT_TRUE(torch::allclose(rows.grad(), by_row));
 }
 
-// One program, one head, one row at a time, as the formula has it.
+// One program, one head, one row at a time, as in the formula.
 TEST(Attention, AgreesWithEachProgramByItself) {
   constexpr int64_t kWidth = 12, kHeads = 3, kPart = kWidth / kHeads;
   Attention attention(kWidth, kHeads);
@@ -288,8 +289,8 @@ TEST(LambdaRank, AgreesWithItsFormula) {
   const Tensor scores = torch::tensor(all_p, torch::kFloat64).set_requires_grad(true);
   const Tensor loss = lambda_rank(scores, torch::tensor(all_y, torch::kFloat64), task);
   EXPECT_NEAR(loss.item<double>(), expected, 1e-9);
-  // Another task's scores do not matter: only differences within a list count, so adding to all of one
-  // changes nothing.
+  // Only differences within a list matter: adding a constant to all scores of one task changes
+  // nothing.
   Tensor shifted = scores.detach().clone();
   shifted.slice(0, 0, 5).add_(3);
   EXPECT_NEAR(lambda_rank(shifted, torch::tensor(all_y, torch::kFloat64), task).item<double>(), expected,
@@ -364,7 +365,7 @@ TEST(Records, ListsAreOfOneTaskAndEveryRecordComesOnce) {
   EXPECT_EQ(order.size(), data.train.size());
   size_t runs = 1;
   for (size_t i = 1; i < order.size(); ++i) runs += task(order[i]) != task(order[i - 1]) ? 1 : 0;
-  // 24 records of each of ten tasks: four lists each, neighbours may be of one task.
+  // 24 records of each of ten tasks: four lists each; consecutive lists may be of the same task.
   EXPECT_LE(runs, 40u);
   EXPECT_GE(runs, 20u);
 

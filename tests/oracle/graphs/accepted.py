@@ -189,6 +189,6 @@ class AcceptedList:
             if scope is None:
                 scope = Facts(node, opset, inputs, outputs).scope()
             with np.errstate(all="ignore"):
-                if eval(rule.code, scope):  # the list is a part of the program
+                if eval(rule.code, scope):  # the list is trusted code, part of this program
                     return rule
         return None

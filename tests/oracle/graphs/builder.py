@@ -135,7 +135,7 @@ class Builder:
         if self.chance(reuse) and self.pool:
             found = [v for v in self.pool if right(v)]
             if found:
-                # Late values: deep graphs.
+                # Prefers late values, which make deep graphs.
                 at = max(int(self.rng.integers(len(found))), int(self.rng.integers(len(found))))
                 return found[at]
             adapted = self._adapted(dtypes, low, high, shape, right) if self.chance(0.6) else None

@@ -6,7 +6,7 @@ import dataclasses
 from . import compare
 from .runner import Crash
 
-EXECUTIONS = (5, 40, 200)  # disturbed ones: more of them before a difference counts
+EXECUTIONS = (5, 40, 200)  # a difference counts if it remains after each of these numbers of disturbed executions
 
 
 @dataclasses.dataclass

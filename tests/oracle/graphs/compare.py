@@ -44,7 +44,7 @@ def _near_integers(got, exact, others):
 
 def _near_floats(got, exact, others, dtype):
     eps, top = d.EPSILON[dtype], d.LARGEST[dtype]
-    # AVX-512 BF16 takes subnormal numbers for zeros (docs/algorithms.md).
+    # AVX-512 BF16 treats subnormal numbers as zeros (docs/algorithms.md).
     tiny = 2.0**-126 if dtype == d.BF16 else 4 * d.SUBNORMAL[dtype]
     runs = [exact, *others]
     with np.errstate(all="ignore"):
@@ -57,7 +57,7 @@ def _near_floats(got, exact, others, dtype):
             near |= (got == r) | (np.isnan(got) & np.isnan(r)) | (np.abs(got - r) <= tolerance)
             near |= np.isinf(got) & (np.sign(got) == np.sign(r)) & (np.abs(r) + tolerance >= top)
             near |= np.isinf(r) & (np.sign(got) == np.sign(r)) & (np.abs(got) * (1 + 16 * eps) >= top)
-        if others:  # an error that may be anything
+        if others:  # where no disturbed result is finite, any error is accepted
             near |= np.isfinite(exact) & ~np.any([np.isfinite(o) for o in others], axis=0)
     return near
 

@@ -34,7 +34,7 @@ TO_ONNX = {
     U64: TensorProto.UINT64,
 }
 FROM_ONNX = {v: k for k, v in TO_ONNX.items()}
-# As the type constraints of ONNX's schemas and the runner name them.
+# Names of types in the constraints of ONNX's schemas and in the runner.
 FROM_SCHEMA = {
     "tensor(float)": F32,
     "tensor(double)": F64,
@@ -105,7 +105,7 @@ def narrow(array, dtype):
         return array
     with np.errstate(all="ignore"):
         if dtype == BF16 and array.dtype == F64:
-            # Through f32 it would be rounded twice: f32 rounded to odd loses nothing.
+            # Through f32 the value would be rounded twice; f32 rounded to odd avoids this.
             return _round_to_odd_f32(array).astype(BF16)
         return array.astype(dtype)
 

@@ -11,7 +11,7 @@ from .truth import Conflict, Undefined
 
 NEWEST_OPSET = 24
 OLDEST_OPSET = 7
-# Graphs that are all of one kind find what mixtures hide.
+# Graphs of a single kind find bugs that mixtures hide.
 FAMILIES = {
     "views": "Reshape Flatten Squeeze Unsqueeze Identity Split Concat Dropout Slice Transpose Expand Relu Add Cast".split(),
     "arithmetic": "Add Sub Mul Div Mod Pow Floor Ceil Round Cast Max Min Clip Where Equal Less Greater Neg Abs Sqrt".split(),

@@ -83,7 +83,7 @@ EXACT = {
     "Where",
     "Xor",
 }
-# One rounding, none where the exact result can be represented.
+# Results are rounded once, or exact if the exact result can be represented.
 BASIC = {
     "Add",
     "Sub",
@@ -122,7 +122,7 @@ SUMS = {
     "ScatterElements",
     "ScatterND",
 }
-# Functions of one element, in units of the last place; and the magnitude of what they subtract inside.
+# Functions of one element, with errors in units of the last place, and the magnitude of what they subtract inside.
 FUNCTIONS = {
     "Elu": lambda x, y: np.where(x < 0, 1.0, 0.0),
     "Selu": lambda x, y: np.where(x < 0, 2.0, 0.0),
@@ -160,19 +160,19 @@ ROOTS = {"LpPool", "GlobalLpPool", "ReduceL2"}
 WINOGRAD = {"Conv", "ConvTranspose"}
 WINOGRAD_TILE = 6  # NaN and infinity of one input reach all outputs of its tile, at most 6 x 6
 MEANS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "Mean"}
-# Quotients of a softmax in f32 may be 0 below this, e^-86.5 of the largest (docs/operators.md).
+# Quotients of a softmax in f32 below this value, e^-86.5 of the largest, may be 0 (docs/operators.md).
 SOFTMAX_LEAST = 2.72e-38
 ULPS = 4.0
 LONG_SUM = 128
 BACKWARD_DRAWS = 3
 
 
-# Of f64 data the standard computes the statistics in f32 (stash_type 1), which nobody need do.
+# For f64 data the standard computes the statistics in f32 (stash_type 1), which implementations need not do.
 STASHED = {"GroupNormalization", "LayerNormalization", "RMSNormalization"}
 TRANSFORMS = {"DFT", "STFT"}
 UNIT = {"RNN", "GRU", "LSTM", "LogSoftmax", "SoftmaxCrossEntropyLoss", "BlackmanWindow", "HannWindow", "HammingWindow"}
 IN_F32 = {"Resize", "Upsample", "GridSample"}
-# Errors relative to the largest input (of transforms: to their sum), in units of the last place.
+# Errors relative to the largest input (for transforms: to the sum of the inputs), in units of the last place.
 ABSOLUTE = {
     "DFT": 8.0,
     "STFT": 8.0,
@@ -199,7 +199,7 @@ def _finite(w):
 
 
 def _computed_in(dtype):
-    # f16 and bf16 are for storage: sums are f32.
+    # f16 and bf16 are storage types: sums are f32.
     return d.EPSILON[d.F32] if dtype in (d.F16, d.BF16) else d.EPSILON[dtype]
 
 
@@ -250,13 +250,13 @@ def amplitudes(node, opset, inputs, exact, outputs, evaluate, rng):
 
 
 def _unit(op, output):
-    # The oracles have coordinates in f32, whatever the data.
+    # The oracles compute coordinates in f32, whatever the type of the data.
     return d.EPSILON[d.F32] if op in IN_F32 else _computed_in(output.dtype) if output is not None else 0.0
 
 
 def _rounding(exact, output):
     error = d.EPSILON[output.dtype] * np.abs(d.wide(output)) + d.SUBNORMAL[output.dtype]
-    # Of an oracle that computes in a short type nobody knows what it rounded.
+    # If an oracle computes in a short type, it is not known what it rounded.
     if output.dtype != d.F64 and not (exact.dtype == output.dtype and output.dtype in (d.F16, d.BF16)):
         error = np.where(d.wide(exact) == d.wide(output), 0.0, error)
     return error
@@ -286,7 +286,7 @@ def _sum(node, inputs, exact, outputs, evaluate):
     kernel = max([int(np.prod(a.ints)) for a in node.attribute if a.name == "kernel_shape"], default=1)
     magnitudes = [_finite(np.abs(d.wide(x))) if x is not None and d.is_float(x.dtype) else x for x in inputs]
     if op == "Gemm" and len(inputs) > 2 and inputs[2] is not None and _factor(node, "alpha") * _factor(node, "beta") < 0:
-        magnitudes[2] = -magnitudes[2]  # what is subtracted adds to the magnitude
+        magnitudes[2] = -magnitudes[2]  # a subtracted term adds to the magnitude
     try:
         sums = evaluate(magnitudes)
     except Exception:
@@ -303,7 +303,7 @@ def _sum(node, inputs, exact, outputs, evaluate):
             continue
         m = np.abs(d.wide(m))  # infinite: the finite terms overflow
         m = np.where(np.isnan(m), 0, m)
-        # Equal terms, added one after the other, are all rounded the same way: the error grows with their number.
+        # If equal terms are added in sequence, all roundings go the same way: the error grows with their number.
         length = max(1.0, max(x.size for x in inputs if x is not None) / max(m.size, 1) / LONG_SUM)
         error = ULPS * length * _computed_in(o.dtype) * m + _rounding(e, o) + 64 * d.SUBNORMAL[o.dtype]
         # Sums of integers are exact in any order.
@@ -311,7 +311,7 @@ def _sum(node, inputs, exact, outputs, evaluate):
             error = error + 32 * d.EPSILON[d.F32] * m.max()
         if whole and op not in ROOTS and not (m.size and np.nanmax(m) > 2.0**22):
             error = np.where(d.wide(e) == d.wide(o), 0.0, error)
-        # Partial sums may overflow: infinite or NaN as well.
+        # Partial sums may overflow; the result may then be infinite or NaN as well.
         top = d.LARGEST[d.F32] if o.dtype in (d.F16, d.BF16) else d.LARGEST[o.dtype]
         terms = (
             max(len(inputs), kernel, max(x.size for x in inputs if x is not None) // max(m.size, 1))
@@ -349,7 +349,7 @@ def _backward(inputs, exact, outputs, evaluate, rng):
             result.append(None)
             continue
         result.append(ULPS * _computed_in(o.dtype) * np.abs(d.wide(e)) + _rounding(e, o) + 256 * d.SUBNORMAL[o.dtype])
-    # One input after the other: the effects of several would cancel somewhere.
+    # Moves one input at a time: the effects of several could cancel.
     own = [i for i, x in enumerate(inputs) if x is not None and d.is_float(x.dtype) and x.size]
     for i in own * (BACKWARD_DRAWS if len(own) == 1 else 1):
         w = d.wide(inputs[i])
@@ -377,17 +377,17 @@ def disturb(rng, exact, output, amplitude, moves):
         y = d.wide(exact if exact is not None else output)
         if amplitude is not None:
             a = np.where(np.isfinite(amplitude), amplitude, 0)
-            error = a * np.where(rng.random(y.shape) < 0.25, 0.15, 1) * signs(rng, y.shape)  # one place, or some
+            error = a * np.where(rng.random(y.shape) < 0.25, 0.15, 1) * signs(rng, y.shape)  # one place, or several
             may_vanish = (np.abs(y) <= a) & (rng.random(y.shape) < 0.25)
             y = np.where(np.isfinite(y), np.where(may_vanish, 0.0, y + error), y)
-            # Partial sums that may overflow are of terms of a quarter of the largest number: so much they err if they do not.
+            # Sums that may overflow have terms near the largest number, which give the error if nothing overflows.
             wide = d.F32 if output.dtype in (d.F16, d.BF16) else output.dtype
             near = y + d.EPSILON[wide] * d.LARGEST[wide] * signs(rng, y.shape)
             over = rng.choice(np.array([np.inf, -np.inf, np.nan]), y.shape)
             y = np.where(amplitude == np.inf, np.where(rng.random(y.shape) < 0.5, near, over), y)
         y = d.narrow(y, output.dtype)
-        if output.dtype == d.BF16:  # ir/expr.h: what is below 2^-126 may be zero
-            small = np.abs(d.wide(y)) <= 2.0**-126  # itself, since it may be rounded up from less
+        if output.dtype == d.BF16:  # ir/expr.h: values below 2^-126 may become zero
+            small = np.abs(d.wide(y)) <= 2.0**-126  # 2^-126 itself, too, since it may be rounded up from less
             y = d.narrow(np.where(small & (rng.random(y.shape) < 0.5), 0.0, d.wide(y)), d.BF16)
         if not moves:
             zero = d.wide(y) == 0

@@ -21,7 +21,7 @@ _options.intra_op_num_threads = 1
 _options.inter_op_num_threads = 1
 _options.log_severity_level = 4
 
-# Operators whose result depends on the inputs' own precision.
+# Operators whose result depends on the precision of their inputs.
 NATIVE = {
     "Cast",
     "CastLike",
@@ -95,7 +95,7 @@ def with_defaults(node, opset):
         if name not in given and default.type != 0 and not (default.type == 4 and default.t.data_type == 0):
             copy.attribute.append(default)
     if node.op_type == "BatchNormalization" and opset < 14:
-        # With a momentum the evaluator trains.
+        # With a momentum attribute, the evaluator computes in training mode.
         for i, a in enumerate(copy.attribute):
             if a.name == "momentum":
                 del copy.attribute[i]
@@ -107,7 +107,7 @@ def with_defaults(node, opset):
             if a.name == "mode":
                 a.s = {b"bilinear": b"linear", b"bicubic": b"cubic"}.get(a.s, a.s)
     if node.op_type == "CastLike":
-        # It speaks about types that are not made here, and the evaluator does not know it.
+        # The attribute applies only to types that are not generated here, and the evaluator does not know it.
         for i, a in enumerate(copy.attribute):
             if a.name == "round_mode":
                 del copy.attribute[i]
@@ -175,7 +175,7 @@ class Reference:
         node = with_defaults(node, opset)
         self.nearest = node.op_type in ("Resize", "Upsample") and _mode(node) == "nearest"
         if self.nearest:
-            # Which element comes where: values as f64 would be rounded, and infinity times zero is NaN.
+            # Only the selection of elements counts: values as f64 would be rounded, and infinity times zero is NaN.
             self.outside = _swapped(node, "extrapolation_value", -1.0)
         self.evaluator = None
         self.inputs = len(node.input)
@@ -278,7 +278,7 @@ class OnnxRuntime:
                 name = name + "_f"
             self.outputs.append((name, dtype))
             results.append(onnx.ValueInfoProto(name=name))
-        # Some of these (initializers) must be constants for ONNX Runtime to know shapes; as feeds they may be anything.
+        # ONNX Runtime needs some inputs (initializers) as constants to infer shapes; as feeds they may have any values.
         model = opset_model(nodes, feeds, results, opset)
         try:
             self.session = onnxruntime.InferenceSession(

@@ -28,7 +28,7 @@ def run_chunk(numbers):
         try:
             own, more = _worker.run(number)
         except Exception as error:
-            # Ours, not the program's: seen in the summary, and the run goes on.
+            # An error of the checker, not of the tested program: it is counted in the summary, and the run continues.
             traceback.print_exc()
             own, more = Tally(cases=1), []
             own.failures[f"the checker fails, case {number}: {type(error).__name__}: {error}"] += 1
@@ -48,7 +48,7 @@ class Pool:
         while todo and not late(deadline):
             suspects = []
             yield from self._until_broken(todo, suspects, self.jobs, deadline)
-            # One of these has ended a process: each alone, in one process.
+            # One of these cases ended a process, so each is run alone, in one process.
             for number in [n for chunk in suspects for n in chunk]:
                 crashed = []
                 yield from self._until_broken(collections.deque([[number]]), crashed, 1, None)

@@ -41,7 +41,7 @@ class Runner:
 
     def _start(self):
         self.errors = open(self.directory / "stderr", "w+b")
-        # A runner that ends with its parent: sanitizers' messages come through its stderr.
+        # The runner ends with its parent; its stderr carries the sanitizers' messages.
         self.process = subprocess.Popen(
             [self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors
         )

@@ -44,7 +44,7 @@ class Shrinker:
                             best = candidate
                             changed = True
                             break
-                    except Exception:  # malformed: no candidate
+                    except Exception:  # malformed: not a candidate
                         continue
                 if changed:
                     break
@@ -111,7 +111,7 @@ class Shrinker:
                 m = copy.deepcopy(model)
                 del m.graph.node[i].attribute[k]
                 yield m, inputs
-            # Optional inputs and outputs at the end.
+            # Drops optional inputs and outputs at the end.
             if len(node.input) > 1:
                 m = copy.deepcopy(model)
                 del m.graph.node[i].input[-1]
@@ -220,7 +220,7 @@ def cleaned(model, inputs):
         while node.input and not node.input[-1]:
             del node.input[-1]
         unused = [o for o in node.output if o and o not in needed]
-        # Outputs at the end that nothing reads, but for those that the operator must have.
+        # Drops unread outputs at the end, except for those that the operator must have.
         while (
             len(node.output) > 1
             and (not node.output[-1] or node.output[-1] in unused)

@@ -7,7 +7,7 @@ from .noise import EXACT, amplitudes, disturb
 from .oracles import NotComputed, OnnxRuntime, Reference, declared_dtypes, output_dtypes
 from .rules import RULES
 
-# Values never change here: zeros keep their signs.
+# Operators that never change values: zeros keep their signs.
 MOVES = EXACT - {
     "Abs",
     "Neg",
@@ -29,11 +29,11 @@ MOVES = EXACT - {
 }
 
 
-# Rules that count where both oracles are wrong: they overflow, or round where the standard does not.
+# Rules that count even if both oracles disagree: the oracles overflow, or round where the standard does not.
 WITHOUT_WITNESS = {"LRN", "ReduceLogSumExp", "Erf", "Gelu"}
 
 
-# Takes seconds, and divides by the extent less one: the rule and ONNX Runtime decide.
+# The reference takes seconds, and divides by the extent less one: the rule and ONNX Runtime decide.
 WITHOUT_REFERENCE = {"DeformConv"}
 
 
@@ -51,7 +51,7 @@ class NodeTruth:
     def __init__(self, node, opset, inputs, accepted, rng):
         self.node, self.opset, self.inputs = node, opset, list(inputs)
         self.rng = rng
-        self.rule = None  # of the accepted list, that decided
+        self.rule = None  # the rule of the accepted list that decided
         self.difference = None
         self.reasons = {}  # oracle -> why it has no result
         rule = accepted.find(node, opset, inputs, verdicts=("undefined",))
@@ -85,7 +85,7 @@ class NodeTruth:
         try:
             with np.errstate(all="ignore"):
                 return RULES[self.node.op_type](self.node, self.opset, self.inputs)
-        except Exception as error:  # malformed nodes: the other oracles say so
+        except Exception as error:  # malformed nodes: the other oracles report them
             self.reasons["rule"] = f"{type(error).__name__}: {error}"
             return None
 
@@ -110,7 +110,7 @@ class NodeTruth:
         if reference is not None:
             dtypes = output_dtypes(self.node, self.opset, self.inputs, reference)
             if runtime is not None:
-                # ONNX Runtime infers types by the standard; the evaluator's are sometimes NumPy's.
+                # ONNX Runtime infers types as in the standard; the evaluator's are sometimes NumPy's.
                 dtypes = [t if r is None else r.dtype for t, r in zip(dtypes, runtime)]
             rounded = [None if r is None else d.narrow(r, t) for r, t in zip(reference, dtypes)]
         self.by_reference, self.by_runtime, self.by_rule = rounded, runtime, own
@@ -126,7 +126,7 @@ class NodeTruth:
             rule = accepted.find(self.node, self.opset, self.inputs, verdicts=("rule",))
             if rule is not None:
                 raise Undefined(rule.reason)
-            # An oracle that the list calls wrong here is no oracle.
+            # An oracle that the accepted list calls wrong here does not count.
             wrong = accepted.find(
                 self.node,
                 self.opset,
@@ -151,7 +151,7 @@ class NodeTruth:
                 self.difference = None
                 return
             self.difference = f"rule: {others}"
-            # Without a NaN the rule needs a witness.
+            # Unless an input has a NaN, an oracle must agree with the rule.
             if (
                 rule is not None
                 and runtime is not None
@@ -221,7 +221,7 @@ class NodeTruth:
                 if amplitude is not None:
                     tolerance = tolerance + 4 * np.nan_to_num(amplitude, nan=0.0, posinf=0.0)
                 near = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= tolerance)
-                # Just over the largest number is infinite.
+                # Values just above the largest number may be infinite.
                 top = d.LARGEST[ours.dtype]
                 if amplitude is not None:
                     near |= np.isinf(amplitude)
@@ -247,7 +247,7 @@ class NodeTruth:
         )
         exact = self.exact
         if self.node.op_type in ("Div", "Mod") and d.is_int(inputs[1].dtype) and not np.all(inputs[1]):
-            same = True  # ONNX Runtime divides by zero
+            same = True  # ONNX Runtime would divide by zero
         if not same:
             try:
                 exact = self.evaluate(inputs)

@@ -18,7 +18,7 @@ from .truth import Conflict, Undefined
 
 SHRINK_SECONDS = 40
 SHRUNK_OF_ONE_LOOK = 5
-REFUSED_AGAIN = 4  # a graph goes on without the nodes that are refused, so often
+REFUSED_AGAIN = 4  # how often refused nodes are removed from a graph, which is then checked again
 
 
 @dataclasses.dataclass
@@ -75,7 +75,7 @@ class Worker:
     def __init__(self, settings, accepted):
         self.settings, self.accepted = settings, accepted
         self.runner = Runner(settings.program)
-        self.seen = collections.Counter()  # failures by how they look before they are shrunk
+        self.seen = collections.Counter()  # failures, by their signature before shrinking
 
     def close(self):
         self.runner.close()
@@ -191,7 +191,7 @@ class Worker:
             if not fails(model, inputs):
                 return model, inputs
             return Shrinker(fails, values, SHRINK_SECONDS).shrink(model, inputs)
-        except Exception:  # the case as it is shows more than none
+        except Exception:  # the unshrunk case is better than none
             return model, inputs
 
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kSampleAttempts = 20;
 
-// What machine code depends on: "local" is the best of the instruction sets that are named, and threads change
-// the schedule only.
+// Returns the attributes that machine code depends on: "local" is the best of the named instruction
+// sets, and threads change only the schedule.
 std::string code_key(const target::Device& device) {
   std::string key = device.arch + " " + device.cpu + " " + std::to_string(device.vector_bytes) + " " +
                     std::to_string(device.vector_registers);
@@ -70,7 +70,8 @@ Result<std::vector<Tensor>> GraphCase::run(const RunRequest& request, const std:
   return execute(inputs, directory, request.threads);
 }
 
-// A random candidate of each task; the default where none of a few is legal.
+// Returns a random candidate for each task; the default schedule if none of a few candidates is
+// legal.
 Result<std::vector<engine::TaskSchedule>> GraphCase::random_schedules(const target::Device& device,
                                                                       uint64_t seed) {
   Rng rng(seed);

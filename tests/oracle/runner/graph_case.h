@@ -1,4 +1,4 @@
-// One model through import, passes, compilation and runtime, in several variants.
+// Takes one model through import, passes, compilation and runtime, in several variants.
 #pragma once
 
 #include <map>
@@ -13,17 +13,18 @@ namespace tensorsmith::oracle {
 
 class GraphCase {
  public:
-  // Imports, optimizes and partitions the model. After an error stage() says where it was.
+  // Imports, optimizes and partitions the model. After an error, stage() gives the failed stage.
   Status load(const std::string& path);
 
   const graph::Graph& graph() const { return model_.graph; }
   const graph::Partition& partition() const { return model_.partition; }
 
-  // The outputs of one run. It goes the way of `tensorsmith compile` and the C interface: a compiled model is
-  // written to the directory, loaded and run twice on buffers with fences, outputs filled with other bytes
-  // before each run. Outputs that differ between the two (not written, or not deterministic) and changed
-  // canaries are errors; writing to an input crashes. traces: of random schedules, printed; may be null.
-  // After an error stage() says where it was.
+  // Returns the outputs of one run, made as `tensorsmith compile` and the C interface make it: a
+  // compiled model is written to the directory, loaded and run twice on buffers with canaries
+  // around them, with outputs filled with other bytes before each run. It is an error if the
+  // outputs of the two runs differ (not written, or not deterministic) or a canary changed; a write
+  // to an input crashes. `traces` receives the printed random schedules; may be null. After an
+  // error, stage() gives the failed stage.
   Result<std::vector<lower::Tensor>> run(const RunRequest& request, const std::vector<lower::Tensor>& inputs,
                                          const std::string& directory, std::vector<std::string>* traces);
 
@@ -36,7 +37,7 @@ class GraphCase {
 
   engine::LoadedModel model_;
   std::string stage_;
-  std::map<std::string, engine::BuildCache> caches_;  // by what machine code depends on
+  std::map<std::string, engine::BuildCache> caches_;  // by code_key()
 };
 
 }  // namespace tensorsmith::oracle

@@ -1,4 +1,5 @@
-// oracle_runner: runs models for scripts/fuzz_graphs. Reads a request a line, answers each with a line.
+// oracle_runner runs models for scripts/fuzz_graphs. It reads one request per line and answers each
+// with one line.
 //   oracle_runner --operators   prints the operators that can be imported, one a line
 //   oracle_runner --devices     prints the instruction sets of this machine as devices, one a line
 #include <cstdio>

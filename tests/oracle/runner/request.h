@@ -1,4 +1,4 @@
-// What the runner is asked to do with one model, and what it answers: one line of JSON each.
+// Requests to the runner, one per model, and its replies: one line of JSON each.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,22 @@ namespace tensorsmith::oracle {
 
 // How the schedules of a run are chosen.
 enum class ScheduleKind : uint8_t {
-  kDefault,      // the untuned ones
-  kRandom,       // a random candidate of each task
-  kInterpreter,  // none: the reference interpreter evaluates the optimized graph
+  kDefault,      // the untuned schedules
+  kRandom,       // a random candidate for each task
+  kInterpreter,  // no schedules: the reference interpreter evaluates the optimized graph
 };
 
 struct RunRequest {
-  std::string device = "local";  // as of --device: "local:isa=avx2"
+  std::string device = "local";  // as for --device: "local:isa=avx2"
   int threads = 1;
   ScheduleKind schedule = ScheduleKind::kDefault;
-  uint64_t seed = 0;  // of kRandom
+  uint64_t seed = 0;  // for kRandom
 };
 
-// {"directory": D, "runs": [{"device": "local", "threads": 1, "schedule": "random", "seed": 7}, ...]}
-// The directory holds model.onnx and input_I.bin, the raw contents of input I (little endian, row-major).
+// {"directory": D, "runs": [{"device": "local", "threads": 1, "schedule": "random", "seed": 7},
+// ...]}
+// The directory holds model.onnx and input_I.bin, the raw contents of input I (little endian,
+// row-major).
 struct Request {
   std::string directory;
   std::vector<RunRequest> runs;
@@ -40,24 +42,25 @@ struct TensorReply {
 };
 
 struct RunReply {
-  std::string stage;  // where it failed: "schedule", "compile", "load", "run", "evaluate"; empty: it did not
+  std::string stage;  // the failed stage: "schedule", "compile", "load", "run", "evaluate"; empty: no failure
   std::string error;
-  // The run before with the same bytes in each output, -1: none; then output I is in output_RUN_I.bin.
+  // Index of an earlier run with the same bytes in each output; -1: none, and output I is in
+  // output_RUN_I.bin.
   int same_as = -1;
-  std::vector<std::string> schedules;  // a printed trace a task, of kRandom
+  std::vector<std::string> schedules;  // a printed trace per task, for kRandom
 };
 
 struct Reply {
-  std::string stage;  // "request", "import", "optimize", "partition": nothing was run
+  std::string stage;  // the failed stage: "request", "import", "optimize", "partition"; then nothing was run
   std::string error;
-  std::string code;  // of the error: ErrorCode's text, or "bug"
+  std::string code;  // code of the error: ErrorCode's text, or "bug"
   std::vector<TensorReply> inputs;
   std::vector<TensorReply> outputs;
-  std::vector<std::string> tasks;  // names
+  std::vector<std::string> tasks;  // their names
   std::vector<RunReply> runs;
 };
 
-// Without a line break.
+// Prints the reply without a line break.
 std::string print(const Reply& reply);
 
 }  // namespace tensorsmith::oracle

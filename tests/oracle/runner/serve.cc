@@ -84,7 +84,7 @@ class Service {
     reply_.runs.push_back(std::move(reply));
   }
 
-  // The earlier run with the same outputs, or -1 after writing them.
+  // Returns the earlier run with the same outputs, or writes the outputs and returns -1.
   int keep(size_t number, std::vector<Tensor> outputs) {
     for (const auto& [earlier, known] : outputs_) {
       bool same = true;

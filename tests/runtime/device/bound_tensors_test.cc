@@ -1,4 +1,4 @@
-// Models whose inputs and outputs are buffers that the caller made, by OpenCL's own calls.
+// Models whose inputs and outputs are buffers that the caller made with OpenCL's own calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ kernel void add(global const float* x, global const float* y, global float* z) {
   z[get_global_id(0)] = x[get_global_id(0)] + y[get_global_id(0)];
 })";
 
-// twice = 2 x, and sum = x + twice, in two calls: the first output is read again.
+// twice = 2 x, and sum = x + twice, in two calls: the second call reads the first output.
 ModelDescription description() {
   const auto call = [](std::string symbol, std::vector<BufferRef> buffers) {
     CallInfo info;
@@ -70,7 +70,7 @@ class BoundTensors : public ::testing::Test {
     if (queue_) api_->release_queue(queue_);
   }
 
-  // The one that models run on: the first that is listed.
+  // Returns the device that models run on: the first in the list.
   opencl::Device device() {
     const auto found = opencl::find_devices(*api_);
     EXPECT_TRUE(found.ok());
@@ -125,7 +125,7 @@ TEST_F(BoundTensors, AreReadAndWrittenInPlace) {
   run(nullptr, nullptr, nullptr);
   EXPECT_EQ(read(twice), times(2));
   EXPECT_EQ(read(sum), times(3));
-  // Without another bind: what the buffer holds now.
+  // Without another bind, a run reads the present contents of the buffer.
   for (float& v : x_) v += 1;
   write(x, x_);
   run(nullptr, nullptr, nullptr);
@@ -139,7 +139,7 @@ TEST_F(BoundTensors, StandBesideTensorsOfTheHost) {
   run(x_.data(), nullptr, sum.data());
   EXPECT_EQ(read(twice), times(2));
   EXPECT_EQ(sum, times(3));
-  // Given back: the buffer keeps what it had.
+  // After the output is unbound, the buffer keeps its contents.
   ASSERT_TRUE(model_->bind_output(0, nullptr).ok());
   const std::vector<float> before = read(twice);
   for (float& v : x_) v -= 7;
@@ -166,7 +166,7 @@ TEST_F(BoundTensors, ThatDoNotSuitAreRefused) {
   EXPECT_THAT(model_->bind_input(0, foreign).error().message(), HasSubstr("to another context"));
   api_->release_memory(foreign);
   api_->release_context(other);
-  // Nothing of that was taken.
+  // None of the refused buffers was bound.
   std::vector<float> twice(kCount), sum(kCount);
   run(x_.data(), twice.data(), sum.data());
   EXPECT_EQ(sum, times(3));

@@ -165,7 +165,7 @@ TEST_F(Cuda, EncodesTensorMaps) {
                                      "interleave 0 swizzle 1 promotion 3 fill 0\n"));
   ASSERT_TRUE(run->run().ok());
   EXPECT_EQ(from_device(c->all()), kEight);
-  // 2 lines are 64 bytes, which the last 32 of the workspace are not.
+  // Two lines take 64 bytes, but only 32 bytes of the workspace are left at this offset.
   launch.arguments[1].workspace_offset = 96;
   const Status large = sequence()->add(*module, std::span(&launch, 1), buffers, w->all());
   ASSERT_FALSE(large.ok());
@@ -181,7 +181,7 @@ TEST_F(Cuda, RunsSeveralLaunchesAsOneGraph) {
              w = on_device(std::vector<float>(32));
   const auto module = load("fake more add");
   const auto run = sequence();
-  // The second value of the workspace is a + a, then one more; the output adds a.
+  // The second value of the workspace is first a + a, then incremented; the output adds a.
   const LaunchArgument value{-1, 64};
   const std::vector<Launch> launches = {launch_of("add", {{0, 0}, {0, 0}, value}), launch_of("more", {value}),
                                         launch_of("add", {value, {0, 0}, {1, 0}})};
@@ -258,7 +258,7 @@ TEST_F(Cuda, SaysWhatIsWrongWithAKernel) {
   EXPECT_EQ(error(launch).code, ErrorCode::kNotFound);
   EXPECT_EQ(error(launch).message(), "kernel mor: the module has no such kernel");
   launch = launch_of("more", {{0, 0}});
-  launch.block = {513, 1, 1};  // its registers allow 512
+  launch.block = {513, 1, 1};  // the kernel's registers allow 512 threads
   EXPECT_EQ(error(launch).code, ErrorCode::kUnsupported);
   EXPECT_THAT(error(launch).message(), HasSubstr("a block of 513 threads"));
   launch.block = {1, 1, 65};
@@ -301,7 +301,7 @@ TEST_F(Cuda, LeavesTheCaptureWhenALaunchFails) {
   EXPECT_EQ(status.error().code, ErrorCode::kResourceExhausted);
   EXPECT_THAT(status.error().message(), HasSubstr("cuLaunchKernel of more"));
   EXPECT_FALSE(gpu_->lost());
-  EXPECT_TRUE(gpu_->synchronize().ok());  // refused within a capture
+  EXPECT_TRUE(gpu_->synchronize().ok());  // the launch was refused during a capture
   EXPECT_TRUE(run->run().ok());
 }
 

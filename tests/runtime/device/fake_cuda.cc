@@ -37,21 +37,21 @@ using Graph = std::vector<Launch>;
 
 std::string log_text, taken, failing;
 int failing_code = 0, alive = 0;
-int broken = 0;  // the code of the kernel that broke the context
+int broken = 0;  // the error code of the kernel that broke the context, else 0
 thread_local void* current = nullptr;
 int the_context = 0;
-std::map<uint64_t, size_t> memory;  // bytes by address
+std::map<uint64_t, size_t> memory;  // size in bytes by address
 
 void note(const std::string& line) { log_text += line + "\n"; }
 
-// The code that a call was told to give, else 0.
+// Returns the error code that the test ordered for this call, else 0.
 int told(const char* call) {
   note(call);
   if (failing != call) return 0;
   failing.clear();
   return failing_code;
 }
-// The same of calls that need a context.
+// Like told(), for calls that need a context.
 int begin(const char* call) {
   const int code = told(call);
   if (code) return code;
@@ -61,8 +61,9 @@ int begin(const char* call) {
 #define BEGIN(call) \
   if (const int code = begin(call); code) return code
 
-// "add": c = a + b; "more": a += 1; "add_shared": as add; "illegal" breaks the context; "hangs" does not end; "canary":
-// a = 3 i + 1, or something else with FAKE_CUDA_CANARY in the environment.
+// Runs a kernel: "add": c = a + b; "more": a += 1; "add_shared": like add; "illegal" breaks the
+// context; "hangs" does not end; "canary": a = 3 i + 1, or something else with FAKE_CUDA_CANARY in
+// the environment.
 void compute(const Launch& launch) {
   const std::string& name = launch.function->name;
   if (name == "illegal") broken = kIllegalAddress;
@@ -83,7 +84,7 @@ void compute(const Launch& launch) {
   }
 }
 
-// Of an H100 (SXM), by the numbers of CUdevice_attribute.
+// Attributes of an H100 (SXM), by the numbers of CUdevice_attribute.
 const std::map<int, int> kAttributes = {
     {1, 1024},  {2, 1024},   {3, 1024},     {4, 64},      {5, 2147483647}, {6, 65535},         {7, 65535},
     {10, 32},   {12, 65536}, {13, 1980000}, {16, 132},    {36, 2619000},   {37, 5120},         {38, 52428800},
@@ -128,7 +129,7 @@ int cuDeviceGetCount(int* count) {
   return told("cuDeviceGetCount");
 }
 int cuDeviceGet(int* device, int ordinal) {
-  *device = 10 + ordinal;  // not the number itself
+  *device = 10 + ordinal;  // a handle that differs from the number
   return ordinal < 0 || ordinal > 1 ? 101 : 0;
 }
 int cuDeviceGetName(char* name, int length, int device) {
@@ -200,7 +201,7 @@ int cuPointerGetAttribute(void* value, int attribute, unsigned long long address
   --found;
   if (address >= found->first + found->second) return kInvalidValue;
   switch (attribute) {
-    case 9:  // the device's number
+    case 9:  // number of the device
       *static_cast<int*>(value) = 0;
       return 0;
     case 11:
@@ -232,7 +233,7 @@ int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, St
 int cuModuleLoadData(Module** module, const void* image) {
   BEGIN("cuModuleLoadData");
   std::string text = static_cast<const char*>(image);
-  // PTX, of the kernels that are known.
+  // PTX of the kernels that the fake knows.
   if (text.find(".visible .entry hold()") != std::string::npos) text = "fake hold";
   if (text.find(".visible .entry canary(.param .u64 canary_out)") != std::string::npos) text = "fake canary";
   if (text.rfind("fake ", 0) != 0) return kInvalidImage;
@@ -293,7 +294,7 @@ int cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigne
   }
   return 0;
 }
-// Of such a map a kernel here reads the address that it is of.
+// The fake kernels read only the address that a tensor map describes.
 int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, uint64_t address, const uint64_t* extents,
                            const uint64_t* strides, const unsigned* box, const unsigned* steps,
                            int interleave, int swizzle, int promotion, int fill) {
@@ -334,7 +335,7 @@ int cuEventSynchronize(int*) {
   return 0;
 }
 int cuEventElapsedTime(float* milliseconds, const int* start, const int* end) {
-  *milliseconds = 2.5f * static_cast<float>(*end - *start);  // negative if they are the wrong way round
+  *milliseconds = 2.5f * static_cast<float>(*end - *start);  // negative if the events are in the wrong order
   return 0;
 }
 int cuStreamBeginCapture_v2(Stream* stream, int mode) {

@@ -1,4 +1,4 @@
-// Hand-written kernels on an OpenCL device, against what the host computes.
+// Hand-written kernels on an OpenCL device, compared with the host's results.
 #include "runtime/device/opencl.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +54,7 @@ std::unique_ptr<GpuModule> load(Gpu& gpu, std::string_view text) {
   return std::move(module).value();
 }
 
-// One call of a kernel; its error if it has one.
+// Makes one call of a kernel; returns its error, if any.
 Status call(Gpu& gpu, const GpuModule& module, std::vector<Launch> launches, std::vector<GpuSpan> buffers,
             GpuSpan workspace = {}) {
   TS_ASSIGN_OR_RETURN(const auto sequence, gpu.make_sequence());
@@ -130,8 +130,8 @@ TEST(OpenCl, GivesPartsOfOneMemory) {
   }
 }
 
-// Three values in the workspace, at offsets of 64 bytes that no sub-buffer may have on most devices: the launches must
-// see each other's values, and no value may run into the next.
+// Three values in the workspace, at offsets of 64 bytes at which most devices allow no sub-buffer:
+// each launch must see the values of the others, and values must not overlap.
 TEST(OpenCl, HandsValuesOnThroughTheWorkspace) {
   TS_OPENCL_OR_SKIP(gpu);
   const auto module = load(*gpu, R"(
@@ -325,7 +325,8 @@ TEST(OpenCl, MeasuresWhatTheDriverDoesNotSay) {
   EXPECT_LT(measured->launch_overhead_us, 1e6);
 }
 
-// Run on Oclgrind alone, which must complain: the value of a neighbour is read without a barrier.
+// Runs only under Oclgrind, which must complain: the value of a neighbour is read without a
+// barrier.
 TEST(OpenClRace, DISABLED_IsSeen) {
   TS_OPENCL_OR_SKIP(gpu);
   const auto module = load(*gpu, R"(

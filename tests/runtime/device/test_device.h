@@ -1,4 +1,5 @@
-// The device of tests that run kernels: the first of OpenCL, or of CUDA with TENSORSMITH_TEST_GPU=cuda.
+// The device of tests that run kernels: the first of OpenCL, or of CUDA with
+// TENSORSMITH_TEST_GPU=cuda.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,8 +12,9 @@
 
 namespace tensorsmith::runtime {
 
-// Null where there is none: the test is to be skipped then. An error with TENSORSMITH_REQUIRE_OPENCL set, as
-// scripts/test does. The thread sanitizer does not know how the driver's threads wait for each other.
+// Returns null if there is no device, and the test must be skipped; with TENSORSMITH_REQUIRE_OPENCL
+// set, as in scripts/test, this is a failure. Also returns null under the thread sanitizer, which
+// does not know how the driver's threads wait for each other.
 inline std::unique_ptr<Gpu> opencl_device() {
   if (TENSORSMITH_THREAD_SANITIZER) return nullptr;
   const char* api = std::getenv("TENSORSMITH_TEST_GPU");

@@ -51,7 +51,7 @@ SCRIPTS = pathlib.Path(__file__).resolve().parents[3] / "src/tools/report_page"
 SECTIONS = ["summary", "latency", "search", "decisions", "compare", "run", "roofline", "predictions", "tasks", "failures", "settings"]
 SMALL, PHONE, DESKTOP = {"width": 375, "height": 812}, {"width": 400, "height": 860}, {"width": 1280, "height": 900}
 HOSTILE = "</script><script>window.injected=1</script><img src=x onerror=window.injected=2>"
-SECONDS = 1.0  # of the main thread, for a page of 10,000 records
+SECONDS = 1.0  # most seconds of the main thread for a page of 10,000 records
 
 failures = []
 
@@ -62,7 +62,7 @@ def check(good, what):
         failures.append(what)
 
 
-# Notes where the texts of plots begin and end, by plot.
+# Records where the texts of plots begin and end, by plot.
 RECORD_TEXTS = """
 window.texts = new Map();
 const fillText = CanvasRenderingContext2D.prototype.fillText;
@@ -104,7 +104,7 @@ class Reader:
 
     def saved(self, button):
         """The name and the bytes of the file that a button saves."""
-        self.page.wait_for_timeout(150)  # Chromium takes some ten downloads of a page in a second
+        self.page.wait_for_timeout(150)  # Chromium allows some ten downloads of a page per second
         with self.page.expect_download() as waiting:
             self.page.locator("#" + button).click()
         return waiting.value.suggested_filename, pathlib.Path(waiting.value.path()).read_bytes()
@@ -300,7 +300,7 @@ def check_tables(browser, url):
     reader.page.click("#table-tasks-sort-0")
     natural = lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name.lower())]
     check(cells(0) == sorted(names, key=natural), f"by name: {cells(0)}")
-    # Exactly the rows with all words, in any order and case.
+    # The table shows exactly the rows with all words, in any order and case.
     if len(names) >= 8:
         word = names[0].split("_")[0]
         reader.page.fill("#table-tasks-filter", word.upper())
@@ -342,7 +342,7 @@ def check_figures(browser, url):
         rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
         check(name.endswith(".csv") and len(rows) >= 2, f"{name} has {len(rows)} rows")
         check(all(len(row) == len(rows[0]) for row in rows), f"{name}: rows of different lengths")
-    # The curve of the model, digit by digit.
+    # Checks the curve of the model digit by digit.
     data = reader.data()
     curve = data["models"][0]["best_so_far"] if data["models"] else data["best_so_far"][0]
     _, content = reader.saved("plot-model-curve-csv")
@@ -369,7 +369,7 @@ def check_zoom(browser, url):
         reader.page.mouse.up()
         for axis in axes:
             low, high, kind = whole[axis]
-            # What lies at a share of the axis, from its low end.
+            # Returns the value at a share of the axis, measured from its low end.
             value = lambda share: low * (high / low) ** share if kind == "logarithmic" else low + share * (high - low)
             wanted = (value(.25), value(.5)) if axis == "x" else (value(.5), value(.8))
             found = reader.scale(plot, axis)
@@ -382,7 +382,7 @@ def check_zoom(browser, url):
         check(reader.evaluate("document.activeElement.id") == plot + "-in", "the focus is lost")
         reader.page.keyboard.press("Enter")
         check(all(reader.scale(plot, axis)[:2] != whole[axis][:2] for axis in axes), f"{plot}: the button does not zoom")
-        # Another plot of the same page, drawn again in other colours, keeps its range.
+        # The plot keeps its range when it is drawn again in other colours.
         zoomed = reader.scale(plot, "x")
         reader.page.emulate_media(color_scheme="dark")
         reader.page.wait_for_timeout(200)
@@ -492,7 +492,7 @@ def check_large(browser, url, records):
     shown = reader.evaluate("JSON.parse(document.getElementById('data').textContent).tasks.reduce((n, t) => n + t.records.at.length, 0)")
     check(shown == records, f"{shown} of {records} records")
     reader.check_layout()
-    # Every record of the largest task, which somebody chooses.
+    # The reader chooses the largest task, and all of its records are shown.
     before = time.monotonic()
     reader.page.select_option("#choose-task", "1")
     reader.open_all()
@@ -525,7 +525,7 @@ def check_live(browser, tensorsmith, model, folder):
     try:
         reader.wait_for(f"{measured} && parseInt({measured}.lastChild.textContent) > 0", 200)
         first = int(reader.evaluate(f"{measured}.lastChild.textContent"))
-        # What the reader chose stays when newer data come: the order of rows, the range of a plot, what is open, the focus.
+        # The reader's choices survive newer data: the order of rows, the range of a plot, what is open, the focus.
         reader.page.click("#table-tasks-sort-4")
         reader.page.click("#plot-model-curve-in")
         reader.evaluate("document.getElementById('table-model-curve').open = true")
@@ -551,7 +551,7 @@ def check_live(browser, tensorsmith, model, folder):
         run.terminate()
         run.stderr.read()
         check(run.wait() == 130, f"the run ended with {run.returncode}")
-    # The page has the last data before the run ends, so nothing that it asks for is refused.
+    # The page gets the last data before the run ends, so none of its requests is refused.
     said = "document.getElementById('live').textContent"
     check(reader.evaluate(f"{said}.includes('interrupted') && {said}.includes('model: live')"), f"at the end: {reader.evaluate(said)}")
     reader.close()
@@ -618,7 +618,7 @@ def main():
         run("report", "a.db", "-o", "records.html")
         run("tune", model, "-o", "other", "--db", "b.db", "--trials", "30", "--threads", "1", "--seed", "9", "--quiet", "--report", "other.html")
         run("report", "a.db", "tuned", "--beside", "other.html", "-o", "beside.html")
-        # The same names but for some letters in the middle, and half of the records an hour later.
+        # Names that differ only by some letters in the middle, and half of the records an hour later.
         shutil.copy(folder / "a.db", folder / "runs.db")
         database = sqlite3.connect(folder / "runs.db")
         middle = "'the_beginning_that_all_names_have_'"

@@ -117,7 +117,7 @@ def cast(b, op):
     x = b.value(b.allowed(op, "T1"))
     to = b.dtype(op, "T2")
     if d.is_float(x.dtype) and d.is_int(to) and b.chance(0.8):
-        # Into the range that the integer has.
+        # Keeps values in the range of the integer type.
         low, high = (0, 100) if to in d.UNSIGNED else (-100, 100)
         if b.opset >= 12 and x.dtype != d.BF16 or b.opset >= 13:
             x = (

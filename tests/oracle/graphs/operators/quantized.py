@@ -25,7 +25,7 @@ def zero_point(b, dtype, shape=(), zero=0.3):
 def bytes_value(b, shape, dtype=None, where=None):
     dtype = dtype or b.pick(BYTES)
     low, high = d.limits(dtype)
-    if b.chance(0.3):  # 7 bits, as quantizers make weights for processors without VNNI
+    if b.chance(0.3):  # 7 bits, like weights quantized for processors without VNNI
         low, high = (-64, 64) if dtype == d.I8 else (0, 128)
     return b.fresh(None, None, array=b.rng.integers(low, high + 1, shape).astype(dtype), where=where)
 

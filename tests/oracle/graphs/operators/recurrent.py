@@ -4,7 +4,7 @@ import numpy as np
 
 from .registry import operator
 
-GATES = {"RNN": (1, 1), "GRU": (3, 2), "LSTM": (4, 3)}  # gates, activations a direction
+GATES = {"RNN": (1, 1), "GRU": (3, 2), "LSTM": (4, 3)}  # gates, activations per direction
 
 
 @operator("RNN", "GRU", "LSTM", weight=0.7)

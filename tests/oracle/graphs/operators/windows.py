@@ -138,7 +138,7 @@ def max_unpool(b, op):
     strides = [b.integer(1, 3) for _ in range(n)] if b.chance(0.7) else None
     a = {"kernel_shape": kernel, "strides": strides}
     if b.chance(0.5):
-        # What MaxPool gives: overlapping windows repeat their maximum.
+        # Data like a result of MaxPool: overlapping windows repeat their maximum.
         shape = [b.integer(1, 2), b.integer(1, 3)] + [b.integer(3, 5) for _ in range(n)]
         data = b.value(b.allowed("MaxPool", "T"), shape=shape, fits=lambda v: d.is_float(v.dtype))
         x, where = b.add("MaxPool", [data], [1, 1], **a)
