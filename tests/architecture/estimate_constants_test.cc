@@ -70,13 +70,8 @@ TEST(EstimateConstants, StandInTheTable) {
     const std::string name = file.filename().string();
     const bool estimates = *file.begin() == "estimate" || name == "estimate.cc" || name == "traffic.cc";
     if (!estimates || name == "constants.h" || name == "gpu_constants.h") continue;
-<<<<<<< HEAD
     // Sizes that all GPUs share.
     if (name.starts_with("gpu_units.")) continue;
-=======
-    // Constants that replace figures that a device's file leaves out.
-    if (name.starts_with("gpu_machine.")) continue;
->>>>>>> c8623b2c82f54e29c980c910d28778c919dac40c
     ++files;
     std::ifstream in(entry.path());
     int number = 0;

@@ -124,13 +124,8 @@ TEST(Estimate, AStepTakesItsBottleneck) {
   machine.rates.fma_latency = 4;
   RegisterTile tile;
   tile.lanes = 8;
-<<<<<<< HEAD
   tile.latency = machine.rates.fma_latency;
-  // Few accumulators wait for each other, 10 keep both pipes busy less than the latency takes.
-=======
-  tile.latency = machine.fma_latency;
   // A single accumulator waits for its latency; ten keep both pipes busy for about as long.
->>>>>>> c8623b2c82f54e29c980c910d28778c919dac40c
   tile.accumulators = tile.products = 1;
   const double one = step_cycles(machine, tile);
   EXPECT_GE(one, 4);

@@ -236,15 +236,9 @@ TEST(Winograd, RescalesToOtherShapes) {
   }
 }
 
-<<<<<<< HEAD
-// Where the transforms pay, the untuned schedule has them; with few channels it has not.
-// What lies between the stages of a large image is kept in the second cache, strip by strip: its lines come
-// slowly from further away (docs/decisions/007-winograd.md).
-=======
 // The default schedule uses the transforms if they pay; with few channels it does not. For a large
 // image the data between the stages are computed strip by strip and kept in the L2 cache, since
 // loading their lines from further away is slow (docs/decisions/007-winograd.md).
->>>>>>> c8623b2c82f54e29c980c910d28778c919dac40c
 TEST(Winograd, DefaultKeepsStripsInTheSecondCache) {
   DesignSpace::Options options;
   options.threads = 1;
