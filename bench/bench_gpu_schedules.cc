@@ -22,7 +22,7 @@
 #include "codegen/build.h"
 #include "codegen/cuda/codegen.h"
 #include "codegen/cuda/nvrtc.h"
-#include "engine/load_model.h"
+#include "engine/model/load_model.h"
 #include "graph/zoo/zoo.h"
 #include "space/design_space.h"
 #include "target/target.h"

@@ -14,7 +14,7 @@
 #include <set>
 #include <sstream>
 
-#include "engine/load_model.h"
+#include "engine/model/load_model.h"
 #include "learn/search_model.h"
 #include "measure/measurer.h"
 #include "search/tuner.h"

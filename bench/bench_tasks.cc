@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "candidate_text.h"
-#include "engine/load_model.h"
+#include "engine/model/load_model.h"
 #include "ir/text.h"
 #include "runnable_kernel.h"
 #include "space/design_space.h"

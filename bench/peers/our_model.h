@@ -9,7 +9,7 @@
 
 #include "base/sinks.h"
 #include "cases.h"
-#include "engine/compile_model.h"
+#include "engine/model/compile_model.h"
 #include "peer.h"
 #include "record/database.h"
 #include "runtime/model.h"

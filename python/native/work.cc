@@ -1,5 +1,5 @@
 // Long-running functions: thin wrappers of `engine` that return the JSON text of
-// engine/report_json.h.
+// engine/report/report_json.h.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -12,15 +12,15 @@
 
 #include "base/clock.h"
 #include "bindings.h"
-#include "engine/compile_model.h"
-#include "engine/gpu_device.h"
-#include "engine/measured_device.h"
-#include "engine/predict.h"
-#include "engine/report_json.h"
-#include "engine/shipped_file.h"
-#include "engine/speedup.h"
-#include "engine/tune_model.h"
-#include "engine/tune_sources.h"
+#include "engine/device/gpu_device.h"
+#include "engine/device/measured_device.h"
+#include "engine/model/compile_model.h"
+#include "engine/predict/predict.h"
+#include "engine/predict/shipped_file.h"
+#include "engine/report/report_json.h"
+#include "engine/report/speedup.h"
+#include "engine/tune/tune_model.h"
+#include "engine/tune/tune_sources.h"
 #include "errors.h"
 #include "graph/onnx/declared.h"
 #include "long_call.h"

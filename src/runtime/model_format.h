@@ -109,7 +109,7 @@ struct ModelDescription {
   std::vector<TensorInfo> outputs;
   int64_t arena_bytes = 0;  // values that live between calls; placed by the compiler's memory plan
   std::vector<CallInfo> calls;
-  // Measured by the run that tuned the model (see engine/speedup.h for their meaning); nothing for
+  // Measured by the run that tuned the model (see engine/report/speedup.h for their meaning); nothing for
   // other models.
   std::optional<TuningTimes> end_to_end, estimate;
   // Filled in by write_model():

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "engine/model_timer.h"
+#include "engine/model/model_timer.h"
 #include "tools/console.h"
 
 namespace tensorsmith::tools {

@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "engine/model_data.h"
+#include "engine/predict/model_data.h"
 #include "learn/latency/held_out.h"
 #include "learn/latency/model_file.h"
 #include "learn/latency/queries.h"

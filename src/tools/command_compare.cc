@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/processors.h"
-#include "engine/compare_searches.h"
-#include "engine/model_data.h"
-#include "engine/usable_threads.h"
+#include "engine/device/usable_threads.h"
+#include "engine/predict/model_data.h"
+#include "lab/compare_searches.h"
 #include "learn/dataset/split.h"
 #include "learn/latency/queries.h"
 #include "measure/measurer.h"
@@ -39,13 +39,13 @@ struct CompareCommand {
   std::string store, split, part = "test", plot, time_plot, log;
   DeviceOptions device;
   int heaviest = 3;
-  engine::CompareOptions options;
-  engine::SimulationOptions simulation;
+  lab::CompareOptions options;
+  lab::SimulationOptions simulation;
   std::vector<std::string> language_models;
   bool quiet = false, json = false, force = false;
 };
 
-std::string name_of(const engine::SearchMethod& method) {
+std::string name_of(const lab::SearchMethod& method) {
   return method.strategy + (method.language_model.empty() ? "" : " " + method.language_model) +
          (method.model == "none" ? "" : ", " + method.model) + (method.seeded ? ", warm" : "");
 }
@@ -53,7 +53,7 @@ std::string name_of(const engine::SearchMethod& method) {
 // Adds a strategy with every cost model, or once if it uses none; if it can use a language model,
 // with each one and without.
 Status add_methods(const CompareCommand& command, const search::StrategyKind& kind,
-                   const std::vector<std::string>& models, std::vector<engine::SearchMethod>& methods) {
+                   const std::vector<std::string>& models, std::vector<lab::SearchMethod>& methods) {
   const std::string strategy(kind.name);
   if (kind.only_seeds) {
     if (command.from.empty())
@@ -80,8 +80,8 @@ Status add_methods(const CompareCommand& command, const search::StrategyKind& ki
 
 // Returns a method for every strategy. If sources are given, each method is added a second time,
 // seeded from them.
-Result<std::vector<engine::SearchMethod>> methods_of(const CompareCommand& command) {
-  std::vector<engine::SearchMethod> methods;
+Result<std::vector<lab::SearchMethod>> methods_of(const CompareCommand& command) {
+  std::vector<lab::SearchMethod> methods;
   const auto strategies = command.strategies.empty()
                               ? std::vector<std::string>{std::string(search::kDefaultStrategy)}
                               : command.strategies;
@@ -106,10 +106,10 @@ size_t trials_to(const std::vector<double>& curve, double share) {
   return 0;
 }
 
-OrderedJson to_json(const std::vector<engine::SearchRun>& runs, const engine::CompareOptions& options) {
+OrderedJson to_json(const std::vector<lab::SearchRun>& runs, const lab::CompareOptions& options) {
   OrderedJson out = OrderedJson::array();
   for (size_t m = 0; m < options.methods.size(); ++m) {
-    const engine::MethodScore score = engine::score_of(runs, m, kParts);
+    const lab::MethodScore score = lab::score_of(runs, m, kParts);
     OrderedJson entry = {{"strategy", options.methods[m].strategy},
                          {"model", options.methods[m].model},
                          {"lm", options.methods[m].language_model},
@@ -120,12 +120,12 @@ OrderedJson to_json(const std::vector<engine::SearchRun>& runs, const engine::Co
                          {"mean", score.mean},
                          {"deviation", score.deviation},
                          {"worst", score.worst},
-                         {"gain_over_untuned", engine::gain_over_untuned(runs, m)},
-                         {"curve", engine::mean_curve(runs, m)},
-                         {"seconds", engine::mean_seconds(runs, m)},
+                         {"gain_over_untuned", lab::gain_over_untuned(runs, m)},
+                         {"curve", lab::mean_curve(runs, m)},
+                         {"seconds", lab::mean_seconds(runs, m)},
                          {"runs", OrderedJson::array()}};
     for (const int64_t n : options.again) {
-      const auto score_again = engine::again_score(runs, m, n, true, 0);
+      const auto score_again = lab::again_score(runs, m, n, true, 0);
       entry["again"].push_back({{"trials", n},
                                 {"mean", score_again.mean},
                                 {"deviation", score_again.deviation},
@@ -149,8 +149,8 @@ OrderedJson to_json(const std::vector<engine::SearchRun>& runs, const engine::Co
   return out;
 }
 
-void print_people(const std::vector<engine::SearchRun>& runs, const CompareCommand& command) {
-  const engine::CompareOptions& options = command.options;
+void print_people(const std::vector<lab::SearchRun>& runs, const CompareCommand& command) {
+  const lab::CompareOptions& options = command.options;
   std::vector<std::string> header = {"strategy, cost model", "tasks"};
   for (const double part : kParts)
     header.push_back(command.simulation.share > 0
@@ -158,17 +158,17 @@ void print_people(const std::vector<engine::SearchRun>& runs, const CompareComma
                          : fmt::format("{} trials", std::ceil(part * static_cast<double>(options.trials))));
   header.insert(header.end(), {"worst task", "speed-up over untuned", "trials to match", "seconds"});
   Table table(header);
-  const auto first = engine::mean_curve(runs, 0);
+  const auto first = lab::mean_curve(runs, 0);
   for (size_t m = 0; m < options.methods.size(); ++m) {
-    const engine::MethodScore score = engine::score_of(runs, m, kParts);
+    const lab::MethodScore score = lab::score_of(runs, m, kParts);
     std::vector<std::string> row = {name_of(options.methods[m]), std::to_string(score.tasks)};
     for (size_t p = 0; p < kParts.size(); ++p)
       row.push_back(fmt::format("{:.1f} +- {:.1f} %", 100 * score.mean[p], 100 * score.deviation[p]));
     row.push_back(fmt::format("{:.1f} %", 100 * score.worst));
-    row.push_back(fmt::format("{:.3f}", engine::gain_over_untuned(runs, m)));
-    const size_t n = first.empty() ? 0 : trials_to(engine::mean_curve(runs, m), first.back());
+    row.push_back(fmt::format("{:.3f}", lab::gain_over_untuned(runs, m)));
+    const size_t n = first.empty() ? 0 : trials_to(lab::mean_curve(runs, m), first.back());
     row.push_back(n > 0 ? std::to_string(n) : "-");
-    const auto seconds = engine::mean_seconds(runs, m);
+    const auto seconds = lab::mean_seconds(runs, m);
     row.push_back(seconds.empty() ? "-" : fmt::format("{:.1f}", seconds.back()));
     table.add(std::move(row));
     if (score.seen > 0)
@@ -185,14 +185,14 @@ void print_people(const std::vector<engine::SearchRun>& runs, const CompareComma
 }
 
 // Prints the winners timed again, relative to the fastest of the first method.
-void print_again(const std::vector<engine::SearchRun>& runs, const engine::CompareOptions& options) {
+void print_again(const std::vector<lab::SearchRun>& runs, const lab::CompareOptions& options) {
   std::vector<std::string> header = {"strategy, cost model"};
   for (const int64_t n : options.again) header.push_back(fmt::format("{} trials", n));
   Table table(header);
   for (size_t m = 0; m < options.methods.size(); ++m) {
     std::vector<std::string> row = {name_of(options.methods[m])};
     for (const int64_t n : options.again) {
-      const auto score = engine::again_score(runs, m, n, true, 0);
+      const auto score = lab::again_score(runs, m, n, true, 0);
       row.push_back(fmt::format("{:.1f} +- {:.1f} % ({:.1f})", 100 * score.mean, 100 * score.deviation,
                                 100 * score.worst));
     }
@@ -207,24 +207,24 @@ void print_again(const std::vector<engine::SearchRun>& runs, const engine::Compa
 }
 
 // Plots the curves against trials or against the seconds that the trials took.
-Status draw(const std::string& path, const CompareCommand& command,
-            const std::vector<engine::SearchRun>& runs, bool against_seconds) {
+Status draw(const std::string& path, const CompareCommand& command, const std::vector<lab::SearchRun>& runs,
+            bool against_seconds) {
   if (path.empty()) return {};
   std::vector<Curve> curves;
   for (size_t m = 0; m < command.options.methods.size(); ++m) {
     Curve& curve = curves.emplace_back();
     curve.name = name_of(command.options.methods[m]);
-    curve.y = engine::mean_curve(runs, m);
+    curve.y = lab::mean_curve(runs, m);
     curve.low = curve.high = curve.y;
     for (int seed = 0; seed < command.options.seeds; ++seed) {
-      const auto one = engine::mean_curve(runs, m, static_cast<uint64_t>(seed));
+      const auto one = lab::mean_curve(runs, m, static_cast<uint64_t>(seed));
       for (size_t n = 0; n < std::min(one.size(), curve.y.size()); ++n) {
         curve.low[n] = std::min(curve.low[n], one[n]);
         curve.high[n] = std::max(curve.high[n], one[n]);
       }
     }
     if (against_seconds) {
-      curve.x = engine::mean_seconds(runs, m);
+      curve.x = lab::mean_seconds(runs, m);
       for (double& x : curve.x) x = std::max(x, 1e-3);
     } else {
       for (size_t n = 0; n < curve.y.size(); ++n) curve.x.push_back(static_cast<double>(n + 1));
@@ -251,8 +251,8 @@ Status check_places(const CompareCommand& command) {
   return check_outputs(outputs, inputs, command.force);
 }
 
-Result<std::vector<engine::SearchRun>> simulate(CompareCommand& command, LogSink& log,
-                                                const engine::CompareProgressFn& progress) {
+Result<std::vector<lab::SearchRun>> simulate(CompareCommand& command, LogSink& log,
+                                             const lab::CompareProgressFn& progress) {
   TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
   std::vector<int64_t> records(static_cast<size_t>(data.store().size()));
   std::iota(records.begin(), records.end(), int64_t{0});
@@ -266,28 +266,28 @@ Result<std::vector<engine::SearchRun>> simulate(CompareCommand& command, LogSink
     records = learn::records_of_devices(data.store(), records, names);
   }
   command.simulation.threads = engine::usable_threads(processors().usable, log);
-  return engine::simulate_searches(data.store(), data.devices(), records, command.options, command.simulation,
-                                   log, progress, catch_interrupts());
+  return lab::simulate_searches(data.store(), data.devices(), records, command.options, command.simulation,
+                                log, progress, catch_interrupts());
 }
 
-Result<std::vector<engine::SearchRun>> measure(CompareCommand& command, LogSink& log,
-                                               const engine::CompareProgressFn& progress) {
+Result<std::vector<lab::SearchRun>> measure(CompareCommand& command, LogSink& log,
+                                            const lab::CompareProgressFn& progress) {
   TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
   TS_ASSIGN_OR_RETURN(const RunLog runs, RunLog::open(command.log, command.options, command.from));
   std::vector<engine::ModelSource> sources;
   for (const std::string& network : command.networks) sources.push_back({.path = network});
   engine::WarmStart known;
   for (const std::string& source : command.from) TS_RETURN_IF_ERROR(known.add_file(source));
-  engine::MeasuredComparison comparison;
+  lab::MeasuredComparison comparison;
   TS_ASSIGN_OR_RETURN(comparison.tasks,
-                      engine::heaviest_tasks(sources, device, static_cast<size_t>(command.heaviest)));
+                      lab::heaviest_tasks(sources, device, static_cast<size_t>(command.heaviest)));
   if (!command.from.empty()) comparison.known = &known;
   comparison.worker = measure::this_program_as_worker();
   comparison.threads = engine::usable_threads(processors().usable, log);
-  comparison.find = [&](engine::SearchRun& run) { return runs.find(run); };
-  comparison.keep = [&](const engine::SearchRun& run) { return runs.keep(run); };
-  return engine::measure_searches(device, command.options, comparison, SystemClock(), log, progress,
-                                  catch_interrupts());
+  comparison.find = [&](lab::SearchRun& run) { return runs.find(run); };
+  comparison.keep = [&](const lab::SearchRun& run) { return runs.keep(run); };
+  return lab::measure_searches(device, command.options, comparison, SystemClock(), log, progress,
+                               catch_interrupts());
 }
 
 Status compare(CompareCommand& command) {
@@ -302,7 +302,7 @@ Status compare(CompareCommand& command) {
   const double start = clock.monotonic_seconds();
   double shown = start;
   StderrLogSink log(LogLevel::kWarning);
-  const engine::CompareProgressFn progress = [&](const engine::CompareProgress& p) {
+  const lab::CompareProgressFn progress = [&](const lab::CompareProgress& p) {
     const double now = clock.monotonic_seconds();
     if (command.quiet || (now - shown < 5 && p.done < p.all)) return;
     shown = now;

@@ -1,8 +1,8 @@
 #include <filesystem>
 
-#include "engine/c_model.h"
-#include "engine/compile_model.h"
-#include "engine/schedules.h"
+#include "engine/model/c_model.h"
+#include "engine/model/compile_model.h"
+#include "engine/tune/schedules.h"
 #include "record/database.h"
 #include "tools/commands.h"
 #include "tools/console.h"

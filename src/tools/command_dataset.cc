@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "engine/model_data.h"
+#include "engine/predict/model_data.h"
 #include "learn/dataset/import.h"
 #include "learn/dataset/split.h"
 #include "record/database.h"

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "engine/load_model.h"
+#include "engine/model/load_model.h"
 #include "record/ansor/export.h"
 #include "record/database.h"
 #include "record/jsonl.h"

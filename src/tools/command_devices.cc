@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
-#include "engine/gpu_device.h"
-#include "engine/measured_device.h"
+#include "engine/device/gpu_device.h"
+#include "engine/device/measured_device.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/options.h"

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "engine/evaluation_run.h"
-#include "engine/gpu_device.h"
-#include "engine/model_data.h"
+#include "engine/device/gpu_device.h"
+#include "engine/predict/model_data.h"
+#include "lab/evaluation_run.h"
 #include "learn/dataset/import.h"
 #include "learn/latency/queries.h"
 #include "record/jsonl.h"
@@ -46,7 +46,7 @@ class PredictionWriter {
     }
     return out;
   }
-  Status write(const engine::MeasuredProgram& p, const learn::Prediction& prediction) {
+  Status write(const lab::MeasuredProgram& p, const learn::Prediction& prediction) {
     if (!writer_) return {};
     OrderedJson line = {{"workload", p.workload->key},
                         {"name", p.workload->name},
@@ -66,12 +66,12 @@ class PredictionWriter {
 
 // Evaluates programs of Ansor's records while they are read.
 Status evaluate_files(const EvalCommand& command, const target::Device& device, bool traces,
-                      engine::EvaluationRun& run, int64_t& corrupt) {
+                      lab::EvaluationRun& run, int64_t& corrupt) {
   TS_ASSIGN_OR_RETURN(const auto workloads, record::AnsorWorkloads::load(command.workloads));
   learn::ProgramReader reader(workloads, command.threads.count());
   // std::unordered_map is node-based, so pointers to its values stay valid.
   std::unordered_map<const record::AnsorWorkloads::Task*, learn::StoredWorkload> tasks;
-  engine::MeasuredProgram program;
+  lab::MeasuredProgram program;
   const auto add = [&](learn::ImportedProgram& imported) {
     const auto [it, added] = tasks.try_emplace(imported.task.get());
     if (added) it->second = learn::stored_workload(*imported.task);
@@ -194,12 +194,11 @@ Status eval_one(const EvalCommand& command) {
   TS_ASSIGN_OR_RETURN(const auto writer, PredictionWriter::open(command.predictions));
   const SystemClock clock;
   ScatterPlot plot;
-  engine::EvaluationRun run(*model, command.threads.count(), clock,
-                            [&](const engine::MeasuredProgram& p, const learn::Prediction& prediction) {
-                              if (!command.plot.empty())
-                                plot.add(p.device->name, p.seconds, prediction.seconds);
-                              return writer->write(p, prediction);
-                            });
+  lab::EvaluationRun run(*model, command.threads.count(), clock,
+                         [&](const lab::MeasuredProgram& p, const learn::Prediction& prediction) {
+                           if (!command.plot.empty()) plot.add(p.device->name, p.seconds, prediction.seconds);
+                           return writer->write(p, prediction);
+                         });
   int64_t corrupt = 0;
   if (!command.store.empty()) {
     TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
@@ -210,7 +209,7 @@ Status eval_one(const EvalCommand& command) {
           "records");
     TS_ASSIGN_OR_RETURN(const auto records, chosen_records(command, data, split));
     TS_RETURN_IF_ERROR(
-        engine::evaluate_store(data.store(), data.devices(), records, model->inputs().trace, run));
+        lab::evaluate_store(data.store(), data.devices(), records, model->inputs().trace, run));
   } else {
     TS_ASSIGN_OR_RETURN(const target::Device device, engine::find_device(command.device));
     TS_RETURN_IF_ERROR(evaluate_files(command, device, model->inputs().trace, run, corrupt));

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/explain.h"
+#include "lab/explain.h"
 #include "measure/profile/simulate.h"
 #include "measure/profile/time_kernel.h"
 #include "record/jsonl.h"
@@ -22,7 +22,7 @@ struct ExplainCommand {
   bool json = false, force = false;
 };
 
-nlohmann::json to_json(const engine::Explanation& e) {
+nlohmann::json to_json(const lab::Explanation& e) {
   nlohmann::json out = {{"task", e.task},
                         {"programs", e.programs},
                         {"best_seconds", e.best_seconds},
@@ -45,7 +45,7 @@ nlohmann::json to_json(const engine::Explanation& e) {
   return out;
 }
 
-void print_explanation(const engine::Explanation& e) {
+void print_explanation(const lab::Explanation& e) {
   print_out("{}: {} profiled programs, fastest {}, typical {}\n", e.task, e.programs,
             format_seconds(e.best_seconds), format_seconds(e.typical_seconds));
   for (const std::string& sentence : e.sentences) print_out("{}\n", sentence);
@@ -79,7 +79,7 @@ Status explain(const ExplainCommand& command) {
   TS_ASSIGN_OR_RETURN(const learn::ProfiledPrograms data,
                       learn::read_profiled_programs({command.database}, command.profiler, measure::kTiming));
   for (const std::string& problem : data.problems) warn(problem);
-  TS_ASSIGN_OR_RETURN(const engine::Explanation e, engine::explain(data, command.task));
+  TS_ASSIGN_OR_RETURN(const lab::Explanation e, lab::explain(data, command.task));
   if (!command.plot.empty()) {
     TS_ASSIGN_OR_RETURN(auto file, record::AtomicFileWriter::open(command.plot));
     TS_RETURN_IF_ERROR(file->write(explain_plot(e)));

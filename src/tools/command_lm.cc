@@ -9,9 +9,10 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/json_text.h"
-#include "engine/gpu_device.h"
-#include "engine/language_corpus.h"
-#include "engine/language_decoder.h"
+#include "engine/device/gpu_device.h"
+#include "engine/language/language_decoder.h"
+#include "engine/language/sketch_contexts.h"
+#include "lab/language_corpus.h"
 #include "learn/lm/language_training.h"
 #include "learn/lm/prompt.h"
 #include "tools/commands.h"
@@ -53,14 +54,14 @@ struct CorpusCommand {
   bool quiet = false, json = false, force = false;
 };
 
-Status add_records(const CorpusCommand& command, const engine::CorpusOptions& options,
+Status add_records(const CorpusCommand& command, const lab::CorpusOptions& options,
                    learn::lm::Corpus& corpus) {
   TS_ASSIGN_OR_RETURN(const auto workloads, command.records.load_workloads());
   const auto wanted = [&](const std::string& key) {
-    return options.held_out.count(key) == 0 && !engine::in_share(key, command.hold_out_share);
+    return options.held_out.count(key) == 0 && !lab::in_share(key, command.hold_out_share);
   };
   TS_ASSIGN_OR_RETURN(const auto recorded, command.records.read(workloads, wanted));
-  return engine::add_recorded(corpus, recorded, options.measured, options.threads, catch_interrupts());
+  return lab::add_recorded(corpus, recorded, options.measured, options.threads, catch_interrupts());
 }
 
 Status corpus(const CorpusCommand& command) {
@@ -69,7 +70,7 @@ Status corpus(const CorpusCommand& command) {
   for (const std::string& path : command.models) inputs.push_back({"model", path});
   for (auto& input : command.records.inputs()) inputs.push_back(std::move(input));
   TS_RETURN_IF_ERROR(check_outputs({{"-o", command.output, OutputKind::kCorpus}}, inputs, command.force));
-  engine::CorpusOptions options;
+  lab::CorpusOptions options;
   for (const std::string& spec : command.devices) {
     TS_ASSIGN_OR_RETURN(options.devices.emplace_back(), engine::find_device(spec));
     if (options.devices.back().kind != target::DeviceKind::kCpu)
@@ -88,13 +89,13 @@ Status corpus(const CorpusCommand& command) {
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
   double last = start;
-  const auto progress = [&](const engine::CorpusProgress& p) {
+  const auto progress = [&](const lab::CorpusProgress& p) {
     const double now = clock.monotonic_seconds();
     if (command.quiet || now - last < 5) return;
     last = now;
     print_error("{} of {} tasks, {} sentences\n", p.tasks, p.of, p.sentences);
   };
-  TS_ASSIGN_OR_RETURN(auto made, engine::make_corpus(models, options, progress, catch_interrupts()));
+  TS_ASSIGN_OR_RETURN(auto made, lab::make_corpus(models, options, progress, catch_interrupts()));
   if (command.records.given()) TS_RETURN_IF_ERROR(add_records(command, options, made));
   if (made.sentences.empty())
     return Error{ErrorCode::kInvalidArgument, "corpus",
@@ -171,7 +172,7 @@ Status train(LmTrainCommand& command) {
   }
   ThreadPool pool(command.threads.count());
   TS_ASSIGN_OR_RETURN(const auto sentences,
-                      engine::CorpusSentences::create(std::move(read), command.prompting, pool));
+                      lab::CorpusSentences::create(std::move(read), command.prompting, pool));
   if (sentences->left_out() > 0)
     warn(fmt::format("{} sentences are left out because this version does not have their sketches",
                      sentences->left_out()));

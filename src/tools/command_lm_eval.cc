@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/processors.h"
-#include "engine/compare_searches.h"
-#include "engine/usable_threads.h"
+#include "engine/device/usable_threads.h"
+#include "lab/compare_searches.h"
 #include "measure/measurer.h"
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -25,7 +25,7 @@ namespace tensorsmith::tools {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-using engine::SearchMethod;
+using lab::SearchMethod;
 
 // Index of the method that all others are compared with.
 constexpr size_t kReference = 0;
@@ -51,8 +51,8 @@ std::string method_name(const SearchMethod& method) {
 
 // Returns the methods: first the reference; then each language model alone, with a cost model's
 // ranking, and with similar tasks; then the other proposing methods.
-engine::CompareOptions options_of(const LmEvalCommand& command) {
-  engine::CompareOptions options;
+lab::CompareOptions options_of(const LmEvalCommand& command) {
+  lab::CompareOptions options;
   options.seeds = command.seeds;
   options.again = command.counts;
   options.trials =
@@ -62,7 +62,7 @@ engine::CompareOptions options_of(const LmEvalCommand& command) {
                              .trials = command.reference_trials});
   const bool ranked = !command.cost_model.empty(), known = !command.from.empty();
   for (const std::string& file : command.language_models) {
-    const std::string lm(engine::kWrittenProposals);
+    const std::string lm(lab::kWrittenProposals);
     options.methods.push_back({.strategy = lm, .model = "none", .language_model = file});
     if (ranked)
       options.methods.push_back({.strategy = lm, .model = command.cost_model, .language_model = file});
@@ -71,30 +71,30 @@ engine::CompareOptions options_of(const LmEvalCommand& command) {
           {.strategy = lm, .model = command.cost_model, .seeded = true, .language_model = file});
   }
   if (command.no_baselines) return options;
-  options.methods.push_back({.strategy = std::string(engine::kEstimateProposals), .model = "none"});
+  options.methods.push_back({.strategy = std::string(lab::kEstimateProposals), .model = "none"});
   if (ranked)
     options.methods.push_back(
-        {.strategy = std::string(engine::kCostModelProposals), .model = command.cost_model});
+        {.strategy = std::string(lab::kCostModelProposals), .model = command.cost_model});
   if (known) options.methods.push_back({.strategy = "transfer", .model = "none", .seeded = true});
   return options;
 }
 
 struct EvalResult {
-  std::vector<engine::SearchRun> runs;
+  std::vector<lab::SearchRun> runs;
   engine::DecodingReport decoding;
 };
 
-Result<EvalResult> measure_methods(const LmEvalCommand& command, const engine::CompareOptions& options,
-                                   LogSink& log, const engine::CompareProgressFn& progress) {
+Result<EvalResult> measure_methods(const LmEvalCommand& command, const lab::CompareOptions& options,
+                                   LogSink& log, const lab::CompareProgressFn& progress) {
   TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
   TS_ASSIGN_OR_RETURN(const RunLog runs, RunLog::open(command.log, options, command.from));
   std::vector<engine::ModelSource> sources;
   for (const std::string& network : command.networks) sources.push_back({.path = network});
   engine::WarmStart known;
   for (const std::string& source : command.from) TS_RETURN_IF_ERROR(known.add_file(source));
-  engine::MeasuredComparison comparison;
+  lab::MeasuredComparison comparison;
   TS_ASSIGN_OR_RETURN(comparison.tasks,
-                      engine::heaviest_tasks(sources, device, static_cast<size_t>(command.heaviest)));
+                      lab::heaviest_tasks(sources, device, static_cast<size_t>(command.heaviest)));
   // Records of the evaluated tasks themselves would give the answers away.
   std::set<std::string> own;
   for (const auto& shared : comparison.tasks) own.insert(shared.task.key);
@@ -103,18 +103,18 @@ Result<EvalResult> measure_methods(const LmEvalCommand& command, const engine::C
   comparison.known = &known;
   comparison.worker = measure::this_program_as_worker();
   comparison.threads = engine::usable_threads(processors().usable, log);
-  comparison.find = [&](engine::SearchRun& run) { return runs.find(run); };
-  comparison.keep = [&](const engine::SearchRun& run) { return runs.keep(run); };
+  comparison.find = [&](lab::SearchRun& run) { return runs.find(run); };
+  comparison.keep = [&](const lab::SearchRun& run) { return runs.keep(run); };
   comparison.decoding = &result.decoding;
-  TS_ASSIGN_OR_RETURN(result.runs, engine::measure_searches(device, options, comparison, SystemClock(), log,
-                                                            progress, catch_interrupts()));
+  TS_ASSIGN_OR_RETURN(result.runs, lab::measure_searches(device, options, comparison, SystemClock(), log,
+                                                         progress, catch_interrupts()));
   return result;
 }
 
 // Returns the seconds until the reference was as fast as the best of a method's first n programs,
 // over the seconds of the method, including writing: the geometric mean over tasks and seeds. Uses
 // the first measurements of both.
-double times_less(const std::vector<engine::SearchRun>& runs, size_t method, int64_t n) {
+double times_less(const std::vector<lab::SearchRun>& runs, size_t method, int64_t n) {
   double sum = 0, count = 0;
   for (const auto& run : runs) {
     if (run.method != method || run.best.empty()) continue;
@@ -133,7 +133,7 @@ double times_less(const std::vector<engine::SearchRun>& runs, size_t method, int
   return count > 0 ? std::exp(sum / count) : 0;
 }
 
-OrderedJson to_json(const EvalResult& result, const engine::CompareOptions& options) {
+OrderedJson to_json(const EvalResult& result, const lab::CompareOptions& options) {
   OrderedJson methods = OrderedJson::array();
   for (size_t m = 0; m < options.methods.size(); ++m) {
     const SearchMethod& method = options.methods[m];
@@ -144,8 +144,8 @@ OrderedJson to_json(const EvalResult& result, const engine::CompareOptions& opti
                          {"best_of", OrderedJson::array()}};
     for (const int64_t n : options.again) {
       if (m == kReference) break;
-      const auto alone = engine::again_score(result.runs, m, n, false, kReference);
-      const auto with = engine::again_score(result.runs, m, n, true, kReference);
+      const auto alone = lab::again_score(result.runs, m, n, false, kReference);
+      const auto with = lab::again_score(result.runs, m, n, true, kReference);
       entry["best_of"].push_back({{"n", n},
                                   {"tasks", alone.tasks},
                                   {"mean", alone.mean},
@@ -175,8 +175,8 @@ OrderedJson to_json(const EvalResult& result, const engine::CompareOptions& opti
           {"written", {{"answers", d.answers}, {"dead_ends", d.dead_ends}, {"too_long", d.too_long}}}};
 }
 
-void print_people(const EvalResult& result, const engine::CompareOptions& options) {
-  const auto untuned = engine::again_score(result.runs, kReference, -1, true, kReference);
+void print_people(const EvalResult& result, const lab::CompareOptions& options) {
+  const auto untuned = lab::again_score(result.runs, kReference, -1, true, kReference);
   print_out(
       "{} tasks. The numbers are the speed of the best of n schedules relative to the result of {} after {} "
       "trials;\nboth were timed again, alternating. Geometric mean over the tasks, then mean and standard "
@@ -191,7 +191,7 @@ void print_people(const EvalResult& result, const engine::CompareOptions& option
   for (size_t m = 1; m < options.methods.size(); ++m) {
     std::vector<std::string> row = {method_name(options.methods[m])};
     for (const int64_t n : options.again) {
-      const auto score = engine::again_score(result.runs, m, n, false, kReference);
+      const auto score = lab::again_score(result.runs, m, n, false, kReference);
       row.push_back(fmt::format("{:.3f} +- {:.3f} ({:.2f}, {:.2f})", score.mean, score.deviation,
                                 score.median, score.worst));
     }
@@ -218,12 +218,12 @@ Status eval(LmEvalCommand& command) {
   for (const auto& path : command.from) inputs.push_back({"--from", path});
   TS_RETURN_IF_ERROR(check_outputs({}, inputs, false));
   std::sort(command.counts.begin(), command.counts.end());
-  const engine::CompareOptions options = options_of(command);
+  const lab::CompareOptions options = options_of(command);
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
   double shown = start;
   StderrLogSink log(LogLevel::kWarning);
-  const engine::CompareProgressFn progress = [&](const engine::CompareProgress& p) {
+  const lab::CompareProgressFn progress = [&](const lab::CompareProgress& p) {
     const double now = clock.monotonic_seconds();
     if (command.quiet || (now - shown < 5 && p.done < p.all)) return;
     shown = now;

@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/processors.h"
-#include "engine/language_loop.h"
-#include "engine/shipped_file.h"
-#include "engine/usable_threads.h"
+#include "engine/device/usable_threads.h"
+#include "engine/predict/shipped_file.h"
+#include "lab/language_loop.h"
 #include "measure/measurer.h"
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -31,7 +31,7 @@ using Json = nlohmann::json;
 struct LoopCommand {
   std::vector<std::string> models, held_out;
   std::string output;
-  engine::LanguageLoopOptions loop;
+  lab::LanguageLoopOptions loop;
   DeviceOptions device;
   double within = 0.05;
   bool quiet = false, json = false, force = false;
@@ -43,9 +43,9 @@ class LoopDisplay {
   LoopDisplay(const Clock& clock, bool quiet)
       : clock_(clock), quiet_(quiet), shown_(clock.monotonic_seconds()) {}
 
-  engine::LanguageLoopEvents events() {
-    engine::LanguageLoopEvents events;
-    events.round = [this](const engine::LanguageLoopRound& round) { add(round); };
+  lab::LanguageLoopEvents events() {
+    lab::LanguageLoopEvents events;
+    events.round = [this](const lab::LanguageLoopRound& round) { add(round); };
     events.measured = [this](int round, const search::TuneProgress& p) {
       say(fmt::format("round {}: {} measured", round, p.trials));
     };
@@ -59,7 +59,7 @@ class LoopDisplay {
   const Json& rounds() const { return rounds_; }
 
  private:
-  void add(const engine::LanguageLoopRound& round) {
+  void add(const lab::LanguageLoopRound& round) {
     const std::lock_guard lock(mutex_);
     rounds_.push_back({{"round", round.round},
                        {"trials", round.trials},
@@ -90,7 +90,7 @@ class LoopDisplay {
 };
 
 Status loop(LoopCommand& command) {
-  engine::LanguageLoopOptions& options = command.loop;
+  lab::LanguageLoopOptions& options = command.loop;
   options.directory = command.output + ".rounds";
   std::vector<InputPath> inputs = {{"model", options.base}};
   for (const auto& path : options.more_databases) inputs.push_back({"--from", path});
@@ -113,9 +113,8 @@ Status loop(LoopCommand& command) {
   options.threads = engine::usable_threads(processors().usable, log);
   LoopDisplay display(clock, command.quiet);
   const double start = clock.monotonic_seconds();
-  TS_ASSIGN_OR_RETURN(const auto model,
-                      engine::language_loop(sources_of(command.models), device, options, clock, log,
-                                            display.events(), catch_interrupts()));
+  TS_ASSIGN_OR_RETURN(const auto model, lab::language_loop(sources_of(command.models), device, options, clock,
+                                                           log, display.events(), catch_interrupts()));
   TS_RETURN_IF_ERROR(learn::lm::write_language_model(model, command.output));
   const double seconds = clock.monotonic_seconds() - start;
   if (command.json)

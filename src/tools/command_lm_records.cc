@@ -23,7 +23,7 @@ using OrderedJson = nlohmann::ordered_json;
 // The workloads of the files that the model was not trained on, or all of them.
 struct Asked {
   record::AnsorWorkloads workloads;
-  engine::RecordedTasks tasks;
+  lab::RecordedTasks tasks;
 };
 Result<Asked> ask(const RecordOptions& records, const learn::lm::LanguageModel& model, bool seen) {
   TS_ASSIGN_OR_RETURN(auto workloads, records.load_workloads());
@@ -58,9 +58,9 @@ struct RankCommand {
 struct Ranks {
   size_t tasks = 0, programs = 0;
   size_t seen_by_cost_model = 0;
-  engine::RankedTask::Found likeliest{}, contrasted{}, predicted{}, chance{};
+  lab::RankedTask::Found likeliest{}, contrasted{}, predicted{}, chance{};
 
-  void add(const engine::RankedTask& task) {
+  void add(const lab::RankedTask& task) {
     ++tasks;
     programs += task.programs;
     for (size_t i = 0; i < likeliest.size(); ++i) {
@@ -77,14 +77,13 @@ void add_rows(const std::string& device, const Ranks& ranks, const std::string& 
               OrderedJson& json) {
   OrderedJson& entry = json[device];
   entry = {{"workloads", ranks.tasks}, {"programs", ranks.programs}};
-  const auto add = [&](const std::string& who, const std::string& key,
-                       const engine::RankedTask::Found& sums) {
+  const auto add = [&](const std::string& who, const std::string& key, const lab::RankedTask::Found& sums) {
     std::vector<std::string> row{device, std::to_string(ranks.tasks), std::to_string(ranks.programs), who};
     OrderedJson& means = entry[key] = OrderedJson::object();
     for (size_t i = 0; i < sums.size(); ++i) {
       const double mean = sums[i] / static_cast<double>(ranks.tasks);
       row.push_back(fmt::format("{:.3f}", mean));
-      means["top_" + std::to_string(engine::kRankedFirst[i])] = mean;
+      means["top_" + std::to_string(lab::kRankedFirst[i])] = mean;
     }
     table.add(std::move(row));
   };
@@ -108,8 +107,7 @@ Status rank(const RankCommand& command) {
   const auto& interrupted = catch_interrupts();
   std::map<size_t, Ranks> by_device;
   engine::DecodingReport report;
-  const engine::RecordRanking options{static_cast<size_t>(command.programs), model.prompting,
-                                      cost_model.get()};
+  const lab::RecordRanking options{static_cast<size_t>(command.programs), model.prompting, cost_model.get()};
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
   double last = start;
@@ -117,9 +115,8 @@ Status rank(const RankCommand& command) {
   for (const auto& task : asked.tasks.tasks) {
     ++done;
     if (task.fastest_first().size() < 2) continue;
-    TS_ASSIGN_OR_RETURN(
-        const auto ranked,
-        engine::rank_records(*decoder, task, asked.tasks.devices[task.device], options, report));
+    TS_ASSIGN_OR_RETURN(const auto ranked,
+                        lab::rank_records(*decoder, task, asked.tasks.devices[task.device], options, report));
     Ranks& ranks = by_device[task.device];
     ranks.add(ranked);
     if (cost_model != nullptr) {
@@ -139,7 +136,7 @@ Status rank(const RankCommand& command) {
                  "have no workload with at least two measured programs"};
   const double seconds = clock.monotonic_seconds() - start;
   std::vector<std::string> columns{"device", "workloads", "programs", "ranked by"};
-  for (const size_t first : engine::kRankedFirst) columns.push_back("top-" + std::to_string(first));
+  for (const size_t first : lab::kRankedFirst) columns.push_back("top-" + std::to_string(first));
   Table table(columns);
   OrderedJson json = OrderedJson::object();
   size_t seen = 0;
@@ -184,11 +181,11 @@ Result<record::AnsorWorkloads> RecordOptions::load_workloads() const {
   return record::AnsorWorkloads::load(workloads);
 }
 
-Result<engine::RecordedTasks> RecordOptions::read(
-    const record::AnsorWorkloads& known, const std::function<bool(const std::string&)>& wanted) const {
+Result<lab::RecordedTasks> RecordOptions::read(const record::AnsorWorkloads& known,
+                                               const std::function<bool(const std::string&)>& wanted) const {
   std::vector<learn::ImportFile> inputs;
   for (const std::string& file : files) inputs.push_back(import_file(file));
-  TS_ASSIGN_OR_RETURN(auto tasks, engine::read_recorded_tasks(inputs, known, wanted));
+  TS_ASSIGN_OR_RETURN(auto tasks, lab::read_recorded_tasks(inputs, known, wanted));
   if (tasks.unusable == tasks.records)
     return Error{ErrorCode::kInvalidArgument, "--records",
                  tasks.records == 0 ? "the files are empty: they contain no records"
@@ -204,7 +201,7 @@ Result<engine::RecordedTasks> RecordOptions::read(
 }
 
 Status generate_records(const RecordGeneration& command, const learn::lm::LanguageModel& model,
-                        const engine::RecordWriting& options, bool json) {
+                        const lab::RecordWriting& options, bool json) {
   TS_RETURN_IF_ERROR(check_outputs({{"-o", command.output, OutputKind::kAnsorLines}},
                                    command.records.inputs(), command.force));
   TS_ASSIGN_OR_RETURN(const Asked asked, ask(command.records, model, command.seen));
@@ -217,8 +214,8 @@ Status generate_records(const RecordGeneration& command, const learn::lm::Langua
   const double start = clock.monotonic_seconds();
   for (const auto& task : asked.tasks.tasks) {
     TS_ASSIGN_OR_RETURN(const auto written,
-                        engine::write_records(*decoder, task, asked.tasks.devices[task.device],
-                                              asked.workloads, options, report));
+                        lab::write_records(*decoder, task, asked.tasks.devices[task.device], asked.workloads,
+                                           options, report));
     programs += written.programs;
     replayed += written.lines.size();
     for (const std::string& line : written.lines) TS_RETURN_IF_ERROR(writer->write_line(line));

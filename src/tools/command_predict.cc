@@ -4,9 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "engine/predict.h"
-#include "engine/report_json.h"
-#include "engine/shipped_file.h"
+#include "engine/predict/predict.h"
+#include "engine/predict/shipped_file.h"
+#include "engine/report/report_json.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/log_sink.h"

@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 
-#include "engine/gpu_device.h"
-#include "engine/load_model.h"
-#include "engine/profile_programs.h"
+#include "engine/device/gpu_device.h"
+#include "engine/model/load_model.h"
+#include "lab/profile_programs.h"
 #include "measure/profile/perf_events.h"
 #include "measure/profile/time_kernel.h"
 #include "record/ncu_csv.h"
@@ -82,7 +82,7 @@ Result<std::set<std::string>> named_tasks(record::Database& database, const std:
 }
 
 Status profile(const ProfileCommand& command) {
-  engine::ProfileOptions options;
+  lab::ProfileOptions options;
   const bool is_model = !record::is_database_file(command.source);
   if (is_model) {
     TS_ASSIGN_OR_RETURN(options.tasks, tasks_of(command.source));
@@ -105,13 +105,13 @@ Status profile(const ProfileCommand& command) {
   const SystemClock clock;
   double last = clock.monotonic_seconds();
   constexpr double kEverySeconds = 10;
-  const auto progress = [&](const engine::ProfileReport& report, int64_t programs) {
+  const auto progress = [&](const lab::ProfileReport& report, int64_t programs) {
     if (command.quiet || clock.monotonic_seconds() - last < kEverySeconds) return;
     last = clock.monotonic_seconds();
     print_error("{} of {} programs profiled\n", report.profiled + report.known + report.failed, programs);
   };
   TS_ASSIGN_OR_RETURN(const auto report,
-                      engine::profile_programs(*database, options, clock, progress, catch_interrupts()));
+                      lab::profile_programs(*database, options, clock, progress, catch_interrupts()));
   for (const std::string& problem : report.problems) warn(problem);
   if (command.json) {
     print_json(nlohmann::json{{"profiler", options.profiler},

@@ -2,10 +2,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "engine/gpu_device.h"
-#include "engine/report_model.h"
-#include "engine/report_peers.h"
-#include "engine/report_records.h"
+#include "engine/device/gpu_device.h"
+#include "engine/report/report_model.h"
+#include "engine/report/report_peers.h"
+#include "engine/report/report_records.h"
 #include "record/database.h"
 #include "tools/commands.h"
 #include "tools/console.h"

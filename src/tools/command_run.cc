@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "engine/load_model.h"
-#include "engine/output_check.h"
-#include "engine/reference_inputs.h"
+#include "engine/model/load_model.h"
+#include "engine/model/output_check.h"
+#include "engine/model/reference_inputs.h"
 #include "graph/evaluate.h"
 #include "graph/graph.h"
 #include "tools/commands.h"

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/input_file.h"
 #include "base/json_text.h"
-#include "engine/model_data.h"
+#include "engine/predict/model_data.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/tpe.h"
 #include "record/jsonl.h"

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/load_model.h"
+#include "engine/model/load_model.h"
 #include "ir/text.h"
 #include "search/kernel_class.h"
 #include "tools/commands.h"

@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
-#include "engine/evaluation_run.h"
-#include "engine/model_data.h"
-#include "engine/shipped_file.h"
+#include "engine/predict/model_data.h"
+#include "engine/predict/shipped_file.h"
+#include "lab/evaluation_run.h"
 #include "learn/dataset/import.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
@@ -99,9 +99,9 @@ Status make_data(const TrainCommand& command) {
 Result<learn::Scores> test_scores(const engine::ModelData& data, const learn::Split& split,
                                   const learn::CostModel& model, int threads) {
   const SystemClock clock;
-  engine::EvaluationRun run(model, threads, clock);
-  TS_RETURN_IF_ERROR(engine::evaluate_store(data.store(), data.devices(),
-                                            split.records_of(learn::Part::kTest), model.inputs().trace, run));
+  lab::EvaluationRun run(model, threads, clock);
+  TS_RETURN_IF_ERROR(lab::evaluate_store(data.store(), data.devices(), split.records_of(learn::Part::kTest),
+                                         model.inputs().trace, run));
   return run.evaluation().total();
 }
 

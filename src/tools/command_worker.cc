@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/fleet_worker.h"
-#include "engine/measured_device.h"
+#include "engine/device/measured_device.h"
+#include "engine/fleet/fleet_worker.h"
 #include "measure/measurer.h"
 #include "record/database.h"
 #include "record/fleet.h"

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "engine/collect.h"
-#include "engine/gpu_device.h"
-#include "engine/measured_device.h"
-#include "engine/usable_threads.h"
+#include "engine/device/gpu_device.h"
+#include "engine/device/measured_device.h"
+#include "engine/device/usable_threads.h"
+#include "lab/collect.h"
 #include "learn/dataset/import.h"
 #include "measure/measurer.h"
 #include "search/tuner.h"
@@ -39,7 +39,7 @@ struct CollectCommand {
   bool fleet = false, json = false, quiet = false, force = false;
 };
 
-class Progress final : public engine::CollectEvents {
+class Progress final : public lab::CollectEvents {
  public:
   Progress(const Clock& clock, const std::vector<std::string>& devices, bool quiet)
       : clock_(clock), devices_(devices), quiet_(quiet), terminal_(isatty(2) == 1) {}
@@ -49,7 +49,7 @@ class Progress final : public engine::CollectEvents {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void progress(size_t device, const engine::CollectReport& before, const search::TuneProgress& p) override {
+  void progress(size_t device, const lab::CollectReport& before, const search::TuneProgress& p) override {
     const double now = clock_.monotonic_seconds();
     if (quiet_ || now - last_ < (terminal_ ? 0.2 : 10.0)) return;
     last_ = now;
@@ -109,13 +109,13 @@ Status collect(const CollectCommand& command) {
     inputs.push_back({"--networks", model.path});
   for (const std::string& device : command.devices) inputs.push_back({"--device", device_file(device)});
   TS_RETURN_IF_ERROR(check_outputs(outputs, inputs, command.force));
-  engine::CollectOptions options;
+  lab::CollectOptions options;
   TS_ASSIGN_OR_RETURN(options.devices, resolve_devices(command.devices));
   std::vector<engine::ModelSource> networks;
   for (const ModelOptions& model : models_of_networks(command.networks)) {
     TS_ASSIGN_OR_RETURN(networks.emplace_back(), model.source());
   }
-  TS_ASSIGN_OR_RETURN(auto tasks, engine::collection_tasks(networks));
+  TS_ASSIGN_OR_RETURN(auto tasks, lab::collection_tasks(networks));
   if (!command.tasks.empty()) TS_RETURN_IF_ERROR(keep_named(command.tasks, tasks));
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(command.database));
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
@@ -133,10 +133,10 @@ Status collect(const CollectCommand& command) {
   options.worker = measure::this_program_as_worker();
   options.database_path = command.database;
   options.fleet = command.fleet;
-  engine::CollectReport totals;
+  lab::CollectReport totals;
   {
     Progress progress(clock, command.devices, command.quiet);
-    TS_ASSIGN_OR_RETURN(totals, engine::collect(tasks, options, *database, clock, log, progress, cancel));
+    TS_ASSIGN_OR_RETURN(totals, lab::collect(tasks, options, *database, clock, log, progress, cancel));
   }
   TS_ASSIGN_OR_RETURN(const int64_t count, database->record_count());
   if (!command.json)

@@ -3,8 +3,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "engine/gpu_device.h"
-#include "engine/label_programs.h"
+#include "engine/device/gpu_device.h"
+#include "lab/label_programs.h"
 #include "learn/latency/held_out.h"
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -19,12 +19,12 @@ struct LabelCommand {
   bool json = false, force = false;
 };
 
-Result<engine::LabelledPrograms> label_store(const LabelCommand& command, const learn::CostModel& model,
-                                             const target::Device& device) {
+Result<lab::LabelledPrograms> label_store(const LabelCommand& command, const learn::CostModel& model,
+                                          const target::Device& device) {
   TS_ASSIGN_OR_RETURN(const auto data, engine::ModelData::open(command.store));
-  if (command.split.empty()) return engine::label_programs(data, nullptr, model, device, command.output);
+  if (command.split.empty()) return lab::label_programs(data, nullptr, model, device, command.output);
   TS_ASSIGN_OR_RETURN(const auto split, data.load_split(command.split));
-  return engine::label_programs(data, &split, model, device, command.output);
+  return lab::label_programs(data, &split, model, device, command.output);
 }
 
 Status label(const LabelCommand& command) {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "engine/gpu_device.h"
-#include "engine/measured_device.h"
-#include "engine/next_tasks.h"
+#include "engine/device/gpu_device.h"
+#include "engine/device/measured_device.h"
+#include "lab/next_tasks.h"
 #include "learn/latency/held_out.h"
 #include "record/database.h"
 #include "tools/commands.h"
@@ -37,14 +37,14 @@ Result<std::set<std::string>> measured_tasks(const std::string& path, const targ
   return out;
 }
 
-Result<engine::NextTasks> choose(const NextCommand& command, const learn::CostModel& model,
-                                 const target::Device& device) {
+Result<lab::NextTasks> choose(const NextCommand& command, const learn::CostModel& model,
+                              const target::Device& device) {
   const auto count = static_cast<size_t>(command.tasks);
   if (!command.store.empty()) {
     TS_ASSIGN_OR_RETURN(const auto data, engine::ModelData::open(command.store));
-    if (command.split.empty()) return engine::next_tasks(data, nullptr, model, device, command.seed, count);
+    if (command.split.empty()) return lab::next_tasks(data, nullptr, model, device, command.seed, count);
     TS_ASSIGN_OR_RETURN(const auto split, data.load_split(command.split));
-    return engine::next_tasks(data, &split, model, device, command.seed, count);
+    return lab::next_tasks(data, &split, model, device, command.seed, count);
   }
   std::vector<engine::ModelSource> networks;
   for (const ModelOptions& network : models_of_networks(command.networks)) {
@@ -54,12 +54,11 @@ Result<engine::NextTasks> choose(const NextCommand& command, const learn::CostMo
   if (!command.database.empty()) {
     TS_ASSIGN_OR_RETURN(measured, measured_tasks(command.database, device));
   }
-  return engine::next_tasks(networks, measured, model, engine::with_measurements(device), command.seed,
-                            count);
+  return lab::next_tasks(networks, measured, model, engine::with_measurements(device), command.seed, count);
 }
 
 // Prints the commands that measure the tasks and train the model on them.
-void print_commands(const NextCommand& command, const target::Device& device, const engine::NextTasks& next) {
+void print_commands(const NextCommand& command, const target::Device& device, const lab::NextTasks& next) {
   if (!command.store.empty()) {
     print_out(
         "measure programs of these tasks on the device, import them together with the store's records, and "

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "engine/evaluation_run.h"
+#include "lab/evaluation_run.h"
 #include "learn/latency/queries.h"
 
 namespace tensorsmith::tools {
@@ -113,10 +113,10 @@ Result<std::string> evaluation_table(const engine::ModelData& data, const std::v
     while (at < loaded.size() && loaded[at].content_hash() != model->card().split) ++at;
     if (at == loaded.size())
       return Error{ErrorCode::kMismatch, file.path, "was trained with none of these splits"};
-    engine::EvaluationRun run(*model, threads, clock);
-    TS_RETURN_IF_ERROR(engine::evaluate_store(data.store(), data.devices(),
-                                              test_records(data, loaded[at], model->card()),
-                                              model->inputs().trace, run));
+    lab::EvaluationRun run(*model, threads, clock);
+    TS_RETURN_IF_ERROR(lab::evaluate_store(data.store(), data.devices(),
+                                           test_records(data, loaded[at], model->card()),
+                                           model->inputs().trace, run));
     auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.name == file.name; });
     if (row == rows.end())
       row = rows.insert(row, {file.name, model->ranks_only(), std::vector<Cell>(columns.size())});

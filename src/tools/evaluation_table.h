@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/model_data.h"
+#include "engine/predict/model_data.h"
 
 namespace tensorsmith::tools {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "engine/tune_model.h"
+#include "engine/tune/tune_model.h"
 #include "runtime/file_io.h"
 
 namespace tensorsmith::tools {

@@ -36,7 +36,7 @@ std::string legend(double x, const char* colour, const std::string& text) {
 
 }  // namespace
 
-std::string explain_plot(const engine::Explanation& e) {
+std::string explain_plot(const lab::Explanation& e) {
   const auto rows = static_cast<double>(e.best.size() + e.counters.size());
   const double width = kBarsLeft + kBarsWidth + kBarsRight, height = kBarsTop + rows * kBarsRow + 60;
   std::string out = fmt::format(
@@ -65,7 +65,7 @@ std::string explain_plot(const engine::Explanation& e) {
                     y, e.programs);
   y += 14;
   const double most = e.counters.empty() ? 1 : e.counters.front().importance;
-  for (const engine::CounterChange& counter : e.counters) {
+  for (const lab::CounterChange& counter : e.counters) {
     out += row_name(y + kBarsBar, counter.name);
     out += bar(y + 2, counter.importance / most, kSvgColours[2], fmt::format("{:.2f}", counter.importance));
     y += kBarsRow;

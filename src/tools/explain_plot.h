@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "engine/explain.h"
+#include "lab/explain.h"
 
 namespace tensorsmith::tools {
 
 // Returns a complete SVG document.
-std::string explain_plot(const engine::Explanation& explanation);
+std::string explain_plot(const lab::Explanation& explanation);
 
 }  // namespace tensorsmith::tools

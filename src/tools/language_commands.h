@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/language_records.h"
+#include "lab/language_records.h"
 #include "learn/lm/language_model.h"
 #include "tools/output_files.h"
 
@@ -27,8 +27,8 @@ struct RecordOptions {
   std::vector<InputPath> inputs() const;
   Result<record::AnsorWorkloads> load_workloads() const;
   // `wanted` selects tasks by structural key. Warns about the number of unusable records.
-  Result<engine::RecordedTasks> read(const record::AnsorWorkloads& known,
-                                     const std::function<bool(const std::string&)>& wanted) const;
+  Result<lab::RecordedTasks> read(const record::AnsorWorkloads& known,
+                                  const std::function<bool(const std::string&)>& wanted) const;
 };
 
 // `lm generate --records`: writes new records for the workloads of existing ones.
@@ -39,6 +39,6 @@ struct RecordGeneration {
   bool force = false;
 };
 Status generate_records(const RecordGeneration& command, const learn::lm::LanguageModel& model,
-                        const engine::RecordWriting& options, bool json);
+                        const lab::RecordWriting& options, bool json);
 
 }  // namespace tensorsmith::tools

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "engine/report_of_run.h"
+#include "engine/report/report_of_run.h"
 #include "tools/report_run.h"
 #include "tools/report_server.h"
 #include "tools/tune_line.h"

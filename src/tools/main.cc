@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "codegen/backend.h"
-#include "engine/nsight_compute.h"
+#include "lab/nsight_compute.h"
 #include "measure/measurer.h"
 #include "tools/commands.h"
 #include "tools/commit.h"
@@ -29,7 +29,7 @@ int run(int argc, char** argv) {
   // Workers are child processes of the same program; they speak a private protocol and take no
   // options.
   if (measure::is_worker(argc, argv)) return measure::worker_main(argc, argv);
-  if (engine::is_launcher(argc, argv)) return engine::launcher_main(argc, argv);
+  if (lab::is_launcher(argc, argv)) return lab::launcher_main(argc, argv);
   CLI::App app{
       "Tensorsmith makes neural networks faster on this machine: it searches schedules by measuring "
       "candidates "

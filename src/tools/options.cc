@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/processors.h"
-#include "engine/gpu_device.h"
-#include "engine/measured_device.h"
+#include "engine/device/gpu_device.h"
+#include "engine/device/measured_device.h"
 #include "graph/zoo/zoo.h"
 #include "record/database.h"
 #include "tools/command_line.h"

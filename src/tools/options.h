@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/load_model.h"
-#include "engine/schedules.h"
+#include "engine/model/load_model.h"
+#include "engine/tune/schedules.h"
 #include "learn/dataset/import.h"
 #include "learn/search_model.h"
 #include "learn/training.h"

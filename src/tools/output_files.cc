@@ -11,7 +11,7 @@
 
 #include "base/input_file.h"
 #include "base/json_text.h"
-#include "engine/compile_model.h"
+#include "engine/model/compile_model.h"
 #include "graph/files.h"
 #include "learn/dataset/store.h"
 #include "learn/latency/model_file.h"

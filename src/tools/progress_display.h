@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "engine/tune_model.h"
+#include "engine/tune/tune_model.h"
 #include "tools/tune_line.h"
 
 namespace tensorsmith::tools {

@@ -8,7 +8,7 @@
 
 #include "base/input_file.h"
 #include "base/json_text.h"
-#include "engine/report_json.h"
+#include "engine/report/report_json.h"
 #include "tools/console.h"
 #include "tools/report_assets.h"
 #include "tools/svg.h"

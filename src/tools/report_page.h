@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "engine/report_data.h"
+#include "engine/report/report_data.h"
 
 namespace tensorsmith::tools {
 

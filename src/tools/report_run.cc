@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/processors.h"
-#include "engine/report_importance.h"
-#include "engine/report_predictions.h"
-#include "engine/shipped_file.h"
+#include "engine/predict/shipped_file.h"
+#include "engine/report/report_importance.h"
+#include "engine/report/report_predictions.h"
 #include "record/jsonl.h"
 #include "tools/command_line.h"
 #include "tools/report_page.h"

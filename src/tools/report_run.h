@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/report_data.h"
+#include "engine/report/report_data.h"
 
 namespace tensorsmith::tools {
 

@@ -30,7 +30,7 @@ nlohmann::ordered_json numbers_to_json(const std::vector<double>& values) {
   return out;
 }
 
-Result<RunLog> RunLog::open(const std::string& path, const engine::CompareOptions& options,
+Result<RunLog> RunLog::open(const std::string& path, const lab::CompareOptions& options,
                             const std::vector<std::string>& from) {
   RunLog log(path, options, from);
   if (path.empty()) return log;
@@ -56,7 +56,7 @@ Result<RunLog> RunLog::open(const std::string& path, const engine::CompareOption
   return log;
 }
 
-bool RunLog::find(engine::SearchRun& run) const {
+bool RunLog::find(lab::SearchRun& run) const {
   const auto at = lines_.find(json_text(key_of(run)));
   if (at == lines_.end()) return false;
   const Json& line = at->second;
@@ -71,7 +71,7 @@ bool RunLog::find(engine::SearchRun& run) const {
   return true;
 }
 
-Status RunLog::keep(const engine::SearchRun& run) const {
+Status RunLog::keep(const lab::SearchRun& run) const {
   if (path_.empty()) return {};
   Json winners = Json::array();
   for (const auto& winner : run.winners)
@@ -92,9 +92,9 @@ Status RunLog::keep(const engine::SearchRun& run) const {
   return {};
 }
 
-RunLog::Json RunLog::key_of(const engine::SearchRun& run) const {
-  const engine::CompareOptions& o = *options_;
-  const engine::SearchMethod& method = o.methods[run.method];
+RunLog::Json RunLog::key_of(const lab::SearchRun& run) const {
+  const lab::CompareOptions& o = *options_;
+  const lab::SearchMethod& method = o.methods[run.method];
   Json key = {{"device", run.device},
               {"task", run.task},
               {"strategy", method.strategy},

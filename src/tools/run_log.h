@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/compare_searches.h"
+#include "lab/compare_searches.h"
 
 namespace tensorsmith::tools {
 
@@ -19,21 +19,21 @@ class RunLog {
  public:
   // An empty path keeps nothing. `options` and `from` must outlive the log. Errors: kIo, kMismatch
   // for another kind of file.
-  static Result<RunLog> open(const std::string& path, const engine::CompareOptions& options,
+  static Result<RunLog> open(const std::string& path, const lab::CompareOptions& options,
                              const std::vector<std::string>& from);
 
-  bool find(engine::SearchRun& run) const;
-  Status keep(const engine::SearchRun& run) const;
+  bool find(lab::SearchRun& run) const;
+  Status keep(const lab::SearchRun& run) const;
 
  private:
   using Json = nlohmann::ordered_json;
 
-  RunLog(std::string path, const engine::CompareOptions& options, const std::vector<std::string>& from)
+  RunLog(std::string path, const lab::CompareOptions& options, const std::vector<std::string>& from)
       : path_(std::move(path)), options_(&options), from_(&from) {}
-  Json key_of(const engine::SearchRun& run) const;
+  Json key_of(const lab::SearchRun& run) const;
 
   std::string path_;
-  const engine::CompareOptions* options_;
+  const lab::CompareOptions* options_;
   const std::vector<std::string>* from_;
   std::map<std::string, Json> lines_;
 };

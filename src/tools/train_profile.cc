@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/clock.h"
-#include "engine/load_model.h"
+#include "engine/model/load_model.h"
 #include "learn/latency/parameters.h"
 #include "learn/profile/profile_model.h"
 #include "learn/profile/two_step.h"

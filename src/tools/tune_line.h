@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/tune_model.h"
+#include "engine/tune/tune_model.h"
 
 namespace tensorsmith::tools {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/tune_model.h"
+#include "engine/tune/tune_model.h"
 
 namespace tensorsmith::tools {
 

@@ -9,13 +9,13 @@
 #include <optional>
 #include <string_view>
 
-#include "engine/compile_model.h"
-#include "engine/measured_device.h"
-#include "engine/report_json.h"
-#include "engine/report_of_run.h"
-#include "engine/shipped_file.h"
-#include "engine/tune_sources.h"
-#include "engine/unmeasured.h"
+#include "engine/device/measured_device.h"
+#include "engine/model/compile_model.h"
+#include "engine/predict/shipped_file.h"
+#include "engine/report/report_json.h"
+#include "engine/report/report_of_run.h"
+#include "engine/tune/tune_sources.h"
+#include "engine/tune/unmeasured.h"
 #include "record/database.h"
 #include "search/strategy.h"
 #include "search/tuner.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tune_model.h"
+#include "engine/tune/tune_model.h"
 #include "tools/options.h"
 
 namespace tensorsmith::tools {

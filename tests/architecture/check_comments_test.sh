@@ -23,6 +23,16 @@ int x;
   //    that is evaluated is a bug of the program.
 END
 expect broken_list.h "3 7"
+cat > "$directory/no_subject.h" <<'END'
+// Of a block: threads and registers.
+int x;  // What a warp does.
+// Limits of a block.
+// What follows is indented as part of the sentence above.
+int y = f("// Of a string");  // limit of a block
+// The rates of before.
+int z;  // the same of a GPU
+END
+expect no_subject.h "1 2 6 7"
 cat > "$directory/broken_table.h" <<'END'
 //   Checks: nothing is attached to, and no init is placed before, one that would disappear in the
 //     middle. for i (4)            fuse i, j          for i.j.fused (12)

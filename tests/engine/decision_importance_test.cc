@@ -1,6 +1,6 @@
 // Shares of the spread of times, checked against sums over pairs of programs, all permutations of a
 // few times, and planted effects.
-#include "engine/decision_importance.h"
+#include "engine/report/decision_importance.h"
 
 #include <gtest/gtest.h>
 

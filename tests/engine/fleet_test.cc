@@ -8,9 +8,9 @@
 #include <set>
 #include <thread>
 
-#include "engine/fleet_measurer.h"
-#include "engine/fleet_worker.h"
-#include "engine/measure_protocol.h"
+#include "engine/fleet/fleet_measurer.h"
+#include "engine/fleet/fleet_worker.h"
+#include "engine/fleet/measure_protocol.h"
 #include "ir/structural.h"
 #include "support/small_workloads.h"
 

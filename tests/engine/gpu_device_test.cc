@@ -1,4 +1,4 @@
-#include "engine/gpu_device.h"
+#include "engine/device/gpu_device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -11,8 +11,8 @@
 
 #include "base/hash.h"
 #include "cli_support.h"
-#include "engine/load_model.h"
-#include "engine/schedules.h"
+#include "engine/model/load_model.h"
+#include "engine/tune/schedules.h"
 #include "feature/program_summary.h"
 #include "ir/text.h"
 #include "learn/cost_model.h"

@@ -1,11 +1,11 @@
 // A language model writes as many programs for a task as are requested.
-#include "engine/language_writer.h"
+#include "engine/language/language_writer.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "engine/different_programs.h"
+#include "engine/language/different_programs.h"
 #include "ir/structural.h"
 #include "random_language_model.h"
 #include "sched/step.h"

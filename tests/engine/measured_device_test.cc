@@ -1,4 +1,4 @@
-#include "engine/measured_device.h"
+#include "engine/device/measured_device.h"
 
 #include <gtest/gtest.h>
 

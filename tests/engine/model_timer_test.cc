@@ -1,5 +1,5 @@
 // Number of runs when models are timed for a comparison.
-#include "engine/model_timer.h"
+#include "engine/model/model_timer.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "../graph/graph_builder.h"
 #include "base/clock.h"
-#include "engine/compile_model.h"
+#include "engine/model/compile_model.h"
 
 namespace tensorsmith::engine::model_timer_test {
 namespace {

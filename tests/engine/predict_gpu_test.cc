@@ -5,7 +5,7 @@
 #include <functional>
 #include <numeric>
 
-#include "engine/predict.h"
+#include "engine/predict/predict.h"
 #include "space/design_space.h"
 
 namespace tensorsmith::engine::predict_gpu_test {

@@ -1,10 +1,10 @@
 // Quantized outputs may differ by one step, others may not.
-#include "engine/quantization_step.h"
+#include "engine/model/quantization_step.h"
 
 #include <gtest/gtest.h>
 
 #include "../graph/onnx_model_builder.h"
-#include "engine/output_check.h"
+#include "engine/model/output_check.h"
 
 namespace tensorsmith::engine::quantization_step_test {
 namespace {

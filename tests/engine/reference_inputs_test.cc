@@ -1,4 +1,4 @@
-#include "engine/reference_inputs.h"
+#include "engine/model/reference_inputs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Importance of decisions in a report, for effects planted in the times of sampled programs.
-#include "engine/report_importance.h"
+#include "engine/report/report_importance.h"
 
 #include <gmock/gmock.h>
 

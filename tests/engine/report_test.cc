@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "cli_support.h"
-#include "engine/report_peers.h"
-#include "engine/report_records.h"
+#include "engine/report/report_peers.h"
+#include "engine/report/report_records.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "search/plausible.h"

@@ -1,5 +1,5 @@
 // Schedules that compilation takes from a record database, and its messages about unusable records.
-#include "engine/schedules.h"
+#include "engine/tune/schedules.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Definition of the speed-up and the estimate, and their storage in files.
-#include "engine/speedup.h"
+#include "engine/report/speedup.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "engine/report_json.h"
+#include "engine/report/report_json.h"
 #include "graph/tasks.h"
 #include "runtime/model_format.h"
 

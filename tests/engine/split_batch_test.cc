@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "cli_support.h"
-#include "engine/compile_model.h"
-#include "engine/model_timer.h"
+#include "engine/model/compile_model.h"
+#include "engine/model/model_timer.h"
 
 namespace tensorsmith::engine::split_batch_test {
 namespace {

@@ -13,7 +13,7 @@
 #include "codegen/cuda/nvrtc.h"
 #include "codegen/runner.h"
 #include "codegen/tensor_core_testing.h"
-#include "engine/load_model.h"
+#include "engine/model/load_model.h"
 #include "ir/text.h"
 
 namespace tensorsmith::test::tensor_core_models_test {

@@ -1,6 +1,6 @@
 // Programs that were fast elsewhere: which of them a task begins with, how they are converted, and
 // which source models are suitable.
-#include "engine/warm_start.h"
+#include "engine/tune/warm_start.h"
 
 #include <gmock/gmock.h>
 
@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "cli_support.h"
-#include "engine/load_model.h"
-#include "engine/source_models.h"
+#include "engine/model/load_model.h"
+#include "engine/tune/source_models.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "search/kernel_class.h"

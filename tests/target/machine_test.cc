@@ -36,7 +36,7 @@ TEST(Machine, ComputeCapability) {
   EXPECT_EQ(compute_capability(find_device("epyc-9654").value()), 0);
 }
 
-// What the registry says is not replaced by a default, and a peak is cores x clock x FMAs x 2 x lanes.
+// No default replaces a figure that the registry has.
 TEST(Machine, KnownDevicesKeepTheirFigures) {
   for (const Device& device : registry()) {
     SCOPED_TRACE(device.name);

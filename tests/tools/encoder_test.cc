@@ -11,7 +11,7 @@
 
 #include "../graph/onnx_model_builder.h"
 #include "cli_support.h"
-#include "engine/compile_model.h"
+#include "engine/model/compile_model.h"
 #include "graph/evaluate.h"
 #include "runtime/model.h"
 

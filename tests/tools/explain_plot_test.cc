@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(ExplainPlot, IsXmlWhateverTheNames) {
-  engine::Explanation e;
+  lab::Explanation e;
   e.task = "a < b & \"c\" --> \x01 \xff \xEF\xBF\xBF";
   e.best_seconds = 1e-3;
   e.typical_seconds = 2e-3;
@@ -31,7 +31,7 @@ TEST(ExplainPlot, IsXmlWhateverTheNames) {
 
 // If all programs take the same time, no counter explains anything.
 TEST(ExplainPlot, CountersThatExplainNothingHaveEmptyBars) {
-  engine::Explanation e;
+  lab::Explanation e;
   e.best_seconds = e.typical_seconds = 1e-3;
   e.counters.resize(2);
   const std::string svg = explain_plot(e);

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "cli_support.h"
-#include "engine/predict_model.h"
+#include "engine/predict/predict_model.h"
 
 namespace tensorsmith::tools::predict_test {
 namespace {

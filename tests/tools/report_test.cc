@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "engine/output_check.h"
+#include "engine/model/output_check.h"
 #include "tools/options.h"
 
 namespace tensorsmith::tools::report_test {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/compile_model.h"
+#include "engine/model/compile_model.h"
 #include "lower/interpreter.h"
 #include "request.h"
 

@@ -1,0 +1,203 @@
+#include "engine/device/gpu_device.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <tuple>
+
+#include "runtime/device/probe.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+using runtime::GpuApi;
+using runtime::GpuProperties;
+using target::Device;
+
+// Tolerated relative differences between a driver's figures of a board and those of its data sheet.
+constexpr double kBandwidthTolerance = 0.02;
+constexpr double kMemoryTolerance = 0.1;  // a part of the memory is reserved
+
+// Typical values of attributes that OpenCL does not report for most devices.
+constexpr int kUsualWarp = 32, kUsualBlocksPerCore = 16, kUsualRegisters = 65536,
+              kUsualRegistersPerThread = 255;
+constexpr double kUsualLanes = 64, kUsualClockGhz = 1;
+constexpr double kUsualLaunchUs = 5;
+constexpr int kUsualVthreads = 8;
+
+bool near(double value, double expected, double tolerance) {
+  return std::abs(value - expected) <= tolerance * expected;
+}
+
+bool says_pcie(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name.find("pcie") != std::string::npos;
+}
+
+std::string architecture(const GpuProperties& p) {
+  return "sm_" + std::to_string(p.compute_major) + std::to_string(p.compute_minor);
+}
+
+int architecture_number(const Device& device) {
+  int number = 0;
+  if (device.cpu.starts_with("sm_"))
+    std::from_chars(device.cpu.data() + 3, device.cpu.data() + device.cpu.size(), number);
+  return number;
+}
+
+// Returns the known board with these figures. Among boards with the same figures, the form factor
+// (PCIe or not) and the clock decide.
+const Device* known_board(const GpuProperties& p) {
+  const Device* best = nullptr;
+  const auto distance = [&](const Device& d) {
+    return std::tuple(says_pcie(d.name) != says_pcie(p.name), std::abs(d.clock_ghz - p.clock_ghz));
+  };
+  const double memory_gb = static_cast<double>(p.memory_bytes) / (int64_t{1} << 30);
+  for (const Device& d : target::registry()) {
+    if (d.arch != "nvptx" || d.cpu != architecture(p) || d.cores != p.multiprocessors) continue;
+    if (!near(p.memory_bandwidth_gbs, d.memory_bandwidth_gbs, kBandwidthTolerance)) continue;
+    if (!near(memory_gb, d.memory_gb, kMemoryTolerance)) continue;
+    if (!best || distance(d) < distance(*best)) best = &d;
+  }
+  return best;
+}
+
+// Returns a known board of the same architecture, else of the newest one before it, else of the
+// oldest.
+const Device* relative(const GpuProperties& p) {
+  const int wanted = 10 * p.compute_major + p.compute_minor;
+  const Device* best = nullptr;
+  const auto rank = [&](const Device& d) {
+    const int number = architecture_number(d);
+    return number <= wanted ? number : -number;
+  };
+  for (const Device& d : target::registry()) {
+    if (d.arch == "nvptx" && (!best || rank(d) > rank(*best))) best = &d;
+  }
+  return best;
+}
+
+template <typename T>
+T or_usual(T value, T usual) {
+  return value > 0 ? value : usual;
+}
+
+// The driver's figures take precedence over those of `d`.
+void set_figures(const GpuProperties& p, Device& d) {
+  d.cores = std::max(p.multiprocessors, 1);
+  d.clock_ghz = or_usual(p.clock_ghz, d.clock_ghz);
+  d.boost_clock_ghz = d.clock_ghz;
+  d.base_clock_ghz = 0;
+  d.l2_bytes = std::max(or_usual(p.l2_bytes, d.l2_bytes), d.l1_bytes);
+  d.cacheline_bytes = or_usual(p.cacheline_bytes, d.cacheline_bytes);
+  d.memory_bandwidth_gbs = p.memory_bandwidth_gbs;
+  d.memory_gb = static_cast<double>(p.memory_bytes) / (int64_t{1} << 30);
+  d.warp_size = or_usual(p.warp_size, d.warp_size);
+  d.max_threads_per_block = or_usual(p.max_threads_per_block, d.max_threads_per_block);
+  d.warp_size = std::min(d.warp_size, d.max_threads_per_block);
+  d.shared_memory_per_block = p.shared_memory_per_block;
+  d.registers_per_block = or_usual(p.registers_per_block, d.registers_per_block);
+  d.max_threads_per_core = std::max(p.max_threads_per_core, d.max_threads_per_block);
+  d.max_blocks_per_core = or_usual(p.max_blocks_per_core, d.max_blocks_per_core);
+  d.shared_memory_per_core = std::max(p.shared_memory_per_core, d.shared_memory_per_block);
+  d.registers_per_core = std::max(p.registers_per_core, d.registers_per_block);
+  d.peak_f32_gflops = d.cores * d.clock_ghz * d.fma_per_cycle * 2;
+}
+
+Device nvidia_device(const GpuProperties& p) {
+  if (const Device* board = known_board(p)) return *board;
+  const Device* like = relative(p);
+  Device d = *like;
+  d.cpu = architecture(p);
+  d.power_watts = 0;
+  d.sources = {"the driver; warp size, L1 cache and launch overhead are assumed to be those of " +
+               like->name};
+  set_figures(p, d);
+  return d;
+}
+
+Device opencl_device(const GpuProperties& p) {
+  Device d;
+  d.kind = target::DeviceKind::kGpu;
+  d.clock_ghz = kUsualClockGhz;
+  d.vector_bytes = 4;
+  d.vector_registers = kUsualRegistersPerThread;
+  d.fma_per_cycle = kUsualLanes;
+  d.launch_overhead_us = kUsualLaunchUs;
+  d.warp_size = kUsualWarp;
+  d.max_threads_per_block = kUsualWarp;
+  d.registers_per_block = kUsualRegisters;
+  d.max_vthread_extent = kUsualVthreads;
+  d.max_blocks_per_core = kUsualBlocksPerCore;
+  d.sources = {"the OpenCL driver; attributes that it does not report are those of a typical GPU"};
+  // NVIDIA's driver reports the architecture.
+  if (p.compute_major > 0) {
+    const Device* like = relative(p);
+    d.fma_per_cycle = like->fma_per_cycle;
+    d.l1_bytes = like->l1_bytes;
+  }
+  set_figures(p, d);
+  d.cpu = p.name;
+  if (p.has_f64) d.features.emplace_back("+fp64");
+  if (p.has_f16) d.features.emplace_back("+fp16");
+  return d;
+}
+
+}  // namespace
+
+std::optional<GpuPlace> gpu_place(const Device& device) {
+  auto place = parse_gpu_place(device.name);
+  return place.ok() ? *place : std::nullopt;
+}
+
+Device gpu_device(const GpuProperties& p) {
+  Device d = p.api == GpuApi::kCuda ? nvidia_device(p) : opencl_device(p);
+  d.name = std::string(runtime::to_string(p.api)) + ":" + std::to_string(p.index);
+  d.description = p.name + (p.vendor.empty() ? "" : ", " + p.vendor);
+  d.arch = p.api == GpuApi::kCuda ? "nvptx" : "opencl";
+  return d;
+}
+
+Result<Device> find_device(std::string_view spec) {
+  TS_ASSIGN_OR_RETURN(const auto place, parse_gpu_place(spec));
+  if (place) {
+    TS_ASSIGN_OR_RETURN(const auto gpus, runtime::list_gpus(place->api));
+    if (place->index < static_cast<int>(gpus.size()))
+      return gpu_device(gpus[static_cast<size_t>(place->index)]);
+    return Error{ErrorCode::kNotFound, "device '" + std::string(spec) + "'",
+                 "there are " + std::to_string(gpus.size()) + " devices of " +
+                     std::string(runtime::to_string(place->api)) + " here, numbered from 0"};
+  }
+  auto device = target::find_device(spec);
+  if (device.ok() || device.error().code != ErrorCode::kNotFound) return device;
+  Error error = std::move(device).error();
+  error.reason += "; the GPUs of this machine are cuda[:N] and opencl[:N]";
+  return error;
+}
+
+Device with_gpu_measurements(Device device) {
+  const auto place = gpu_place(device);
+  TS_CHECK(place.has_value(), "not a GPU of this machine");
+  const auto gpu = runtime::open_gpu(place->api, place->index);
+  if (!gpu.ok()) return device;
+  const auto measured = runtime::measure_gpu(**gpu);
+  if (!measured.ok()) return device;
+  device.launch_overhead_us = measured->launch_overhead_us;
+  if (device.memory_bandwidth_gbs == 0) device.memory_bandwidth_gbs = measured->memory_bandwidth_gbs;
+  return device;
+}
+
+FoundGpus find_gpus() {
+  FoundGpus found;
+  for (const GpuApi api : runtime::kGpuApis) {
+    const auto gpus = runtime::list_gpus(api);
+    if (!gpus.ok()) {
+      found.missing.push_back(std::string(runtime::to_string(api)) + ": " + gpus.error().message());
+      continue;
+    }
+    for (const GpuProperties& p : *gpus) found.devices.push_back(gpu_device(p));
+  }
+  return found;
+}
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,313 @@
+#include "engine/model/compile_model.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "base/thread_pool.h"
+#include "codegen/c/codegen.h"
+#include "engine/model/c_model.h"
+#include "lower/lower.h"
+#include "runtime/model_writer.h"
+#include "runtime/tensorsmith.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct BuiltSchedule {
+  std::shared_ptr<const codegen::BuiltKernel> task;
+  double measured_seconds = 0;
+};
+using BuiltTasks = std::vector<BuiltSchedule>;
+
+Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::Device& device,
+                               const std::vector<TaskSchedule>& schedules, const CompileOptions& options,
+                               KernelCache& cache) {
+  const auto cancelled = [&] { return options.cancelled != nullptr && *options.cancelled; };
+  BuiltTasks built(partition.tasks.size());
+  std::mutex mutex;
+  std::optional<Error> failure, first_replaced;
+  size_t replaced = 0;
+  const auto build = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (cancelled()) return;
+      const auto t = static_cast<size_t>(i);
+      const TaskSchedule* schedule = &schedules[t];
+      auto result = cache.get(partition.tasks[t], t, schedule->trace, device);
+      std::optional<Error> problem;
+      if (!result.ok()) {
+        problem = result.error();
+        problem->place =
+            "task " + partition.tasks[t].name + (problem->place.empty() ? "" : ", " + problem->place);
+      }
+      for (const TaskSchedule& other : schedules[t].otherwise) {
+        if (result.ok()) break;
+        schedule = &other;
+        result = cache.get(partition.tasks[t], t, other.trace, device);
+      }
+      std::lock_guard lock(mutex);
+      if (result.ok()) {
+        built[t] = {std::move(result).value(), schedule->measured_seconds};
+        if (problem && replaced++ == 0) first_replaced = problem;
+      } else if (!failure) {
+        failure = problem;
+      }
+    }
+  };
+  const auto count = static_cast<int64_t>(built.size());
+  if (options.jobs > 1) {
+    ThreadPool(options.jobs - 1).parallel_for(count, 1, build);  // the calling thread works too
+  } else {
+    build(0, count);  // LLVM keeps its target machines per thread, and creating them takes milliseconds
+  }
+  if (cancelled()) return Error{ErrorCode::kCancelled, options.directory, "interrupted, nothing was written"};
+  if (failure) return *failure;
+  if (replaced > 0 && options.log != nullptr) {
+    options.log->log(
+        LogLevel::kWarning,
+        std::to_string(replaced) +
+            " schedules cannot be built and are replaced by the next best ones; the first such error: " +
+            first_replaced->message());
+  }
+  return built;
+}
+
+const codegen::Backend& backend_of(const CompileOptions& options, const target::Device& device) {
+  return options.backend != nullptr ? *options.backend : codegen::backend_for(device);
+}
+
+// The runtime has its own element type so that it does not depend on compiler headers.
+runtime::TensorInfo tensor_info(const graph::Value& value) {
+  runtime::TensorInfo info;
+  info.name = value.name;
+  info.dtype = runtime::parse_dtype(ir::to_string(value.dtype)).value();
+  info.shape = value.shape;
+  return info;
+}
+
+int64_t bytes_of(const ir::Buffer& buffer) {
+  return buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
+}
+
+// The constants of a model's calls; constants with equal bytes are stored once.
+class WeightTable {
+ public:
+  int64_t add(WantedWeight wanted) {
+    const auto [it, added] = index_.emplace(wanted.key(), static_cast<int64_t>(wanted_.size()));
+    if (added) wanted_.push_back(std::move(wanted));
+    return it->second;
+  }
+  const std::vector<WantedWeight>& wanted() const { return wanted_; }
+
+ private:
+  std::vector<WantedWeight> wanted_;
+  std::map<std::string, int64_t> index_;
+};
+
+// Returns the position of a value among the model's inputs or outputs.
+int64_t position_of(const std::vector<graph::ValueId>& list, graph::ValueId storage,
+                    const graph::Partition& partition) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (partition.storage_of[static_cast<size_t>(list[i])] == storage) return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
+Result<runtime::BufferRef> locate(const LoadedModel& model, graph::ValueId id, int64_t bytes) {
+  const graph::ValueId storage = model.partition.storage_of[static_cast<size_t>(id)];
+  const int64_t place = model.partition.storage_offset[static_cast<size_t>(id)];
+  if (const int64_t i = position_of(model.graph.outputs, storage, model.partition); i >= 0) {
+    return runtime::BufferRef{runtime::BufferKind::kOutput, i, bytes, place};
+  }
+  if (const int64_t i = position_of(model.graph.inputs, storage, model.partition); i >= 0) {
+    return runtime::BufferRef{runtime::BufferKind::kInput, i, bytes, place};
+  }
+  const int64_t offset = model.memory.offset[static_cast<size_t>(id)];
+  TS_CHECK(offset >= 0, "value " + model.graph.values[static_cast<size_t>(id)].name + " has no memory");
+  return runtime::BufferRef{runtime::BufferKind::kArena, offset, bytes};
+}
+
+// A compiled model before its files are written.
+struct AssembledModel {
+  runtime::ModelDescription description;
+  BuiltTasks built;
+  std::vector<runtime::WeightData> weights;  // owned by the build cache
+  std::vector<int64_t> module_begin;         // by task: index of its first kernel among all kernels
+};
+
+Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& device,
+                                const std::vector<TaskSchedule>& schedules, const CompileOptions& options,
+                                BuildCache& cache) {
+  const graph::Partition& partition = model.partition;
+  TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
+  AssembledModel out;
+  TS_ASSIGN_OR_RETURN(out.built, build_tasks(partition, device, schedules, options, cache.kernels));
+
+  int64_t begin = 0;
+  for (const BuiltSchedule& task : out.built) {
+    out.module_begin.push_back(begin);
+    begin += static_cast<int64_t>(task.task->kernel.object.size());
+  }
+
+  runtime::ModelDescription& description = out.description;
+  description.name = options.model_name;
+  description.tool_version = ts_version();
+  description.device = device.description.empty() ? device.name : device.description;
+  description.arch = device.arch;
+  // A process must request the AMX tile feature from the system, which may refuse, so models that
+  // do not use it do not require it.
+  const bool tiles = std::any_of(
+      partition.calls.begin(), partition.calls.end(),
+      [&](const graph::Call& call) { return out.built[call.task].task->kernel.uses_matrix_units; });
+  for (const auto& feature : device.features) {
+    if (feature.empty() || feature[0] != '+' || (!tiles && feature.starts_with("+amx"))) continue;
+    description.cpu_features.push_back(feature.substr(1));
+  }
+  description.threads = options.tuned ? device.cores : 0;
+  if (options.speedup) description.end_to_end = stored(*options.speedup);
+  description.estimate = stored(options.estimate);
+  for (graph::ValueId id : model.graph.inputs) {
+    description.inputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
+  }
+  for (size_t i = 0; i < model.graph.outputs.size(); ++i) {
+    description.outputs.push_back(
+        tensor_info(model.graph.values[static_cast<size_t>(model.graph.outputs[i])]));
+    if (!model.quantization_steps.empty())
+      description.outputs.back().quantization_step = model.quantization_steps[i];
+  }
+  description.arena_bytes = model.memory.arena_bytes;
+
+  WeightTable weights;
+  for (const graph::Call& call : partition.calls) {
+    const codegen::BuiltKernel& task = *out.built[call.task].task;
+    runtime::CallInfo info;
+    info.symbol = task.kernel.symbol;
+    info.shared_workspace_bytes = task.kernel.shared_workspace_bytes;
+    info.thread_workspace_bytes = task.kernel.thread_workspace_bytes;
+    info.launches = task.kernel.launches;
+    info.module_begin = out.module_begin[call.task];
+    info.module_bytes = static_cast<int64_t>(info.launches.empty() ? 0 : task.kernel.object.size());
+    info.task = partition.tasks[call.task].name;
+    info.flops = partition.tasks[call.task].flops;
+    info.measured_seconds = out.built[call.task].measured_seconds;
+    const ir::Program& program = task.lowered.program;
+    const std::vector<ir::Buffer> task_inputs = partition.tasks[call.task].workload.inputs();
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const int64_t bytes = bytes_of(program.inputs[i]);
+      if (model.graph.values[static_cast<size_t>(call.inputs[i])].constant) {
+        const lower::PreparedConstant* prepared = nullptr;
+        for (const auto& constant : task.lowered.prepared) {
+          if (constant.input == i) prepared = &constant;
+        }
+        const int64_t weight = weights.add({call.inputs[i], prepared, task_inputs[i]->shape});
+        info.buffers.push_back({runtime::BufferKind::kWeight, weight, bytes});
+      } else {
+        TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref, locate(model, call.inputs[i], bytes));
+        info.buffers.push_back(ref);
+      }
+    }
+    info.outputs = static_cast<int64_t>(call.outputs.size());
+    for (size_t o = 0; o < call.outputs.size(); ++o) {
+      TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref,
+                          locate(model, call.outputs[o], bytes_of(program.outputs[o])));
+      info.buffers.push_back(ref);
+    }
+    description.calls.push_back(std::move(info));
+  }
+
+  TS_ASSIGN_OR_RETURN(const auto packed, cache.weights.get(model.graph, weights.wanted(), options.jobs));
+  for (size_t w = 0; w < packed.size(); ++w) {
+    const graph::ValueId value = weights.wanted()[w].value;
+    out.weights.push_back({model.graph.values[static_cast<size_t>(value)].name, packed[w]});
+  }
+  return out;
+}
+
+}  // namespace
+
+Status check_output_directory(const std::string& directory) {
+  if (directory.empty()) return Error{ErrorCode::kInvalidArgument, "-o", "needs the name of a directory"};
+  TS_RETURN_IF_ERROR(runtime::check_replaceable(directory));
+  std::error_code error;
+  fs::path path = fs::absolute(directory, error).lexically_normal();
+  if (error) return Error{ErrorCode::kIo, directory, "there is no current folder: " + error.message()};
+  if (fs::is_symlink(path, error)) path = fs::canonical(path, error);
+  // The parent directories are created together with the model, so that a run that fails before
+  // leaves none behind.
+  fs::path parent = (path.has_filename() ? path : path.parent_path()).parent_path();
+  while (!fs::exists(parent, error) && parent.has_relative_path()) parent = parent.parent_path();
+  if (!fs::is_directory(parent, error)) {
+    return Error{ErrorCode::kInvalidArgument, parent.string(), "is not a directory; give -o another path"};
+  }
+  // Only an attempt shows whether a directory can be created: access() allows everything for the
+  // superuser and on special file systems.
+  std::string probe = (parent / ".tensorsmith-XXXXXX").string();
+  if (::mkdtemp(probe.data()) == nullptr) {
+    const bool is_denied = errno == EACCES || errno == EPERM || errno == EROFS;
+    return Error{ErrorCode::kIo, parent.string(),
+                 std::string(is_denied ? "is not writable" : "cannot have a new folder: ") +
+                     (is_denied ? "" : std::strerror(errno)) + "; give -o another path"};
+  }
+  ::rmdir(probe.c_str());
+  return {};
+}
+
+Status compile_model(const LoadedModel& model, const target::Device& device,
+                     const std::vector<TaskSchedule>& schedules, const CompileOptions& options) {
+  const bool as_c = !options.c_prefix.empty();
+  if (as_c) TS_RETURN_IF_ERROR(check_c_directory(options.directory));
+  BuildCache own_cache = as_c ? BuildCache(codegen::c_text_backend(), options.c_prefix + "_task_")
+                              : BuildCache(backend_of(options, device));
+  TS_ASSIGN_OR_RETURN(AssembledModel assembled, assemble(model, device, schedules, options,
+                                                         options.cache ? *options.cache : own_cache));
+  std::vector<std::vector<char>> objects;
+  for (const auto& task : assembled.built) objects.push_back(task.task->kernel.object);
+  if (as_c) {
+    std::vector<std::string> symbols;
+    for (const auto& task : assembled.built) symbols.push_back(task.task->kernel.symbol);
+    return write_c_model(options.directory, options.c_prefix, assembled.description, symbols, objects,
+                         assembled.weights);
+  }
+  TS_ASSIGN_OR_RETURN(const std::vector<char> library, backend_of(options, device).link(objects));
+  return runtime::write_model(options.directory, std::move(assembled.description),
+                              std::span<const char>(library), assembled.weights);
+}
+
+Result<ModelInMemory> compile_in_memory(const LoadedModel& model, const target::Device& device,
+                                        const std::vector<TaskSchedule>& schedules,
+                                        const CompileOptions& options,
+                                        const runtime::LoadOptions& load_options) {
+  TS_CHECK(options.cache != nullptr, "a model in memory needs a cache that holds its weights");
+  TS_ASSIGN_OR_RETURN(AssembledModel assembled, assemble(model, device, schedules, options, *options.cache));
+  ModelInMemory out;
+  if (device.kind == target::DeviceKind::kGpu) {
+    std::vector<std::vector<char>> modules;
+    for (const auto& task : assembled.built) modules.push_back(task.task->kernel.object);
+    TS_ASSIGN_OR_RETURN(const std::vector<char> all, backend_of(options, device).link(modules));
+    TS_ASSIGN_OR_RETURN(out.model, runtime::Model::from_modules(std::move(assembled.description), all,
+                                                                assembled.weights, load_options));
+    return out;
+  }
+  for (const auto& task : assembled.built) {
+    TS_ASSIGN_OR_RETURN(auto loaded,
+                        backend_of(options, device).load(task.task->kernel.object, task.task->kernel.symbol));
+    out.kernels.push_back(std::move(loaded));
+  }
+  std::vector<TensorsmithKernel> functions;
+  for (const graph::Call& call : model.partition.calls)
+    functions.push_back(out.kernels[call.task]->function());
+  TS_ASSIGN_OR_RETURN(out.model, runtime::Model::from_memory(std::move(assembled.description), functions,
+                                                             assembled.weights, load_options));
+  return out;
+}
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,90 @@
+#include "engine/model/load_model.h"
+
+#include <algorithm>
+#include <map>
+
+#include "engine/model/quantization_step.h"
+#include "graph/zoo/zoo.h"
+#include "runtime/device/gpu.h"
+#include "sched/tensor_cores.h"
+
+namespace tensorsmith::engine {
+
+Result<graph::Graph> import_model(const ModelSource& source) {
+  constexpr std::string_view kZoo = "zoo:";
+  if (!source.path.starts_with(kZoo)) return graph::import_onnx(source.path, source.import);
+  const graph::ImportOptions& import = source.import;
+  if (!import.shapes.empty() || !import.dims.empty() || !import.absent.empty() || import.bounded) {
+    const std::string given = !import.shapes.empty() ? "the shape of '" + import.shapes.begin()->first + "'"
+                              : !import.dims.empty()
+                                  ? "the length of dimension '" + import.dims.begin()->first + "'"
+                              : !import.absent.empty() ? "the absent input '" + *import.absent.begin() + "'"
+                                                       : std::string("a bound for numbers of rows");
+    return Error{ErrorCode::kInvalidArgument, source.path,
+                 given +
+                     " can be given for ONNX files only; for a network of the zoo write batch=B, size=S or "
+                     "sequence=L behind its name, as in zoo:resnet50:batch=4"};
+  }
+  TS_ASSIGN_OR_RETURN(const auto request,
+                      graph::zoo::parse_request(std::string_view(source.path).substr(kZoo.size())));
+  return graph::zoo::import(request);
+}
+
+Result<LoadedModel> prepare_model(graph::Graph graph, int64_t alignment,
+                                  const graph::OptimizeOptions& options) {
+  LoadedModel model;
+  model.graph = std::move(graph);
+  model.quantization_steps = quantization_steps(model.graph);
+  TS_RETURN_IF_ERROR(graph::optimize(model.graph, options));
+  TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph, alignment));
+  model.memory = graph::plan_memory(model.graph, model.partition, alignment);
+  return model;
+}
+
+namespace {
+
+Result<LoadedModel> load_aligned(const ModelSource& source, int64_t alignment) {
+  TS_ASSIGN_OR_RETURN(auto graph, import_model(source));
+  graph::OptimizeOptions options;
+  options.tf32 = source.tf32;
+  return prepare_model(std::move(graph), alignment, options);
+}
+
+}  // namespace
+
+Result<LoadedModel> load_model(const ModelSource& source) {
+  return load_aligned(source, runtime::kBufferAlignment);
+}
+
+Result<LoadedModel> load_model(const ModelSource& source, const target::Device& device) {
+  if (source.tf32 && !sched::has_mma(target::compute_capability(device), ir::DType::kF32, ir::DType::kF32))
+    return Error{ErrorCode::kInvalidArgument, "tf32",
+                 device.name + " does not support TF32; NVIDIA GPUs from sm_80 on do"};
+  if (device.kind == target::DeviceKind::kGpu) return load_aligned(source, runtime::kGpuOffsetAlignment);
+  TS_ASSIGN_OR_RETURN(LoadedModel model, load_model(source));
+  // Bytes of recently written data per core that are still in the caches, see docs/decisions/042.
+  constexpr int64_t kBytesACore = int64_t{16} << 20;
+  const int64_t last = std::max(device.l3_bytes, device.cores * device.l2_bytes);
+  const int64_t parts =
+      graph::parts_of_batch(model.graph, model.partition, std::min(last, device.cores * kBytesACore));
+  if (graph::split_batch(model.graph, model.partition, parts))
+    model.memory = graph::plan_memory(model.graph, model.partition);
+  return model;
+}
+
+Result<std::vector<SharedTask>> load_tasks(const std::vector<ModelSource>& models) {
+  std::vector<SharedTask> tasks;
+  std::map<std::string, size_t> known;  // by key
+  for (const ModelSource& source : models) {
+    TS_ASSIGN_OR_RETURN(LoadedModel model, load_model(source));
+    for (graph::Task& task : model.partition.tasks) {
+      const int calls = task.calls;
+      const auto [at, fresh] = known.emplace(task.key, tasks.size());
+      if (fresh) tasks.push_back({std::move(task), {}});
+      tasks[at->second].calls.emplace_back(source.path, calls);
+    }
+  }
+  return tasks;
+}
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,96 @@
+#include "engine/tune/model_trials.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/device/gpu_device.h"
+#include "engine/model/model_timer.h"
+
+namespace tensorsmith::engine {
+
+namespace {
+
+// A schedule replaces that of the first variant if its time is at most this share of the first
+// variant's.
+constexpr double kClearGain = 0.985;
+constexpr int kMinRuns = 8;
+// A comparison of slow models may take this many times the given seconds, or at least kMostSeconds,
+// and then ends with fewer runs.
+constexpr double kTimingSlack = 2, kMostSeconds = 1;
+
+TimingLimits limits_of(double seconds) {
+  return {seconds, kMinRuns, std::max(kTimingSlack * seconds, kMostSeconds)};
+}
+
+}  // namespace
+
+double ModelTrials::timing_seconds(size_t variants, double model_seconds, double seconds) {
+  return least_timing_seconds(variants, model_seconds, limits_of(seconds));
+}
+
+Status ModelTrials::add(std::vector<TaskSchedule> schedules) {
+  CompileOptions options;
+  options.model_name = "trial";
+  options.jobs = jobs_;
+  options.cache = &cache_;
+  runtime::LoadOptions load_options;
+  load_options.gpu = gpu_place(device_);
+  load_options.threads = device_.cores;
+  load_options.profile = true;
+  Variant variant;
+  TS_ASSIGN_OR_RETURN(variant.compiled, compile_in_memory(model_, device_, schedules, options, load_options));
+  variant.schedules = std::move(schedules);
+  variants_.push_back(std::move(variant));
+  return {};
+}
+
+int64_t ModelTrials::weights_bytes() const {
+  return variants_.front().compiled.model->description().weights_bytes;
+}
+
+Status ModelTrials::time(double seconds) {
+  std::vector<runtime::Model*> models;
+  for (const auto& variant : variants_) {
+    models.push_back(variant.compiled.model.get());
+    variant.compiled.model->reset_profile();
+  }
+  TS_ASSIGN_OR_RETURN(auto timings, time_interleaved(models, limits_of(seconds), seed_, clock_));
+  for (size_t v = 0; v < variants_.size(); ++v) {
+    auto& variant = variants_[v];
+    variant.seconds = std::move(timings[v].seconds);
+    variant.task_seconds.assign(model_.partition.tasks.size(), 0);
+    const auto profile = variant.compiled.model->profile();
+    for (size_t c = 0; c < profile.size(); ++c)
+      variant.task_seconds[model_.partition.calls[c].task] += profile[c].min_seconds;
+  }
+  return {};
+}
+
+double ModelTrials::task_seconds(size_t variant, size_t task) const {
+  return variants_[variant].task_seconds[task];
+}
+
+double ModelTrials::model_seconds(size_t variant) const {
+  return Timing{variants_[variant].seconds}.quantile(0.25);
+}
+
+double ModelTrials::spread(size_t variant) const {
+  const Timing timing{variants_[variant].seconds};
+  return timing.quantile(0.75) / timing.quantile(0.25) - 1;
+}
+
+std::vector<TaskSchedule> ModelTrials::fastest_by_task(const std::vector<bool>& first_is_usable) const {
+  std::vector<TaskSchedule> result = variants_.front().schedules;
+  for (size_t t = 0; t < result.size(); ++t) {
+    double best = first_is_usable[t] ? kClearGain * variants_.front().task_seconds[t]
+                                     : std::numeric_limits<double>::infinity();
+    for (size_t v = 1; v < variants_.size(); ++v) {
+      if (variants_[v].task_seconds[t] >= best) continue;
+      best = variants_[v].task_seconds[t];
+      result[t] = variants_[v].schedules[t];
+    }
+  }
+  return result;
+}
+
+}  // namespace tensorsmith::engine

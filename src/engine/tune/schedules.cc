@@ -1,0 +1,137 @@
+#include "engine/tune/schedules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "record/database.h"
+#include "sched/device_limits.h"
+#include "sched/trace_traits.h"
+#include "search/plausible.h"
+#include "space/design_space.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+// Number of alternative schedules kept per task, besides the untuned one.
+constexpr size_t kAlternatives = 3;
+
+// Returns the trace of a record if it replays on the workload and the device can run it; imported
+// records may come from anywhere.
+Result<sched::Trace> replayable_trace(const ir::Workload& workload, const std::string& text,
+                                      const target::Device& device) {
+  TS_ASSIGN_OR_RETURN(sched::Trace trace, sched::parse_trace(text));
+  TS_ASSIGN_OR_RETURN(const sched::Schedule schedule, sched::replay(workload, trace));
+  TS_ASSIGN_OR_RETURN(const sched::Bounds bounds, sched::infer_bounds(schedule));
+  TS_RETURN_IF_ERROR(sched::check_device_limits(schedule, bounds, device));
+  return trace;
+}
+
+// Returns the successful records, the fastest first.
+Result<std::vector<record::Record>> ranked_records(record::Database& db, const std::string& task_key,
+                                                   const std::string& device_key,
+                                                   const record::MeasureSettings& settings,
+                                                   const ScheduleOptions& options) {
+  TS_ASSIGN_OR_RETURN(auto records, db.records_of(task_key, device_key, settings));
+  std::erase_if(records, [&](const record::Record& r) {
+    return !r.result.ok() || (!options.winograd && sched::uses_winograd(r.trace));
+  });
+  std::stable_sort(records.begin(), records.end(), [](const record::Record& a, const record::Record& b) {
+    return a.result.best_estimate() < b.result.best_estimate();
+  });
+  return records;
+}
+
+// Usable schedules of a task, the fastest first, and why the fastest record is unusable, if it is.
+struct Usable {
+  std::vector<TaskSchedule> schedules;
+  std::string problem;
+};
+Usable usable_schedules(const graph::Task& task, const std::vector<record::Record>& records,
+                        const target::Device& device) {
+  Usable usable;
+  const double least = search::implausible_below(task.workload, device);
+  const auto skip = [&](std::string problem) {
+    if (usable.schedules.empty() && usable.problem.empty()) usable.problem = std::move(problem);
+  };
+  for (const auto& record : records) {
+    if (usable.schedules.size() > kAlternatives) break;
+    const double seconds = record.result.best_estimate();
+    if (!search::is_plausible(record.result, least)) {
+      skip(fmt::format("its time of {:.3g} s is less than the device's peak rates allow", seconds));
+      continue;
+    }
+    auto trace = replayable_trace(task.workload, record.trace, device);
+    if (!trace.ok()) {
+      skip(trace.error().message());
+      continue;
+    }
+    usable.schedules.push_back({std::move(trace).value(), seconds});
+  }
+  return usable;
+}
+
+}  // namespace
+
+Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& partition,
+                                                    const target::Device& device,
+                                                    const ScheduleOptions& options) {
+  std::vector<TaskSchedule> out;
+  for (const auto& task : partition.tasks) {
+    auto space = space::DesignSpace::build(task.workload, device,
+                                           {.threads = device.cores, .winograd = options.winograd});
+    if (!space.ok()) return Error{space.error().code, "task " + task.name, space.error().message()};
+    auto trace = space->to_trace(space->default_candidate());
+    auto plain = space->to_trace(space->plain_candidate());
+    for (const auto& made : {trace, plain})
+      if (!made.ok()) return Error{made.error().code, "task " + task.name, made.error().message()};
+    out.push_back({std::move(trace).value(),
+                   0,
+                   {{std::move(plain).value()}},
+                   space->estimate(space->default_candidate())});
+  }
+  return out;
+}
+
+Result<size_t> apply_best_records(const graph::Partition& partition, const target::Device& device,
+                                  const std::string& database, const ScheduleOptions& options,
+                                  std::vector<TaskSchedule>& schedules, LogSink& log) {
+  TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(database));
+  record::MeasureSettings warm, cold;
+  warm.threads = cold.threads = device.cores;
+  cold.flush_cache = true;
+  size_t found = 0, skipped = 0, untuned = 0;
+  std::string first_skipped;
+  for (size_t t = 0; t < partition.tasks.size(); ++t) {
+    const graph::Task& task = partition.tasks[t];
+    TS_ASSIGN_OR_RETURN(auto records, ranked_records(*db, task.key, device.key(), warm, options));
+    if (records.empty()) {
+      TS_ASSIGN_OR_RETURN(records, ranked_records(*db, task.key, device.key(), cold, options));
+    }
+    Usable usable = usable_schedules(task, records, device);
+    if (!usable.problem.empty() && skipped++ == 0)
+      first_skipped = fmt::format("task {}: {}", task.name, usable.problem);
+    if (usable.schedules.empty()) {
+      if (!usable.problem.empty()) ++untuned;
+      continue;
+    }
+    // A trace that replays may still fail to compile.
+    usable.schedules.push_back({schedules[t].trace});
+    for (TaskSchedule& other : schedules[t].otherwise) usable.schedules.push_back(std::move(other));
+    schedules[t] = std::move(usable.schedules.front());
+    usable.schedules.erase(usable.schedules.begin());
+    schedules[t].otherwise = std::move(usable.schedules);
+    ++found;
+  }
+  if (skipped > 0) {
+    log.log(LogLevel::kWarning,
+            fmt::format("{}: the fastest record of {} of {} tasks is not usable; {} of these tasks use the "
+                        "next best record, {} use their untuned schedule (tune again to improve them); the "
+                        "first unusable record: {}",
+                        record::shown_database(database), skipped, partition.tasks.size(), skipped - untuned,
+                        untuned, first_skipped));
+  }
+  return found;
+}
+
+}  // namespace tensorsmith::engine

@@ -1,0 +1,477 @@
+#include "engine/tune/tune_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <numeric>
+
+#include "base/thread_pool.h"
+#include "engine/device/measured_device.h"
+#include "engine/device/usable_threads.h"
+#include "engine/fleet/fleet_measurer.h"
+#include "engine/language/language_writer.h"
+#include "engine/model/compile_model.h"
+#include "engine/tune/model_trials.h"
+#include "learn/search_model.h"
+
+namespace tensorsmith::engine {
+namespace {
+
+// Parameters that divide the time after the search.
+constexpr size_t kMaxVariants = 4;
+constexpr int64_t kMaxVariantBytes = int64_t{3} << 29;  // weights of all variants together
+constexpr double kTrialTimeShare = 0.05;                // of the whole run, for each comparison
+constexpr double kMinTrialSeconds = 0.5, kMaxTrialSeconds = 4;
+// Tuned kernels can take longer to compile than the untuned ones.
+constexpr double kSlowerBuild = 1.5;
+// Least share of the whole time for the search before more variants are compared, and its least
+// seconds.
+constexpr double kLeastSearchShare = 0.6, kLeastSearchSeconds = 1;
+// Rate of writing weights to a disk and flushing them; assumes a slow disk.
+constexpr double kWrittenBytesPerSecond = 2.5e8;
+
+// How often the tasks of the chosen model are compared with those of the untuned one. Tasks that
+// lose return to their untuned schedules, so the next comparison is of another model.
+constexpr int kTaskComparisons = 2;
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
+size_t variants_that_fit(const ModelTrials& trials) {
+  const int64_t each = std::max<int64_t>(trials.weights_bytes(), 1);
+  return std::clamp<size_t>(static_cast<size_t>(kMaxVariantBytes / each), 1, kMaxVariants);
+}
+
+double trial_seconds(const TuneModelOptions& options) {
+  if (options.seconds == 0) return kMaxTrialSeconds / 2;
+  return std::clamp(kTrialTimeShare * options.seconds, kMinTrialSeconds, kMaxTrialSeconds);
+}
+
+// Returns each task's schedule of this rank by the times measured alone; the fastest for tasks with
+// fewer schedules.
+std::vector<TaskSchedule> ranked_schedules(const search::TuneReport& report, size_t rank) {
+  std::vector<TaskSchedule> schedules;
+  for (size_t t = 0; t < report.best_traces.size(); ++t) {
+    const auto& fastest = report.fastest[t];
+    if (fastest.empty()) {
+      schedules.push_back({report.best_traces[t], 0});
+    } else if (rank == 0 || rank >= fastest.size()) {
+      const double seconds = report.final.tasks[t].best_seconds;
+      schedules.push_back({report.best_traces[t], std::isfinite(seconds) ? seconds : 0});
+    } else {
+      schedules.push_back({fastest[rank].trace, fastest[rank].seconds});
+    }
+  }
+  return schedules;
+}
+
+// Plan of the steps after the search, for one model.
+struct ModelPlan {
+  // Number of variants of the model that are compared, including the untuned one. With one variant,
+  // the search's winners are used without a comparison.
+  size_t variants = 0;
+  double latency = 0;  // untuned, in seconds; 0 = not known, and then neither are the other times
+  // Expected seconds for building a tuned model, comparing, and writing it.
+  double build_seconds = 0, compare_seconds = 0, write_seconds = 0;
+};
+
+// Times of tasks in the untuned and in the chosen model, over all timings of the two in turn.
+// Disturbances only make a call slower, so the fastest of all timings counts. A load on the machine
+// that differs between two timings cannot make a schedule look slower than it is.
+class TasksInTurn {
+ public:
+  explicit TasksInTurn(size_t tasks) : untuned_(tasks, kUnknown), chosen_(tasks, kUnknown) {}
+
+  // `trials` has just timed the untuned model and the chosen one.
+  void add(const ModelTrials& trials) {
+    for (size_t t = 0; t < untuned_.size(); ++t) {
+      untuned_[t] = std::min(untuned_[t], trials.task_seconds(0, t));
+      chosen_[t] = std::min(chosen_[t], trials.task_seconds(1, t));
+    }
+  }
+  bool chosen_loses(size_t task) const { return chosen_[task] > untuned_[task]; }
+  // From now on the chosen model runs the task's untuned schedule.
+  void give_up(size_t task) { chosen_[task] = kUnknown; }
+
+  double untuned(size_t task) const { return untuned_[task]; }
+  double chosen(size_t task) const { return chosen_[task]; }
+  // Time of a task for which both models run the same schedule.
+  double same(size_t task) const { return std::min(untuned_[task], chosen_[task]); }
+
+ private:
+  std::vector<double> untuned_, chosen_;
+};
+
+// `trials` holds the untuned model. Adds variants with the searched schedules, chooses each task's
+// schedule by its time in the model, and compares the result with the untuned model end to end;
+// schedules that are not faster are not taken. `schedules` is set to those of the compiled model,
+// by task. `comparing_seconds` is for each comparison.
+Result<InModel> choose_in_model(double comparing_seconds, const search::TuneReport& report,
+                                const ModelPlan& plan, ModelTrials& trials,
+                                std::vector<TaskSchedule>& schedules) {
+  std::vector<TaskSchedule> untuned = trials.first_schedules();
+  std::vector<TaskSchedule> chosen = ranked_schedules(report, 0);
+  if (plan.variants > 1) {
+    for (size_t rank = 0; rank + 1 < plan.variants; ++rank)
+      TS_RETURN_IF_ERROR(trials.add(ranked_schedules(report, rank)));
+    TS_RETURN_IF_ERROR(trials.time(comparing_seconds));
+    chosen = trials.fastest_by_task(report.untuned_works);
+  }
+  for (size_t t = 0; t < untuned.size(); ++t) {
+    if (!report.untuned_works[t]) untuned[t] = chosen[t];
+  }
+  const auto same = [&](size_t t) { return chosen[t].trace == untuned[t].trace; };
+  TasksInTurn times(chosen.size());
+  for (int comparison = 1;; ++comparison) {
+    trials.keep_first();
+    TS_RETURN_IF_ERROR(trials.add(chosen));
+    TS_RETURN_IF_ERROR(trials.time(comparing_seconds));
+    // The last comparison only times the whole model, whose tasks no longer change.
+    if (comparison > kTaskComparisons) break;
+    times.add(trials);
+    bool some = false;
+    for (size_t t = 0; t < chosen.size(); ++t) {
+      if (same(t) || !times.chosen_loses(t)) continue;
+      chosen[t] = untuned[t];
+      times.give_up(t);
+      some = true;
+    }
+    if (!some) break;
+  }
+  InModel result;
+  result.whole = {trials.model_seconds(0), trials.model_seconds(1),
+                  std::max(trials.spread(0), trials.spread(1))};
+  bool faster = false;
+  for (size_t t = 0; t < chosen.size(); ++t) faster = faster || !same(t);
+  faster = faster && result.whole.tuned_seconds <= result.whole.untuned_seconds;
+  for (size_t t = 0; t < chosen.size(); ++t) {
+    const double one = same(t) ? times.same(t) : times.untuned(t);
+    result.task_tuned.push_back(faster && !same(t) ? times.chosen(t) : one);
+    result.task_untuned.push_back(report.untuned_works[t] ? one : kUnknown);
+  }
+  if (!faster) result.whole.tuned_seconds = result.whole.untuned_seconds;
+  schedules = std::move(faster ? chosen : untuned);
+  return result;
+}
+
+// Builds and times the untuned model. Its times show which tasks matter and how long the steps
+// after the search will take.
+Result<ModelPlan> time_untuned(const std::vector<TaskSchedule>& defaults, const Clock& clock,
+                               ModelTrials& trials) {
+  const double before = clock.monotonic_seconds();
+  TS_RETURN_IF_ERROR(trials.add(defaults));
+  const double build_seconds = clock.monotonic_seconds() - before;
+  TS_RETURN_IF_ERROR(trials.time(0));
+  ModelPlan plan;
+  plan.variants = variants_that_fit(trials);
+  plan.latency = trials.model_seconds(0);
+  plan.build_seconds = kSlowerBuild * build_seconds;
+  plan.write_seconds = static_cast<double>(trials.weights_bytes()) / kWrittenBytesPerSecond;
+  return plan;
+}
+
+// Sets the times of the comparisons, and reduces the variants if the search would have too little
+// time. Returns the seconds for the search; 0: no limit.
+double divide_time(double seconds, double elapsed, double comparing_seconds, std::vector<ModelPlan>& plans) {
+  const auto compare = [&](const ModelPlan& plan) {
+    const auto timing = [&](size_t variants) {
+      return ModelTrials::timing_seconds(variants, plan.latency, comparing_seconds);
+    };
+    return plan.build_seconds * static_cast<double>(plan.variants) +
+           (plan.variants > 1 ? timing(plan.variants) : 0) + kTaskComparisons * timing(2);
+  };
+  double left = 0;
+  for (;;) {
+    left = seconds - elapsed;
+    ModelPlan* most = nullptr;
+    for (ModelPlan& plan : plans) {
+      if (plan.latency == 0) continue;
+      plan.compare_seconds = compare(plan);
+      left -= plan.compare_seconds + plan.write_seconds;
+      if (most == nullptr || plan.variants > most->variants) most = &plan;
+    }
+    if (seconds == 0) return 0;
+    if (most == nullptr || most->variants <= 1 || left >= kLeastSearchShare * seconds) break;
+    --most->variants;
+  }
+  return std::max(left, kLeastSearchSeconds);
+}
+
+// Returns the seconds of all calls of each task: as timed in the untuned model, else as estimated.
+Result<std::vector<double>> untuned_seconds_of(const LoadedModel& model, const target::Device& device,
+                                               const ScheduleOptions& schedules, const ModelTrials& trials) {
+  std::vector<double> seconds;
+  for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
+    if (trials.size() > 0) {
+      seconds.push_back(trials.task_seconds(0, t));
+      continue;
+    }
+    const auto& task = model.partition.tasks[t];
+    TS_ASSIGN_OR_RETURN(const auto space,
+                        space::DesignSpace::build(task.workload, device,
+                                                  {.threads = device.cores, .winograd = schedules.winograd}));
+    seconds.push_back(task.calls * space.estimate(space.default_candidate()));
+  }
+  return seconds;
+}
+
+// The tasks of all models, deduplicated.
+struct SharedTasks {
+  std::vector<const graph::Task*> tasks;
+  std::vector<std::vector<size_t>> of_model;  // by model and task of its partition
+
+  explicit SharedTasks(const std::vector<ModelToTune>& models) {
+    std::map<std::string, size_t> known;
+    for (const ModelToTune& model : models) {
+      auto& places = of_model.emplace_back();
+      for (const graph::Task& task : model.model->partition.tasks) {
+        const auto [at, fresh] = known.emplace(task.key, tasks.size());
+        if (fresh) tasks.push_back(&task);
+        places.push_back(at->second);
+      }
+    }
+  }
+};
+
+// Extracts the part of the run's report that concerns one model.
+search::TuneReport report_of(const search::TuneReport& all, const LoadedModel& model,
+                             const std::vector<size_t>& places) {
+  search::TuneReport own;
+  own.end = all.end;
+  own.expected_gain = all.expected_gain;
+  own.final = all.final;
+  own.final.tasks.clear();
+  for (size_t t = 0; t < places.size(); ++t) {
+    const size_t k = places[t];
+    own.final.tasks.push_back(all.final.tasks[k]);
+    own.final.tasks.back().weight = model.partition.tasks[t].calls;
+    own.best_traces.push_back(all.best_traces[k]);
+    own.untuned_works.push_back(all.untuned_works[k]);
+    own.fastest.push_back(all.fastest[k]);
+  }
+  return own;
+}
+
+// Returns the keys of the tasks whose schedules may be used. `best`: the name of the best-ranked
+// source model.
+std::set<std::string> tasks_of_sources(const TuneModelOptions& options, const std::string& best) {
+  std::set<std::string> keys;
+  for (const SourceModel& source : options.source_models)
+    if (options.pool_sources || source.name == best) keys.insert(source.tasks.begin(), source.tasks.end());
+  return keys;
+}
+
+// Candidates adapted from other tasks and devices, by task.
+using Seeds = std::vector<std::vector<SeededCandidate>>;
+
+Result<Seeds> seeds_of(const std::vector<const graph::Task*>& tasks, const target::Device& device,
+                       const WarmStart& known, const SeedOptions& options, const ScheduleOptions& schedules,
+                       int jobs) {
+  Seeds seeds(tasks.size());
+  if (known.empty()) return seeds;
+  std::vector<Status> status(tasks.size());
+  ThreadPool(jobs - 1).parallel_for(static_cast<int64_t>(tasks.size()), 1, [&](int64_t begin, int64_t end) {
+    for (auto t = static_cast<size_t>(begin); t < static_cast<size_t>(end); ++t) {
+      const auto space = space::DesignSpace::build(tasks[t]->workload, device,
+                                                   {.threads = device.cores, .winograd = schedules.winograd});
+      if (space.ok()) {
+        seeds[t] = known.seeds(*tasks[t], *space, device, options);
+      } else {
+        status[t] = Error{space.error().code, "task '" + tasks[t]->name + "'", space.error().message()};
+      }
+    }
+  });
+  for (const Status& s : status) TS_RETURN_IF_ERROR(s);
+  return seeds;
+}
+
+// `untuned`: by model, seconds of each task's calls, measured if the model has a plan. Each model
+// has the same weight.
+std::vector<search::TuneTask> tasks_of(const std::vector<ModelToTune>& models, const SharedTasks& shared,
+                                       const Seeds& seeds, const std::vector<std::vector<double>>& untuned,
+                                       const std::vector<ModelPlan>& plans) {
+  std::vector<search::TuneTask> tasks;
+  for (size_t k = 0; k < shared.tasks.size(); ++k) {
+    const graph::Task& task = *shared.tasks[k];
+    tasks.push_back({task.key, task.name, task.workload, 0, 0, {}});
+    for (const SeededCandidate& seed : seeds[k])
+      tasks.back().seeds.push_back(
+          {seed.candidate, seed.source.same_task ? record::Reason::kSeeded : record::Reason::kTransferred});
+  }
+  std::vector<double> latencies;
+  for (const auto& seconds : untuned)
+    latencies.push_back(std::accumulate(seconds.begin(), seconds.end(), 0.0));
+  const double mean = std::accumulate(latencies.begin(), latencies.end(), 0.0) /
+                      static_cast<double>(std::max<size_t>(latencies.size(), 1));
+  for (size_t m = 0; m < models.size(); ++m) {
+    const double scale = models.size() > 1 && latencies[m] > 0 ? mean / latencies[m] : 1;
+    for (size_t t = 0; t < shared.of_model[m].size(); ++t) {
+      search::TuneTask& task = tasks[shared.of_model[m][t]];
+      const int calls = models[m].model->partition.tasks[t].calls;
+      task.weight += scale * calls;
+      if (task.hint_seconds == 0 && plans[m].latency > 0) task.hint_seconds = untuned[m][t] / calls;
+    }
+  }
+  return tasks;
+}
+
+// Returns the source of a schedule if it is an unchanged seed.
+std::optional<ProgramSource> source_of(const sched::Trace& trace, const std::vector<SeededCandidate>& seeds) {
+  const std::string text = sched::print(trace);
+  for (const SeededCandidate& seed : seeds)
+    if (seed.trace == text) return seed.source;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& models,
+                                            const target::Device& device, const TuneModelOptions& options,
+                                            record::Database& database, const Clock& clock, LogSink& log,
+                                            TuneEvents& events, const std::atomic<bool>& cancel) {
+  if (!is_measurable(device)) {
+    return Error{ErrorCode::kUnsupported, "device " + device.name,
+                 "tuning measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of "
+                 "it (cuda, opencl)"};
+  }
+  const double start = clock.monotonic_seconds();
+  TS_RETURN_IF_ERROR(register_device(device, database));
+  TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
+  const int jobs = usable_threads(machine.cores, log);
+  // Files are read before any long work, so that their errors come early.
+  WarmStart known;
+  for (const std::string& file : options.sources) TS_RETURN_IF_ERROR(known.add_file(file));
+  if (options.warm_start) TS_RETURN_IF_ERROR(known.add_database(database, "this database"));
+  learn::SearchModelOptions model_options = options.cost_model;
+  model_options.seed = options.seed;
+  model_options.threads = jobs;
+  TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
+  std::unique_ptr<LanguageWriter> writer;
+  if (!options.language_model.empty()) {
+    TS_ASSIGN_OR_RETURN(const auto language_model, learn::lm::read_language_model(options.language_model));
+    TS_ASSIGN_OR_RETURN(writer, LanguageWriter::create(language_model, jobs));
+  }
+
+  std::vector<std::unique_ptr<ModelTrials>> trials;
+  std::vector<std::vector<TaskSchedule>> defaults;
+  std::vector<ModelPlan> plans(models.size());
+  std::vector<std::vector<double>> untuned;
+  for (size_t m = 0; m < models.size(); ++m) {
+    const LoadedModel& model = *models[m].model;
+    trials.push_back(std::make_unique<ModelTrials>(model, device, jobs, options.seed, clock));
+    if (options.end_to_end) events.begins(TunePhase::kUntuned, {});
+    TS_ASSIGN_OR_RETURN(auto schedules, default_schedules(model.partition, device, options.schedules));
+    defaults.push_back(std::move(schedules));
+    if (options.end_to_end) {
+      TS_ASSIGN_OR_RETURN(plans[m], time_untuned(defaults[m], clock, *trials[m]));
+    }
+    untuned.emplace_back(model.partition.tasks.size());
+    if (options.end_to_end || models.size() > 1 || !options.source_models.empty()) {
+      TS_ASSIGN_OR_RETURN(untuned.back(), untuned_seconds_of(model, device, options.schedules, *trials[m]));
+    }
+  }
+  const double comparing_seconds = trial_seconds(options) / static_cast<double>(models.size());
+  const double search_seconds =
+      divide_time(options.seconds, clock.monotonic_seconds() - start, comparing_seconds, plans);
+  double later_seconds = 0;
+  for (const ModelPlan& plan : plans) later_seconds += plan.compare_seconds + plan.write_seconds;
+
+  search::TuneOptions tune_options;
+  tune_options.trials = options.trials;
+  tune_options.seconds = search_seconds;
+  tune_options.until_gain = options.until_gain;
+  tune_options.epsilon = options.epsilon;
+  tune_options.confirm = !options.end_to_end;  // otherwise the timing inside the model decides
+  tune_options.batch = options.batch;
+  tune_options.strategy = options.strategy;
+  tune_options.seed = options.seed;
+  tune_options.settings.threads = device.cores;
+  tune_options.settings.flush_cache = options.flush_cache;
+  tune_options.winograd = options.schedules.winograd;
+  tune_options.threads = jobs;
+  measure::MeasureOptions measure_options;
+  measure_options.settings = tune_options.settings;
+  TS_ASSIGN_OR_RETURN(auto measurer,
+                      make_run_measurer({options.database_path, options.fleet, options.worker}, database,
+                                        device, measure_options, clock, log, cancel));
+  SeedOptions seed_options = options.seeds;
+  std::vector<SourceScore> source_scores;
+  if (!options.source_models.empty()) {
+    std::vector<graph::Task> all;
+    std::vector<double> seconds;
+    for (size_t m = 0; m < models.size(); ++m) {
+      const auto& tasks = models[m].model->partition.tasks;
+      all.insert(all.end(), tasks.begin(), tasks.end());
+      seconds.insert(seconds.end(), untuned[m].begin(), untuned[m].end());
+    }
+    source_scores = rank_sources(all, seconds, options.source_models, known, options.source_ranking);
+    seed_options.only_tasks = tasks_of_sources(options, source_scores.front().name);
+  }
+  const SharedTasks shared(models);
+  TS_ASSIGN_OR_RETURN(const Seeds seeds,
+                      seeds_of(shared.tasks, device, known, seed_options, options.schedules, jobs));
+  auto tasks = tasks_of(models, shared, seeds, untuned, plans);
+  // Programs of similar tasks are measured as seeds first. Showing them to the language model as
+  // well makes no difference (docs/results/language_model.json), so it gets none.
+  static const WarmStart kNothing;
+  if (writer != nullptr)
+    for (size_t k = 0; k < tasks.size(); ++k)
+      tasks[k].writer =
+          writer->of_task(*shared.tasks[k], device,
+                          {.threads = device.cores, .winograd = options.schedules.winograd}, kNothing);
+  events.begins(TunePhase::kSearch, {search_seconds, later_seconds});
+  TS_ASSIGN_OR_RETURN(const search::TuneReport report,
+                      search::tune(tasks, device, tune_options,
+                                   {database, *measurer, cost_model.get(), clock, log, cancel,
+                                    [&](const search::TuneProgress& p) { events.progress(p); }}));
+  measurer.reset();
+
+  std::vector<TunedModel> out;
+  for (size_t m = 0; m < models.size(); ++m) {
+    const LoadedModel& model = *models[m].model;
+    const auto& places = shared.of_model[m];
+    TunedModel tuned;
+    tuned.report = report_of(report, model, places);
+    tuned.source_scores = source_scores;
+    later_seconds -= plans[m].compare_seconds + plans[m].write_seconds;
+    CompileOptions compile_options;
+    compile_options.directory = models[m].directory;
+    compile_options.model_name = models[m].name;
+    compile_options.tuned = true;
+    compile_options.jobs = jobs;
+    compile_options.log = &log;
+    std::vector<TaskSchedule> schedules = ranked_schedules(tuned.report, 0);
+    const bool compares = options.end_to_end && !cancel;
+    if (compares) {
+      events.begins(TunePhase::kCompare, {plans[m].compare_seconds, plans[m].write_seconds + later_seconds});
+      TS_ASSIGN_OR_RETURN(tuned.in_model,
+                          choose_in_model(comparing_seconds, tuned.report, plans[m], *trials[m], schedules));
+      events.compared(tuned.in_model->whole);
+    }
+    std::vector<TaskTimes> alone;
+    for (size_t t = 0; t < schedules.size(); ++t) {
+      tuned.kept.push_back(sched::print(schedules[t].trace) == sched::print(defaults[m][t].trace) ? 1 : 0);
+      const search::TaskProgress& task = tuned.report.final.tasks[t];
+      const double seconds = tuned.kept[t] != 0 ? task.default_seconds : schedules[t].measured_seconds;
+      tuned.alone.push_back(std::isfinite(seconds) ? seconds : 0);
+      alone.push_back({task.weight, task.default_seconds, tuned.alone.back()});
+      tuned.sources.push_back(tuned.kept[t] != 0 ? std::nullopt
+                                                 : source_of(schedules[t].trace, seeds[places[t]]));
+    }
+    tuned.estimate = estimate_of(alone);
+    if (compares) compile_options.speedup = tuned.in_model->whole;
+    compile_options.estimate = tuned.estimate;
+    if (compares) compile_options.cache = &trials[m]->cache();
+    events.begins(TunePhase::kWrite,
+                  {plans[m].write_seconds + (compares ? 0 : plans[m].build_seconds), later_seconds});
+    TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
+    trials[m].reset();
+    tuned.elapsed_seconds = clock.monotonic_seconds() - start;
+    out.push_back(std::move(tuned));
+  }
+  for (TunedModel& tuned : out) tuned.interrupted = cancel;
+  return out;
+}
+
+}  // namespace tensorsmith::engine

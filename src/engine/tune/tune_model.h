@@ -1,0 +1,125 @@
+// Tunes models: searches schedules for the tasks of all models, chooses the winners by timing them
+// inside each model, compares the result end to end with the untuned model, and writes compiled
+// models.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/sinks.h"
+#include "engine/model/load_model.h"
+#include "engine/report/speedup.h"
+#include "engine/tune/schedules.h"
+#include "engine/tune/source_models.h"
+#include "engine/tune/warm_start.h"
+#include "learn/search_model.h"
+#include "measure/measurer.h"
+#include "record/database.h"
+#include "search/tuner.h"
+#include "target/target.h"
+
+namespace tensorsmith::engine {
+
+// Phases of tune_models(), in order; the first and the last two occur once per model.
+enum class TunePhase : uint8_t {
+  kUntuned,  // the untuned model is compiled and timed
+  kSearch,   // schedules are measured
+  kCompare,  // models with the fastest schedules are compiled and timed
+  kWrite,    // the chosen model is written
+};
+
+// Planned seconds of a phase when it begins, and of all later phases. 0 = not known.
+struct PhasePlan {
+  double seconds = 0;
+  double later_seconds = 0;
+};
+
+// Callbacks of tune_models(), called on its thread.
+class TuneEvents {
+ public:
+  virtual ~TuneEvents() = default;
+  virtual void begins(TunePhase, const PhasePlan&) {}
+  virtual void progress(const search::TuneProgress&) {}  // after every measurement
+  virtual void compared(const Speedup&) {}               // at the end of kCompare, before kWrite
+};
+
+struct ModelToTune {
+  const LoadedModel* model = nullptr;  // must outlive the run
+  std::string directory;               // for the compiled model
+  std::string name;                    // stored in the compiled model
+};
+
+struct TuneModelOptions {
+  int64_t trials = 0;     // 0 = no limit
+  double seconds = 0;     // limit for the whole run, including writing the last model; 0 = no limit
+  double until_gain = 0;  // see search::TuneOptions
+  double epsilon = search::TuneOptions().epsilon;
+  std::string strategy = search::TuneOptions().strategy;
+  int batch = 16;
+  uint64_t seed = 0;
+  bool flush_cache = false;
+  // Whether to run the whole model, untuned and tuned, to choose between close schedules.
+  bool end_to_end = true;
+  learn::SearchModelOptions cost_model;  // its seed and threads are set from the other options
+  // Prior knowledge: record files (see WarmStart), and whether records of other tasks and devices
+  // in `database` are used.
+  std::vector<std::string> sources;
+  bool warm_start = true;
+  SeedOptions seeds;
+  // File of a language model whose schedules are measured first and which strategies may ask for
+  // more. Empty: none.
+  std::string language_model;
+  // If not empty, takes only schedules of these models' tasks: of the best-ranked model, or of all
+  // if pool_sources is set.
+  std::vector<SourceModel> source_models;
+  SourceRanking source_ranking = SourceRanking::kGain;
+  bool pool_sources = false;
+  ScheduleOptions schedules;
+  std::vector<std::string> worker;  // the command line of measure's worker processes
+  // The database's address or path, and whether its workers measure instead of this machine
+  // (engine/fleet/fleet_measurer.h).
+  std::string database_path;
+  bool fleet = false;
+};
+
+// Result of running the whole model untuned and tuned in turn.
+struct InModel {
+  Speedup whole;
+  // By task, seconds of all calls during one run, each call the fastest over the runs. A task that
+  // keeps its untuned schedule has the same time twice. For all other tasks the tuned time is
+  // shorter, since a task that became slower goes back to its untuned schedule. Infinite: not
+  // known, for example if the untuned program fails.
+  std::vector<double> task_untuned, task_tuned;
+};
+
+struct TunedModel {
+  search::TuneReport report;
+  std::optional<InModel> in_model;  // nullopt without the end-to-end comparison
+  Estimate estimate;                // for the schedules of the compiled model
+  std::vector<char> kept;           // by task: whether the compiled model runs the untuned schedule
+  // By task: seconds of one call with the schedule of the compiled model, measured alone; 0 = not
+  // known.
+  std::vector<double> alone;
+  // By task: where the schedule of the compiled model comes from; nullopt if this run's search
+  // found it.
+  std::vector<std::optional<ProgramSource>> sources;
+  std::vector<SourceScore> source_scores;  // of options.source_models, best first
+  double elapsed_seconds = 0;
+  bool interrupted = false;  // the best schedules so far were compiled
+};
+
+// Searches on this machine (kUnsupported for a device that is not local) until a limit or `cancel`,
+// then writes each model's directory, all of it or nothing. Tasks shared by several models are
+// searched once. Each model has the same weight: the search minimizes the sum over models of
+// latency / untuned latency. Schedules that are not faster end to end than the untuned model are
+// dropped. Results are in the order of the models; errors: those of search::tune, of compile_model
+// and of files.
+Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& models,
+                                            const target::Device& device, const TuneModelOptions& options,
+                                            record::Database& database, const Clock& clock, LogSink& log,
+                                            TuneEvents& events, const std::atomic<bool>& cancel);
+
+}  // namespace tensorsmith::engine

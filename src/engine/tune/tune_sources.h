@@ -1,0 +1,28 @@
+// Sources that a search starts from besides its own database: records, models, a language model; by
+// default the shipped ones.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/tune/source_models.h"
+
+namespace tensorsmith::engine {
+
+struct TuneSources {
+  std::vector<std::string> files;  // files of records
+  std::vector<SourceModel> models;
+};
+
+// Each entry is a database, an export of records, or a model (ONNX file or zoo:NAME) whose tasks'
+// records are used. Without entries, the shipped records are used if `warm_start` is set. Errors:
+// those of load_tasks().
+Result<TuneSources> read_tune_sources(const std::vector<std::string>& entries, bool warm_start);
+
+// Returns the file of the language model that the strategy uses; empty: none. `given` is a file,
+// "none", or empty for the strategy's default. kInvalidArgument: the strategy uses no language
+// model, or needs one that is neither given nor shipped.
+Result<std::string> language_model_for(const std::string& strategy, const std::string& given);
+
+}  // namespace tensorsmith::engine
