@@ -44,9 +44,9 @@ int time_model(const std::string& path, const space::DesignSpace& space, const t
     std::fprintf(stderr, "%s\n", model.error().message().c_str());
     return 1;
   }
-  const learn::StoredWorkload stored{
-      "", "bench", ir::print(space.workload()), ir::flop_count(space.workload()), {}};
-  search::CandidateFeatures extractor(space, search::feature_options(device), (*model)->inputs());
+  const auto task = std::make_shared<const search::QueriedTask>("", "bench", space.workload(),
+                                                                ir::flop_count(space.workload()), device);
+  search::CandidateFeatures extractor(space, task, (*model)->inputs());
   constexpr size_t kTogether = 16;
   double inputs = 0, prediction = 0;
   size_t done = 0;
@@ -58,7 +58,7 @@ int time_model(const std::string& path, const space::DesignSpace& space, const t
       auto made = extractor.of(candidates[i]);
       if (!made.ok()) continue;
       kept.push_back(std::move(*made));
-      queries.push_back(kept.back()->query(stored, device));
+      queries.push_back(kept.back()->query(*task));
     }
     inputs += cpu_seconds() - before;
     before = cpu_seconds();
@@ -97,8 +97,8 @@ int run(size_t count, const char* model_path) {
     stages[stage].seconds += cpu_seconds() - before;
   };
 
-  search::CandidateFeatures extractor(*space, options, {.rows = true});
-  const learn::StoredWorkload stored{"", "bench", "", 0, {}};
+  const auto task = std::make_shared<const search::QueriedTask>("", "bench", workload, 0, *device);
+  search::CandidateFeatures extractor(*space, task, {.rows = true});
 
   // A model like those of a running search: 400 measured programs.
   Rng rng(1);
@@ -109,7 +109,7 @@ int run(size_t count, const char* model_path) {
     auto made = extractor.of(c);
     if (!made.ok()) continue;
     kept.push_back(*made);
-    training.push_back({kept.back()->query(stored, *device), space->estimate(c)});
+    training.push_back({kept.back()->query(*task), space->estimate(c)});
   }
   const auto model = learn::make_online_xgboost();
   start = cpu_seconds();
@@ -149,7 +149,7 @@ int run(size_t count, const char* model_path) {
     features.push_back(std::move(*matrix));
   }
   std::vector<learn::ProgramQuery> queries;
-  for (const auto& f : features) queries.push_back({&stored, nullptr, nullptr, &*device, &f});
+  for (const auto& f : features) queries.push_back({&task->stored, nullptr, nullptr, &*device, &f});
   timed(4, [&] {
     const auto scores = model->predict(queries);
     if (!scores.ok() || scores->size() != queries.size()) std::abort();

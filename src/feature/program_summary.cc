@@ -187,14 +187,19 @@ const SummarySchema& summary_schema(ProgramKind kind) {
   return kSchemas[static_cast<size_t>(kind)];
 }
 
-ProgramSummary summarize_program(const WorkloadAccess& access, const LeafFeatures& leaves,
-                                 const sched::Trace& trace, const target::Device& device) {
+namespace {
+
+ProgramSummary empty_summary() {
   ProgramSummary out;
   // Reserves the size of the largest kind, since growing step by step took a tenth of the time of a
   // summary.
   out.resources.reserve(kMostResources);
   out.columns.reserve(kMostColumns);
-  out.kind = summarize(access, leaves, trace, device, out);
+  return out;
+}
+
+// Adds what all kinds have.
+void complete(const WorkloadAccess& access, const target::Device& device, ProgramSummary& out) {
   out.structure = access.structure;
   if (on_tensor_cores(access, device)) {
     out.structure = WorkloadStructure::kMma;
@@ -205,6 +210,26 @@ ProgramSummary summarize_program(const WorkloadAccess& access, const LeafFeature
   TS_CHECK(out.resources.size() == schema.resources.columns.size() &&
                out.columns.size() == schema.columns.columns.size(),
            "a program summary of another length than its schema");
+}
+
+}  // namespace
+
+ProgramSummary summarize_program(const WorkloadAccess& access, const LeafFeatures& leaves,
+                                 const sched::Trace& trace, const target::Device& device) {
+  ProgramSummary out = empty_summary();
+  out.kind = summarize(access, leaves, trace, device, out);
+  complete(access, device, out);
+  return out;
+}
+
+std::optional<ProgramSummary> summarize_schedule(const WorkloadAccess& access,
+                                                 const sched::Schedule& schedule,
+                                                 const target::Device& device) {
+  if (device.kind == target::DeviceKind::kGpu || access.workload == nullptr) return std::nullopt;
+  ProgramSummary out = empty_summary();
+  if (!summarize_nests(access, schedule, device, out)) return std::nullopt;
+  out.kind = ProgramKind::kCpuNests;
+  complete(access, device, out);
   return out;
 }
 

@@ -21,6 +21,7 @@
 
 #include "feature/per_store.h"
 #include "ir/workload.h"
+#include "sched/schedule.h"
 #include "sched/step.h"
 #include "target/target.h"
 
@@ -141,5 +142,10 @@ const SummarySchema& summary_schema(ProgramKind kind);
 
 ProgramSummary summarize_program(const WorkloadAccess& access, const LeafFeatures& leaves,
                                  const sched::Trace& trace, const target::Device& device);
+// Returns the same summary from the schedule, which is then not replayed, for our own programs on CPUs:
+// `access.workload` must be set. nullopt for other programs and for schedules that cannot be lowered.
+std::optional<ProgramSummary> summarize_schedule(const WorkloadAccess& access,
+                                                 const sched::Schedule& schedule,
+                                                 const target::Device& device);
 
 }  // namespace tensorsmith::feature

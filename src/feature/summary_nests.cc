@@ -392,8 +392,12 @@ void summarize(const NestTree& tree, const WorkloadAccess& access, const target:
 bool summarize_nests(const WorkloadAccess& access, const sched::Trace& trace, const target::Device& device,
                      ProgramSummary& out) {
   const auto schedule = sched::replay(*access.workload, trace);
-  if (!schedule.ok()) return false;
-  const auto lowered = lower::lower(*schedule);
+  return schedule.ok() && summarize_nests(access, *schedule, device, out);
+}
+
+bool summarize_nests(const WorkloadAccess& access, const sched::Schedule& schedule,
+                     const target::Device& device, ProgramSummary& out) {
+  const auto lowered = lower::lower(schedule);
   if (!lowered.ok()) return false;
   summarize(walk_nests(lowered->program), access, device, out);
   return true;

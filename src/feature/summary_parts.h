@@ -105,5 +105,8 @@ void summarize_cpu(const WorkloadAccess& access, const Tiles* tiles, const Trace
 // if the trace does not fit the workload.
 bool summarize_nests(const WorkloadAccess& access, const sched::Trace& trace, const target::Device& device,
                      ProgramSummary& out);
+// Does the same with the schedule that the trace makes.
+bool summarize_nests(const WorkloadAccess& access, const sched::Schedule& schedule,
+                     const target::Device& device, ProgramSummary& out);
 
 }  // namespace tensorsmith::feature

@@ -147,7 +147,7 @@ RankedTask::Found found(const std::vector<double>& seconds, const std::vector<do
 // Returns predictions in the order of ranked.seconds.
 Result<std::vector<double>> predicted_seconds(const learn::CostModel& model, const RecordedTask& task,
                                               const RankedSketches& ranked, const target::Device& device) {
-  const learn::StoredWorkload workload = learn::stored_workload(*task.task);
+  const search::QueriedTask queried(learn::stored_workload(*task.task), task.task->workload, device);
   std::vector<std::shared_ptr<const search::ProgramInputs>> inputs;
   std::vector<learn::ProgramQuery> queries;
   std::vector<size_t> places;
@@ -155,10 +155,9 @@ Result<std::vector<double>> predicted_seconds(const learn::CostModel& model, con
     for (size_t i = 0; i < ranked.programs[s].size(); ++i) {
       const auto trace = record::join_trace(ranked.programs[s][i]);
       TS_CHECK(trace.has_value(), "a recorded program has all its numbers");
-      TS_ASSIGN_OR_RETURN(
-          const auto& made,
-          search::inputs_of(task.task->workload, *trace, search::feature_options(device), model.inputs()));
-      queries.push_back(inputs.emplace_back(made)->query(workload, device));
+      TS_ASSIGN_OR_RETURN(const auto& made,
+                          search::inputs_of(queried, task.task->workload, *trace, model.inputs()));
+      queries.push_back(inputs.emplace_back(made)->query(queried));
       places.push_back(ranked.places[s][i]);
     }
   TS_ASSIGN_OR_RETURN(const auto predictions, model.predict(queries));

@@ -136,16 +136,16 @@ Result<NextTasks> next_tasks(const std::vector<engine::ModelSource>& networks,
                              const std::set<std::string>& measured, const learn::CostModel& model,
                              const target::Device& device, uint64_t seed, size_t count) {
   TS_ASSIGN_OR_RETURN(const auto shared, engine::load_tasks(networks));
-  target::Device asked = device;
-  asked.name = learn::stored_device_name(device);
   learn::ModelInputs wanted = model.inputs();
   wanted.leaves = true;
+  wanted.summary = false;  // which would replace the leaves
   Pool pool(model);
   for (const auto& [task, calls] : shared) {
-    const learn::StoredWorkload workload{task.key, task.name, ir::print(task.workload), task.flops, {}};
+    const auto queried =
+        std::make_shared<const search::QueriedTask>(task.key, task.name, task.workload, task.flops, device);
     TS_ASSIGN_OR_RETURN(const auto space,
                         space::DesignSpace::build(task.workload, device, {.threads = device.cores}));
-    search::CandidateFeatures features(space, search::feature_options(device), wanted);
+    search::CandidateFeatures features(space, queried, wanted);
     Rng rng(Hasher().add(seed).add(task.key).digest64());
     std::set<uint64_t> seen;
     std::vector<std::shared_ptr<const search::ProgramInputs>> inputs;
@@ -157,7 +157,7 @@ Result<NextTasks> next_tasks(const std::vector<engine::ModelSource>& networks,
     double runs = 0;
     for (const auto& [network, count_of_calls] : calls) runs += count_of_calls;
     std::vector<learn::ProgramQuery> queries;
-    for (const auto& one : inputs) queries.push_back(one->query(workload, asked));
+    for (const auto& one : inputs) queries.push_back(one->query(*queried));
     TS_RETURN_IF_ERROR(pool.add({task.key, task.name, static_cast<int64_t>(inputs.size()), 0},
                                 measured.count(task.key) > 0, queries, runs));
   }

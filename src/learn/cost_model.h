@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "feature/per_store.h"
+#include "feature/program_summary.h"
 #include "learn/dataset/store.h"
 #include "sched/step.h"
 #include "target/target.h"
@@ -26,14 +27,17 @@ struct ProgramQuery {
   const feature::LeafFeatures* leaves = nullptr;
   const sched::Trace* trace = nullptr;
   const target::Device* device = nullptr;
-  const feature::FeatureMatrix* rows = nullptr;  // feature::extract_per_store
-  const std::vector<float>* profile = nullptr;   // feature::cpu_profile_row of a program that has run
+  const feature::FeatureMatrix* rows = nullptr;      // feature::extract_per_store
+  const std::vector<float>* profile = nullptr;       // feature::cpu_profile_row of a program that has run
+  const feature::ProgramSummary* summary = nullptr;  // feature::summarize_program
 };
 
 // The parts of a query that a model reads besides workload and device; the others may be null.
 struct ModelInputs {
   bool rows = false, leaves = false, trace = false;
   bool profile = false;  // profiler counters; such a model cannot predict programs that have never run
+  // The summary replaces leaves and trace. Whoever has the schedule makes it without replaying the trace.
+  bool summary = false;
 };
 
 // Properties of a query that were not in the model's training data.

@@ -1,5 +1,8 @@
 #include "search/pipeline.h"
 
+#include "ir/text.h"
+#include "learn/dataset/import.h"
+
 namespace tensorsmith::search {
 
 feature::PerStoreOptions feature_options(const target::Device& device) {
@@ -11,38 +14,57 @@ feature::PerStoreOptions feature_options(const target::Device& device) {
 
 namespace {
 
-Status extract(feature::ScheduleFeatures& features, const sched::Schedule& schedule,
-               const learn::ModelInputs& wanted, ProgramInputs& out) {
-  if (wanted.rows) {
+// `trace`: returns the trace of the schedule, for inputs that need it.
+template <class MakeTrace>
+Status extract(const QueriedTask& task, feature::ScheduleFeatures& features, const sched::Schedule& schedule,
+               const learn::ModelInputs& wanted, const MakeTrace& trace, ProgramInputs& out) {
+  if (wanted.summary) out.summary = feature::summarize_schedule(task.access, schedule, task.device);
+  if (wanted.leaves && !out.summary) {
+    TS_ASSIGN_OR_RETURN(out.leaves, features.leaves(schedule));
+  }
+  if (wanted.rows && out.leaves.vectors.rows > 0) {
+    out.rows = out.leaves.per_store();
+  } else if (wanted.rows) {
     TS_ASSIGN_OR_RETURN(out.rows, features.per_store(schedule));
   }
-  if (wanted.leaves) {
-    TS_ASSIGN_OR_RETURN(out.leaves, features.leaves(schedule));
+  if (wanted.trace && !out.summary) {
+    TS_ASSIGN_OR_RETURN(out.trace, trace());
   }
   return {};
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const ProgramInputs>> inputs_of(const ir::Workload& workload,
+QueriedTask::QueriedTask(std::string key, std::string name, const ir::Workload& workload, double flops,
+                         const target::Device& device_in)
+    : QueriedTask({std::move(key), std::move(name), ir::print(workload), flops, {}}, workload, device_in) {
+  device.name = learn::stored_device_name(device_in);
+}
+
+QueriedTask::QueriedTask(learn::StoredWorkload stored_in, const ir::Workload& workload,
+                         const target::Device& device_in)
+    : stored(std::move(stored_in)),
+      device(device_in),
+      access(feature::analyze_accesses(workload, stored.flops)) {
+  if (stored.foreign_keys.empty()) access.workload = std::make_shared<const ir::Workload>(workload);
+}
+
+Result<std::shared_ptr<const ProgramInputs>> inputs_of(const QueriedTask& task, const ir::Workload& workload,
                                                        const sched::Trace& trace,
-                                                       const feature::PerStoreOptions& options,
                                                        const learn::ModelInputs& wanted) {
   TS_ASSIGN_OR_RETURN(const auto schedule, sched::replay(workload, trace));
   auto out = std::make_shared<ProgramInputs>();
-  feature::ScheduleFeatures features(options);
-  TS_RETURN_IF_ERROR(extract(features, schedule, wanted, *out));
-  if (wanted.trace) out->trace = trace;
+  feature::ScheduleFeatures features(feature_options(task.device));
+  TS_RETURN_IF_ERROR(
+      extract(task, features, schedule, wanted, [&] { return Result<sched::Trace>(trace); }, *out));
   return std::shared_ptr<const ProgramInputs>(std::move(out));
 }
 
 Result<std::shared_ptr<const ProgramInputs>> CandidateFeatures::of(const space::Candidate& candidate) {
   TS_RETURN_IF_ERROR(space_.to_schedule(candidate, schedule_));
   auto out = std::make_shared<ProgramInputs>();
-  TS_RETURN_IF_ERROR(extract(features_, schedule_, wanted_, *out));
-  if (wanted_.trace) {
-    TS_ASSIGN_OR_RETURN(out->trace, space_.to_trace(candidate));
-  }
+  TS_RETURN_IF_ERROR(
+      extract(*task_, features_, schedule_, wanted_, [&] { return space_.to_trace(candidate); }, *out));
   return std::shared_ptr<const ProgramInputs>(std::move(out));
 }
 

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "feature/per_store.h"
+#include "feature/program_summary.h"
 #include "learn/cost_model.h"
 #include "record/candidate.h"
 #include "space/design_space.h"
@@ -16,21 +19,34 @@ namespace tensorsmith::search {
 
 feature::PerStoreOptions feature_options(const target::Device& device);
 
+// A task on a device as cost models are asked about it, with what follows from its workload. Made once.
+struct QueriedTask {
+  // The task's own programs, which Tensorsmith compiles. The device's name becomes that of stores.
+  QueriedTask(std::string key, std::string name, const ir::Workload& workload, double flops,
+              const target::Device& device);
+  // A task of somebody else's programs if `stored` has foreign keys.
+  QueriedTask(learn::StoredWorkload stored, const ir::Workload& workload, const target::Device& device);
+
+  learn::StoredWorkload stored;
+  target::Device device;
+  feature::WorkloadAccess access;
+};
+
 // The inputs that a cost model reads of a program; the others are empty.
 struct ProgramInputs {
   feature::FeatureMatrix rows;
   feature::LeafFeatures leaves;
   sched::Trace trace;
+  std::optional<feature::ProgramSummary> summary;
 
-  learn::ProgramQuery query(const learn::StoredWorkload& workload, const target::Device& device) const {
-    return {&workload, &leaves, &trace, &device, &rows};
+  learn::ProgramQuery query(const QueriedTask& task) const {
+    return {&task.stored, &leaves, &trace, &task.device, &rows, nullptr, summary ? &*summary : nullptr};
   }
 };
 
 // Computes the inputs from a trace; the error names the stage that failed.
-Result<std::shared_ptr<const ProgramInputs>> inputs_of(const ir::Workload& workload,
+Result<std::shared_ptr<const ProgramInputs>> inputs_of(const QueriedTask& task, const ir::Workload& workload,
                                                        const sched::Trace& trace,
-                                                       const feature::PerStoreOptions& options,
                                                        const learn::ModelInputs& wanted);
 
 // Computes the inputs, with the same errors, for candidates of one space. Each thread needs its own
@@ -44,13 +60,14 @@ class InputsOfCandidates {
 // Inputs for candidates of a design space. Reuses memory from one candidate to the next.
 class CandidateFeatures final : public InputsOfCandidates {
  public:
-  CandidateFeatures(const space::DesignSpace& space, const feature::PerStoreOptions& options,
+  CandidateFeatures(const space::DesignSpace& space, std::shared_ptr<const QueriedTask> task,
                     const learn::ModelInputs& wanted)
-      : space_(space), features_(options), wanted_(wanted) {}
+      : space_(space), task_(std::move(task)), features_(feature_options(task_->device)), wanted_(wanted) {}
   Result<std::shared_ptr<const ProgramInputs>> of(const space::Candidate& candidate) override;
 
  private:
   space::DesignSpace space_;
+  std::shared_ptr<const QueriedTask> task_;
   sched::Schedule schedule_;
   feature::ScheduleFeatures features_;
   learn::ModelInputs wanted_;

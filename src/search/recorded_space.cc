@@ -217,7 +217,7 @@ Result<space::Candidate> RecordedSpace::rescale(const SearchSpace& source,
   return Error{ErrorCode::kNotFound, "", "no recorded program has this structure"};
 }
 
-std::unique_ptr<InputsOfCandidates> RecordedSpace::make_extractor(const feature::PerStoreOptions&,
+std::unique_ptr<InputsOfCandidates> RecordedSpace::make_extractor(std::shared_ptr<const QueriedTask>,
                                                                   const learn::ModelInputs&) const {
   return std::make_unique<StoredInputs>(programs_);
 }

@@ -52,7 +52,7 @@ class RecordedSpace final : public SearchSpace {
   // structure.
   Result<space::Candidate> rescale(const SearchSpace& source,
                                    const space::Candidate& candidate) const override;
-  std::unique_ptr<InputsOfCandidates> make_extractor(const feature::PerStoreOptions& options,
+  std::unique_ptr<InputsOfCandidates> make_extractor(std::shared_ptr<const QueriedTask> task,
                                                      const learn::ModelInputs& wanted) const override;
 
  private:

@@ -37,7 +37,7 @@ class SearchSpace {
   virtual Result<space::Candidate> rescale(const SearchSpace& source,
                                            const space::Candidate& candidate) const = 0;
   // Makes an object that computes inputs of candidates; each thread needs its own.
-  virtual std::unique_ptr<InputsOfCandidates> make_extractor(const feature::PerStoreOptions& options,
+  virtual std::unique_ptr<InputsOfCandidates> make_extractor(std::shared_ptr<const QueriedTask> task,
                                                              const learn::ModelInputs& wanted) const = 0;
 };
 
@@ -69,9 +69,9 @@ class DesignedSpace final : public SearchSpace {
   // kUnsupported if the source is another kind of space.
   Result<space::Candidate> rescale(const SearchSpace& source,
                                    const space::Candidate& candidate) const override;
-  std::unique_ptr<InputsOfCandidates> make_extractor(const feature::PerStoreOptions& options,
+  std::unique_ptr<InputsOfCandidates> make_extractor(std::shared_ptr<const QueriedTask> task,
                                                      const learn::ModelInputs& wanted) const override {
-    return std::make_unique<CandidateFeatures>(space_, options, wanted);
+    return std::make_unique<CandidateFeatures>(space_, std::move(task), wanted);
   }
 
  private:

@@ -46,12 +46,9 @@ TaskState::TaskState(const TuneTask& task, std::shared_ptr<const SearchSpace> sp
       uses_draft_(options.strategy.uses_draft),
       strategy_(options.strategy.make()),
       rng_(Hasher().add(options.seed).add(std::string_view(task.key)).digest64()),
-      feature_options_(feature_options(device)),
       inputs_(options.inputs),
-      workload_{task.key, task.name, ir::print(task.workload), ir::flop_count(task.workload), {}},
-      named_device_(device) {
-  // Models identify devices by their names in stores.
-  named_device_.name = learn::stored_device_name(device);
+      queried_(std::make_shared<const QueriedTask>(task.key, task.name, task.workload,
+                                                   ir::flop_count(task.workload), device)) {
   auto trace = space_->to_trace(space_->default_candidate());
   TS_CHECK(trace.ok(), "the default candidate of " + task.name + " is not legal");
   default_trace_ = std::move(*trace);
@@ -109,7 +106,7 @@ Result<TaskState::Predictions> TaskState::predict(std::span<const space::Candida
                         auto inputs = extractor->of(candidates[k]);
                         if (!inputs.ok()) continue;
                         made[k] = std::move(*inputs);
-                        queries.push_back(made[k]->query(workload_, named_device_));
+                        queries.push_back(made[k]->query(*queried_));
                         places.push_back(k);
                       }
                       const auto predicted = request.model->predict(queries);
@@ -195,7 +192,7 @@ double TaskState::draft_variance() const {
 std::unique_ptr<InputsOfCandidates> TaskState::take_extractor() {
   const std::lock_guard lock(extractors_->mutex);
   auto& idle = extractors_->idle;
-  if (idle.empty()) return space_->make_extractor(feature_options_, inputs_);
+  if (idle.empty()) return space_->make_extractor(queried_, inputs_);
   auto taken = std::move(idle.back());
   idle.pop_back();
   return taken;
@@ -267,7 +264,7 @@ std::vector<Proposal> TaskState::propose(const ProposalRequest& request, ThreadP
 }
 
 tensorsmith::Result<std::shared_ptr<const ProgramInputs>> TaskState::make_inputs(const Proposal& proposal) {
-  if (!proposal.candidate) return inputs_of(space_->workload(), proposal.trace, feature_options_, inputs_);
+  if (!proposal.candidate) return inputs_of(*queried_, space_->workload(), proposal.trace, inputs_);
   auto extractor = take_extractor();
   auto made = extractor->of(*proposal.candidate);
   give_back(std::move(extractor));

@@ -119,7 +119,7 @@ class TaskState {
   const std::vector<TrainingRow>& rows() const { return rows_; }
   // Returns row r in the form that the cost model learns from.
   learn::MeasuredProgram measured_program(size_t r) const {
-    return {rows_[r].inputs->query(workload_, named_device_), rows_[r].seconds};
+    return {rows_[r].inputs->query(*queried_), rows_[r].seconds};
   }
   bool exhausted() const { return exhausted_; }
   // The error by which the model could not judge candidates in the last propose(); the drafts
@@ -165,11 +165,8 @@ class TaskState {
   bool uses_draft_;
   std::unique_ptr<Strategy> strategy_;
   Rng rng_;
-  feature::PerStoreOptions feature_options_;
   learn::ModelInputs inputs_;
-  // Workload and device in the form that cost models know them by.
-  learn::StoredWorkload workload_;
-  target::Device named_device_;
+  std::shared_ptr<const QueriedTask> queried_;
   sched::Trace default_trace_;
   std::string default_text_;
 

@@ -43,7 +43,8 @@ class CompareSearches : public ::testing::Test {
         ir::structural_key(workload), name, ir::print(workload), ir::flop_count(workload), {}};
     const uint32_t number = writer.add_workload(stored);
     const auto space = space::DesignSpace::build(workload, device_, {1}).value();
-    search::CandidateFeatures features(space, search::feature_options(device_), {.leaves = true});
+    const auto task = std::make_shared<const search::QueriedTask>(stored, workload, device_);
+    search::CandidateFeatures features(space, task, {.leaves = true});
     Rng rng(7);
     std::set<std::string> seen;
     for (size_t attempt = 0; seen.size() < count && attempt < 100 * count; ++attempt) {

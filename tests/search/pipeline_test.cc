@@ -29,8 +29,8 @@ int compare(const ir::Workload& workload, int threads, uint64_t seed, int count)
   const target::Device device = avx512();
   const auto space = space::DesignSpace::build(workload, device, {.threads = threads});
   EXPECT_TRUE(space.ok()) << space.error().message();
-  const auto options = feature_options(device);
-  CandidateFeatures extractor(*space, options, kAll);
+  const auto task = std::make_shared<const QueriedTask>("", "", workload, ir::flop_count(workload), device);
+  CandidateFeatures extractor(*space, task, kAll), summaries(*space, task, {.summary = true});
   sched::Schedule schedule;
   Rng rng(seed);
   int winograd = 0;
@@ -41,7 +41,7 @@ int compare(const ir::Workload& workload, int threads, uint64_t seed, int count)
     winograd += sched::uses_winograd(*trace) ? 1 : 0;
     const auto made = space->to_schedule(candidate, schedule);
     const auto replayed = sched::replay(workload, *trace);
-    const auto fast = extractor.of(candidate), plain = inputs_of(workload, *trace, options, kAll);
+    const auto fast = extractor.of(candidate), plain = inputs_of(*task, workload, *trace, kAll);
     EXPECT_EQ(made.ok(), replayed.ok());
     EXPECT_EQ(fast.ok(), plain.ok());
     if (made.ok() && replayed.ok()) {
@@ -53,6 +53,14 @@ int compare(const ir::Workload& workload, int threads, uint64_t seed, int count)
     EXPECT_EQ((*fast)->leaves.vectors.values, (*plain)->leaves.vectors.values) << sched::print(*trace);
     EXPECT_EQ((*fast)->leaves.positions, (*plain)->leaves.positions) << sched::print(*trace);
     EXPECT_EQ(sched::print((*fast)->trace), sched::print((*plain)->trace));
+    // A summary without the trace is the one that the trace gives.
+    const auto summary = summaries.of(candidate);
+    EXPECT_TRUE(summary.ok() && (*summary)->summary && (*summary)->trace.steps.empty());
+    if (!summary.ok() || !(*summary)->summary) return winograd;
+    const auto expected = feature::summarize_program(task->access, (*plain)->leaves, *trace, device);
+    EXPECT_EQ((*summary)->summary->kind, expected.kind);
+    EXPECT_EQ((*summary)->summary->resources, expected.resources) << sched::print(*trace);
+    EXPECT_EQ((*summary)->summary->columns, expected.columns) << sched::print(*trace);
     if (::testing::Test::HasFailure()) return winograd;
   }
   return winograd;

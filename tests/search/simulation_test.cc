@@ -20,8 +20,8 @@ using test::Killed;
 // so that similar programs have similar times.
 std::vector<RecordedProgram> programs_of(const ir::Workload& workload, size_t count, uint64_t seed) {
   const auto space = space::DesignSpace::build(workload, test::device(), {1}).value();
-  const auto options = feature_options(test::device());
-  CandidateFeatures features(space, options, {.rows = true, .leaves = true, .trace = true});
+  const auto task = std::make_shared<const QueriedTask>("", "", workload, 0, test::device());
+  CandidateFeatures features(space, task, {.rows = true, .leaves = true, .trace = true});
   Rng rng(seed);
   std::vector<RecordedProgram> programs;
   std::set<std::string> seen;

@@ -19,12 +19,9 @@ Judge::Judge(const graph::Task& task, const space::DesignSpace& space, const tar
              const learn::CostModel* model)
     : space_(space),
       model_(model),
-      workload_{task.key, task.name, ir::print(task.workload), task.flops, {}},
-      device_(device),
-      features_(space, search::feature_options(device),
-                model != nullptr ? model->inputs() : learn::ModelInputs{}) {
-  device_.name = learn::stored_device_name(device);
-}
+      task_(std::make_shared<const search::QueriedTask>(task.key, task.name, task.workload, task.flops,
+                                                        device)),
+      features_(space, task_, model != nullptr ? model->inputs() : learn::ModelInputs{}) {}
 
 std::vector<double> Judge::log_seconds(std::span<const space::Candidate> candidates) {
   std::vector<double> result(candidates.size(), std::numeric_limits<double>::infinity());
@@ -39,7 +36,7 @@ std::vector<double> Judge::log_seconds(std::span<const space::Candidate> candida
     auto made = features_.of(candidates[i]);
     if (!made.ok()) continue;
     inputs.push_back(std::move(*made));
-    queries.push_back(inputs.back()->query(workload_, device_));
+    queries.push_back(inputs.back()->query(*task_));
     places.push_back(i);
   }
   if (queries.empty()) return result;

@@ -29,8 +29,7 @@ class Judge {
  private:
   const space::DesignSpace& space_;
   const learn::CostModel* model_;
-  learn::StoredWorkload workload_;
-  target::Device device_;
+  std::shared_ptr<const search::QueriedTask> task_;
   search::CandidateFeatures features_;
   std::optional<Error> failed_;
 };

@@ -369,12 +369,15 @@ Result<std::vector<Prediction>> TensorsmithModel::predict(std::span<const Progra
   std::vector<Prediction> out(queries.size());
   for (size_t i = 0; i < queries.size(); ++i) {
     const ProgramQuery& query = queries[i];
-    if (query.trace == nullptr)
+    if (query.summary == nullptr && query.trace == nullptr)
       return Error{ErrorCode::kInvalidArgument, "query " + std::to_string(i),
-                   "has no schedule trace, which this model needs"};
-    const feature::WorkloadAccess& access = accesses.of(*query.workload);
+                   "has neither a summary nor a schedule trace, one of which this model needs"};
     SummarizedProgram program;
-    program.summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
+    program.summary = query.summary != nullptr
+                          ? *query.summary
+                          : feature::summarize_program(accesses.of(*query.workload), *query.leaves,
+                                                       *query.trace, *query.device);
+    const double flops = query.workload->flops;
     program.structure = program.summary.structure;
     const ProgramKind kind = program.summary.kind;
     if (!knows(kind, program.structure) && base != TensorsmithBase::kNone) {
@@ -383,7 +386,7 @@ Result<std::vector<Prediction>> TensorsmithModel::predict(std::span<const Progra
       continue;
     }
     if (const auto range = sizes.find({kind, program.structure}); range != sizes.end())
-      out[i].unseen.size = access.flops < range->second.first || access.flops > range->second.second;
+      out[i].unseen.size = flops < range->second.first || flops > range->second.second;
     Part& part = parts[{kind, query.device}];
     if (part.programs.empty()) part.programs.reserve(queries.size() - i);
     part.programs.push_back(std::move(program));

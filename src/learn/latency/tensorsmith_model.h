@@ -103,7 +103,7 @@ struct SummarizedProgram {
 class TensorsmithModel final : public CostModel {
  public:
   Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override;
-  ModelInputs inputs() const override { return {.leaves = true, .trace = true}; }
+  ModelInputs inputs() const override { return {.leaves = true, .trace = true, .summary = true}; }
   const ModelCard& card() const override { return model_card; }
   Status save(const std::string& path) const override;
   static Result<std::unique_ptr<CostModel>> from_file(ModelFile file);
