@@ -1,4 +1,4 @@
-// From records of Ansor to features, on one core: programs per second of each step.
+// Measures the steps from Ansor's records to features on one core, in records per second.
 //   bench_dataset RECORDS(.zst) WORKLOADS.json [every nth record]
 #include <algorithm>
 #include <cstdio>

@@ -1,23 +1,25 @@
-// The design space's estimate beside measured times.
+// Compares the design space's estimate with measured times, and fits its constants to them.
 //
 //   bench_estimate collect OUT DEVICE TASKS [SAMPLES [NAME=VALUE...]]
-//                                                       measures candidates of the tasks of a file (lines of
-//                                                       "device" and "trials" are appended to OUT, which has
-//                                                       the lines of "task"), the default first; with one sample
-//                                                       only the default, with these constants
-//   bench_estimate report FILE [NAME=VALUE...]          how well the estimate orders what was measured,
-//                                                       with these constants
-//   bench_estimate explain FILE [LEAST]                where what the estimate chooses takes LEAST (1.1) times as
-//                                                       long as the fastest: both programs, and the constants
-//                                                       that change the estimates most when they are halved
-//   bench_estimate fit FILE [NAME...]                   mean rank correlation / time of what is chosen over the
-//                                                       best, with each constant (or those named) changed
-//   bench_estimate records FILE                        the measurements as tasks, devices and records that `db import`
-//                                                       reads, for cost models
-//   bench_estimate descend FILE...                     constants that order the measurements of all files better, found
-//                                                       by changing one after the other while that helps
+//       measures candidates of the tasks in the file TASKS, the default candidate first, and appends
+//       lines of "device" and "trials" to OUT, a file with the lines of "task". With one sample
+//       only the default candidate is measured. NAME=VALUE sets constants of the estimate.
+//   bench_estimate report FILE [NAME=VALUE...]
+//       prints how well the estimate with these constants orders the measured candidates.
+//   bench_estimate explain FILE [LEAST]
+//       for tasks where the candidate with the least estimate takes at least LEAST (1.1) times as long
+//       as the fastest one: prints both programs, and the constants that change their estimates most
+//       when they are halved.
+//   bench_estimate fit FILE [NAME...]
+//       prints, for changes of each constant (or of those named), the mean rank correlation and the
+//       mean ratio of the time of the candidate with the least estimate to the best time.
+//   bench_estimate records FILE
+//       prints the measurements as tasks, devices and records that `db import` reads, for training
+//       cost models.
+//   bench_estimate descend FILE...
+//       searches constants that order the measurements of all files better, by coordinate descent.
 //
-// The file's format is that of tests/support/estimate_measurements.h.
+// tests/support/estimate_measurements.h describes the format of the files.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -44,7 +46,7 @@
 namespace tensorsmith {
 namespace {
 
-// Seconds of the fastest of several runs.
+// Returns the seconds of the fastest of several runs.
 Result<double> measure(const space::DesignSpace& space, const space::Candidate& candidate,
                        const target::Device& device, runtime::KernelPool& pool) {
   TS_ASSIGN_OR_RETURN(const auto kernel, bench::RunnableKernel::build(space, candidate, device));
@@ -54,7 +56,7 @@ Result<double> measure(const space::DesignSpace& space, const space::Candidate& 
   for (int r = 0; r < kMostRuns && (r < kLeastRuns || spent < kSeconds) && spent < kLeastRuns * kSlow; ++r) {
     const double seconds = kernel->run(pool);
     spent += seconds;
-    if (seconds > 0) best = std::min(best, seconds);  // a clock may stand still during a short kernel
+    if (seconds > 0) best = std::min(best, seconds);  // the clock may not advance during a short kernel
   }
   if (!std::isfinite(best)) return Error{ErrorCode::kUnsupported, "measuring", "the clock stood still"};
   return best;
@@ -65,7 +67,7 @@ struct Measured {
   double seconds = 0;
 };
 
-// A candidate that the estimate thinks fast: the best of many samples, after some climbing.
+// Returns a candidate with a small estimate: the best of many samples, improved by mutations.
 space::Candidate favourite(const space::DesignSpace& space, Rng& rng) {
   constexpr int kSamples = 300, kSteps = 300;
   space::Candidate best = space.sample(rng);
@@ -80,9 +82,10 @@ space::Candidate favourite(const space::DesignSpace& space, Rng& rng) {
   return best;
 }
 
-// What to measure next, in turn: random candidates, mutations of the fastest so far, so that good programs are
-// among them as they are in a search, and favourites of the estimate: those that it wrongly thinks fast are what it
-// would choose. None where the space seems to be exhausted.
+// Returns the next candidate to measure, in turn a random candidate, a mutation of one of the fastest
+// so far (so that there are good programs, as in a search), and a favourite of the estimate, which
+// shows programs that it wrongly ranks first. Returns none if no new candidate was found in 100 tries,
+// as the space is probably exhausted.
 std::optional<space::Candidate> choose_next(const space::DesignSpace& space,
                                             const std::vector<Measured>& measured, std::set<uint64_t>& known,
                                             Rng& rng) {
@@ -102,7 +105,7 @@ std::optional<space::Candidate> choose_next(const space::DesignSpace& space,
   return std::nullopt;
 }
 
-// The constants of the table with changes: NAME=VALUE.
+// Returns the default constants with the changes NAME=VALUE.
 space::Constants with_changes(const std::vector<std::string>& changes) {
   space::Constants constants = space::default_constants();
   for (const auto& info : space::constant_table())
@@ -123,7 +126,7 @@ int collect(const std::string& out_path, const char* device_name, const std::str
   std::ofstream out(out_path, std::ios::app);
   std::ifstream in(tasks_path);
   nlohmann::json line{{"type", "device"}, {"id", device_name}};
-  // Cost models learn from the file, too.
+  // Cost models are trained on the file, too, so it has the whole device, with its measured clock.
   line["device"] = nlohmann::json::parse(target::to_json(target::with_measured_clock(*device)));
   out << line.dump() << "\n";
   runtime::KernelPool pool(device->cores);
@@ -152,7 +155,7 @@ int collect(const std::string& out_path, const char* device_name, const std::str
       const std::string sketch = space->describe(c.sketch);
       auto at = std::find(sketches.begin(), sketches.end(), sketch);
       if (at == sketches.end()) at = sketches.insert(at, sketch);
-      // Four digits.
+      // Four significant digits.
       char us[32];
       std::snprintf(us, sizeof us, "%.4g", *seconds * 1e6);
       trials["trials"].push_back({at - sketches.begin(), c.decisions, std::atof(us)});
@@ -163,7 +166,7 @@ int collect(const std::string& out_path, const char* device_name, const std::str
   return 0;
 }
 
-// A task's space and those of its trials that are in it.
+// A task's design space and those of its trials whose candidates belong to the space.
 struct Case {
   const test::MeasuredTask* task;
   space::DesignSpace space;
@@ -175,14 +178,14 @@ struct Case {
     for (const auto& c : candidates) result.push_back(space.estimate(c));
     return result;
   }
-  // Of the trial that is thought fastest, over the fastest.
+  // Time of the trial with the least estimate, divided by the least time of a trial.
   double loss(const std::vector<double>& estimates) const {
     const auto chosen = std::min_element(estimates.begin(), estimates.end()) - estimates.begin();
     return seconds[static_cast<size_t>(chosen)] / *std::min_element(seconds.begin(), seconds.end());
   }
 };
 
-// constants: read by every estimate.
+// Every estimate of the cases reads `constants`, which must outlive them.
 std::vector<Case> make_cases(const std::vector<test::MeasuredTask>& tasks,
                              const space::Constants& constants) {
   std::vector<Case> cases;
@@ -203,7 +206,7 @@ std::vector<Case> make_cases(const std::vector<test::MeasuredTask>& tasks,
 }
 
 struct Score {
-  double correlation = 0, loss = 0;  // means
+  double correlation = 0, loss = 0;  // means over the cases
 };
 
 Score score_of(const std::vector<Case>& cases) {
@@ -216,7 +219,7 @@ Score score_of(const std::vector<Case>& cases) {
   return score;
 }
 
-// changes: NAME=VALUE.
+// Prints the quality of the estimate with the changes NAME=VALUE of its constants.
 int report(const std::vector<test::MeasuredTask>& tasks, const std::vector<std::string>& changes) {
   const space::Constants constants = with_changes(changes);
   const auto cases = make_cases(tasks, constants);
@@ -263,7 +266,7 @@ int explain(const std::vector<test::MeasuredTask>& tasks, double least) {
   return 0;
 }
 
-// The means with each named constant changed, the others as they are.
+// Prints the mean scores for several values of each named constant, with the others at their defaults.
 int fit(const std::vector<test::MeasuredTask>& tasks, const std::vector<std::string>& names) {
   space::Constants constants = space::default_constants();
   const auto cases = make_cases(tasks, constants);
@@ -287,14 +290,15 @@ int fit(const std::vector<test::MeasuredTask>& tasks, const std::vector<std::str
   return 0;
 }
 
-// The trials as lines of an exported database (record/jsonl.h).
+// Prints the trials as lines of an exported database (record/jsonl.h).
 int records(const std::vector<test::MeasuredTask>& tasks) {
   for (const auto& item : test::records_of(tasks))
     std::visit([](const auto& line) { std::printf("%s\n", record::to_json_line(line).c_str()); }, item);
   return 0;
 }
 
-// What the descent makes small: what is lost by the three that the estimate ranks first, and pairs in wrong order.
+// The objective of the descent: the mean log of the slowdown, against the best trial, of the three
+// trials with the least estimates, plus a penalty for pairs in the wrong order.
 double badness(const std::vector<Case>& cases) {
   constexpr size_t kFirst = 3;
   constexpr double kOrder = 0.2;
@@ -332,7 +336,7 @@ int descend(const std::vector<std::vector<test::MeasuredTask>>& files) {
     std::fflush(stdout);
   };
   constexpr double kFactors[] = {0.25, 0.5, 0.7, 0.85, 1.2, 1.4, 2, 4};
-  constexpr double kGain = 3e-4;  // less is noise
+  constexpr double kGain = 3e-4;  // smaller improvements are noise
   double least = total();
   print();
   for (bool better = true; better;) {

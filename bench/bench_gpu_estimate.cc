@@ -1,16 +1,18 @@
-// The estimate of GPUs beside programs that others measured: Ansor's records of tiles in shared memory, which have the
-// decisions of our gpu_tiled plans.
+// Compares the estimate of GPU programs with times measured by others: Ansor's records of programs with
+// tiles in shared memory, which make the same decisions as our gpu_tiled plans.
 //
 //   bench_gpu_estimate DEVICE WORKLOADS RECORDS [DEVICE WORKLOADS RECORDS ...]
-//                                                    WORKLOADS: the computations by key (JSON); RECORDS: lines, or - for
-//                                                    standard input
-//   bench_gpu_estimate records DEVICE DATABASE       programs of ours that `tune` or `dataset collect` measured
+//       WORKLOADS: the computations by key (JSON); RECORDS: a file of record lines, or - for standard
+//       input.
+//   bench_gpu_estimate records DEVICE DATABASE
+//       uses our own programs, which `tune` or `dataset collect` measured.
 //
-// Prints by task and by network how many of the programs the space refuses, the rank correlation of the estimate with
-// the time of the others, how many pairs of them it orders as they were measured, and the time of the one that it thinks
-// fastest over the best time of all, and how far the estimate of that one is off its time (log of measured / estimated).
-// At the end the same of all devices together, with NASNet, to which constants were fitted, and without it: error_sigma and
-// error_90 of space/estimate/gpu_constants.h.
+// Prints for each task and network: how many programs the space refuses; for the other
+// programs, the rank correlation of estimates and times and the share of pairs that the estimate orders
+// correctly; and for the program with the least estimate, its time divided by the best time of all
+// programs, and log(measured / estimated). The same follows for all devices together, with and without
+// NASNet, to which constants were fitted; error_sigma and error_90 of space/estimate/gpu_constants.h
+// are from there.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -29,7 +31,9 @@
 namespace tensorsmith {
 namespace {
 
-// The first lengths that splits give to each axis of the reduction, by number of lengths; empty: other steps.
+// Returns the lengths of the trace's first splits, one list for each axis of the operation, spatial axes
+// first. Returns an empty list if the splits are not those of Ansor's tiles (4 parts for a spatial axis,
+// 2 for one of the reduction).
 std::vector<std::vector<int64_t>> tile_lengths(const sched::Trace& trace, const ir::Operation& op) {
   std::vector<std::vector<int64_t>> lengths;
   constexpr size_t kSpatialParts = 4, kReduceParts = 2;
@@ -44,7 +48,8 @@ std::vector<std::vector<int64_t>> tile_lengths(const sched::Trace& trace, const 
   return lengths;
 }
 
-// The widths in which the two operands are copied: the splits that follow, the later operand's first.
+// Returns the vector widths with which the operands are copied to shared memory, the first operand's
+// first. They are the lengths of the splits after the first `skip`, in which the later operand comes first.
 std::vector<int64_t> copy_widths(const sched::Trace& trace, size_t skip) {
   std::vector<int64_t> widths;
   for (const auto& step : trace.steps) {
@@ -60,7 +65,7 @@ std::vector<int64_t> copy_widths(const sched::Trace& trace, size_t skip) {
   return widths;
 }
 
-// Places in ascending order; equal values have the mean of theirs.
+// Returns the rank of each value in ascending order; equal values get the mean of their ranks.
 std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -87,7 +92,7 @@ double correlation(const std::vector<double>& a, const std::vector<double>& b) {
   return variance > 0 ? (ab - sum_a * sum_b / n) / std::sqrt(variance) : 0;
 }
 
-// Programs of one task: what the estimate says and what was measured.
+// Estimates and measured times of the programs of one task.
 class Measured {
  public:
   void add(double estimate, double seconds) {
@@ -112,9 +117,10 @@ class Measured {
     return all > 0 ? right / all : 1;
   }
   double rank_correlation() const { return correlation(ranks(estimates_), ranks(seconds_)); }
-  // Of the program that the estimate thinks fastest.
+  // Time of the program with the least estimate, divided by the best time of all programs.
   double top() const { return seconds_.empty() ? 1 : seconds_[thought_fastest()] / best_; }
-  // log(measured / estimated) of that program, which is what a prediction by the estimate has wrong.
+  // log(measured / estimated) of the program with the least estimate: the error of a prediction that
+  // uses the estimate.
   double log_error() const {
     return seconds_.empty() ? 0 : std::log(seconds_[thought_fastest()] / estimates_[thought_fastest()]);
   }
@@ -192,7 +198,8 @@ class Task : public Measured {
   int sketch_ = -1;
 };
 
-// The networks of Roller's artifact. NASNet's channels are multiples of 42, or 96; depthwise convolutions are its.
+// Returns the network of Roller's artifact that a workload belongs to. NASNet is recognized by its
+// depthwise convolutions and its channels, which are 96 or multiples of 42.
 constexpr const char* kFitted = "NASNet";
 std::string network_of(const std::string& key) {
   if (key.find("depthwise") != std::string::npos) return kFitted;
@@ -255,7 +262,7 @@ void print_task(const Measured& task, const std::string& name) {
       task.log_error(), name.c_str());
 }
 
-// Of all devices.
+// Means over all devices.
 struct Pool {
   Mean all, not_fitted;
 };
@@ -265,7 +272,7 @@ int fail(const Error& error) {
   return 1;
 }
 
-// Records whose decisions are of this version's space.
+// Evaluates the records whose decisions give the recorded trace in this version's design space.
 int run_records(const std::string& device_name, const std::string& path) {
   const auto device = target::find_device(device_name);
   if (!device.ok()) return fail(device.error());

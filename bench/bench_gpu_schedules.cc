@@ -1,15 +1,16 @@
-// Schedules of GPUs' design spaces, sampled from the tasks of networks of the zoo, compiled to machine code for three
-// architectures of NVIDIA (Turing, Ampere, Hopper). No GPU is needed.
+// Samples schedules from the GPU design spaces of the tasks of zoo networks and compiles them to machine
+// code for three NVIDIA architectures (Turing, Ampere, Hopper). No GPU is needed.
 //
 //   bench_gpu_schedules compile NVRTC_FOLDER PER_TASK SEED [MODEL...]
-//                                                   all networks of the zoo where no model (zoo:NAME, file.onnx) is named;
-//                                                   tf32:MODEL is one whose products are rounded to TF32
-//   bench_gpu_schedules estimate DEVICE MODEL...    what the estimate expects of each model's untuned kernels, in seconds:
-//                                                   written down before anything is measured
-//
-// PER_TASK schedules of each task on each architecture, the untuned one first. Prints a line for each schedule that is
-// not compiled, and the sums: how many the space refuses before a program is made, how many code generation refuses, and
-// how many only NVRTC does, or compiles to a program that the device cannot launch.
+//       compiles PER_TASK schedules of each task for each architecture, the default candidate first.
+//       MODEL is zoo:NAME, file.onnx, or tf32:MODEL for a model whose products are rounded to TF32;
+//       without models, all networks of the zoo are used. Prints a line for each schedule that does not
+//       compile. At the end it prints how many schedules the design space refused, how many code
+//       generation refused, and how many NVRTC refused or compiled to a program that the device cannot
+//       launch.
+//   bench_gpu_schedules estimate DEVICE MODEL...
+//       prints the estimated seconds of each model with untuned kernels: predictions to be recorded
+//       before anything is measured.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -36,7 +37,7 @@ struct Counts {
   double seconds = 0;
 };
 
-// What the compiled kernel takes is more than the device has.
+// Returns true if the compiled kernel needs more registers or shared memory than the device has.
 bool exceeds(const codegen::CudaModule& module, const codegen::CompiledKernel& kernel,
              const target::Device& d) {
   for (const runtime::Launch& launch : kernel.launches) {
@@ -44,7 +45,7 @@ bool exceeds(const codegen::CudaModule& module, const codegen::CompiledKernel& k
     for (const codegen::KernelResources& r : module.kernels) {
       if (r.symbol != launch.symbol) continue;
       constexpr int64_t kWarp = 32,
-                        kRegisterUnit = 8;  // what registers are given out in: CUDA C++ Programming Guide
+                        kRegisterUnit = 8;  // allocation unit of registers: CUDA C++ Programming Guide
       const int64_t registers = (r.registers + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit *
                                 ((threads + kWarp - 1) / kWarp * kWarp);
       if (registers > d.registers_per_block ||

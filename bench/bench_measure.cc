@@ -1,4 +1,4 @@
-// Measured trials per second: random candidates of a convolution, built, run in the worker and compared.
+// Measures trials per second: random candidates of a convolution are built, run in the worker and compared.
 //
 //   bench_measure [CANDIDATES=64] [THREADS=1] [HW=56] [CHANNELS=64] [PER_CALL=16] [SEED=1]
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Cost of handing a loop to the kernel pool: of an empty parallel_for when the workers spin (back to back)
-// and when they sleep (after a pause), beside a pool that sleeps at once and std::thread.
+// Measures the overhead of an empty parallel_for of the kernel pool, with spinning workers (calls back
+// to back) and with sleeping workers (calls after a pause). A pool whose workers sleep at once and
+// std::thread are measured for comparison.
 //
 //   bench_runtime [THREADS=processors]
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace {
 using namespace tensorsmith;  // NOLINT(google-build-using-namespace)
 using Clock = std::chrono::steady_clock;
 
-// Microseconds of single calls, after `pause` each: median and 90th percentile.
+// Prints the median and the 90th percentile of the microseconds of single calls, each after `pause`.
 void report(const char* name, std::chrono::microseconds pause, int calls, const std::function<void()>& call) {
   std::vector<double> times;
   for (int i = 0; i < calls; ++i) {
@@ -42,7 +43,7 @@ int main(int argc, char** argv) {
   runtime::KernelPool pool(threads);
   ThreadPool plain(threads);
   const std::chrono::microseconds none(0), pause(500);
-  // Rounds interleave the variants: the machine's state is the same for all.
+  // The variants are interleaved, so that changes of the machine's speed affect all of them.
   for (int round = 0; round < 3; ++round) {
     report("KernelPool, back to back", none, 20000, [&] { pool.parallel_for(threads, nothing, nullptr); });
     report("KernelPool, workers asleep", pause, 1000, [&] { pool.parallel_for(threads, nothing, nullptr); });

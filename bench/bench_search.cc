@@ -1,11 +1,12 @@
-// Speed of the search itself: how many candidates a second and core are sampled, turned into features
-// and scored, and where the time goes. As in the search, features come straight from the schedule.
+// Measures the speed of the search itself: candidates sampled, featurized and scored per second and
+// core, and the time of each step. As in the search, features are extracted directly from
+// the schedule.
 //
 //   bench_search [CANDIDATES [MODEL]]
 //
-// The workload is a convolution 1x64x56x56 -> 64, 3x3 with padding, bias and relu. Times are of the thread's
-// processor time, so that other load on the machine does not count. The cost model is trained on the
-// candidates' own draft estimates: its trees are as deep as real ones.
+// The workload is a convolution 1x64x56x56 -> 64, 3x3 with padding, bias and relu. Times are processor
+// time of the thread, so that other load on the machine does not count. The cost model is trained on the
+// candidates' own draft estimates; its trees are as deep as those of a real model.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -36,7 +37,7 @@ struct Stage {
   double seconds = 0;
 };
 
-// A trained model in the place of the online one: features, what else it reads, and its predictions.
+// Times a trained model in place of the online one: the extraction of its inputs and its predictions.
 int time_model(const std::string& path, const space::DesignSpace& space, const target::Device& device,
                const std::vector<space::Candidate>& candidates) {
   const auto model = learn::load_cost_model(path);
@@ -100,7 +101,7 @@ int run(size_t count, const char* model_path) {
   const auto task = std::make_shared<const search::QueriedTask>("", "bench", workload, 0, *device);
   search::CandidateFeatures extractor(*space, task, {.rows = true});
 
-  // A model like those of a running search: 400 measured programs.
+  // The model has the size of one in a running search: it is trained on 400 programs.
   Rng rng(1);
   std::vector<std::shared_ptr<const search::ProgramInputs>> kept;
   std::vector<learn::MeasuredProgram> training;

@@ -1,12 +1,13 @@
-// Cost models against each other as guides of a search: how many trials and seconds each takes to come near the
-// best latency that any of them found. Results are appended to a file as each run ends; what is there already
-// is not run again, so a run that was stopped goes on.
+// Compares cost models as guides of a search: the trials and seconds that each model needs to come near
+// the best latency found with any of them. Each run's results are appended to a file when the run ends.
+// Runs that the file already has are skipped, so that a stopped benchmark can be continued.
 //
 //   bench_search_models OUTPUT.jsonl SECONDS SEEDS MODELS NETWORK...
 //
-// MODELS: comma-separated, each a --cost-model of `tensorsmith tune`, with "+frozen" after one that is not to
-// learn. Of each network and seed the models take turns, so that a change of the machine's speed touches all of
-// them. Each run starts from nothing: no records, no starters. scripts/search_model_table makes the table.
+// MODELS is a comma-separated list of values of the option --cost-model of `tensorsmith tune`. The suffix
+// "+frozen" marks a model that does not learn during the run. For each network and seed the models take
+// turns, so that a change of the machine's speed affects all of them. Each run starts from nothing: no
+// records and no starters. scripts/search_model_table makes a table of the results.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -81,7 +82,7 @@ Result<nlohmann::json> tune(const Run& run, const std::vector<search::TuneTask>&
                         {"trials", report.final.trials},
                         {"elapsed_seconds", report.final.elapsed_seconds},
                         {"untuned_seconds", report.final.model_default_seconds()},
-                        {"history", history}};  // trials, seconds of tuning, sum over calls
+                        {"history", history}};  // trials, seconds of tuning, latency summed over calls
 }
 
 Status run_all(const std::string& output, double seconds, uint64_t seeds,

@@ -1,6 +1,6 @@
-// The speed of the design space's programs as compiled: the default candidate and the best of some samples,
-// and what code generation costs for them. No cost model: this looks at the space and the code generator
-// together.
+// Measures the compiled programs of a design space, the default candidate and the best of some samples,
+// and the time of code generation for them. There is no cost model: the benchmark evaluates the space
+// and the code generator together.
 //
 //   bench_space_kernels [WORKLOAD] [DEVICE] [SAMPLES]
 #include <algorithm>
@@ -59,7 +59,7 @@ int run(int argc, char** argv) {
     int failed = 0;
     double default_rate = 0;
     ir::Program best_program;
-    ir::Program slowest_program;  // to generate code for
+    ir::Program slowest_program;  // the program with the slowest code generation
     double best_rate = 0;
     for (int s = 0; s <= samples; ++s) {
       const auto kernel = bench::RunnableKernel::build(

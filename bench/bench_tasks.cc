@@ -1,12 +1,14 @@
-// How good the untuned schedules are, task by task: each task's default candidate beside the best of a short
-// measured search around it. Where the two differ the analytic model is wrong, or the sampling misses it.
+// Compares the untuned schedule of each task, its default candidate, with the best of a short measured
+// search around it. A large difference means that the analytic model is wrong or that sampling misses
+// the good candidates.
 //
 //   bench_tasks MODEL.onnx|gemm:MxNxK|batch:BxMxNxK|conv:CIxHxWxCO [--task PART] [--sketch PART]
 //               [--samples N] [--threads T] [--isa NAME] [--show] [--log]
 //
-// conv: 3x3, stride 1, padding 1, bias and relu. --sketch takes only candidates of sketches whose description
-// contains PART, the default replaced by the best of them by the analytic model. --show prints the decisions
-// and the loop program of both, --log every candidate that was measured.
+// conv: 3x3, stride 1, padding 1, bias and relu. --sketch admits only candidates of sketches whose
+// description contains PART, and replaces the default candidate by the best of them by the analytic
+// model. --show prints the decisions and the loop program of both candidates, --log every candidate that
+// was measured.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -56,7 +58,8 @@ Result<std::vector<Entry>> load(const std::string& what, const target::Device& d
   return entries;
 }
 
-// The best candidate of such a sketch by the analytic model, after some climbing; none if there is no sketch.
+// Returns the candidate with the least estimate among samples and mutations whose sketch's description
+// contains `sketch`; none if no sample has such a sketch.
 std::optional<space::Candidate> best_estimated(const space::DesignSpace& space, const std::string& sketch,
                                                Rng& rng) {
   std::optional<space::Candidate> best;
@@ -142,7 +145,7 @@ int run(int argc, char** argv) {
       best = c;
       best_kernel = std::move(other).value();
     }
-    // Interleaved: what else runs on the machine meets both.
+    // The runs are interleaved, so that other load on the machine affects both kernels.
     for (int r = 0; r < 10; ++r) {
       first_seconds = std::min(first_seconds, (*kernel)->best_of(2, pool));
       best_seconds = std::min(best_seconds, best_kernel->best_of(2, pool));

@@ -1,4 +1,4 @@
-// How benchmarks print a candidate.
+// Text form of a candidate in the output of benchmarks.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tensorsmith::bench {
 
-// The sketch, then each decision's name and values, with a separator in front.
+// Returns the sketch and each decision's name and values, each preceded by `separator`.
 std::string candidate_text(const space::DesignSpace& space, const space::Candidate& candidate,
                            std::string_view separator);
 

@@ -1,4 +1,4 @@
-// The machine's measured peak: the yardstick of every GFLOP/s.
+// Measured peak rate of the machine, with which benchmarks compare GFLOP/s.
 #pragma once
 
 #include "ir/stmt.h"
@@ -6,14 +6,14 @@
 
 namespace tensorsmith::bench {
 
-// acc = acc * x + y in enough independent vectors to fill the FMA units, all in registers.
+// Computes acc = acc * x + y in registers, with enough independent vectors to fill the FMA units.
 struct PeakProgram {
   ir::Program program;
   double flops = 0;
 };
 PeakProgram peak_program(const target::Device& device);
 
-// GFLOP/s of one core on it: the best of some runs.
+// Returns the GFLOP/s of one core on the peak program, the best of several runs.
 Result<double> measured_peak_gflops(const target::Device& device);
 
 }  // namespace tensorsmith::bench

@@ -1,4 +1,4 @@
-// The line that the benchmarks of single steps print.
+// Times one step of a benchmark and prints a line of output for it.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace tensorsmith::bench {
 
-// run() does `count` items; printed is the best of seven rounds.
+// Prints the time per item, the best of seven rounds; run() processes `count` items.
 inline void report(const char* what, size_t count, const std::function<void()>& run) {
   const SystemClock clock;
   double best = 1e9;

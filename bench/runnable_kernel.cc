@@ -33,7 +33,7 @@ Result<std::unique_ptr<RunnableKernel>> RunnableKernel::load(const ir::Program& 
   return kernel;
 }
 
-// Small numbers, so that no subnormal slows a kernel down.
+// Fills the block with 0.25: subnormal numbers would slow a kernel down.
 void* RunnableKernel::block(int64_t bytes) {
   constexpr size_t kPage = 4096;
   const size_t size = (static_cast<size_t>(bytes) + kPage) / kPage * kPage;

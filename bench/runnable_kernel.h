@@ -1,4 +1,4 @@
-// A kernel with buffers of its own program's sizes, as benchmarks run it.
+// A compiled kernel with buffers of the sizes that its program declares, ready to run in benchmarks.
 #pragma once
 
 #include <cstdlib>
@@ -12,23 +12,23 @@
 
 namespace tensorsmith::bench {
 
-// Seconds since an arbitrary start: on one thread of its processor time, so that time lent to others does not count,
-// else of the wall clock.
+// Returns seconds since an arbitrary start. With one thread they are processor time of the calling
+// thread, which other load on the machine does not affect; otherwise wall-clock time.
 double now(int threads);
 
 class RunnableKernel {
  public:
-  // A candidate's, built by the default backend.
+  // Builds a candidate with the default backend.
   static Result<std::unique_ptr<RunnableKernel>> build(const space::DesignSpace& space,
                                                        const space::Candidate& candidate,
                                                        const target::Device& device);
-  // Of a kernel that was compiled before, for this program.
+  // Loads a kernel that was compiled for this program before.
   static Result<std::unique_ptr<RunnableKernel>> load(const ir::Program& program,
                                                       codegen::CompiledKernel compiled);
 
-  // Seconds of one run. The pool is the same in all calls.
+  // Returns the seconds of one run. The pool must be the same in all calls.
   double run(runtime::KernelPool& pool);
-  // The fastest of some.
+  // Returns the seconds of the fastest of `runs` runs.
   double best_of(int runs, runtime::KernelPool& pool);
 
   const ir::Program& program() const { return program_; }

@@ -55,7 +55,7 @@ Result<ir::Program> program_of(const space::DesignSpace& space, const space::Can
   return lowered.program;
 }
 
-// An object file with the sizes that its kernel asks for in front.
+// Writes the kernel's workspace sizes, then its object file.
 Status save(const std::string& path, const codegen::CompiledKernel& kernel) {
   std::ofstream out(path, std::ios::binary);
   out << kernel.shared_workspace_bytes << " " << kernel.thread_workspace_bytes << "\n";
@@ -74,7 +74,8 @@ Result<codegen::CompiledKernel> restore(const std::string& path) {
   return kernel;
 }
 
-// Fastest runs of both, in turn: at least 10 rounds, more of short kernels.
+// Returns the fastest run of each kernel. The kernels run in turn: at least 10 rounds, up to 200 rounds
+// while the runs took less than 0.15 s in total.
 std::pair<double, double> race(RunnableKernel& ours, RunnableKernel& theirs) {
   runtime::KernelPool pool(1);
   double a = 1e9, b = 1e9, spent = 0;
@@ -97,13 +98,13 @@ double geometric_mean(const std::vector<double>& values) {
 Status run_operator(const Operator& op, const target::Device& device, const Options& options) {
   TS_ASSIGN_OR_RETURN(const space::DesignSpace space,
                       space::DesignSpace::build(op.workload, device, {.threads = device.cores}));
-  // What is made once a process and thread is no candidate's.
+  // Compiles one program first: the setup once per process and thread must not count for a candidate.
   TS_ASSIGN_OR_RETURN(const ir::Program warm_up, program_of(space, space.default_candidate()));
   TS_RETURN_IF_ERROR(codegen::default_backend().compile(warm_up, device, {}));
 
   Rng rng(options.seed);
   std::vector<double> milliseconds, kilobytes;
-  std::vector<std::pair<double, double>> raced;  // seconds of the other build's kernel, ratio
+  std::vector<std::pair<double, double>> raced;  // seconds of the other build's kernel, our seconds / those
   int failed = 0;
   for (int s = 0; s < options.samples; ++s) {
     const auto program = program_of(space, space.sample(rng));

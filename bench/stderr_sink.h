@@ -1,4 +1,4 @@
-// Warnings of the rooms on stderr.
+// Log sink that prints warnings and errors to standard error.
 #pragma once
 
 #include <cstdio>

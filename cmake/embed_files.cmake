@@ -1,5 +1,6 @@
-# cmake -DOUTPUT=FILE -DHEADER=h -DFUNCTION=f -DTYPE=T -DNAMESPACE=n -DPARTS="a.html|a.css|a.js::b.js" -P embed_files.cmake:
-# a source file whose function returns a struct of texts, by part; the files of a part stand one after the other.
+# cmake -DOUTPUT=FILE -DHEADER=h -DFUNCTION=f -DTYPE=T -DNAMESPACE=n -DPARTS="a.html|a.css|a.js::b.js" -P
+# embed_files.cmake writes a source file whose function returns a struct of texts, one for each part. The files of a
+# part are concatenated.
 string(REPLACE "|" ";" parts "${PARTS}")
 set(texts "")
 foreach(part ${parts})

@@ -1,4 +1,5 @@
-# .deb packages by CPack, one a component (scripts/build_packages). Files are installed relative to /usr.
+# Builds .deb packages with CPack, one for each component (scripts/build_packages). Files are installed relative to
+# /usr.
 set(TENSORSMITH_PACKAGE_CONTACT "Tensorsmith maintainers <maintainers@tensorsmith.example>" CACHE STRING
   "Maintainer of the packages, NAME <ADDRESS>")
 
@@ -24,7 +25,7 @@ set(package_version ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
 
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libtensorsmith-runtime)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
-# Debian wants a trigger beside the scripts that CPack makes.
+# Debian requires this trigger in addition to the scripts that CPack makes.
 set(control ${PROJECT_BINARY_DIR}/generated/packages)
 file(WRITE ${control}/triggers "activate-noawait ldconfig\n")
 file(WRITE ${control}/shlibs "libtensorsmith_runtime ${PROJECT_VERSION_MAJOR} libtensorsmith-runtime (>= ${PROJECT_VERSION})\n")

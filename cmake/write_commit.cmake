@@ -1,5 +1,5 @@
-# cmake -DSOURCE=DIR -DOUTPUT=FILE -P write_commit.cmake: a header with the commit of the sources and its date; "" and
-# today (or SOURCE_DATE_EPOCH) where they are no checkout.
+# cmake -DSOURCE=DIR -DOUTPUT=FILE -P write_commit.cmake: writes a header with the commit of the sources and its date.
+# If the sources are no git checkout, the commit is "" and the date is today (or SOURCE_DATE_EPOCH).
 set(commit "")
 string(TIMESTAMP date "%Y-%m-%d" UTC)
 find_program(GIT git)

@@ -1,5 +1,5 @@
-// Any line: parse_ansor_record never crashes, and the steps that it accepts keep their meaning in compact
-// form.
+// Input: a line. parse_ansor_record and decode_trace never crash, and the steps that are accepted keep
+// their meaning in compact form.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// Any file: reading a corpus of programs never crashes, and what an accepted one's parts name is there.
+// Input: a file. Reading a corpus of programs never crashes; the indices in an accepted corpus are valid.
 #include <cstdlib>
 
 #include "learn/lm/corpus.h"

@@ -1,4 +1,4 @@
-// Any file: a database that opens can be read and checked, without a crash or a hang.
+// Input: a file. A database that can be opened can be read and checked without a crash or a hang.
 #include "memory_file.h"
 #include "record/database.h"
 

@@ -1,4 +1,4 @@
-// Any text: parse_device never crashes, and what it accepts prints and parses to the same device.
+// Input: text. parse_device never crashes, and an accepted device prints and parses to the same device.
 #include <cstdint>
 #include <cstdlib>
 

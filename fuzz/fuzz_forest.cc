@@ -1,5 +1,6 @@
-// Any arrays: making a forest of what a model's file holds never crashes, and an accepted one can be evaluated and written.
-// The input: width, number of trees, nodes of each tree (a byte each), then 8 bytes a node.
+// Input: the arrays of a model file's forest. Making a forest of them never crashes, and an accepted
+// forest can be evaluated and converted back to arrays. Layout: the width, the number of trees and the
+// number of nodes of each tree, a byte each, then 8 bytes for each node.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

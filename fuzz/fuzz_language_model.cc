@@ -1,4 +1,4 @@
-// Any file: reading a language model never crashes, and an accepted one has all of its weights.
+// Input: a file. Reading a language model never crashes, and an accepted model has all of its weights.
 #include <cstdlib>
 
 #include "learn/lm/language_model.h"

@@ -1,5 +1,6 @@
-// Any text: parse_manifest never crashes, and what it accepts is valid, prints, and parses to the same text.
-// A text that is JSON is tried with the right hash, too: else little would come so far.
+// Input: text. parse_manifest never crashes, and an accepted manifest is valid, prints, and parses to the
+// same text. Input that is JSON is also tried with the right hash: otherwise few inputs would pass the
+// check of the hash.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
@@ -18,7 +19,7 @@ void try_manifest(std::string_view text) {
   const std::string printed = runtime::print_manifest(*description);
   const auto again = runtime::parse_manifest(printed);
   if (!again.ok() || runtime::print_manifest(*again) != printed) std::abort();
-  // A kernel that demands what the first call has, and one that demands another buffer.
+  // check_call() accepts a kernel with the call's own demands and refuses one with another buffer.
   for (const auto& call : description->calls) {
     std::vector<int64_t> demands = {TENSORSMITH_KERNEL_ABI_VERSION,
                                     static_cast<int64_t>(call.buffers.size()) - call.outputs, call.outputs,

@@ -1,4 +1,4 @@
-// Any bytes: reading a model's file never crashes, and an accepted one is written as it was read.
+// Input: bytes. Reading a model file never crashes, and an accepted model is written as it was read.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

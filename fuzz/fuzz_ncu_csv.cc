@@ -1,4 +1,4 @@
-// Any text: parse_ncu_csv never crashes, and every metric of what it accepts has a name.
+// Input: text. parse_ncu_csv never crashes, and every metric that it accepts has a name.
 #include <cstdint>
 #include <cstdlib>
 

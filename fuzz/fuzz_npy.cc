@@ -1,4 +1,4 @@
-// Any bytes: parse_npy never crashes, and what it accepts has as many bytes as its shape and dtype say.
+// Input: bytes. parse_npy never crashes, and an accepted tensor has the bytes of its shape and dtype.
 #include <cstdint>
 #include <cstdlib>
 

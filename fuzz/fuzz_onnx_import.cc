@@ -1,7 +1,8 @@
-// Mutated ONNX models must be imported, or refused with an Error, without a crash, a hang or much memory.
+// Input: mutated ONNX models. They are imported, or refused with an Error, without a crash, a hang or
+// much memory.
 //
-// Half of the mutations change bytes; the others parse the model and change what a checker would look at:
-// operators, attributes, dimensions, dtypes, the wiring, constants that give shapes.
+// Half of the mutations change bytes. The others parse the model and change what a checker would look at:
+// operators, attributes, dimensions, dtypes, the wiring, and constants that give shapes.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -29,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   limits.max_constant_bytes = int64_t{32} << 20;
   if (!tensorsmith::graph::optimize(*graph, limits).ok()) return 0;
   const auto workload = tensorsmith::graph::graph_workload(*graph);
-  // What was accepted must be a valid workload.
+  // The workload of an accepted model must be valid.
   if (workload.ok()) {
     const auto status = tensorsmith::ir::verify(workload->workload);
     if (!status.ok()) {

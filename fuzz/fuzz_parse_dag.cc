@@ -1,4 +1,4 @@
-// Any text: parse_dag never crashes, and what it accepts is a workload that prints and parses.
+// Input: text. parse_dag never crashes, and an accepted DAG is a workload that prints and parses.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// Any text: parse_program never crashes; what it accepts prints and parses to the same program, is verified
-// or refused, and what verifies still does after simplification.
+// Input: text. parse_program never crashes. An accepted program prints and parses to the same program,
+// and a program that verifies still verifies after simplification.
 #include <cstdint>
 #include <cstdlib>
 

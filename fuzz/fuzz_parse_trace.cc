@@ -1,5 +1,5 @@
-// Any text: parse_trace never crashes, what it accepts prints and parses to the same trace, and replaying
-// that is refused or gives a schedule whose bounds can be inferred.
+// Input: text. parse_trace never crashes, and an accepted trace prints and parses to the same trace.
+// Replaying it fails or gives a schedule whose bounds can be inferred.
 #include <cstdint>
 #include <cstdlib>
 
@@ -9,7 +9,7 @@ namespace {
 
 using namespace tensorsmith;  // NOLINT(google-build-using-namespace)
 
-// D[i, j] = max(sum_k A[i, k] * B[k, j], 0), B constant; stages A 0, B 1, C 2, D 3.
+// D[i, j] = max(sum_k A[i, k] * B[k, j], 0) with a constant B. The stages are A 0, B 1, C 2, D 3.
 const sched::Schedule& workload() {
   static const sched::Schedule schedule = [] {
     const auto a = ir::placeholder("A", ir::DType::kF32, {12, 8});

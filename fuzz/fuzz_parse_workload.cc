@@ -1,5 +1,5 @@
-// Any text: parse_workload never crashes; what it accepts verifies, prints and parses to the same workload,
-// and can be simplified.
+// Input: text. parse_workload never crashes. An accepted workload verifies, prints and parses to the same
+// workload, and can be simplified.
 #include <cstdint>
 #include <cstdlib>
 

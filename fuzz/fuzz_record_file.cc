@@ -1,4 +1,5 @@
-// Any file of record lines, plain or packed: each line is read or refused, in bounded time and memory.
+// Input: a file of record lines, plain or compressed. Each line is read or refused in bounded time and
+// memory.
 #include "memory_file.h"
 #include "record/jsonl.h"
 #include "record/line_reader.h"

@@ -1,4 +1,4 @@
-// Any line: parse_json_line never crashes, and what it accepts is written and read again to the same.
+// Input: a line. parse_json_line never crashes, and an accepted record is the same after writing and reading.
 #include <cstdint>
 #include <cstdlib>
 

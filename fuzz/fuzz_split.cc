@@ -1,4 +1,4 @@
-// Any file: reading a split of a store never crashes.
+// Input: a file. Reading a split of a store never crashes.
 #include "learn/dataset/split.h"
 #include "memory_file.h"
 

@@ -1,4 +1,4 @@
-// Any file: opening a store never crashes, and what an opened one holds can be read.
+// Input: a file. Opening a store never crashes, and the content of an opened store can be read.
 #include "learn/dataset/store.h"
 #include "memory_file.h"
 

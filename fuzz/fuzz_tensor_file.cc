@@ -1,4 +1,5 @@
-// Any file: read as an ONNX tensor it never crashes, and an accepted one is as large as its shape says.
+// Input: a file. Reading it as an ONNX tensor never crashes, and an accepted tensor has the size of its
+// shape.
 #include "graph/graph.h"
 #include "memory_file.h"
 

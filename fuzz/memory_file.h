@@ -1,4 +1,4 @@
-// The fuzzer's bytes as a file that readers can open by a path.
+// A file in memory with the fuzzer's bytes, which readers can open by its path.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,5 +1,8 @@
-"""Writes FOLDER/N.cc, each of which includes a dozen of the files, of different folders, and their compile_commands.json.
-    python3 scripts/lint_groups.py COMPILE_COMMANDS FOLDER FILE..."""
+"""Groups source files for clang-tidy: writes FOLDER/N.cc, which include a dozen files from different folders each,
+and FOLDER/compile_commands.json.
+
+    python3 scripts/lint_groups.py COMPILE_COMMANDS FOLDER FILE...
+"""
 import json
 import os
 import shlex
@@ -8,7 +11,7 @@ import sys
 FILES_TOGETHER = 12
 
 commands, folder, *files = sys.argv[1:]
-flags = {}  # folders of headers and definitions of all files of src
+flags = {}  # include folders and definitions of all files of src
 for entry in json.load(open(commands)):
     if "/src/" not in entry["file"] or "/learn/net/" in entry["file"] or not entry["file"].endswith(".cc"):
         continue

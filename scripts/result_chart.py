@@ -1,17 +1,17 @@
-"""Draws figures of a result file as a bar chart (SVG) that is readable on light and on dark pages.
+"""Draws figures of a result file as a bar chart (SVG) that is readable on light and dark pages.
 
 A chart is described in its result file (see scripts/make_results):
 
     file      name of the SVG beside the result file
     title     what is compared
-    subtitle  optional: machine, threads, what else the reader must know
-    label     column that names the rows
+    subtitle  optional: machine, threads, and other things that the reader must know
+    label     column with the names of the rows
     series    names of the bars of a row, each with its column
     rows      optional: names of the rows to draw, in this order; default: all rows of the file
-    short     optional: another name for a row, where the file's is long
+    short     optional: shorter names for rows
     mean      optional: true adds the geometric mean of the rows that have a figure
     scale     "ratio": bars start at 1 on a logarithmic axis; "amount": bars start at 0
-    unit      optional: what stands behind a tick and a figure; a ratio has a multiplication sign
+    unit      optional: suffix of ticks and figures; default for ratios: a multiplication sign
     overview  optional: see scripts/make_results
 """
 import math
@@ -29,13 +29,14 @@ SPREAD = {
 REQUIRED = {"file", "title", "label", "series", "scale"}
 OPTIONAL = {"subtitle", "rows", "short", "mean", "unit", "overview"}
 
-# Narrow, so that a phone still shows letters of a readable size.
+# The chart is narrow, so that letters have a readable size on a phone.
 WIDTH, MARGIN, TITLE, FONT, SMALL = 600, 20, 17, 15, 13
 BAR, BAR_GAP, ROW_GAP = 12, 3, 13
-CHARACTER, BOLD = 0.56, 0.64  # mean width of a character over the size of the font
-TICK_GAP = 46                 # least distance of two ticks
+CHARACTER, BOLD = 0.56, 0.64  # mean width of a character divided by the font size
+TICK_GAP = 46                 # minimum distance of two ticks
 
-# Text has at least 4.5 : 1 of contrast with its card, bars 3 : 1. The hues differ in lightness for those who do not see them.
+# The contrast with the card is at least 4.5 : 1 for text and 3 : 1 for bars. The hues also differ in lightness, for
+# readers who cannot distinguish them.
 STYLE = """
   text { font: 15px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; fill: #1f2430; }
   .title { font-size: 17px; font-weight: 600; }
@@ -59,7 +60,8 @@ STYLE = """
 
 
 def figure(cell):
-    """(value, low, high) of a cell as "1.29 (1.26 .. 1.30)", "15.5 ± 2.2" or "3"; None where it has no figure."""
+    """Parses a cell such as "1.29 (1.26 .. 1.30)", "15.5 ± 2.2" or "3" to (value, low, high); None if it has no
+    figure."""
     match = CELL.match(cell)
     if not match:
         return None
@@ -95,7 +97,7 @@ def problems(chart, result):
 
 
 def rows_of(chart, result):
-    """(name, is the mean, [figure or text of each series]) of each row to draw."""
+    """Returns (name, is the mean, [figure or text of each series]) of each row to draw."""
     at = result["columns"].index
     label, columns = at(chart["label"]), [at(column) for column in chart["series"].values()]
     by_name = {row[label]: row for row in result["rows"]}
@@ -114,7 +116,7 @@ def rows_of(chart, result):
 
 
 class Axis:
-    """From a value to its place between `left` and `right`."""
+    """Maps a value to a position between `left` and `right`."""
 
     def __init__(self, scale, values, left, right):
         self.ratio = scale == "ratio"
@@ -133,7 +135,7 @@ class Axis:
         return self.left + (self.right - self.left) * (self.moved(value) - self.low) / (self.high - self.low)
 
     def chosen(self, low, high):
-        """Ticks that keep their distance, beginning at the base, in both directions."""
+        """Returns the ticks nearest to the base that keep their distance from each other."""
         if self.ratio:
             candidates = [tick for tick in RATIO_TICKS if low <= tick <= high]
         else:
@@ -151,7 +153,7 @@ def plain(value):
 
 
 def draw(chart, result, source):
-    """The SVG of `chart`, a description without problems(); `source` is the name of the result file."""
+    """Returns the SVG of `chart`, which must have no problems(); `source` is the name of the result file."""
     rows = rows_of(chart, result)
     unit = chart.get("unit", "×" if chart["scale"] == "ratio" else "")
     series = list(chart["series"])

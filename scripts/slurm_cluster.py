@@ -1,6 +1,7 @@
-"""A Slurm cluster of this machine alone, for tests: munge, a controller and nodes that all run here, in one folder.
+"""A Slurm cluster on this machine alone, for tests: munge, a controller and nodes, with all files in one folder.
 
-Needs slurmctld, slurmd, slurm-client and munge of Debian; no cgroups, no accounting, no service and no file outside the folder.
+Needs Debian's slurmctld, slurmd, slurm-client and munge, but no cgroups, accounting, system service or file outside
+the folder.
 """
 import os
 import pathlib
@@ -16,11 +17,11 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sco
 
 
 class ClusterError(Exception):
-    """Slurm does not do what it is to do."""
+    """Slurm does not behave as expected."""
 
 
 class ClusterUnavailable(ClusterError):
-    """Its daemons do not run on this machine, as in a container that forbids them."""
+    """Slurm's daemons cannot run on this machine, for example in a container that forbids it."""
 
 
 def which(program):
@@ -28,7 +29,7 @@ def which(program):
 
 
 def missing():
-    """The programs that are not installed."""
+    """Returns the needed programs that are not installed."""
     return [program for program in PROGRAMS if not which(program)]
 
 
@@ -43,13 +44,13 @@ def free_ports(count):
 
 
 def processes():
-    """Numbers of all there are."""
+    """Returns the ids of all processes."""
     return [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
 
 
 class SlurmCluster:
     def __init__(self, folder, nodes):
-        """nodes: of one processor each, named n1, n2, ..."""
+        """nodes: number of nodes, which have one processor each and are named n1, n2, ..."""
         self.folder = pathlib.Path(folder) / "slurm"
         self.nodes = [f"n{i + 1}" for i in range(nodes)]
         self.processes = {}
@@ -68,7 +69,7 @@ class SlurmCluster:
         munge.chmod(0o755)
         (munge / "key").write_bytes(os.urandom(1024))
         (munge / "key").chmod(0o400)
-        # --force: the folder is a temporary one, whose parents others may write to.
+        # --force: munged otherwise refuses the folder, since others may write to its parents.
         self.start("munged", "--foreground", "--force", f"--key-file={munge}/key", f"--socket={munge}/socket",
                    f"--pid-file={munge}/pid", f"--log-file={munge}/log", f"--seed-file={munge}/seed")
         self.wait_for(lambda: (munge / "socket").exists(), "munged")
@@ -130,61 +131,61 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
                               capture_output=True, text=True, cwd=self.folder)
 
     def ask(self, program, *arguments):
-        """What a command prints; empty where it fails, as for a job that is gone."""
+        """Returns the output of a command; empty if it fails, as for a job that no longer exists."""
         done = self.run(program, *arguments)
         return done.stdout.strip() if done.returncode == 0 else ""
 
     def submit(self, script, environment, *arguments):
-        """Of a batch script: the number of the job."""
+        """Submits a batch script and returns the job's number."""
         done = self.run("sbatch", "--parsable", *arguments, str(script), environment=environment)
         if done.returncode:
             raise ClusterError("slurm_cluster: " + done.stderr)
         return done.stdout.strip()
 
     def state(self, job):
-        """PENDING, RUNNING, ...; empty once it has left the queue."""
+        """Returns PENDING, RUNNING, ...; empty if the job has left the queue."""
         state = self.ask("squeue", "-h", "-j", job, "-o", "%T")
         return "" if state in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL") else state
 
     def restarts(self, job):
-        """How often Slurm has put it back into the queue."""
+        """Returns how often Slurm has requeued the job."""
         found = re.search(r"Restarts=(\d+)", self.ask("scontrol", "show", "job", job))
         return int(found.group(1)) if found else 0
 
     def release(self, job):
-        """Starts what was put back into the queue at once; Slurm would wait two minutes."""
+        """Starts a requeued job at once; Slurm would wait two minutes."""
         self.run("scontrol", "update", f"jobid={job}", "StartTime=now")
 
     def lose_node(self, node):
-        """Kills a node's daemon and all that it runs, as when a machine loses power."""
+        """Kills a node's daemon and all processes of its jobs, as if the machine lost power."""
         daemon = self.processes.pop(node)
         sessions = set(self.sessions_of(node))
         daemon.kill()
         daemon.wait()
         for session in sessions:
             self.kill_session(session)
-        # What the controller finds out by itself after SlurmdTimeout, which it looks at every half minute.
+        # The controller would notice the loss itself after SlurmdTimeout, which it checks every half minute.
         self.run("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
 
     def sessions_of(self, node):
-        """Of what jobs run on the node, by the environment that Slurm gives them."""
+        """Yields the sessions of the jobs on the node, which are found by the environment that Slurm gives them."""
         marks = {f"SLURMD_NODENAME={node}".encode(), f"SLURM_CONF={self.folder}/slurm.conf".encode()}
         for pid in processes():
             try:
                 if marks <= set(pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")):
                     yield os.getsid(pid)
             except OSError:
-                pass  # has ended, or is another user's
+                pass  # the process has ended, or belongs to another user
 
     @staticmethod
     def kill_session(session):
-        """A step's daemon is the leader of its job's session."""
+        """Kills all processes of a session, which a step's daemon leads."""
         for pid in processes():
             try:
                 if os.getsid(pid) == session:
                     os.kill(pid, signal.SIGKILL)
             except OSError:
-                pass  # has ended
+                pass  # the process has ended
 
     def stop(self):
         for name in reversed(list(self.processes)):

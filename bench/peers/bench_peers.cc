@@ -1,12 +1,13 @@
-// Single kernels against other libraries, in one interleaved run.
+// Compares single kernels with other libraries in one interleaved run.
 //
 //   bench_peers --threads 1,2 [--untuned | --tune-seconds S --db FILE] [--only gemm,resnet50] [--json FILE]
 //
-// For each case the outputs are compared first: every library with Tensorsmith, and Tensorsmith with sums in
-// double at sampled elements. Then each round runs all contenders one after the other for a slice of time,
-// starting with another one each time. A round's ratio is the quotient of the peer's and our median latency;
-// printed are the median over the rounds (> 1: Tensorsmith is faster) and the 10th and 90th percentile.
-// "best" is the quotient of both sides' fastest rounds, which other programs on the machine disturb least.
+// For each case the outputs are compared first: every library's with Tensorsmith's, and Tensorsmith's
+// with sums in double at sampled elements. Each round then runs all contenders in sequence, each for a
+// slice of time, and each round starts with another contender. The ratio of a round is the peer's median
+// latency divided by ours. Printed are its median over the rounds (> 1: Tensorsmith is faster) and its
+// 10th and 90th percentile. "best" is the peer's fastest round divided by ours, which other programs on
+// the machine disturb least.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -61,7 +62,7 @@ double quantile(std::vector<double> values, double q) {
   return values[low] + (values[high] - values[low]) * (position - static_cast<double>(low));
 }
 
-// Values that can be stored as such elements.
+// Returns random values that the element type represents exactly.
 Floats random_floats(int64_t elements, double scale, Rng& rng, Element element = Element::kF32) {
   Floats out(static_cast<size_t>(elements));
   for (float& x : out) {
@@ -71,7 +72,7 @@ Floats random_floats(int64_t elements, double scale, Rng& rng, Element element =
   return out;
 }
 
-// An element of the result by its definition, in double.
+// Computes one element of the result by its definition, in double.
 double expected_gemm(const GemmCase& shape, const Floats& a, const Floats& b, int64_t element) {
   const int64_t j = element % shape.n, row = element / shape.n, batch = row / shape.m;
   double sum = 0;
@@ -102,10 +103,11 @@ double expected_conv(const ConvCase& shape, const ConvData& data, int64_t elemen
   return sum;
 }
 
-// Results are of the order of one (the weights are scaled so), and Winograd is less exact than a sum.
+// Absolute tolerance. Results are about one, since the weights are scaled so; it admits the larger
+// rounding errors of Winograd convolutions.
 constexpr double kAbsolute = 2e-3;
 
-// Relative, for results stored as such.
+// Returns the relative tolerance of results stored as `element`.
 double tolerance(Element element) { return element == Element::kBF16 ? 0x1p-6 : 2e-3; }
 
 bool close(double got, double wanted, double relative) {
@@ -139,13 +141,13 @@ Status check_equal(const Floats& peer, const Floats& ours, double relative) {
 
 struct Contender {
   std::string name;    // "OpenBLAS sgemm"
-  std::string detail;  // implementation
+  std::string detail;  // implementation that the library chose
   std::function<void()> run;
   PeerKernel* peer = nullptr;  // null: Tensorsmith
 };
 
-// Waits until no other thread of this process computes: libgomp's teams spin for 8 ms after their last work,
-// and would take half a processor from whoever is timed next.
+// Waits until no other thread of this process computes: threads of libgomp spin for 8 ms after their last
+// work, and would take up to half of a processor from the next contender.
 void wait_for_idle_threads() {
   const auto processor_time = [] {
     timespec t{};
@@ -160,8 +162,9 @@ void wait_for_idle_threads() {
   }
 }
 
-// Median seconds of a run over a slice of time, after as many runs again that wake the engine's threads and
-// fill the caches: a virtual processor that slept is slow for some milliseconds.
+// Returns the median seconds of a run over a slice of time. A warm-up of at least 10 ms goes first: it
+// wakes the engine's threads and fills the caches, and a virtual processor that slept is slow for some
+// milliseconds.
 double time_slice(const Contender& contender, double seconds) {
   wait_for_idle_threads();
   if (contender.peer != nullptr) contender.peer->begin();
@@ -328,7 +331,7 @@ Status Bench::run_case(Row row, const engine::LoadedModel& model, const std::vec
     result.count = row.count;
     result.flops = row.flops;
     result.threads = device_.cores;
-    // One instruction adds two products where there is one for bf16.
+    // The peak doubles for bf16 where an instruction for its products adds two of them.
     const bool twice = row.element == Element::kBF16 && target::has_dot2(device_);
     result.element = row.element;
     result.peak = twice ? 2 * peak_ : peak_;
@@ -388,8 +391,9 @@ Status Bench::run_conv(const ConvCase& shape) {
       [&](Peer& peer) { return peer.conv(shape, data, device_.cores); });
 }
 
-// Seconds of tuning, from nothing, until the best program beats what TVM's Ansor found in 128 trials (about
-// 285 s) on two cores of a slower machine, and until it is within 5 % of what this run ends with.
+// Tunes two workloads from nothing. Prints the seconds until the best program beats the one that TVM's
+// Ansor found in 128 trials (about 285 s) on two cores of a slower machine, and the seconds until it is
+// within 5 % of this run's final best.
 Status Bench::run_ansor() {
   struct Case {
     std::string name;
@@ -446,7 +450,7 @@ void Bench::print_summary() const {
       sum.worst_name = row.name;
     }
   };
-  // The peer's best: per case the fastest of all libraries and variants.
+  // For each case, the row of the fastest library and variant.
   std::map<std::tuple<int, std::string, std::string>, Row> best;
   for (const Row& row : rows_) {
     add(row.group, row.peer, row);
@@ -497,7 +501,7 @@ Status Bench::write_json() const {
 }
 
 Result<std::unique_ptr<Peer>> load_peer(const std::string& path) {
-  // Deep binding: a library's calls of its own functions stay inside, whatever other version is loaded.
+  // Deep binding: the library calls its own functions, even if another version of it is loaded.
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
   if (module == nullptr) return Error{ErrorCode::kNotFound, path, dlerror()};
   const auto make = reinterpret_cast<MakePeer>(dlsym(module, kMakePeer));
@@ -505,9 +509,9 @@ Result<std::unique_ptr<Peer>> load_peer(const std::string& path) {
   return std::unique_ptr<Peer>(make());
 }
 
-// The libraries choose for this CPU, whatever the environment says (a set OPENBLAS_CORETYPE can halve their
-// speed), or for AVX2 by their own variables; version() tells what they chose. OpenBLAS' idle threads spin for 0.1 s
-// unless told otherwise.
+// Resets variables of the environment by which the libraries choose kernels (OPENBLAS_CORETYPE can halve
+// their speed). The libraries then choose for this CPU or, for AVX2, by values set here; version() tells
+// the choice. Also shortens the spinning of OpenBLAS' idle threads, which is 0.1 s by default.
 void prepare_environment(const std::string& isa) {
   for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"})
     unsetenv(name);
@@ -518,7 +522,8 @@ void prepare_environment(const std::string& isa) {
   setenv("OPENBLAS_THREAD_TIMEOUT", "20", 1);  // 2^20 cycles
 }
 
-// OpenMP teams wait for their slowest thread: beside other programs their times can be tens of times longer.
+// Warns about other load: OpenMP teams wait for their slowest thread, so that their times can become tens
+// of times longer.
 void warn_if_busy() {
   double load[1] = {0};
   if (getloadavg(load, 1) == 1 && load[0] > 0.5)
@@ -587,7 +592,7 @@ int main_with_options(int argc, char** argv) {
 }  // namespace
 }  // namespace tensorsmith::peers
 
-// The measuring worker is this program, started with another first argument.
+// The program also serves as the measuring worker, when it is started with that first argument.
 int main(int argc, char** argv) {
   using namespace tensorsmith;
   if (measure::is_worker(argc, argv)) return measure::worker_main(argc, argv);

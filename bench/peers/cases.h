@@ -1,4 +1,4 @@
-// What is compared with the peers: matrix products and the convolutions of three networks.
+// Cases of the comparison with the peers: matrix products and the convolutions of three networks.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace tensorsmith::peers {
 
-// What operands and results are stored as. Sums are f32.
+// Element type of operands and results. Sums are f32.
 enum class Element { kF32, kBF16 };
 
 // C[b, i, j] = sum_k A[b, i, k] * B[b, k, j], all row-major. A constant B may be packed beforehand.
@@ -23,14 +23,14 @@ struct GemmCase {
   std::string name() const;
 };
 
-// What follows a convolution (its bias is always added).
+// Operations after a convolution and its bias.
 enum class Epilogue { kNone, kRelu, kRelu6, kAdd, kAddRelu };
 
-// NCHW, batch 1; square images and windows, the same padding on all sides. Weights [co, ci / groups, window,
-// window]; residual: of the output's shape.
+// NCHW, batch 1, square images and windows, the same padding on all sides. Weights are [co, ci / groups,
+// window, window]; a residual has the output's shape.
 struct ConvCase {
   std::string network;
-  int count;  // times in the network
+  int count;  // occurrences in the network
   int64_t ci, co, image, window, stride, pad, groups;
   Epilogue epilogue;
   Element element = Element::kF32;
@@ -46,12 +46,12 @@ struct ConvCase {
   std::string name() const;
 };
 
-// Square products, with B given at run time and with B constant; the dense layers of BERT base for 128 and
-// 384 tokens (constant weights) and its attention products for 128 tokens. Some of them on bf16 too.
+// Returns square products, with B given at run time and with B constant; the dense layers of BERT base
+// for 128 and 384 tokens (constant weights) and its attention products for 128 tokens. Some also in bf16.
 std::vector<GemmCase> gemm_cases();
 
-// Every distinct convolution of ResNet-50 (v1.5: the stride is in the 3x3), MobileNetV2 and SqueezeNet 1.1
-// for 224 x 224 images, and some of ResNet-50 on bf16, as network "bf16".
+// Returns every distinct convolution of ResNet-50 (v1.5: the 3x3 convolutions have the stride),
+// MobileNetV2 and SqueezeNet 1.1 for 224 x 224 images, and some of ResNet-50 in bf16, as network "bf16".
 std::vector<ConvCase> conv_cases();
 
 }  // namespace tensorsmith::peers

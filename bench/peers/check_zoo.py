@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The network zoo against ONNX and ONNX Runtime.
+"""Checks the network zoo with ONNX and ONNX Runtime.
 
   check_zoo.py --tensorsmith build/release/tensorsmith [--threads N] [--full-size] [NAME ...]
 
-For each network (all without names) at a small size and batch 2, or at its usual size and batch 1: the exported file passes
-ONNX's checker and strict shape inference, and the untuned compiled model's outputs equal ONNX Runtime's (rtol 1e-3, atol 1e-4
-of the largest output). Needs what requirements.txt lists. Exit code 1 if a network fails.
+For each network (without names, for all): the exported file passes ONNX's checker and strict shape inference, and the
+outputs of the untuned compiled model equal ONNX Runtime's (rtol 1e-3, atol 1e-4 of the largest output). Networks are
+small and have batch 2; with --full-size they have their usual size and batch 1. Needs the packages of
+requirements.txt. The exit code is 1 if a network fails.
 """
 import argparse
 import json
@@ -87,7 +88,7 @@ def main():
                 line = "ok, " + check(network, pathlib.Path(folder), args)
             except subprocess.CalledProcessError as error:
                 line = "FAILED: " + (error.stderr.strip() or error.stdout.strip())
-            except Exception as error:  # one network's failure is one line of the report
+            except Exception as error:  # a failure becomes the network's line of the report
                 line = f"FAILED: {error}"
             failed += not line.startswith("ok")
             print(f"{network['name']}: {line}", flush=True)

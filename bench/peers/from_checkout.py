@@ -1,5 +1,5 @@
-"""Makes the part of the Python package that compares with other engines (python/tensorsmith/peers) known as `peers`, without the
-package being built: import this first."""
+"""Makes python/tensorsmith/peers, the part of the Python package that runs other engines, importable as `peers`,
+without a build of the package. Import this module first."""
 import pathlib
 import sys
 

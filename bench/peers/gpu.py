@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Tensorsmith on a GPU beside the vendor's libraries: products of matrices (cuBLAS), convolutions of a network (cuDNN), both
-by way of PyTorch, and networks beside PyTorch and ONNX Runtime, where these are installed.
+"""Compares Tensorsmith on a GPU with the vendor's libraries: matrix products (cuBLAS) and convolutions of a network
+(cuDNN), both through PyTorch, and whole networks with PyTorch and ONNX Runtime, if these are installed.
 
     bench/peers/gpu.py --tensorsmith BINARY [--device cuda] [--seconds 240] [--sizes 1024,2048,4096,8192]
                        [--product-types f16,f32] [--convolutions resnet50] [--convolution-types f32,f16]
                        [--networks resnet50,bert_base] [--log FILE] [--db FILE]
 
-Each case is an ONNX model that is tuned for its share of the seconds, checked against the peer and timed in turns with it;
-products of one size are one model, and the convolutions: their kernels run one after the other, those of the peers too, on
-uniform data. The type tf32 is f32 whose factors are rounded to TF32, here and by the peer. Times are the device's own, medians of rounds; a ratio above 1 means that Tensorsmith
-is faster. One JSON line a case goes to the log; --db keeps all measured programs. Without a GPU (--device opencl, PoCL) peers
-compute on the processor: that tries the script out, its ratios are void.
+Each case is an ONNX model. It is tuned for its share of the seconds, its outputs are checked with the peer's, and
+both are timed in turns. All products of one size are one model, and so are all convolutions of a network; their
+kernels run one after the other, and so do the peer's, on uniform data. The type tf32 is f32 with factors rounded to
+TF32, here and by the peer. Times are measured by the device, medians over rounds; a ratio above 1 means that
+Tensorsmith is faster. The log gets one JSON line per result; --db keeps all measured programs. Without a GPU
+(--device opencl, PoCL) peers compute on the processor: this tests the script, but its ratios have no meaning.
 """
 import argparse
 import json
@@ -30,12 +31,13 @@ from peers.engines import EngineCannot
 
 ROUNDS = 3
 TOLERANCE = {"f32": 1e-3, "f16": 2e-2, "tf32": 5e-3}  # of the largest value of an output
-# Of the seconds of all tuning: products, convolutions, networks. Kinds without a case leave theirs to the others.
+# Shares of the tuning time for products, convolutions and networks. The share of a kind without cases goes to the
+# others.
 SHARES = {"product": 0.55, "convolution": 0.2, "network": 0.25}
 
 
 class CaseFailed(Exception):
-    """In one line."""
+    """The reason why a case failed, in one line."""
 
 
 def run(command, seconds=300):
@@ -50,7 +52,7 @@ def run(command, seconds=300):
 
 
 def difference(name, ours, theirs, tolerance):
-    """The largest of any output, relative to its largest value."""
+    """Returns the largest difference of any output, relative to the largest value of that output."""
     worst = 0.0
     for one, other in zip(ours, theirs, strict=True):
         worst = max(worst, float(np.max(np.abs(one - other)) / max(np.max(np.abs(other)), 1e-30)))
@@ -60,7 +62,7 @@ def difference(name, ours, theirs, tolerance):
 
 
 class Ours:
-    """A model that is tuned and run by Tensorsmith."""
+    """A model, tuned and run by Tensorsmith."""
 
     def __init__(self, args, scratch, model, seconds, dtype="f32"):
         self.args, self.scratch, self.model = args, scratch, model
@@ -72,7 +74,7 @@ class Ours:
         self.tuning_seconds = round(time.monotonic() - before, 1)
 
     def outputs(self, inputs):
-        """inputs: arrays by name. In the model's order, as f32."""
+        """Returns the outputs in the model's order, as f32. `inputs` has arrays by name."""
         command = [self.args.tensorsmith, "run", self.compiled, "--output", str(self.scratch / "y"), "--force"]
         for name, array in inputs.items():
             np.save(self.scratch / f"{name}.npy", array)
@@ -89,13 +91,14 @@ class Ours:
         return {row["task"]: row["seconds"] / row["calls"] for row in rows}
 
     def tasks_of_nodes(self):
-        """The task of each node of the model, by the node's name."""
+        """Returns the name of each node's task, by the name of the node."""
         tasks = json.loads(run([self.args.tensorsmith, "tasks", self.model, *self.reading, "--json"]))["tasks"]
         return {node: task["name"] for task in tasks for node in task["nodes"]}
 
 
 def timed_row(name, ours, peers):
-    """Times ours and all peers in turns; the ratio is that to the fastest peer."""
+    """Times Tensorsmith's model and all peers in turns. The ratio is the fastest peer's time divided by
+    Tensorsmith's."""
     own, theirs = [], {peer_name: [] for peer_name in peers}
     for _ in range(ROUNDS):
         own.append(ours.seconds())
@@ -111,7 +114,7 @@ def timed_row(name, ours, peers):
 
 
 def rows_by_task(ours, prefix, node, cases, peers, apart):
-    """A row for each case, whose node in the model is node_i: times of kernels, beside those of its peer."""
+    """Returns a row for each case, with the kernel's time and the peer's. Case i is the model's node `node`_i."""
     tasks = ours.tasks_of_nodes()
     own, theirs = [[] for _ in cases], [[] for _ in cases]
     for _ in range(ROUNDS):
@@ -135,7 +138,8 @@ def rows_by_task(ours, prefix, node, cases, peers, apart):
 
 
 def products_case(args, scratch, seconds, products, dtype="f32"):
-    """dtype: tf32 for products of it, which are a model of their own."""
+    """Compares matrix products. With the dtype tf32 all of them are rounded to it, since that is an option of a whole
+    model."""
     path = str(scratch / "products.onnx")
     gpu_models.products_side_by_side(path, products)
     ours = Ours(args, scratch, path, seconds, dtype)
@@ -147,7 +151,7 @@ def products_case(args, scratch, seconds, products, dtype="f32"):
 
 
 def convolutions_case(args, scratch, seconds, network, dtype):
-    """One model of all convolutions side by side; a row for each."""
+    """Compares the convolutions of a network, which are side by side in one model. Returns a row for each."""
     source = str(scratch / f"{network}.onnx")
     run([args.tensorsmith, "zoo", "export", network, "-o", source, "--force"])
     convolutions = gpu_models.convolutions_of(source)
@@ -185,20 +189,21 @@ def network_inputs(path):
     for value in onnx.load(path, load_external_data=False).graph.input:
         shape = [d.dim_value for d in value.type.tensor_type.shape.dim]
         element = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-        # Zeros and ones are valid indices of any table, and a mask.
+        # Zeros and ones are valid as indices of any table and as a mask.
         inputs[value.name] = rng.standard_normal(shape).astype(element) if np.issubdtype(element, np.floating) else \
             rng.integers(0, 2, shape).astype(element)
     return inputs
 
 
 def all_cases(args):
-    """(kind, name, share within the kind, function of args, scratch and seconds that gives rows)."""
+    """Returns for each case (kind, name, weight within its kind, function of args, scratch and seconds that returns
+    rows)."""
     split = lambda text: [part for part in text.split(",") if part]
     sizes = [int(size) for size in split(args.sizes)]
     cases = [("convolution", f"{network} {dtype}", 1, lambda *a, n=network, d=dtype: convolutions_case(*a, n, d))
              for network in split(args.convolutions) for dtype in split(args.convolution_types)]
     cases += [("network", network, 1, lambda *a, n=network: network_case(*a, n)) for network in split(args.networks)]
-    # The smallest first: what is learned of them is tried on the larger ones, which take longest.
+    # Ascending sizes: knowledge from small products is tried on the larger ones, whose tuning takes longest.
     types = split(args.product_types)
     for size in sorted(sizes):
         products = [(size, dtype) for dtype in types if dtype != "tf32"]
@@ -214,7 +219,7 @@ def all_cases(args):
 
 
 def group_of(row):
-    """What rows are summed up with."""
+    """Returns the name of the group in whose mean the row counts."""
     kind, dtype = row["case"].split("_")[:2]
     kind = {"gemm": "product", "conv": "convolution"}.get(kind, kind)
     return "network" if kind == "network" else f"{kind} {dtype}" + (" fused" if row["case"].endswith("gelu") else "")
@@ -229,14 +234,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tensorsmith", required=True)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--seconds", type=float, default=240, help="for all tuning together")
+    parser.add_argument("--seconds", type=float, default=240, help="tuning time of all cases together")
     parser.add_argument("--sizes", default="1024,2048,4096,8192")
     parser.add_argument("--product-types", default="f16,f32")
     parser.add_argument("--convolutions", default="resnet50", help="networks of the zoo, whose convolutions are timed one by one")
     parser.add_argument("--convolution-types", default="f32,f16")
     parser.add_argument("--networks", default="resnet50,bert_base")
     parser.add_argument("--log")
-    parser.add_argument("--db", help="of all measured programs, which is kept")
+    parser.add_argument("--db", help="database that keeps all measured programs")
     args = parser.parse_args()
     gpu_peers.prepare_torch()
     place = gpu_peers.torch_device()
@@ -254,7 +259,7 @@ def main():
             of_kind = sum(others for other, _, others, _ in cases if other == kind) / share
             try:
                 made = measure(args, pathlib.Path(folder), args.seconds * SHARES[kind] / present / of_kind)
-            except (CaseFailed, RuntimeError) as error:  # PyTorch's are the latter
+            except (CaseFailed, RuntimeError) as error:  # PyTorch raises RuntimeError
                 failed = 1
                 made = [{"case": f"{kind} {name}", "error": str(error).splitlines()[0]}]
             for row in made:

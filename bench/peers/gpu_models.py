@@ -1,4 +1,4 @@
-"""ONNX models that are timed on a GPU: products of matrices, and the convolutions of a network side by side."""
+"""ONNX models for timing on a GPU: matrix products, and the convolutions of a network side by side."""
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper, shape_inference
@@ -12,12 +12,13 @@ def save(path, nodes, inputs, outputs, initializers):
 
 
 def uniform(rng, shape, element):
-    """As `tensorsmith bench` fills inputs: the power that large products take depends on their data."""
+    """Returns data like the inputs of `tensorsmith bench`: the power draw of large products depends on their data."""
     return rng.uniform(-1, 1, shape).astype(element)
 
 
 class Product:
-    """y = x w of square matrices, or GELU(x w + b) by the error function. TF32 is f32 in the model."""
+    """y = x w with square matrices, or GELU(x w + b) with the exact GELU (by erf). In the model, TF32 is stored as
+    f32."""
 
     def __init__(self, size, dtype, epilogue=False):
         self.size, self.dtype, self.epilogue = size, dtype, epilogue
@@ -35,7 +36,7 @@ class Product:
         return 2.0 * self.size ** 3
 
     def nodes(self, i):
-        """From x_i to y_i, and the initializers."""
+        """Returns the nodes that compute y_i from x_i, and the initializers."""
         name = lambda part: f"{part}_{i}"
         constants = [numpy_helper.from_array(self.w, name("w"))]
         nodes = [helper.make_node("MatMul", [name("x"), name("w")], [name("product" if self.epilogue else "y")],
@@ -52,7 +53,7 @@ class Product:
 
 
 def products_side_by_side(path, products):
-    """One model whose input x_i goes through the i-th product to y_i."""
+    """Writes one model whose i-th product computes the output y_i from the input x_i."""
     nodes, inputs, outputs, initializers = [], [], [], []
     for i, product in enumerate(products):
         own, constants = product.nodes(i)
@@ -65,7 +66,7 @@ def products_side_by_side(path, products):
 
 
 class Convolution:
-    """Of a network: the shapes of its input and weights, and what the node says."""
+    """A convolution of a network: the shapes of its input and weights, and the attributes of its node."""
 
     def __init__(self, input_shape, weight_shape, attributes):
         self.input_shape, self.weight_shape = tuple(input_shape), tuple(weight_shape)
@@ -93,7 +94,7 @@ class Convolution:
 
 
 def convolutions_of(onnx_file):
-    """The different two-dimensional convolutions of a model with fixed shapes, in its order."""
+    """Returns the distinct two-dimensional convolutions of a model with fixed shapes, in the model's order."""
     model = shape_inference.infer_shapes(onnx.load(onnx_file))
     shapes = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim]
               for v in [*model.graph.input, *model.graph.value_info]}
@@ -110,7 +111,7 @@ def convolutions_of(onnx_file):
 
 
 def side_by_side(path, convolutions, dtype):
-    """One model whose input x_i goes through the i-th convolution to y_i. Returns inputs and weights, each by number."""
+    """Writes one model whose i-th convolution computes y_i from x_i. Returns the lists of inputs and weights."""
     kind, element = KINDS[dtype]
     rng = np.random.default_rng(0)
     nodes, inputs, outputs, initializers, arrays, weights = [], [], [], [], [], []

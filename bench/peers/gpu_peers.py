@@ -1,8 +1,10 @@
-"""Other engines on a GPU, timed as `tensorsmith bench` times a model: one CUDA graph between two of the device's events,
-behind a kernel that keeps the device busy until all is launched, so that no time of a launch is counted.
+"""Other engines on a GPU, timed in the same way as `tensorsmith bench` times a model: as one CUDA graph between two
+events. A kernel that runs before them keeps the device busy until everything is launched, so that launch overhead
+does not count.
 
-PyTorch calls cuBLAS and cuDNN, in f32 without TF32 unless that is asked for; networks run in PyTorch and in ONNX Runtime, both as one CUDA graph.
-Without a GPU (device "cpu") the same code runs by the clock, to try it out: its times say nothing.
+PyTorch calls cuBLAS and cuDNN, in f32 without TF32 unless TF32 is requested. Networks run in PyTorch and in ONNX
+Runtime, in both as one CUDA graph. Without a GPU (device "cpu") the same code uses the clock: this tests it, but the
+times have no meaning.
 """
 import time
 
@@ -17,12 +19,12 @@ except ImportError:
     torch = None
 
 RUNS = 20
-TURNS = 7  # as often `bench --profile` runs a model
-HOLD_CYCLES = 80_000  # some 40 us, as long as the runtime holds the device
+TURNS = 7  # number of runs, as in `bench --profile`
+HOLD_CYCLES = 80_000  # about 40 us, the time for which the runtime holds the device
 
 
 def torch_device():
-    """Where PyTorch computes: "cuda", "cpu", or None without PyTorch."""
+    """Returns PyTorch's device: "cuda", "cpu", or None without PyTorch."""
     if torch is None:
         return None
     return "cuda" if torch.cuda.is_available() else "cpu"
@@ -36,11 +38,11 @@ def allow_tf32(allowed):
 def prepare_torch():
     if torch is not None:
         allow_tf32(False)
-        torch.backends.cudnn.benchmark = True  # measures its algorithms, as tuning does
+        torch.backends.cudnn.benchmark = True  # chooses cuDNN's algorithms by measuring, like tuning
 
 
 def call_seconds(call, device):
-    """One call, in seconds: events on a GPU, the clock elsewhere."""
+    """Returns the seconds of one call, measured by events on a GPU and by the clock elsewhere."""
     if device != "cuda":
         before = time.perf_counter()
         call()
@@ -55,7 +57,7 @@ def call_seconds(call, device):
 
 
 def seconds_of(call, device):
-    """All runs after a warm-up."""
+    """Returns the seconds of each of RUNS runs after a warm-up."""
     for _ in range(3):
         call()
     if device == "cuda":
@@ -64,24 +66,25 @@ def seconds_of(call, device):
 
 
 def seconds_in_turns(calls, device):
-    """The least time of each call, one after the other as `bench --profile` runs the kernels of a model."""
+    """Returns the least time of each call. The calls take turns, as `bench --profile` runs the kernels of a model."""
     least = [float("inf")] * len(calls)
     for turn in range(TURNS + 1):
         for i, call in enumerate(calls):
             seconds = call_seconds(call, device)
-            if turn > 0:  # the first warms up
+            if turn > 0:  # the first turn is a warm-up
                 least[i] = min(least[i], seconds)
     return least
 
 
 def replay_of(compute, device):
-    """compute() as a CUDA graph: a function that runs it and gives its outputs. Elsewhere compute itself."""
+    """Captures compute() in a CUDA graph. Returns a function that replays it and returns the outputs; off a GPU,
+    compute."""
     if device != "cuda":
         return compute
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
-        for _ in range(3):  # libraries choose their algorithms here, which a capture does not allow
+        for _ in range(3):  # libraries choose algorithms here, which they cannot do in a capture
             compute()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
@@ -92,12 +95,12 @@ def replay_of(compute, device):
         graph.replay()
         return outputs
 
-    replay.compute = compute  # holds the tensors that the graph reads
+    replay.compute = compute  # keeps the tensors alive that the graph reads
     return replay
 
 
 class TorchCall:
-    """A function of arrays on the device. tf32: products may round to it."""
+    """A function of arrays, run on PyTorch's device. With tf32, products may be rounded to TF32."""
 
     def __init__(self, arrays, compute, tf32=False):
         self.device = torch_device()
@@ -113,13 +116,13 @@ class TorchCall:
 
 
 def calls_in_turns(calls):
-    """The least time of each TorchCall, in turns."""
+    """Returns the least time of each TorchCall, all of them run in turns."""
     with torch.no_grad():
         return seconds_in_turns([call.replay for call in calls], torch_device())
 
 
 def matmul(x, w, bias=None, tf32=False):
-    """bias: with it GELU(x w + bias), by the error function."""
+    """Returns a TorchCall for x w or, with a bias, for the exact GELU(x w + bias)."""
     if bias is None:
         return TorchCall([x, w], lambda x, w: x @ w, tf32)
     fused = lambda x, w, b: torch.nn.functional.gelu(torch.addmm(b, x, w))
@@ -132,7 +135,7 @@ def convolution(x, w, stride, padding, groups, tf32=False):
 
 
 class TorchNetwork:
-    """A network in PyTorch, on a GPU replayed as one CUDA graph."""
+    """A network in PyTorch; on a GPU it is replayed as one CUDA graph."""
 
     name = "pytorch"
 
@@ -162,7 +165,7 @@ class TorchNetwork:
 
 
 class OnnxRuntimeNetwork:
-    """A session of ONNX Runtime with its CUDA provider and one CUDA graph, inputs and outputs on the device."""
+    """A network in ONNX Runtime with the CUDA provider and one CUDA graph; inputs and outputs are on the device."""
 
     name = "onnxruntime"
 
@@ -200,7 +203,7 @@ class OnnxRuntimeNetwork:
         self.binding.synchronize_outputs()
 
     def seconds(self):
-        """By the clock: a session has no events. The launch of its graph, some 10 us, is part of it."""
+        """Returns seconds by the clock, as a session has no events. They include the graph's launch, about 10 us."""
         times = []
         for _ in range(RUNS):
             before = time.perf_counter()

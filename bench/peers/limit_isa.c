@@ -1,11 +1,12 @@
-/* Hides AVX-512 and AMX from a program, so that engines without a switch of their own can be measured as on a processor with AVX2:
+/* Hides AVX-512 and AMX from a program, so that engines without such an option can be measured as on a processor with AVX2:
 
      LD_PRELOAD=liblimit_isa.so python3 models.py ...
 
-   CPUID is made to fault (arch_prctl ARCH_SET_CPUID, Linux on processors with cpuid_fault in /proc/cpuinfo) and the handler answers
-   for it without these features. Other processors (AMD) have libraries in which UD2 stands in its place: trap_cpuid.py. What stays is
-   AVX2, FMA and F16C, also without AVX-VNNI and AVX-IFMA: Haswell to Zen 3. Threads inherit the setting, and a program started by
-   the limited one limits itself through the same variable. */
+   CPUID is made to fault (arch_prctl ARCH_SET_CPUID, Linux on processors with cpuid_fault in /proc/cpuinfo), and a signal handler
+   answers in its place, without these features. On other processors (AMD), trap_cpuid.py replaces CPUID by UD2 in the libraries.
+   AVX2, FMA and F16C remain, without AVX-VNNI and AVX-IFMA, as on Haswell to Zen 3. Threads inherit the setting, and a program
+   started by the limited one limits itself through the same variable. */
+
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <signal.h>
@@ -18,7 +19,7 @@
 enum { kSetCpuid = 0x1012 }; /* ARCH_SET_CPUID of asm/prctl.h */
 
 static struct sigaction previous;
-static int faults; /* whether CPUID itself faults */
+static int faults; /* whether the CPUID instruction faults */
 
 static void answer(uint32_t leaf, uint32_t subleaf, uint32_t* eax, uint32_t* ebx, uint32_t* ecx,
                    uint32_t* edx) {
@@ -53,7 +54,7 @@ static void on_fault(int signal_number, siginfo_t* info, void* context) {
     registers[REG_RDX] = edx;
     registers[REG_RIP] += 2;
   } else {
-    sigaction(signal_number, &previous, NULL); /* the instruction faults again, under the handler of before */
+    sigaction(signal_number, &previous, NULL); /* the instruction faults again, under the previous handler */
   }
 }
 

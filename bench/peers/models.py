@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whole models beside other engines: `python -m tensorsmith.peers`, from a checkout without the package.
+"""Compares whole models with other engines: runs `python -m tensorsmith.peers` from a checkout, without the package.
 
   models.py --runtime libtensorsmith_runtime.so --threads 1,2 NAME=MODEL.onnx:COMPILED_DIR ...
 """

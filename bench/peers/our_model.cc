@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 using graph::ValueId;
 
-// A graph, operator by operator, as the import would make it.
+// Builds a graph operator by operator, like the importer.
 class Network {
  public:
   explicit Network(Element element)

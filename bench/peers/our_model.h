@@ -1,5 +1,5 @@
-// Our side of a comparison: a model of one operator, as a user gets it: imported, partitioned, tuned or not,
-// compiled to a directory, loaded and run by the runtime.
+// Tensorsmith's side of a comparison: a model of one operator, which takes a user's path: import,
+// partition, optional tuning, compilation to a directory, and execution by the runtime.
 #pragma once
 
 #include <deque>
@@ -17,44 +17,45 @@
 
 namespace tensorsmith::peers {
 
-// B is a run-time input or compiled in.
+// Model of a matrix product. B is a run-time input, or a constant of the model if the shape says so.
 Result<engine::LoadedModel> gemm_model(const GemmCase& shape, const Floats& b);
-// The residual is a second input.
+// Model of a convolution. A residual is the second input.
 Result<engine::LoadedModel> conv_model(const ConvCase& shape, const ConvData& data);
 
 struct TuneBudget {
-  double seconds = 0;  // 0 = only what the database has
+  double seconds = 0;  // 0 = no tuning, only records of the database
   std::vector<std::string> worker_command;
   uint64_t seed = 0;
 };
 
 struct BestKnown {
   double elapsed = 0;  // seconds since tuning began
-  double seconds = 0;  // of the model's tasks
+  double seconds = 0;  // latency of the model's tasks with the best known programs
 };
 
-// Tunes the model's tasks: records go to the database, from where a later run goes on. Returns how the best
-// known latency fell.
+// Tunes the model's tasks and stores the records in the database, where a later run continues. Returns
+// how the best known latency decreased over time.
 Result<std::vector<BestKnown>> tune(const engine::LoadedModel& model, const target::Device& device,
                                     const TuneBudget& budget, record::Database& database, LogSink& log);
 
 struct Chosen {
   std::vector<engine::TaskSchedule> schedules;
-  std::string algorithm;  // the sketches' descriptions
+  std::string algorithm;  // descriptions of the chosen sketches
   bool tuned = false;
 };
-// The untuned schedules, or those of the database's fastest records (database may be null).
+// Returns the schedules of the database's fastest records, or the untuned schedules where it has none or
+// is null.
 Result<Chosen> choose(const engine::LoadedModel& model, const target::Device& device,
                       record::Database* database);
 
-// A compiled model and its tensors.
+// A compiled model with its input and output tensors.
 class OurModel {
  public:
   static Result<std::unique_ptr<OurModel>> compile(const engine::LoadedModel& model,
                                                    const target::Device& device, const Chosen& chosen,
                                                    const std::vector<const Floats*>& inputs);
   Status run();
-  // The last run's result.
+  // Returns the result of the last run.
   Floats output() const;
 
  private:

@@ -1,5 +1,5 @@
-// How bench_peers sees another library. Each one is a module of its own, loaded at run time, so that their
-// symbols and several versions of one library do not meet.
+// Interface of another library for bench_peers. Each library is a module of its own, loaded at run time,
+// so that the symbols of different libraries, or of versions of one library, do not conflict.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 
 namespace tensorsmith::peers {
 
-// Cache lines are not shared, and vector loads do not cross them: every engine gets such memory.
+// Aligns memory to cache lines: no line is shared, and vector loads do not cross lines. All engines get
+// such memory.
 template <typename T>
 struct CacheLineAllocator {
   using value_type = T;
@@ -32,20 +33,20 @@ struct ConvData {
   const float* residual;  // null without one
 };
 
-// One way of the library to compute a case; the data is inside, in the library's layouts.
+// One implementation of a case in the library. The kernel holds the data, in the library's layouts.
 class PeerKernel {
  public:
   virtual ~PeerKernel() = default;
   virtual void run() = 0;
-  // Before the first and after the last of several runs that are timed: libraries that leave their threads
-  // where the system puts them give each a processor of its own (two on one processor wait for each other for
-  // whole time slices), and take the calling thread's restriction back.
+  // Called before the first and after the last of several timed runs. Libraries whose threads the system
+  // may place anywhere pin each thread to a processor in begin(), since two threads on one processor
+  // wait for each other for whole time slices; end() removes the restriction of the calling thread.
   virtual void begin() {}
   virtual void end() {}
-  // The last run's result, row-major (NCHW).
+  // Returns the last run's result, row-major (NCHW).
   virtual Floats output() = 0;
 
-  std::string variant;  // "packed", "NCHW", ...: the column
+  std::string variant;  // name of the variant in the report: "packed", "NCHW", ...
   std::string detail;   // the implementation that the library chose
 };
 
@@ -55,14 +56,14 @@ class Peer {
  public:
   virtual ~Peer() = default;
   virtual std::string name() const = 0;
-  virtual std::string version() const = 0;  // with the instruction set it picked
-  // All variants that the library has for a case; a library that cannot compute it has none. The kernels run
-  // on `threads` threads. A library's error is thrown.
+  virtual std::string version() const = 0;  // includes the instruction set that the library chose
+  // Return the library's variants for a case, or none if it cannot compute the case. The kernels run on
+  // `threads` threads. Errors of the library are thrown.
   virtual PeerKernels gemm(const GemmCase& shape, const float* a, const float* b, int threads) = 0;
   virtual PeerKernels conv(const ConvCase& shape, const ConvData& data, int threads) = 0;
 };
 
-// Every module exports this.
+// Every module exports a function of this type and name.
 using MakePeer = Peer* (*)();
 inline constexpr const char* kMakePeer = "tensorsmith_make_peer";
 

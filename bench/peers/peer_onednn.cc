@@ -1,8 +1,9 @@
 // oneDNN 2 or 3 on OpenMP: matmul and convolution primitives.
 //
-// Convolutions: every tensor in the layout that the library likes best (format_tag::any; reorders are not
-// timed), and NCHW activations with weights of its choice. Matrix products: all operands row-major, and a
-// constant B in the library's own layout. oneDNN 2 has Winograd convolutions and may choose them.
+// Convolutions have two variants: all tensors in the layouts that the library prefers (format_tag::any;
+// reorders are not timed), and NCHW activations with weights in a layout of its choice. Matrix products
+// have row-major operands, or a constant B in the library's own layout. oneDNN 2 also has Winograd
+// convolutions, a third variant.
 #include <omp.h>
 #include <sched.h>
 
@@ -30,9 +31,9 @@ class Primitive final : public PeerKernel {
  public:
   Primitive(const dnnl::engine& engine, int threads) : engine_(engine), stream_(engine), threads_(threads) {}
 
-  // Contents in a plain layout -> an argument in the layout that the primitive wants.
+  // Converts contents in a plain layout to an argument in the layout that the primitive wants.
   void argument(int name, const memory::desc& plain, const float* contents, const memory::desc& wanted) {
-    memory from(plain, engine_, const_cast<float*>(contents));  // only read
+    memory from(plain, engine_, const_cast<float*>(contents));  // not written
     memory to(wanted, engine_);
     dnnl::reorder(from, to).execute(stream_, from, to);
     stream_.wait();
@@ -122,7 +123,7 @@ class OneDnn final : public Peer {
   }
 
   PeerKernels gemm(const GemmCase& shape, const float* a, const float* b, int threads) override {
-    omp_set_num_threads(threads);  // primitives remember how many threads they were made for
+    omp_set_num_threads(threads);  // a primitive is made for a number of threads
     PeerKernels out;
     out.push_back(matmul(shape, a, b, threads, false, "plain"));
     if (shape.constant_b) out.push_back(matmul(shape, a, b, threads, true, "packed B"));
@@ -134,7 +135,7 @@ class OneDnn final : public Peer {
     PeerKernels out;
     out.push_back(convolution(shape, data, threads, Tag::any, dnnl::algorithm::convolution_direct, "any"));
     auto nchw = convolution(shape, data, threads, Tag::nchw, dnnl::algorithm::convolution_direct, "NCHW");
-    // A residual in NCHW has no optimized kernel: beating the reference code would say nothing.
+    // oneDNN has no optimized kernel for a residual in NCHW; beating its reference code means nothing.
     if (nchw->detail.rfind("ref", 0) != 0) out.push_back(std::move(nchw));
     if (kHasWinograd && shape.window == 3 && shape.stride == 1 && shape.groups == 1) {
       try {
@@ -150,7 +151,7 @@ class OneDnn final : public Peer {
  private:
   std::unique_ptr<PeerKernel> matmul(const GemmCase& shape, const float* a, const float* b, int threads,
                                      bool pack_b, const char* variant) {
-    // One product is a 2D problem: some kernels are only for those.
+    // A single product is passed as a 2D problem, since some kernels only support 2D.
     const bool batched = shape.batch > 1;
     const auto dims = [&](int64_t rows, int64_t columns) {
       return batched ? memory::dims{shape.batch, rows, columns} : memory::dims{rows, columns};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the --shape options that `tensorsmith compile` needs for a model, a word a line.
+"""Prints the --shape options that `tensorsmith compile` needs for a model, one word per line.
 
   print_shapes.py MODEL.onnx [NAME=EXTENT ...]
 

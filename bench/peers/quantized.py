@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes models of one quantized operator each, and the same operator on f32 and bf16, for models.py and `tensorsmith bench`.
+"""Writes models with one quantized operator each, and with the same operator on f32 and bf16, for models.py and
+`tensorsmith bench`.
 
   quantized.py [--reduced-range] DIRECTORY
 
---reduced-range: weights from -64 to 64, as quantizers make them for processors without VNNI, where others' sums of
-products saturate.
-DIRECTORY/NAME/model.onnx: matrix products of n = 256 to 1024 (u8 x s8, requantized), and convolutions of ResNet-50 with
-weights that are constant; *_f32 and *_bf16 are their counterparts on floats.
+The models are DIRECTORY/NAME/model.onnx: matrix products of n = 256 to 1024 (u8 x s8, requantized), and convolutions
+of ResNet-50 with constant weights; *_f32 and *_bf16 are their floating-point counterparts. With --reduced-range,
+weights are from -64 to 64, as quantizers choose them for processors without VNNI, where sums of products saturate in
+other engines.
 """
 import pathlib
 import sys
@@ -26,7 +27,7 @@ def save(directory, name, node, dtype, shape, out_shape, constants):
     graph = helper.make_graph([node], name, [tensor("x", dtype, shape)], [tensor("y", dtype, out_shape)],
                               [value if isinstance(value, TensorProto) else numpy_helper.from_array(np.array(value), key)
                                for key, value in constants.items()])
-    # bf16 convolutions are of opset 22.
+    # Convolutions of bf16 need opset 22.
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
     onnx.checker.check_model(model)
     (directory / name).mkdir(parents=True, exist_ok=True)
@@ -34,13 +35,14 @@ def save(directory, name, node, dtype, shape, out_shape, constants):
 
 
 def bfloat16(values, name):
-    """A tensor of the upper halves of f32 values."""
+    """Makes a bf16 tensor of the upper halves of f32 values."""
     bits = (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     return helper.make_tensor(name, TensorProto.BFLOAT16, values.shape, bits.tobytes(), raw=True)
 
 
 def all_dtypes(directory, name, quantized_op, op, shape, out_shape, weights, depth, **attributes):
-    """The quantized operator and that on floats. depth: terms of a sum, which decides the output's scale."""
+    """Writes the quantized operator and its float versions. depth: number of terms of a sum, which sets the output's
+    scale."""
     scales = {"xs": np.float32(0.02), "xz": np.uint8(128), "ws": np.float32(0.01), "wz": np.int8(0),
               "ys": np.float32(0.02 * 0.01 * 60 * depth**0.5), "yz": np.uint8(128)}
     node = helper.make_node(quantized_op, ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"], ["y"], **attributes)

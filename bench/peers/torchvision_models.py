@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes networks of torchvision with seeded random weights as ONNX models, for `bench/peers/run WORK DIRECTORY`.
+"""Writes torchvision networks with seeded random weights as ONNX models, for `bench/peers/run WORK DIRECTORY`.
 
   torchvision_models.py DIRECTORY [NAME ...]
 
-DIRECTORY/NAME/model.onnx, batch 1, f32, opset 17. Needs PyTorch and torchvision (tried: 2.6.0 and 0.21.0).
+The models are DIRECTORY/NAME/model.onnx, batch 1, f32, opset 17. Needs PyTorch and torchvision (tested: 2.6.0 and
+0.21.0).
 """
 import pathlib
 import sys
@@ -17,7 +18,7 @@ SIZES = {"convnext_tiny": 224, "swin_t": 224, "regnet_y_800mf": 224, "regnet_x_1
 
 
 class OnlyResult(torch.nn.Module):
-    """Networks for segmentation give a dictionary."""
+    """Returns the tensor "out" of a segmentation network, whose own result is a dictionary."""
 
     def __init__(self, network):
         super().__init__()

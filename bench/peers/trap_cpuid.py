@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Lets limit_isa.c answer CPUID on processors that cannot make it fault (AMD): replaces the instruction in shared libraries by UD2.
+"""Replaces CPUID in shared libraries by UD2, so that limit_isa.c can answer it on processors that cannot make it
+fault (AMD).
 
   trap_cpuid.py VENV
 
-Patches every library under VENV that asks CPUID for features (leaf 7 is not told apart from others). Both instructions have two bytes.
-A patched library only runs with liblimit_isa.so preloaded, so VENV has to be a virtual environment for this purpose alone.
-Instructions are found by objdump, because the two bytes also occur inside of others. Running it again changes nothing.
+Patches every CPUID of all libraries under VENV, since the instruction does not tell which leaf it will ask for. Both
+instructions have two bytes; objdump finds the instructions, as the same bytes also occur inside others. A patched
+library only runs with liblimit_isa.so preloaded, so VENV must be a virtual environment for this purpose alone. A
+second run changes nothing.
 """
 import pathlib
 import re
@@ -16,7 +18,7 @@ CPUID, UD2 = b"\x0f\xa2", b"\x0f\x0b"
 
 
 def sections(library):
-    """Address, size and file offset of each section with code."""
+    """Yields the address, size and file offset of each section with code."""
     text = subprocess.run(["objdump", "-h", "-w", library], check=True, capture_output=True, text=True).stdout
     for line in text.splitlines():
         fields = line.split()
@@ -25,7 +27,7 @@ def sections(library):
 
 
 def trap(library):
-    """The number of instructions replaced in the file `library`."""
+    """Replaces the instructions in the file `library` and returns their number."""
     listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", library], check=True, capture_output=True, text=True).stdout
     found = [int(address, 16) for address in re.findall(r"^\s*([0-9a-f]+):\s+cpuid\b", listing, re.MULTILINE)]
     if not found:

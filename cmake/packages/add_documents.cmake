@@ -1,4 +1,5 @@
-# Run by CPack before it makes the packages: Debian's copyright and changelog of each, and compressed manual pages.
+# CPack runs this before it makes the packages: adds Debian's copyright and changelog files, and compresses manual
+# pages.
 string(TIMESTAMP year "%Y" UTC)
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
 foreach(component IN LISTS CPACK_COMPONENTS_ALL)
