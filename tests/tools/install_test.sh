@@ -34,7 +34,7 @@ print(sys.argv[1] + ": as expected")
 END
 }
 
-cmake -S "$source/examples/c" -B cmake -DCMAKE_PREFIX_PATH="$scratch/prefix" > cmake.log
+cmake -G Ninja -S "$source/examples/c" -B cmake -DCMAKE_PREFIX_PATH="$scratch/prefix" > cmake.log
 cmake --build cmake >> cmake.log
 check "CMake package" cmake/run_model
 
