@@ -277,10 +277,10 @@ struct Fault {
 };
 
 template <int kLanes>
-class Machine {
+class BytecodeMachine {
  public:
-  explicit Machine(const Code& code);
-  virtual ~Machine() = default;
+  explicit BytecodeMachine(const Code& code);
+  virtual ~BytecodeMachine() = default;
 
   IdVector<SlotId, BufferSlot> slots;
   IdVector<UniformId, int64_t> uniform;  // the first stays 0
@@ -311,12 +311,12 @@ class Machine {
 };
 
 constexpr int kBlockLanes = 64;
-extern template class Machine<1>;
-extern template class Machine<kBlockLanes>;
+extern template class BytecodeMachine<1>;
+extern template class BytecodeMachine<kBlockLanes>;
 
 // Writes `count` lanes of a register to consecutive elements.
 template <int kLanes>
-void store_lanes(Machine<kLanes>& machine, RegisterId reg, ir::DType dtype, std::byte* destination,
+void store_lanes(BytecodeMachine<kLanes>& machine, RegisterId reg, ir::DType dtype, std::byte* destination,
                  int count);
 
 }  // namespace tensorsmith::lower

@@ -115,7 +115,7 @@ void accumulate_arg(bool is_max, const T* value, const int64_t* index, T* best, 
 }
 
 template <int kLanes>
-class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
+class LaneEvaluator final : public OperationEvaluator, private BytecodeMachine<kLanes> {
  public:
   static std::unique_ptr<OperationEvaluator> create(Evaluation& evaluation, const ir::Operation& op) {
     auto program = std::make_unique<Program>();
@@ -205,7 +205,10 @@ class LaneEvaluator final : public OperationEvaluator, private Machine<kLanes> {
   };
 
   LaneEvaluator(Evaluation& evaluation, const ir::Operation& op, std::unique_ptr<Program> program)
-      : Machine<kLanes>(program->code), evaluation_(evaluation), op_(op), program_(std::move(program)) {
+      : BytecodeMachine<kLanes>(program->code),
+        evaluation_(evaluation),
+        op_(op),
+        program_(std::move(program)) {
     this->slots = evaluation_.slots();
   }
 

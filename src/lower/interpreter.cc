@@ -121,9 +121,9 @@ class ProgramCompiler {
   Status status_;
 };
 
-class ProgramRunner final : private Machine<1> {
+class ProgramRunner final : private BytecodeMachine<1> {
  public:
-  explicit ProgramRunner(CompiledProgram& program) : Machine<1>(program.code), program_(program) {
+  explicit ProgramRunner(CompiledProgram& program) : BytecodeMachine<1>(program.code), program_(program) {
     for (SlotInfo& info : program_.slots) {
       BufferSlot slot;
       slot.dtype = info.buffer->dtype;

@@ -53,7 +53,7 @@ void store_typed(const Lane* in, std::byte* data, int n) {
 }  // namespace
 
 template <int kLanes>
-Machine<kLanes>::Machine(const Code& code) : code_(code) {
+BytecodeMachine<kLanes>::BytecodeMachine(const Code& code) : code_(code) {
   registers_.resize(code.registers);
   for (const auto& [reg, value] : code.constants) {
     for (int l = 0; l < kLanes; ++l) set_scalar(reg, l, value);
@@ -62,7 +62,7 @@ Machine<kLanes>::Machine(const Code& code) : code_(code) {
 }
 
 template <int kLanes>
-Scalar Machine<kLanes>::scalar(RegisterId reg, int lane, DType dtype) {
+Scalar BytecodeMachine<kLanes>::scalar(RegisterId reg, int lane, DType dtype) {
   Scalar v;
   v.dtype = dtype;
   switch (register_kind(dtype)) {
@@ -80,7 +80,7 @@ Scalar Machine<kLanes>::scalar(RegisterId reg, int lane, DType dtype) {
 }
 
 template <int kLanes>
-void Machine<kLanes>::set_scalar(RegisterId reg, int lane, const Scalar& value) {
+void BytecodeMachine<kLanes>::set_scalar(RegisterId reg, int lane, const Scalar& value) {
   switch (register_kind(value.dtype)) {
     case RegisterKind::kInt:
       ints(reg)[lane] = value.i;
@@ -135,7 +135,7 @@ void Machine<kLanes>::set_scalar(RegisterId reg, int lane, const Scalar& value) 
   FLOAT_OP(kNeg##SUFFIX, ACCESS, T, T, ACCESS, -a[l])
 
 template <int kLanes>
-bool Machine<kLanes>::execute(const Stream& stream) {
+bool BytecodeMachine<kLanes>::execute(const Stream& stream) {
   const Instruction* code = stream.data();
   const size_t size = stream.size();
   for (size_t pc = 0; pc < size; ++pc) {
@@ -345,7 +345,8 @@ bool Machine<kLanes>::execute(const Stream& stream) {
 #undef FLOAT_OPS
 
 template <int kLanes>
-void store_lanes(Machine<kLanes>& machine, RegisterId reg, DType dtype, std::byte* destination, int count) {
+void store_lanes(BytecodeMachine<kLanes>& machine, RegisterId reg, DType dtype, std::byte* destination,
+                 int count) {
   switch (dtype) {
     case DType::kBool:
     case DType::kU8:
@@ -375,9 +376,9 @@ void store_lanes(Machine<kLanes>& machine, RegisterId reg, DType dtype, std::byt
   }
 }
 
-template class Machine<1>;
-template class Machine<kBlockLanes>;
-template void store_lanes(Machine<1>&, RegisterId, DType, std::byte*, int);
-template void store_lanes(Machine<kBlockLanes>&, RegisterId, DType, std::byte*, int);
+template class BytecodeMachine<1>;
+template class BytecodeMachine<kBlockLanes>;
+template void store_lanes(BytecodeMachine<1>&, RegisterId, DType, std::byte*, int);
+template void store_lanes(BytecodeMachine<kBlockLanes>&, RegisterId, DType, std::byte*, int);
 
 }  // namespace tensorsmith::lower

@@ -64,7 +64,7 @@ IdVector<StageId, bool> always_inlined(const WorkloadAnalysis& analysis, const i
 constexpr int64_t kMinChannels = 8;
 
 std::unique_ptr<const Algorithm> rewritten_by_winograd(const ir::Workload& workload, int64_t m,
-                                                       const Machine& machine, int threads) {
+                                                       const EstimateMachine& machine, int threads) {
   sched::ScheduleBuilder builder(workload);
   // A step inserts stages before its own, so the last convolution is rewritten first.
   for (size_t s = workload.operations.size(); s-- > 0;) {
@@ -88,8 +88,8 @@ bool multiplies_narrow_bytes(const sched::Schedule& schedule, const ir::Operatio
 
 // Rewrites contractions to packed elements, each along the reduce loop that fills the words best;
 // null if there are none.
-std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload, const Machine& machine,
-                                                  int threads) {
+std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload,
+                                                  const EstimateMachine& machine, int threads) {
   sched::ScheduleBuilder builder(workload);
   const bool fours = machine.dot4 || std::ranges::any_of(workload.operations,
                                                          [](const auto& op) { return op->reduced_range; });
@@ -154,7 +154,7 @@ std::optional<std::pair<size_t, int64_t>> parts_of(const ir::Operation& op, cons
 
 // Returns null if no operation is cut.
 std::unique_ptr<const Algorithm> rewritten_in_parts(const ir::Workload& workload, int64_t wanted,
-                                                    const Machine& machine, int threads) {
+                                                    const EstimateMachine& machine, int threads) {
   const WorkloadAnalysis analysis(workload);
   sched::ScheduleBuilder builder(workload);
   // A step inserts stages before its own, so the last reduction is rewritten first.
@@ -184,7 +184,7 @@ ir::Workload definitions(const sched::Schedule& schedule) {
 
 }  // namespace
 
-Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, const Machine& machine, int threads)
+Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, const EstimateMachine& machine, int threads)
     : workload(definitions(made_by.schedule())),
       steps(made_by.trace().steps),
       analysis(workload, machine.kind != target::DeviceKind::kGpu),
@@ -221,7 +221,7 @@ std::vector<sched::Step> Algorithm::inlining() const {
 }
 
 std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload& workload,
-                                                              const Machine& machine, int threads,
+                                                              const EstimateMachine& machine, int threads,
                                                               bool winograd) {
   std::vector<std::unique_ptr<const Algorithm>> result;
   result.push_back(std::make_unique<Algorithm>(sched::ScheduleBuilder(workload), machine, threads));

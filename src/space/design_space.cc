@@ -19,8 +19,8 @@ uint64_t Candidate::hash() const {
 
 DesignSpace::Impl::Impl(ir::Workload w, const target::Device& device, const Options& options)
     : workload(std::move(w)) {
-  const Machine machine =
-      Machine(device, options.constants != nullptr ? *options.constants : default_constants());
+  const EstimateMachine machine =
+      EstimateMachine(device, options.constants != nullptr ? *options.constants : default_constants());
   algorithms = make_algorithms(workload, machine, options.threads, options.winograd);
   for (const auto& algorithm : algorithms) {
     SketchList list = make_sketches(*algorithm);

@@ -30,7 +30,7 @@ struct PlanContext {
   const ir::Workload* workload = nullptr;
   const WorkloadAnalysis* analysis = nullptr;
   std::span<const sched::Step> rewriting;  // the steps that made the workload
-  Machine machine;
+  EstimateMachine machine;
   int threads = 1;
   IdVector<StageId, bool> inlined;  // stages that are always inlined in this space
   std::vector<std::unique_ptr<const Pattern>> patterns;

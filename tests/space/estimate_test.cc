@@ -99,12 +99,12 @@ TEST(Estimate, TheTableNamesEachConstantOnce) {
 TEST(Estimate, RatesComeFromTheDevice) {
   target::Device device;
   device.arch = "x86-64";
-  const Machine usual(device, default_constants());
+  const EstimateMachine usual(device, default_constants());
   EXPECT_GT(usual.rates.loads_per_cycle, 1);
   EXPECT_GT(usual.fork_seconds(), 0);
   device.rates = {.loads_per_cycle = 3, .fma_latency = 7, .tlb_bytes = 1 << 20, .parallel_overhead_us = 20};
   device.cacheline_bytes = 128;
-  const Machine machine(device, default_constants());
+  const EstimateMachine machine(device, default_constants());
   EXPECT_EQ(machine.rates.loads_per_cycle, 3);
   EXPECT_EQ(machine.rates.fma_latency, 7);
   EXPECT_EQ(machine.rates.tlb_bytes, 1 << 20);
@@ -119,7 +119,7 @@ TEST(Estimate, AStepTakesItsBottleneck) {
   device.vector_bytes = 32;
   device.vector_registers = 16;
   device.fma_per_cycle = 2;
-  Machine machine(device, default_constants());
+  EstimateMachine machine(device, default_constants());
   machine.rates.loads_per_cycle = 2;
   machine.rates.fma_latency = 4;
   RegisterTile tile;

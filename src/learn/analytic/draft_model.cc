@@ -49,8 +49,8 @@ constexpr double kForkSeconds = 5e-6;
 constexpr double kCoreBandwidth = 12e9;  // bytes per second that one core gets from memory
 
 // The CPU with `threads` of its cores in use.
-struct Machine : target::CpuMachine {
-  Machine(const target::Device& device, int threads_in)
+struct DraftMachine : target::CpuMachine {
+  DraftMachine(const target::Device& device, int threads_in)
       : target::CpuMachine(device), threads(std::clamp<double>(threads_in, 1, cores)) {
     bytes_per_second = std::min(bytes_per_second, kCoreBandwidth * threads);
   }
@@ -110,7 +110,7 @@ double element_bytes_of(const PerStoreRow& row, double iterations) {
   return out;
 }
 
-double arithmetic_cycles(const PerStoreRow& row, double lanes, const Machine& m) {
+double arithmetic_cycles(const PerStoreRow& row, double lanes, const DraftMachine& m) {
   const double adds = row.quantity("float_addsub"), products = row.quantity("float_mul");
   const double math = row.quantity("float_mathfunc") + row.quantity("float_otherfunc");
   const double simple =
@@ -120,7 +120,7 @@ double arithmetic_cycles(const PerStoreRow& row, double lanes, const Machine& m)
   return out;
 }
 
-StoreCost cost_of(const PerStoreRow& row, const Machine& m) {
+StoreCost cost_of(const PerStoreRow& row, const DraftMachine& m) {
   const double iterations = std::max(row.quantity("outer_prod"), 1.0);
   const double full_lanes =
       std::max(1.0, static_cast<double>(m.vector_bytes) / element_bytes_of(row, iterations));
@@ -187,7 +187,7 @@ StoreCost cost_of(const PerStoreRow& row, const Machine& m) {
 }  // namespace
 
 double draft_seconds(const feature::FeatureMatrix& features, const target::Device& device, int threads) {
-  const Machine m(device, threads);
+  const DraftMachine m(device, threads);
   double seconds = 0, forks = 0;
   for (int r = 0; r < features.rows; ++r) {
     const PerStoreRow row(features.row(r));

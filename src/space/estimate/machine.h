@@ -14,9 +14,9 @@ namespace tensorsmith::space {
 // Size of the smallest pages. Prefetchers do not cross them, and the offset in a page indexes L1.
 inline constexpr double kPageBytes = 4096;
 
-struct Machine : target::CpuMachine {
+struct EstimateMachine : target::CpuMachine {
   // `constants` must outlive the machine.
-  Machine(const target::Device& device, const Constants& constants);
+  EstimateMachine(const target::Device& device, const Constants& constants);
 
   target::DeviceKind kind;
   target::GpuMachine gpu;  // of a GPU; the other members describe CPUs

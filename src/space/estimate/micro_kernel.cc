@@ -4,7 +4,7 @@
 
 namespace tensorsmith::space {
 
-double step_cycles(const Machine& m, const RegisterTile& tile) {
+double step_cycles(const EstimateMachine& m, const RegisterTile& tile) {
   const Constants& k = m.fitted();
   const double registers = m.registers;
   // Units that split a whole vector into two halves process two short vectors instead.

@@ -27,7 +27,7 @@ struct RegisterTile {
 };
 
 // Returns the cycles of one step.
-double step_cycles(const Machine& machine, const RegisterTile& tile);
+double step_cycles(const EstimateMachine& machine, const RegisterTile& tile);
 
 // Returns the time of two activities that overlap: the longer one plus the share of the shorter one
 // that is not hidden.

@@ -13,14 +13,14 @@ namespace {
 
 // Returns the cycles of one vector of points in one pass of a transform: its loads and stores (as
 // many as a tile has rows), with the additions hidden among them.
-double pass_cycles(const Machine& m, double loads, double stores) {
+double pass_cycles(const EstimateMachine& m, double loads, double stores) {
   return loads * m.fitted().transform_load + stores * m.fitted().transform_store;
 }
 
 // Returns the bytes per cycle for the data between two stages, which takes `bytes` in all. L2 keeps
 // a part of it. The cache lines of the rest are written one by one to as many planes as a tile has
 // points, which no prefetcher follows, so they are much slower than a stream.
-double planes_rate(const Machine& m, double bytes) {
+double planes_rate(const EstimateMachine& m, double bytes) {
   const double kept = std::min(1.0, m.fitted().usable_planes * m.l2_bytes / bytes);
   const double beyond =
       std::min(stream_rate_beyond_l2(m, bytes), m.rates.l3_bytes_per_cycle / m.fitted().scattered);
