@@ -2,7 +2,7 @@
 
 namespace tensorsmith::space {
 
-EstimateMachine::Machine(const target::Device& device, const Constants& constants)
+EstimateMachine::EstimateMachine(const target::Device& device, const Constants& constants)
     : target::CpuMachine(device), kind(device.kind), gpu(device), constants_(&constants) {
   matrix = sched::MatrixUnits::of(device);
   dot4_operations = dot4 ? 1 : constants.emulated_dot4;
