@@ -82,7 +82,7 @@ class CommandFailed(Error, subprocess.CalledProcessError):
     """A command of `tensorsmith` failed. `returncode` is its exit code, `cmd` the program and its arguments."""
 
     def __init__(self, reason: str, place: str = "", returncode: int = 1, cmd: Sequence[str] = ()) -> None:
-        Exception.__init__(self, f"{place}: {reason}" if place else reason)  # not CalledProcessError, whose takes no text
+        Exception.__init__(self, f"{place}: {reason}" if place else reason)  # CalledProcessError's has other arguments
         self.place = place
         self.reason = reason
         self.returncode = returncode

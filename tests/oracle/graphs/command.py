@@ -23,7 +23,7 @@ KEEP_OF_ONE_KIND = 3
 
 
 class State:
-    """What is done, in OUTPUT/state.json: a run that was stopped goes on."""
+    """Progress in OUTPUT/state.json, from which a stopped run continues."""
 
     def __init__(self, output, seed):
         self.path = pathlib.Path(output) / "state.json"
