@@ -88,4 +88,4 @@ class IOBinding:
 
 def _only_cpu(device_type: str) -> None:
     if device_type != "cpu":
-        raise errors.Unsupported(f"'{device_type}' is not supported: bindings are of the processor's memory", "binding")
+        raise errors.Unsupported(f"'{device_type}' is not supported: bindings use the processor's memory", "binding")

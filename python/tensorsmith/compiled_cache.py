@@ -97,7 +97,7 @@ class CompiledCache:
             return None
         try:
             if _hash(entry / "model" / "manifest.json") != json.loads(text)["manifest"]:
-                raise errors.Corrupt("manifest.json is not as it was written", str(entry))
+                raise errors.Corrupt("manifest.json was changed after it was written", str(entry))
             loaded = load(entry / "model")
         except _DAMAGED as error:
             if not (entry / "entry.json").exists():  # another process has removed it meanwhile
@@ -187,7 +187,7 @@ class CompiledCache:
             for _, size, path in sorted(entries):
                 if total <= self._max_bytes:
                     break
-                _log.info("%s leaves the cache, which holds at most %d MB", path.name, self._max_bytes >> 20)
+                _log.info("%s is removed from the cache, which holds at most %d MB", path.name, self._max_bytes >> 20)
                 self._remove(path)
                 total -= size
 

@@ -32,7 +32,7 @@ Key = tuple[tuple[str, tuple[int, ...]], ...]
 
 @dataclass(frozen=True)
 class SessionStatistics:
-    """What a session has done until now."""
+    """Counts of a session's compilations and runs."""
 
     compiled: int = 0  #: models that it compiled; each part of a model counts
     from_cache: int = 0  #: models that it loaded from the cache on disk
@@ -81,7 +81,7 @@ class CompiledShapes:
         _live.add(self)
 
     def statistics(self) -> SessionStatistics:
-        """Returns what was done until now."""
+        """Returns the counts until now."""
         with self._lock:
             return replace(self._statistics, compiling=self._calls.waiting())
 
@@ -156,7 +156,7 @@ class CompiledShapes:
                         del self._failed[next(iter(self._failed))]
                     self._failed[key] = error
                 return
-            _log.info("%s is compiled%s and runs so from now on", self._name, _text(key))
+            _log.info("%s is compiled%s; from now on the compiled model runs", self._name, _text(key))
             if self._settings.is_one:  # frees its memory
                 with self._making_theirs:
                     self._theirs = None

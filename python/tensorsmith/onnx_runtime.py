@@ -27,7 +27,7 @@ def session_of_onnx_runtime(model: str | bytes, options: Any) -> Any:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime has no exception type of its own for these
         line = " ".join(str(error).split())
-        raise errors.Unsupported(f"ONNX Runtime does not run it either: {line}", "model") from error
+        raise errors.Unsupported(f"ONNX Runtime cannot run it either: {line}", "model") from error
 
 
 def runner(session: Any) -> Run:

@@ -87,7 +87,7 @@ class PartitionedModel:
             import onnxruntime
         except ImportError as error:
             raise errors.NotInstalled(
-                because.reason + "; install onnxruntime, and it runs them: pip install onnxruntime onnx", because.place
+                because.reason + "; ONNX Runtime can run them: pip install onnxruntime onnx", because.place
             ) from error
         whole = _with_shapes(model, shapes)
         self._outputs = [value.name for value in whole.graph.output]
@@ -97,7 +97,7 @@ class PartitionedModel:
                 try:
                     part.run = compiled(part.model).run
                 except errors.Error as error:
-                    _log.info("a part runs by ONNX Runtime: %s", error)
+                    _log.info("ONNX Runtime runs a part: %s", error)
                     part.ours = False
             if not part.ours:
                 options = onnxruntime.SessionOptions()
@@ -247,7 +247,7 @@ def _parts(whole: onnx.ModelProto) -> list[Part]:
         if part.nodes:
             parts.append(part)
         elif len(waiting) == len(left) and not any(all(name in known for name in _used(node)) for node, _ in waiting):
-            raise errors.Corrupt("its nodes are in no order in which each has what it reads", "model")
+            raise errors.Corrupt("a node reads a value that no earlier node can compute", "model")
         left = waiting
         ours = not ours
     merged: list[Part] = []

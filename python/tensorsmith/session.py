@@ -269,11 +269,11 @@ def _choose(
             try:
                 _native.device(place, 0)
             except errors.Error as error:
-                _log.warning("%s cannot be had: %s", name, error)
+                _log.warning("%s is not available: %s", name, error)
                 continue
             found.append((name, place))
         else:
-            _log.warning("%s is not known here", name)
+            _log.warning("%s is not a known provider", name)
     if not found:
         raise errors.InvalidArgument(
             f"none of them is here; there are {', '.join(get_available_providers())}", "providers"

@@ -59,7 +59,7 @@ def tensorsmith(
         free = [i for i in range(len(example_inputs)) if i not in fixed]
         model = _compiled(module, example_inputs, fixed, free, given)
     except errors.Error as error:
-        _log.warning("a graph runs by torch itself: %s", error)
+        _log.warning("torch itself runs a graph: %s", error)
         return by_torch
     # An input that nothing reads may be missing.
     read = [(info.name, free[int(info.name.removeprefix(_INPUT))]) for info in model.inputs]
@@ -70,7 +70,7 @@ def tensorsmith(
         nonlocal changed
         if changed or any(args[i].data_ptr() != at or args[i]._version != v for i, at, v in versions):
             if not changed:
-                _log.warning("a graph runs by torch itself: its parameters have changed since it was compiled")
+                _log.warning("torch itself runs a graph: its parameters have changed since it was compiled")
             changed = True
             return by_torch(*args)
         outputs = model.run({name: args[place].detach().contiguous() for name, place in read})

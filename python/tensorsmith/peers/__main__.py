@@ -117,17 +117,21 @@ def _parse() -> argparse.Namespace:
         help="in COMPILED_DIR, {threads} stands for the number of threads",
     )
     parser.add_argument(
-        "--runtime", default="", help="run the compiled models by this libtensorsmith_runtime.so, not by the package"
+        "--runtime", default="", help="libtensorsmith_runtime.so that runs the compiled models instead of the package"
     )
-    parser.add_argument("--peers", default="onnxruntime", help="other engines, by commas: " + ", ".join(PEERS))
-    parser.add_argument("--threads", default="1,2", help="numbers of threads, by commas (default: 1,2)")
+    parser.add_argument(
+        "--peers", default="onnxruntime", help="other engines (separated by commas): " + ", ".join(PEERS)
+    )
+    parser.add_argument("--threads", default="1,2", help="numbers of threads, separated by commas (default: 1,2)")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--slice", type=float, default=0.1, help="seconds that an engine runs in a round")
     parser.add_argument("--pause", type=float, default=0.02, help="seconds between the engines")
-    parser.add_argument("--seed", type=int, default=0, help="of the inputs")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the inputs")
     parser.add_argument("--rtol", type=float, default=1e-3)
     parser.add_argument("--atol", type=float, default=1e-4)
-    parser.add_argument("--footprint", action="store_true", help="also the time to the first output, and the memory")
+    parser.add_argument(
+        "--footprint", action="store_true", help="print the time to the first output and the memory, too"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     args.peers = args.peers.split(",")
