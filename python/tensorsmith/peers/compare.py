@@ -41,8 +41,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class EngineComparison:
-    """A comparison of a compiled model with another engine. If it was not made, only `engine` and `problem` are
-    set."""
+    """A comparison of a compiled model with another engine. If the engine was not timed, `problem` gives the reason and
+    the times are None."""
 
     engine: str  #: name and version, such as "ONNX Runtime 1.31.1"
     problem: str | None = None  #: reason why the two were not compared
