@@ -133,7 +133,7 @@ class Measured {
     return static_cast<size_t>(std::min_element(estimates_.begin(), estimates_.end()) - estimates_.begin());
   }
 
-  std::vector<double> estimates_, seconds_;  // of the programs that the space allows
+  std::vector<double> estimates_, seconds_;  // for programs that the space accepts
   size_t refused_ = 0;
   double best_ = INFINITY;
 };

@@ -141,7 +141,7 @@ Status check_equal(const Floats& peer, const Floats& ours, double relative) {
 
 struct Contender {
   std::string name;    // "OpenBLAS sgemm"
-  std::string detail;  // implementation that the library chose
+  std::string detail;  // chosen implementation
   std::function<void()> run;
   PeerKernel* peer = nullptr;  // null: Tensorsmith
 };

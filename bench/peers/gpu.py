@@ -30,7 +30,7 @@ import gpu_peers
 from peers.engines import EngineCannot
 
 ROUNDS = 3
-TOLERANCE = {"f32": 1e-3, "f16": 2e-2, "tf32": 5e-3}  # of the largest value of an output
+TOLERANCE = {"f32": 1e-3, "f16": 2e-2, "tf32": 5e-3}  # relative to the largest value of an output
 # Shares of the tuning time for products, convolutions and networks. The share of a kind without cases goes to the
 # others.
 SHARES = {"product": 0.55, "convolution": 0.2, "network": 0.25}

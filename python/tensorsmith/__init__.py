@@ -5,9 +5,10 @@
     print(f"{tuned.speedup:.2f} times as fast as untuned")
     outputs = tuned.load().run({"x": image})
 
-`tune` searches fast schedules by measuring, `compile` takes what is known without measuring, `load` runs what they
-wrote, `predict` says how fast a model would be on another device. `InferenceSession` has the common calls of ONNX
-Runtime's. `torch.compile(model, backend="tensorsmith")` works where torch and onnxscript are installed.
+`tune` searches fast schedules by measuring, `compile` uses known schedules without measuring, `load` loads the
+compiled models that these two write, and `predict` predicts how fast a model would be on another device.
+`InferenceSession` has the common calls of ONNX Runtime's class. `torch.compile(model, backend="tensorsmith")` works
+if torch and onnxscript are installed.
 """
 
 from . import errors

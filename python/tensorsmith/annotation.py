@@ -17,10 +17,10 @@ _RUNS = 20
 
 @dataclass(frozen=True)
 class KernelTime:
-    """A kernel call of a run."""
+    """A kernel call in a run of the model."""
 
     task: str
-    seconds: float  #: mean over some runs
+    seconds: float  #: mean over several runs
     nodes: tuple[str, ...]  #: nodes of the ONNX file that it computes, the last one first
 
 
@@ -34,21 +34,23 @@ def annotate(
     threads: int = 0,
     device: str = "local",
 ) -> list[KernelTime]:
-    """Runs a compiled model some times and writes the ONNX file that it was compiled from with the measured times: in
-    `metadata_props` of the last node of each kernel "tensorsmith.seconds", "tensorsmith.share" (of a run) and
-    "tensorsmith.kernel", and in the others that it computes "tensorsmith.fused_into". Needs the package onnx.
+    """Measures a compiled model and writes the ONNX file that it was compiled from with the times of its kernels.
+
+    The times are in `metadata_props` of nodes: the last node of each kernel has "tensorsmith.seconds",
+    "tensorsmith.share" (of a run) and "tensorsmith.kernel", and the other nodes that the kernel computes have
+    "tensorsmith.fused_into". Needs the package onnx.
 
     Args:
-        model, shapes, dims, device: as it was compiled.
+        model, shapes, dims, device: the values that the model was compiled with.
         directory: the compiled model.
-        output: the file; weights in other files are written into it.
-        threads: that compute; 0: all cores.
+        output: the file to write; it includes weights that the model has in other files.
+        threads: number of threads; 0: all cores.
 
     Returns:
-        The kernels in the order of a run.
+        The kernels in their order in a run.
 
     Raises:
-        errors.Mismatch: the compiled model is not of this model, these shapes and this device.
+        errors.Mismatch: the directory was compiled from another model, or for other shapes or another device.
     """
     try:
         import onnx
@@ -95,7 +97,7 @@ def _measured(directory: str, threads: int) -> list[tuple[str, float]]:
 
 
 def _nodes(call: dict[str, Any], made_by: dict[str, Any]) -> list[Any]:
-    """The nodes between a kernel's inputs and its outputs, from the outputs on."""
+    """Returns the nodes between a kernel's inputs and outputs, beginning at the outputs."""
     seen, found = set(call["inputs"]), []
     waiting = [name for name in call["outputs"] if name not in seen]
     while waiting:

@@ -18,7 +18,7 @@ _PATIENCE_AT_EXIT = 30.0  # seconds; a cancelled compilation ends within one ker
 
 
 class BackgroundCalls:
-    """Calls by key. Each one may look at `cancel`, which is set when the process ends."""
+    """Runs calls one at a time, each with a key. A call can check `cancel`, which is set when the process ends."""
 
     def __init__(self) -> None:
         self.cancel = _native.Cancel()
@@ -29,7 +29,7 @@ class BackgroundCalls:
         _live.add(self)
 
     def add(self, key: Hashable, call: Callable[[], None], most: int) -> bool:
-        """Whether the call was added: it is not where it is there already, or where so many wait."""
+        """Queues the call. Returns False if there is one with this key, or if `most` calls are queued."""
         with self._changed:
             if self._stopped or key in self._calls or len(self._calls) >= max(most, 1):
                 return False
@@ -40,27 +40,27 @@ class BackgroundCalls:
             return True
 
     def has(self, key: Hashable) -> bool:
-        """Whether the call runs or waits."""
+        """Returns whether the call runs or waits."""
         with self._changed:
             return key in self._calls
 
     def waiting(self) -> int:
-        """How many run or wait."""
+        """Returns the number of calls that run or wait."""
         with self._changed:
             return len(self._calls)
 
     def wait_for(self, key: Hashable) -> None:
-        """Until the call has ended."""
+        """Waits until the call has ended."""
         with self._changed:
             self._changed.wait_for(lambda: key not in self._calls)
 
     def wait_for_all(self, timeout: float | None) -> bool:
-        """Until no call is left; False where that takes longer."""
+        """Waits until no call is left. Returns False after `timeout` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._calls, timeout)
 
     def stop(self) -> None:
-        """Ends the call that runs, and drops those that wait."""
+        """Ends the running call and drops the waiting ones."""
         self.cancel.set()
         with self._changed:
             self._stopped = True
@@ -87,7 +87,7 @@ class BackgroundCalls:
                 self._changed.notify_all()
 
 
-# No thread may be in native code when the interpreter is shut down.
+# No thread may run native code while the interpreter is shut down.
 _live: weakref.WeakSet[BackgroundCalls] = weakref.WeakSet()
 
 
@@ -97,12 +97,12 @@ def _stop_all() -> None:
         calls.stop()
 
 
-# A child process has none of the threads, and they may hold the locks.
+# A forked child has none of the threads, but they may hold the locks.
 os.register_at_fork(after_in_child=_live.clear)
 
 
 def in_low_priority(work: Callable[[], None]) -> None:
-    """Runs the work, and the threads that it starts, behind whatever else the processors have to do."""
+    """Runs the work, and the threads that it starts, with a low priority."""
     raised: list[BaseException] = []
 
     def run() -> None:

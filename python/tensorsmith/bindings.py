@@ -1,4 +1,4 @@
-"""Inputs and outputs that stay bound, as ONNX Runtime has them."""
+"""Inputs and outputs that stay bound between runs, as in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ if TYPE_CHECKING:
 
 
 class OrtValue:
-    """An array, as ONNX Runtime's bindings take it."""
+    """An array in the form that ONNX Runtime's bindings use."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array
 
     @staticmethod
     def ortvalue_from_numpy(array: np.ndarray, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
-        """Of an array in the processor's memory, without a copy."""
+        """Wraps an array in the processor's memory, without a copy."""
         _only_cpu(device_type)
         return OrtValue(array)
 
     def numpy(self) -> np.ndarray:
-        """The array itself."""
+        """Returns the array itself."""
         return self._array
 
     def shape(self) -> list[int]:
-        """Its shape."""
+        """Returns the array's shape."""
         return list(self._array.shape)
 
     def device_name(self) -> str:
-        """Where it lies."""
+        """Returns the device whose memory has the array."""
         return "cpu"
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -44,7 +44,7 @@ class OrtValue:
 
 
 class IOBinding:
-    """Inputs and outputs that stay bound from run to run."""
+    """Inputs and outputs that stay bound between runs."""
 
     def __init__(self, session: InferenceSession) -> None:
         self._session = session
@@ -53,39 +53,39 @@ class IOBinding:
         self._results: list[np.ndarray] = []
 
     def bind_cpu_input(self, name: str, array: Any) -> None:
-        """An input, read in place at each run."""
+        """Binds an input, which each run reads in place."""
         self._inputs[name] = array
 
     def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
-        """An input, read in place at each run."""
+        """Binds an input, which each run reads in place."""
         self._inputs[name] = value.numpy()
 
     def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0) -> None:
-        """An output that each run makes."""
+        """Binds an output, which each run allocates."""
         _only_cpu(device_type)
         self._outputs[name] = None
 
     def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
-        """An output that each run writes in place."""
+        """Binds an output, which each run writes in place."""
         self._outputs[name] = value.numpy()
 
     def clear_binding_inputs(self) -> None:
-        """No input is bound."""
+        """Removes the bindings of all inputs."""
         self._inputs.clear()
 
     def clear_binding_outputs(self) -> None:
-        """No output is bound."""
+        """Removes the bindings of all outputs."""
         self._outputs.clear()
 
     def get_outputs(self) -> list[OrtValue]:
-        """Of the last run, in the order of binding."""
+        """Returns the outputs of the last run in the order of binding."""
         return [OrtValue(array) for array in self._results]
 
     def copy_outputs_to_cpu(self) -> list[np.ndarray]:
-        """Of the last run, in the order of binding."""
+        """Returns the outputs of the last run in the order of binding."""
         return list(self._results)
 
 
 def _only_cpu(device_type: str) -> None:
     if device_type != "cpu":
-        raise errors.Unsupported(f"'{device_type}' is not supported: bindings are of the processor's memory", "binding")
+        raise errors.Unsupported(f"'{device_type}' is not supported: bindings use the processor's memory", "binding")

@@ -1,4 +1,4 @@
-"""The command `tensorsmith` that comes with the package, and what Python takes from it."""
+"""The command `tensorsmith` that comes with the package, and functions that run it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PathLike = str | os.PathLike[str]
 
 
 def _announce_torch() -> None:
-    """Neural cost models run on the torch of this Python where it has one; it is found, not imported."""
+    """Lets neural cost models use the torch of this Python, if it has one. torch is located but not imported."""
     if "TENSORSMITH_TORCH_FOLDER" in os.environ:
         return
     try:
@@ -33,16 +33,16 @@ _announce_torch()
 
 
 def command_path() -> str:
-    """The program `tensorsmith` of this package."""
+    """Returns the path of this package's program `tensorsmith`."""
     return str(Path(__file__).parent / "bin" / "tensorsmith")
 
 
 def run_command(*arguments: PathLike | int | float, quiet: bool = False) -> str:
-    """Runs `tensorsmith ARGUMENTS...` and returns its standard output. Its progress and notes go to standard error,
-    unless `quiet`.
+    """Runs `tensorsmith ARGUMENTS...` and returns its standard output. Progress and notes go to standard error unless
+    `quiet`.
 
     Raises:
-        errors.CommandFailed: with the command's own line.
+        errors.CommandFailed: the command failed; the reason is its own message.
     """
     words = [command_path(), *(os.fspath(a) if isinstance(a, os.PathLike) else str(a) for a in arguments)]
     process = subprocess.Popen(
@@ -50,7 +50,7 @@ def run_command(*arguments: PathLike | int | float, quiet: bool = False) -> str:
     )
     lines: list[str] = []
     try:
-        # The standard output is short enough for the pipe's buffer.
+        # The output is short enough for the pipe's buffer.
         output = _read(process, lines, quiet)
     except BaseException:
         process.terminate()
@@ -81,7 +81,7 @@ def _read(process: subprocess.Popen[str], lines: list[str], quiet: bool) -> str:
 
 
 def _run_for_function(*words: PathLike | int | float, quiet: bool) -> str:
-    """run_command for a function whose arguments are the command's options: errors name the arguments."""
+    """Runs a command for a function whose arguments are the command's options; errors name the arguments."""
     try:
         return run_command(*words, quiet=quiet)
     except errors.CommandFailed as error:
@@ -116,23 +116,23 @@ def train(
     quiet: bool = True,
     **options: Any,
 ) -> dict[str, Any]:
-    """Trains a cost model on measured programs and writes it to `output`: `tensorsmith train` in a process of its own.
+    """Trains a cost model on measured programs and writes it to `output`. Runs `tensorsmith train` in a process.
 
     Args:
-        output: the model's file.
-        from_db: databases whose records train; or
-        store, split: a store of programs and which of them train (see `tensorsmith dataset`).
-        model: its kind; by default "tensorsmith".
+        output: file of the model.
+        from_db: databases with the records for training; or
+        store, split: a store of programs, and the file of a split into parts (see `tensorsmith dataset`).
+        model: kind of the model; default: "tensorsmith".
         parameters: hyper-parameters by name.
-        seed: the same seed, data and parameters make the same model.
+        seed: the same seed, data and parameters give the same model.
         quiet: no progress on standard error.
-        options: further options of the command by their names (`max_tasks=50`, `init="base.model"`).
+        options: further options of the command by name (`max_tasks=50`, `init="base.model"`).
 
     Returns:
-        model, records, workloads, devices, seconds, bytes, validation and test scores.
+        A dict: model, records, workloads, devices, seconds, bytes, validation and test scores.
 
     Raises:
-        errors.CommandFailed: with the command's own line.
+        errors.CommandFailed: the command failed; the reason is its own message.
     """
     databases = [from_db] if isinstance(from_db, (str, os.PathLike)) else list(from_db)
     flags = _flags(
@@ -154,18 +154,18 @@ def train(
 def evaluate(
     model: PathLike, store: PathLike, split: PathLike, *, part: str = "test", quiet: bool = True, **options: Any
 ) -> dict[str, Any]:
-    """How well a cost model predicts what was measured: `tensorsmith eval` in a process of its own.
+    """Evaluates the predictions of a cost model on measured programs. Runs `tensorsmith eval` in a process.
 
     Args:
-        model: a file of `train`.
-        store, split, part: the programs; by default those of the split's test part.
-        options: further options of the command by their names.
+        model: file that `train` wrote.
+        store, split, part: the programs; default: the split's test part.
+        options: further options of the command by name.
 
     Returns:
-        Scores, over all and by device.
+        Scores over all programs and for each device.
 
     Raises:
-        errors.CommandFailed: with the command's own line.
+        errors.CommandFailed: the command failed; the reason is its own message.
     """
     flags = _flags({"model": model, "store": store, "split": split, "part": part, **options})
     output = _run_for_function("eval", *flags, "--json", quiet=quiet)
@@ -177,6 +177,6 @@ def _value(value: Any) -> str:
 
 
 def main() -> None:
-    """Takes the place of this process with the command."""
+    """Replaces this process by the command."""
     program = command_path()
     os.execv(program, [program, *sys.argv[1:]])

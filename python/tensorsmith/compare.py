@@ -1,4 +1,4 @@
-"""Compiled models beside other engines."""
+"""Comparison of compiled models with other engines."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def compare_engines(
     rtol: float = 1e-3,
     atol: float = 1e-4,
 ) -> list[EngineComparison]:
-    """Times a compiled model and other engines in turns, after it compared their outputs. The engines prepare for the
-    shapes that the model was compiled for, with the same threads and without lower precision. `python -m
-    tensorsmith.peers` does the same for many models.
+    """Compares the outputs of a compiled model and of other engines, and then times all of them in turns. The engines
+    prepare for the shapes that the model was compiled for, use the same number of threads and do not lower the
+    precision. `python -m tensorsmith.peers` compares many models.
 
     Args:
         model: the ONNX file that was compiled, its bytes, or an onnx.ModelProto.
-        compiled: what `tune` or `compile` returned or wrote, for this machine's processor.
-        engines: "onnxruntime", "openvino", "inductor" (of PyTorch), "litert". They have to be installed.
-        threads: of every engine; 0: one a core.
-        rounds, slice_seconds: in each round every engine runs for so long.
-        seed: of the random inputs.
-        rtol, atol: how far outputs may differ, as of numpy.allclose.
+        compiled: result or folder of `tune` or `compile`, for this machine's processor.
+        engines: "onnxruntime", "openvino", "inductor" (of PyTorch), "litert". They must be installed.
+        threads: number of threads of every engine; 0: one per core.
+        rounds, slice_seconds: number of rounds, and the seconds that each engine runs in a round.
+        seed: seed of the random inputs.
+        rtol, atol: tolerances of the outputs, as for numpy.allclose.
 
     Returns:
-        One comparison for each engine, in their order. `ratio` above 1 means that Tensorsmith is faster; where an
-        engine is not installed, does not take the model or has other outputs, `problem` says so and the times are
-        None.
+        One comparison for each engine, in their order. A `ratio` above 1 means that Tensorsmith is faster. If an
+        engine is not installed, cannot run the model or has other outputs, `problem` gives the reason and the times
+        are None.
     """
     wanted = [engines] if isinstance(engines, str) else list(engines)
     for name in wanted:

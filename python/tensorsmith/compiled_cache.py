@@ -1,13 +1,13 @@
 """Compiled models on disk, so that a later process need not compile them again.
 
-    FOLDER/compiled-1/KEY/entry.json        what it is, and the hash of its manifest
+    FOLDER/compiled-1/KEY/entry.json        description of the entry, and the hash of its manifest
     FOLDER/compiled-1/KEY/model/            the compiled model
-    FOLDER/compiled-1/new-KEY/              one that is being written; it is renamed once it is complete
-    FOLDER/compiled-1/old-KEY-NUMBER/       one that is being removed
+    FOLDER/compiled-1/new-KEY/              an entry being written; it is renamed when it is complete
+    FOLDER/compiled-1/old-KEY-NUMBER/       an entry being removed
     FOLDER/compiled-1/locks/                files that a process locks while it writes
 
-A process may be killed at any time: what is incomplete never has the name of an entry, and is removed later. An entry
-was used last when its folder was changed last.
+A process may be killed at any time: an incomplete entry never has the name of an entry, and is removed later. The
+time at which an entry's folder was modified is the time of its last use.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Loaded = TypeVar("Loaded")
 DEFAULT_BYTES = 4 << 30
 _VARIABLE = "TENSORSMITH_CACHE"
 _FORMAT = "compiled-1"
-_PATIENCE = 120.0  # seconds that a process waits for another one that compiles the same model
+_PATIENCE = 120.0  # seconds that a process waits while another one compiles the same model
 _POLL = 0.05  # seconds between two attempts to get a lock
 
 # Errors that a damaged entry can raise; any other error is not caused by the entry.
@@ -52,8 +52,8 @@ _DAMAGED = (
 
 
 def cache_folder(given: str | os.PathLike[str] | None) -> Path | None:
-    """The folder that was given, else that of the variable TENSORSMITH_CACHE, else $XDG_CACHE_HOME/tensorsmith, which
-    is ~/.cache/tensorsmith by default. None if the name is empty: nothing is kept on disk then."""
+    """Returns `given`, or the folder of the variable TENSORSMITH_CACHE, or $XDG_CACHE_HOME/tensorsmith, which is
+    ~/.cache/tensorsmith by default. Returns None if the name is empty: nothing is kept on disk then."""
     if given is None:
         given = os.environ.get(_VARIABLE)
     if given is None:
@@ -67,16 +67,16 @@ def cache_folder(given: str | os.PathLike[str] | None) -> Path | None:
 
 
 def content_key(parts: dict[str, Any]) -> str:
-    """A name for what these parts decide."""
+    """Returns a hash of the parts; equal parts have equal keys."""
     return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=20).hexdigest()
 
 
 class CompiledCache:
-    """The cache in one folder; any number of processes and threads use it at a time.
+    """The cache in one folder. Processes and threads can use it concurrently.
 
     Args:
-        folder: made where it is not there.
-        max_bytes: of all entries together; those that were used longest ago are removed first.
+        folder: folder of the cache; it is made if it does not exist.
+        max_bytes: size limit of all entries together; the least recently used entries are removed first.
     """
 
     def __init__(self, folder: Path, max_bytes: int = DEFAULT_BYTES) -> None:
@@ -86,8 +86,8 @@ class CompiledCache:
         self._refused = False
 
     def find(self, key: str, load: Callable[[Path], Loaded]) -> Loaded | None:
-        """What `load` makes of the entry's compiled model; None where there is no such entry. A damaged one is
-        removed."""
+        """Returns the result of `load` for the entry's compiled model; None if there is no such entry. Removes a
+        damaged entry."""
         entry = self._root / key
         if not self._is_ours():
             return None
@@ -97,7 +97,7 @@ class CompiledCache:
             return None
         try:
             if _hash(entry / "model" / "manifest.json") != json.loads(text)["manifest"]:
-                raise errors.Corrupt("manifest.json is not as it was written", str(entry))
+                raise errors.Corrupt("manifest.json was changed after it was written", str(entry))
             loaded = load(entry / "model")
         except _DAMAGED as error:
             if not (entry / "entry.json").exists():  # another process has removed it meanwhile
@@ -116,14 +116,16 @@ class CompiledCache:
         compile_into: Callable[[Path], bool],
         load: Callable[[Path], Loaded],
     ) -> tuple[Loaded, bool]:
-        """What `load` makes of a model that `compile_into` writes into a folder; the model is kept as the entry `key`.
+        """Compiles a model, keeps it as the entry `key` and loads it.
 
         Args:
-            about: written beside the model, for people.
-            compile_into: returns False where what it wrote is not what the key says and must not be kept.
+            about: description of the entry for people, which is stored with it. compile_into: writes the compiled
+            model into a folder. Returns False if the model does not match the key and
+                must not be kept.
+            load: loads a compiled model from a folder.
 
         Returns:
-            What was loaded, and whether another process had compiled it meanwhile.
+            The result of `load`, and whether another process had compiled the model meanwhile.
         """
         with self._lock(key[:2], _PATIENCE) as locked:
             if locked:
@@ -165,7 +167,7 @@ class CompiledCache:
         return loaded
 
     def _keep_bound(self, newest: str) -> None:
-        """Removes what was used longest ago until the rest is within the bound, and what killed processes have left."""
+        """Removes the least recently used entries until the limit is met, and leftovers of killed processes."""
         with self._lock("bound", _PATIENCE) as locked:
             if not locked:
                 return
@@ -185,12 +187,12 @@ class CompiledCache:
             for _, size, path in sorted(entries):
                 if total <= self._max_bytes:
                     break
-                _log.info("%s leaves the cache, which holds at most %d MB", path.name, self._max_bytes >> 20)
+                _log.info("%s is removed from the cache, which holds at most %d MB", path.name, self._max_bytes >> 20)
                 self._remove(path)
                 total -= size
 
     def _remove(self, entry: Path) -> None:
-        """At once for others: nobody finds half of an entry."""
+        """Removes an entry. The rename makes this atomic for others: nobody finds half of an entry."""
         old = entry.with_name(f"old-{entry.name}-{time.monotonic_ns()}")
         try:
             os.rename(entry, old)
@@ -199,7 +201,7 @@ class CompiledCache:
         shutil.rmtree(old, ignore_errors=True)
 
     def _is_ours(self) -> bool:
-        """Whether entries may be read. They are programs, so nobody else may be able to write them."""
+        """Returns whether entries may be read. They are programs, so nobody else may be able to write them."""
         try:
             (self._root / "locks").mkdir(mode=0o700, parents=True, exist_ok=True)
             info = self._root.stat()
@@ -218,7 +220,7 @@ class CompiledCache:
 
     @contextlib.contextmanager
     def _lock(self, name: str, patience: float) -> Iterator[bool]:
-        """Whether this thread alone has the lock; it ends with the process at the latest."""
+        """Yields whether this thread got the lock, which is exclusive and ends with the process at the latest."""
         if not self._is_ours():
             yield False
             return
@@ -237,7 +239,7 @@ class CompiledCache:
 
 
 def build_once(compile_into: Callable[[Path], bool], load: Callable[[Path], Loaded]) -> Loaded:
-    """What `load` makes of a model that is kept nowhere: loaded, it needs its folder no more."""
+    """Compiles a model into a temporary folder and loads it. A loaded model does not need its folder."""
     with tempfile.TemporaryDirectory(prefix="tensorsmith-") as temporary:
         compile_into(Path(temporary) / "model")
         return load(Path(temporary) / "model")

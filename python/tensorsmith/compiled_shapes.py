@@ -1,5 +1,5 @@
-"""The compiled models of one ONNX model, by the shapes of its inputs: in memory, in the cache on disk, or compiled
-anew, while ONNX Runtime answers where it is installed."""
+"""The compiled models of one ONNX model for the different shapes of its inputs. They are in memory, in the cache on
+disk, or being compiled; meanwhile ONNX Runtime, if it is installed, runs the model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Key = tuple[tuple[str, tuple[int, ...]], ...]
 
 @dataclass(frozen=True)
 class SessionStatistics:
-    """What a session has done so far."""
+    """Counts of a session's compilations and runs."""
 
     compiled: int = 0  #: models that it compiled; each part of a model counts
     from_cache: int = 0  #: models that it loaded from the cache on disk
@@ -42,7 +42,7 @@ class SessionStatistics:
 
 @dataclass(frozen=True)
 class CompileSettings:
-    """How a session compiles."""
+    """Settings of a session's compilations."""
 
     threads: int
     device: str
@@ -54,12 +54,13 @@ class CompileSettings:
 
 
 class CompiledShapes:
-    """Thread-safe.
+    """Provides a model that can run with given shapes of the inputs. Thread-safe.
 
     Args:
         source: the model.
-        name: for messages.
-        fixed: shapes of the inputs that have no dimensions to choose.
+        name: name of the model in messages.
+        fixed: shapes of the inputs without dimensions to choose.
+        settings: how models are compiled and kept.
     """
 
     def __init__(self, source: ModelSource, name: str, fixed: Shapes, settings: CompileSettings) -> None:
@@ -80,26 +81,26 @@ class CompiledShapes:
         _live.add(self)
 
     def statistics(self) -> SessionStatistics:
-        """What has been done so far."""
+        """Returns the counts until now."""
         with self._lock:
             return replace(self._statistics, compiling=self._calls.waiting())
 
     def choices(self) -> list[Key]:
-        """The choices that are compiled and in memory, the one used last at the end."""
+        """Returns the shapes whose compiled models are in memory, the most recently used last."""
         with self._lock:
             return list(self._models)
 
     def ready(self) -> list[Model | PartitionedModel]:
-        """The compiled models in memory, the one used last at the end."""
+        """Returns the compiled models in memory, the most recently used last."""
         with self._lock:
             return list(self._models.values())
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until nothing is being compiled; False where that takes longer."""
+        """Waits until nothing is being compiled. Returns False after `timeout` seconds."""
         return self._calls.wait_for_all(timeout)
 
     def model_for(self, shapes: Shapes) -> Model | PartitionedModel | MeanwhileModel:
-        """What runs now with these shapes of the inputs that have dimensions to choose."""
+        """Returns a model that can run now with these shapes of the inputs that have dimensions to choose."""
         key: Key = tuple(shapes.items())
         model = self._known(key)
         if model is not None:
@@ -119,7 +120,7 @@ class CompiledShapes:
         return self._compiled_for(key)
 
     def _wait_for(self, key: Key) -> Model | PartitionedModel:
-        """The compiled model, once it is there."""
+        """Returns the compiled model, when it is ready."""
         self._calls.wait_for(key)
         return self._compiled_for(key)
 
@@ -138,7 +139,7 @@ class CompiledShapes:
             return self._keep(key, self._compile(dict(key), low_priority=False))
 
     def _compile_for(self, key: Key) -> None:
-        """In the background."""
+        """Compiles in the background."""
         with self._compiling:
             if self._known(key) is not None:
                 return
@@ -155,7 +156,7 @@ class CompiledShapes:
                         del self._failed[next(iter(self._failed))]
                     self._failed[key] = error
                 return
-            _log.info("%s is compiled%s and runs so from now on", self._name, _text(key))
+            _log.info("%s is compiled%s; from now on the compiled model runs", self._name, _text(key))
             if self._settings.is_one:  # frees its memory
                 with self._making_theirs:
                     self._theirs = None
@@ -183,7 +184,7 @@ class CompiledShapes:
         self._count(onnx_runtime_runs=1)
 
     def _by_onnx_runtime(self) -> Run | None:
-        """What runs the model by ONNX Runtime; None where it cannot."""
+        """Returns a function that runs the model with ONNX Runtime; None if ONNX Runtime cannot."""
         with self._making_theirs:
             if not self._asked_for_theirs:
                 if self._settings.device == "local" and not _is_zoo(self._source):
@@ -238,7 +239,7 @@ class CompiledShapes:
             )
 
     def _from_cache(self, key: Key) -> Model | None:
-        """The whole model from the disk, without compiling."""
+        """Loads the whole model from the cache on disk; returns None if the cache does not have it."""
         cache = self._settings.cache
         if cache is None:
             return None
@@ -288,7 +289,7 @@ class CompiledShapes:
         return load(folder, self._settings.threads, "" if device == "local" else device)
 
     def _after_fork(self) -> None:
-        """In the child, which has none of the parent's threads."""
+        """Resets the object in a forked child, which has none of the parent's threads."""
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._calls = BackgroundCalls()

@@ -21,7 +21,7 @@ _NUMPY = {
     "f16": np.float16,
     "f32": np.float32,
     "f64": np.float64,
-    # NumPy has no such type, so the bits are used.
+    # NumPy has no bfloat16, so its bits are used.
     "bf16": np.uint16,
 }
 
@@ -43,24 +43,24 @@ _ONNX_RUNTIME = {
 
 
 def numpy_dtype(name: str) -> np.dtype:
-    """NumPy's type of the elements; of bf16, which NumPy does not have, that of its bits."""
+    """Returns NumPy's type of the elements; for bf16, which NumPy does not have, the type of its bits."""
     return np.dtype(_NUMPY[name])
 
 
 def onnx_runtime_type(name: str | None) -> str:
-    """As ONNX Runtime writes it: "tensor(float)"."""
+    """Returns ONNX Runtime's name of the type, such as "tensor(float)"."""
     return _ONNX_RUNTIME.get(name or "", "")
 
 
 def random_array(shape: tuple[int, ...], name: str) -> np.ndarray:
-    """An input to time a model with: normally distributed, always the same; integers are 0, which is a valid index."""
+    """Returns an input for timing, always the same: normally distributed floats, or integers 0, a valid index."""
     array = aligned_empty(shape, numpy_dtype(name))
     array[...] = np.random.default_rng(0).standard_normal(shape) if name in ("f16", "f32", "f64") else 0
     return array
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array without contents that the model writes in place."""
+    """Returns an uninitialized array that the model can write in place."""
     size = math.prod(shape) * dtype.itemsize
     buffer = np.empty(size + ALIGNMENT, np.uint8)
     start = -buffer.ctypes.data % ALIGNMENT

@@ -1,7 +1,7 @@
-"""What can go wrong. Each exception says where, what, and what to do about it, in one line.
+"""Exceptions of Tensorsmith. Each one tells in one line where the problem is, what it is, and what to do about it.
 
-Each is one of Python's own exceptions too, where Python has one for it: NotFound is a FileNotFoundError,
-InvalidArgument a ValueError, ResourceExhausted a MemoryError.
+Exceptions also derive from Python's own exceptions where one fits: NotFound is a FileNotFoundError, InvalidArgument a
+ValueError, ResourceExhausted a MemoryError.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Error(Exception):
     """An error of Tensorsmith.
 
     Attributes:
-        place: what it is about: a file, a node, an argument; may be empty.
+        place: the subject of the error: a file, a node, an argument; may be empty.
         reason: what is wrong and what to do about it.
     """
 
@@ -37,7 +37,7 @@ class InvalidArgument(Error, ValueError):
 
 
 class NotFound(Error, FileNotFoundError, LookupError):
-    """A file, a tensor, a device or a record is not there. `errno` is ENOENT, and `filename` is `place`."""
+    """A file, a tensor, a device or a record does not exist. `errno` is ENOENT, and `filename` is `place`."""
 
     def __init__(self, reason: str, place: str = "") -> None:
         super().__init__(reason, place)
@@ -47,11 +47,11 @@ class NotFound(Error, FileNotFoundError, LookupError):
 
 
 class Unsupported(Error, NotImplementedError):
-    """Something right that Tensorsmith cannot do: an operator, an element type."""
+    """Tensorsmith does not support something valid: an operator, an element type."""
 
 
 class NotInstalled(Unsupported, ImportError):
-    """A Python package that this needs is not installed."""
+    """A required Python package is not installed."""
 
 
 class Corrupt(Error, ValueError):
@@ -59,30 +59,30 @@ class Corrupt(Error, ValueError):
 
 
 class Io(Error, OSError):
-    """The operating system refused: the disk is full, a permission is missing."""
+    """The operating system reported an error: the disk is full, a permission is missing."""
 
 
 class Timeout(Error, TimeoutError):
-    """Something took longer than it may."""
+    """An operation took longer than its limit."""
 
 
 class ResourceExhausted(Error, MemoryError):
-    """Too much memory, or too many of something."""
+    """An operation needs too much memory, or too many of a resource."""
 
 
 class Cancelled(Error):
-    """The work was ended from outside."""
+    """The operation was cancelled."""
 
 
 class Mismatch(Error):
-    """Computed values differ from expected ones, or versions do."""
+    """Computed values differ from the expected ones, or versions do not match."""
 
 
 class CommandFailed(Error, subprocess.CalledProcessError):
     """A command of `tensorsmith` failed. `returncode` is its exit code, `cmd` the program and its arguments."""
 
     def __init__(self, reason: str, place: str = "", returncode: int = 1, cmd: Sequence[str] = ()) -> None:
-        Exception.__init__(self, f"{place}: {reason}" if place else reason)  # CalledProcessError's takes no text
+        Exception.__init__(self, f"{place}: {reason}" if place else reason)  # CalledProcessError's has other arguments
         self.place = place
         self.reason = reason
         self.returncode = returncode
@@ -107,11 +107,11 @@ _BY_CODE = {
 
 
 def from_native(code: str, place: str, reason: str) -> Error:
-    """The exception for an error of the native half."""
+    """Returns the exception for an error of the native library."""
     return _BY_CODE.get(code, Error)(in_python(reason), in_python(place))
 
 
-# Options of the command line that are arguments with other names here.
+# Options of the command line whose arguments have other names in this package.
 _ARGUMENTS = {
     "db": "database",
     "from": "sources",
@@ -127,8 +127,8 @@ _OPTION = re.compile(r"--([a-z][a-z0-9-]+)(?: (?:(\d[\d.e+-]*)\b|([a-z][\w:=\[\]
 
 
 def in_python(text: str) -> str:
-    """Options of the command line as arguments of this package: `--device cuda` is `device="cuda"`. Commands between
-    backticks stay as they are."""
+    """Replaces options of the command line by arguments of this package: `--device cuda` by `device="cuda"`. Commands
+    between backticks stay as they are."""
     parts = text.split("`")
     parts[::2] = [_OPTION.sub(_option_in_python, part) for part in parts[::2]]
     return "`".join(parts)

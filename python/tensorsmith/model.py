@@ -1,4 +1,4 @@
-"""Compiled models, loaded."""
+"""Loaded compiled models."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ class TensorInfo:
 
     @property
     def numpy_dtype(self) -> np.dtype:
-        """NumPy's type of the elements (uint16, the bits, of bf16)."""
+        """NumPy's type of the elements; uint16 for bf16, whose bits it holds."""
         return numpy_dtype(self.dtype)
 
 
 class Model:
-    """A compiled model. Runs of one model by several threads happen one after the other; other threads of Python go on
+    """A compiled model. Threads that run the same model run it one after the other; other Python threads continue
     meanwhile.
 
     Args:
-        directory: what `tune` or `compile` wrote. Its kernels are machine code: load only what you would run as a
-            program.
-        threads: how many compute, the caller included; 0: one a core that this process may use.
-        device: of a model for GPUs, which one: "cuda:1"; by default the first.
+        directory: folder that `tune` or `compile` wrote. Its kernels are machine code: load only models that you
+        would
+            also run as a program.
+        threads: number of threads, the caller included; 0: one per core that this process may use.
+        device: for a model for GPUs, the GPU: "cuda:1"; default: the first one.
     """
 
     def __init__(self, directory: str | os.PathLike[str], threads: int = 0, device: str = "") -> None:
@@ -47,28 +48,29 @@ class Model:
 
     @property
     def name(self) -> str:
-        """The name of the model's file."""
+        """Name of the model's file."""
         return self._native.name
 
     @property
     def num_threads(self) -> int:
-        """Threads that compute."""
+        """Number of threads."""
         return self._native.num_threads
 
     def run(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
         """Runs the model once.
 
         Args:
-            inputs: by name, NumPy arrays or objects with DLPack (`__dlpack__`, as torch's tensors), of the model's
-                shapes and element types. They are read in place where they are contiguous and lie at a multiple of 64
-                bytes, else copied.
-            outputs: by name, arrays that are written instead of new ones; others are made.
+            inputs: NumPy arrays by name, or objects with DLPack (`__dlpack__`, such as torch's tensors), with the
+                model's shapes and element types. Contiguous arrays at multiples of 64 bytes are read in place; others
+                are copied.
+            outputs: arrays by name, which receive outputs; for the other outputs new arrays are made.
 
         Returns:
-            All outputs by name: those given, and new NumPy arrays, which others read by DLPack (`torch.from_dlpack`).
+            All outputs by name: the given arrays and new NumPy arrays (others read them by DLPack:
+            `torch.from_dlpack`).
 
         Raises:
-            errors.InvalidArgument: a name, a shape or an element type that the model does not have.
+            errors.InvalidArgument: the model has no such name, or another shape or element type.
         """
         given = self._in_order("input", self.inputs, inputs, None)
         made = self._in_order("output", self.outputs, outputs or {}, _new_array)
@@ -76,8 +78,8 @@ class Model:
         return {info.name: array for info, array in zip(self.outputs, made)}
 
     def benchmark(self, seconds: float = 1.0, inputs: Mapping[str, Any] | None = None) -> float:
-        """The median latency of a run, in seconds: repeated for about so long, after a run that does not count. Inputs
-        that are not given are normally distributed, integers 0."""
+        """Returns the median latency of a run in seconds. Repeats the run for about `seconds`, after one that does
+        not count. Inputs that are not given are normally distributed; integers are 0."""
         arrays = {info.name: random_array(info.shape, info.dtype) for info in self.inputs} | dict(inputs or {})
         outputs = self.run(arrays)
         times: list[float] = []
@@ -118,7 +120,7 @@ def _new_array(info: TensorInfo) -> np.ndarray:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and lists as arrays; of torch's tensors what is behind a gradient."""
+    """Returns numbers and lists as arrays, and tensors of torch without their gradients."""
     if isinstance(value, np.ndarray):
         return value
     if getattr(value, "requires_grad", False):
@@ -129,5 +131,5 @@ def _plain(value: Any) -> Any:
 
 
 def load(directory: str | os.PathLike[str], threads: int = 0, device: str = "") -> Model:
-    """Loads what `tune` or `compile` wrote: see `Model`."""
+    """Loads a model that `tune` or `compile` wrote: see `Model`."""
     return Model(directory, threads, device)

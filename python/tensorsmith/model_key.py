@@ -1,4 +1,4 @@
-"""Names for compiled models: the same for what compiles to the same."""
+"""Keys of compiled models: equal if compiling gives equal models."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _MOST_FILES = 64
 
 
 def declared(path: str) -> dict[str, Any]:
-    """What the ONNX file says of its inputs and outputs, and the names of its files of weights."""
+    """Returns the declared inputs and outputs of the ONNX file, and the names of its files of weights."""
     return _Files.of(path, "declared", lambda: json.loads(_native.declared(path)))
 
 
 def model_key(model: str, shapes: Mapping[str, Sequence[int]], device: str, threads: int, database: str) -> str:
-    """A name for what a session compiles of the model: of the contents of all its files, the shapes, the device, the
-    threads, the records, and the library.
+    """Returns a key for the result of a session's compilation: a hash of the contents of all files of the model, the
+    shapes, the device, the threads, the records, and the library.
 
     Args:
         model: an ONNX file, or "zoo:NAME".
@@ -46,7 +46,7 @@ def model_key(model: str, shapes: Mapping[str, Sequence[int]], device: str, thre
 
 @functools.cache
 def _library() -> list[Any]:
-    """The version and the files of the native half."""
+    """Returns the version and the files of the native library."""
     package = Path(__file__).parent
     files = [Path(_native.__file__), *sorted((package / "lib").glob("libtensorsmith_core*"))]
     stats = [file.stat() for file in files]
@@ -78,7 +78,7 @@ def _digest(path: str) -> str:
 
 
 def _records(database: str) -> list[Any]:
-    """What decides which schedules the database has."""
+    """Returns the state of the database that determines the schedules."""
     if "://" in database:
         with Database(database, read_only=True) as records:
             return [database, len(records)]
@@ -91,7 +91,7 @@ def _signature(path: str) -> tuple[int, ...]:
 
 
 class _Files:
-    """What was found in files, as long as they do not change."""
+    """Results computed from files, which are reused as long as the files do not change."""
 
     _known: dict[tuple[str, str], tuple[tuple[int, ...], Any]] = {}
 

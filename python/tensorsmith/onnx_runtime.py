@@ -1,4 +1,4 @@
-"""ONNX Runtime's sessions, for what is not compiled, or not yet."""
+"""Runs models that are not compiled, or not yet, with sessions of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Run = Callable[[Mapping[str, Any]], dict[str, np.ndarray]]
 
 
 def session_of_onnx_runtime(model: str | bytes, options: Any) -> Any:
-    """A session of the model's file or bytes.
+    """Returns a session for the model's file or bytes.
 
     Raises:
-        errors.Unsupported: ONNX Runtime does not run it.
+        errors.Unsupported: ONNX Runtime cannot run the model.
     """
     import onnxruntime
 
@@ -27,11 +27,11 @@ def session_of_onnx_runtime(model: str | bytes, options: Any) -> Any:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime has no exception type of its own for these
         line = " ".join(str(error).split())
-        raise errors.Unsupported(f"ONNX Runtime does not run it either: {line}", "model") from error
+        raise errors.Unsupported(f"ONNX Runtime cannot run it either: {line}", "model") from error
 
 
 def runner(session: Any) -> Run:
-    """Runs a session once."""
+    """Returns a function that runs the session once."""
     names = [output.name for output in session.get_outputs()]
 
     def run(feed: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -42,10 +42,10 @@ def runner(session: Any) -> Run:
 
 
 def results_in(results: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The results; those that `outputs` has an array for are in that array.
+    """Returns the results, copied into the arrays of `outputs` where it has one.
 
     Raises:
-        errors.InvalidArgument: an array of another shape or element type.
+        errors.InvalidArgument: an array has another shape or element type than the result.
     """
     found = dict(results)
     for name, array in (outputs or {}).items():
@@ -63,7 +63,7 @@ def results_in(results: Mapping[str, Any], outputs: Mapping[str, Any] | None) ->
 
 
 def run_of_onnx_runtime(source: ModelSource, threads: int) -> Run | None:
-    """What runs the whole model, or None where ONNX Runtime is not installed or does not take the model."""
+    """Returns a function that runs the whole model; None if ONNX Runtime is not installed or cannot run the model."""
     try:
         import onnxruntime
     except ImportError:
@@ -83,12 +83,13 @@ def run_of_onnx_runtime(source: ModelSource, threads: int) -> Run | None:
 
 
 class MeanwhileModel:
-    """Runs a model by ONNX Runtime while it is being compiled.
+    """Runs a model with ONNX Runtime while it is being compiled.
 
     Args:
-        run: of ONNX Runtime.
-        ran: called after each run of it.
-        compiled: waits for the compiled model. It runs what ONNX Runtime refuses, and says what is wrong.
+        run: runs the model with ONNX Runtime.
+        ran: called after each run by ONNX Runtime.
+        compiled: waits for the compiled model and returns it. If ONNX Runtime refuses a run, the compiled model runs
+            it, or raises the error.
     """
 
     def __init__(self, run: Run, ran: Callable[[], None], compiled: Callable[[], Any]) -> None:
@@ -97,7 +98,7 @@ class MeanwhileModel:
         self._compiled = compiled
 
     def run(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """As Model.run."""
+        """See Model.run."""
         try:
             results = self._run(inputs)
         except Exception:  # ONNX Runtime has no exception type of its own for these
@@ -107,7 +108,7 @@ class MeanwhileModel:
 
 
 def _array(value: Any) -> np.ndarray:
-    """Numbers and lists as arrays; of torch's tensors what is behind a gradient."""
+    """Returns numbers and lists as arrays, and tensors of torch without their gradients."""
     if isinstance(value, np.ndarray):  # includes arrays of strings, which DLPack does not support
         return value
     if getattr(value, "requires_grad", False):

@@ -1,4 +1,5 @@
-"""Models with operators that Tensorsmith does not know: what it knows is compiled, the rest runs by ONNX Runtime."""
+"""Models with operators that Tensorsmith does not support: supported parts are compiled, ONNX Runtime runs the
+rest."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ _ONNX_RUNTIME_TYPES = {
 
 @dataclass
 class Part:
-    """Nodes that run together, and what they take and give."""
+    """Nodes that run together, and the values that they read and write."""
 
     ours: bool
     nodes: list[Any] = field(default_factory=list)
@@ -67,11 +68,11 @@ class PartitionedModel:
     """A model in parts, for one choice of shapes.
 
     Args:
-        model: the whole.
-        shapes: of all inputs.
+        model: the whole model.
+        shapes: shapes of all inputs.
         compiled: makes a runnable model of a part, or raises errors.Error.
-        threads: of ONNX Runtime; 0: its own choice.
-        because: what cannot be compiled.
+        threads: number of ONNX Runtime's threads; 0: its own choice.
+        because: the error of compiling the whole model.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class PartitionedModel:
             import onnxruntime
         except ImportError as error:
             raise errors.NotInstalled(
-                because.reason + "; install onnxruntime, and it runs them: pip install onnxruntime onnx", because.place
+                because.reason + "; ONNX Runtime can run them: pip install onnxruntime onnx", because.place
             ) from error
         whole = _with_shapes(model, shapes)
         self._outputs = [value.name for value in whole.graph.output]
@@ -96,7 +97,7 @@ class PartitionedModel:
                 try:
                     part.run = compiled(part.model).run
                 except errors.Error as error:
-                    _log.info("a part runs by ONNX Runtime: %s", error)
+                    _log.info("ONNX Runtime runs a part: %s", error)
                     part.ours = False
             if not part.ours:
                 options = onnxruntime.SessionOptions()
@@ -108,7 +109,7 @@ class PartitionedModel:
         _log.warning("%d of %d nodes run by ONNX Runtime (%s): %s", len(theirs), count, operators, because)
 
     def run(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None = None) -> dict[str, np.ndarray]:
-        """As Model.run."""
+        """See Model.run."""
         values: dict[str, Any] = dict(inputs)
         for part in self.parts:
             assert part.run is not None
@@ -117,7 +118,7 @@ class PartitionedModel:
 
 
 def _with_shapes(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> onnx.ModelProto:
-    """A copy with these shapes, and those that follow from them; constants as initializers."""
+    """Returns a copy of the model with these shapes and the inferred ones; constants become initializers."""
     import onnx
 
     whole = onnx.ModelProto()
@@ -143,7 +144,7 @@ def _with_shapes(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) 
 
 
 def _with_types_of_onnx_runtime(whole: onnx.ModelProto) -> onnx.ModelProto:
-    """Types of values that ONNX does not know, since ONNX Runtime made their operators."""
+    """Adds types of values that ONNX cannot infer, since their operators are ONNX Runtime's own."""
     import onnx
     import onnxruntime
 
@@ -168,7 +169,7 @@ def _with_types_of_onnx_runtime(whole: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _used(node: Any) -> Iterator[str]:
-    """Names that a node reads, those that its bodies take from outside among them."""
+    """Yields the names that a node reads, including those that its bodies read from outside."""
     yield from (name for name in node.input if name)
     for attribute in node.attribute:
         for graph in [attribute.g, *attribute.graphs]:
@@ -188,7 +189,7 @@ class _Graph:
         self.wanted = {value.name for value in graph.output}
 
     def model(self, part: Part) -> onnx.ModelProto:
-        """The part as a model of its own. Raises KeyError where a type is not known."""
+        """Returns the part as a separate model. Raises KeyError if a type is not known."""
         import onnx
 
         model = onnx.ModelProto()
@@ -205,7 +206,7 @@ class _Graph:
         return model
 
     def set_ends(self, part: Part, read_elsewhere: set[str]) -> None:
-        """What the part takes from others, and gives to them."""
+        """Sets the values that the part reads from others and the values that others read from it."""
         made = {name for node in part.nodes for name in node.output if name}
         read = [name for node in part.nodes for name in _used(node)]
         part.inputs = list(dict.fromkeys(n for n in read if n not in made and n not in self.constants))
@@ -217,7 +218,7 @@ class _Graph:
         ]
 
     def is_ours(self, node: Any) -> bool:
-        """Whether the node alone, with what is known of its inputs, can be imported."""
+        """Returns whether the node alone can be imported, with what is known of its inputs."""
         part = Part(True, [node])
         self.set_ends(part, set(node.output))
         try:
@@ -228,7 +229,7 @@ class _Graph:
 
 
 def _parts(whole: onnx.ModelProto) -> list[Part]:
-    """As few as possible, in an order in which each has what it reads."""
+    """Returns as few parts as possible, ordered so that each part's inputs are available."""
     graph = _Graph(whole)
     left = [(node, graph.is_ours(node)) for node in whole.graph.node]
     known = graph.constants.keys() | {value.name for value in whole.graph.input}
@@ -246,7 +247,7 @@ def _parts(whole: onnx.ModelProto) -> list[Part]:
         if part.nodes:
             parts.append(part)
         elif len(waiting) == len(left) and not any(all(name in known for name in _used(node)) for node, _ in waiting):
-            raise errors.Corrupt("its nodes are in no order in which each has what it reads", "model")
+            raise errors.Corrupt("a node reads a value that no earlier node can compute", "model")
         left = waiting
         ours = not ours
     merged: list[Part] = []

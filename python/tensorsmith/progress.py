@@ -13,7 +13,7 @@ _PHASES = {
 
 
 class TuneProgressBar:
-    """Takes the events of a search (see `tensorsmith.tune`) and draws a bar of tqdm: of seconds, or of trials."""
+    """Draws a bar of tqdm, of seconds or of trials, from the events of a search (see `tensorsmith.tune`)."""
 
     def __init__(self, seconds: float, trials: int) -> None:
         from tqdm.auto import tqdm

@@ -4,9 +4,8 @@
     session = ort.InferenceSession("model.onnx")
     outputs = session.run(None, {session.get_inputs()[0].name: x})
 
-A model with dimensions that are chosen when it is used is compiled for each choice. What was compiled is kept on
-disk, and later processes find it there. Where ONNX Runtime is installed, it answers until the compiled model is
-ready.
+A model with dimensions that are chosen at run time is compiled for each choice. Compiled models are kept on disk,
+where later processes find them. If ONNX Runtime is installed, it runs the model until the compiled model is ready.
 """
 
 from __future__ import annotations
@@ -38,7 +37,8 @@ _CUDA = "CUDAExecutionProvider"
 
 @dataclass
 class SessionOptions:
-    """Those that mean something here; others may be set and are not looked at, as those of graph optimizations."""
+    """Supported options. Options of ONNX Runtime that have no meaning here, such as graph optimizations, are
+    ignored."""
 
     intra_op_num_threads: int = 0  #: number of threads; 0: one per core
     database: str | os.PathLike[str] = "tensorsmith.db"  #: records of `tune`, for models that are compiled here
@@ -51,7 +51,7 @@ class SessionOptions:
     free_dimensions: dict[str, int] = field(default_factory=dict)  #: lengths of dimensions by name
 
     def add_free_dimension_override_by_name(self, name: str, length: int) -> None:
-        """The dimensions of this name have this length."""
+        """Sets the length of all dimensions with this name."""
         self.free_dimensions[name] = length
 
 
@@ -66,14 +66,14 @@ class NodeArg:
 
 @dataclass(frozen=True)
 class ModelMetadata:
-    """What is known of the model."""
+    """Properties of the model."""
 
     graph_name: str
     producer_name: str = "tensorsmith"
 
 
 def get_available_providers() -> list[str]:
-    """The providers that a session may be asked for."""
+    """Returns the providers that a session can use."""
     try:
         _native.device("cuda", 0)
     except errors.Error:
@@ -82,22 +82,22 @@ def get_available_providers() -> list[str]:
 
 
 class InferenceSession:
-    """Runs a compiled model, or compiles an ONNX model when it is made.
+    """Runs a compiled model, or compiles an ONNX model when the session is made.
 
-    An ONNX model is compiled with the schedules that the database knows (see `tensorsmith.tune`), else untuned. Where
-    it has dimensions that are chosen, it is compiled anew for each choice. That takes seconds, so compiled models are
-    kept on disk for later processes, and where the package onnxruntime is installed, ONNX Runtime answers until the
-    compiled model is ready. Its
-    results may differ in the last digits: with `compile_in_background=False` each run waits for the compiled model,
-    and the same inputs have the same results from the first run on. Operators that cannot be compiled run by ONNX
-    Runtime, where that and onnx are installed. The logger "tensorsmith" says what is done.
+    An ONNX model is compiled with the schedules in the database (see `tensorsmith.tune`), or untuned if it has none.
+    If the model has dimensions that are chosen at run time, it is compiled for each choice. That takes seconds, so
+    compiled models are kept on disk for later processes, and if the package onnxruntime is installed, ONNX Runtime
+    runs the model until the compiled model is ready. Its results may differ in the last digits. With
+    `compile_in_background=False` each run waits for the compiled model, and equal inputs have equal results from the
+    first run on. ONNX Runtime also runs operators that cannot be compiled, if it and onnx are installed. The logger
+    "tensorsmith" reports what is done.
 
     Args:
-        path_or_bytes: a folder of `tune` or `compile`, an ONNX file, its bytes, or an onnx.ModelProto.
-        sess_options: a SessionOptions, or ONNX Runtime's own.
-        providers: names, or pairs with options: CUDAExecutionProvider and CPUExecutionProvider; the first that can be
-            had.
-        compile_in_background: in place of that of the SessionOptions.
+        path_or_bytes: a folder of `tune` or `compile`, an ONNX file, its bytes, or an onnx.ModelProto. sess_options:
+        a SessionOptions, or ONNX Runtime's own. providers: names, or pairs with options, of CUDAExecutionProvider and
+        CPUExecutionProvider; the session uses the
+            first one that is available.
+        compile_in_background: replaces the option of the SessionOptions.
     """
 
     def __init__(
@@ -158,32 +158,31 @@ class InferenceSession:
                 self._take(model)
 
     def get_inputs(self) -> list[NodeArg]:
-        """The inputs in the model's order."""
+        """Returns the inputs in the model's order."""
         return self._inputs
 
     def get_outputs(self) -> list[NodeArg]:
-        """The outputs in the model's order."""
+        """Returns the outputs in the model's order."""
         return self._outputs
 
     def get_providers(self) -> list[str]:
-        """Where it runs, first choice first."""
+        """Returns the session's providers, the preferred one first."""
         return self._providers
 
     def get_modelmeta(self) -> ModelMetadata:
-        """The model's name."""
+        """Returns the model's name."""
         return ModelMetadata(self._name)
 
     def get_session_options(self) -> Any:
-        """As they were given."""
+        """Returns the given options."""
         return self._options
 
     def statistics(self) -> SessionStatistics:
-        """How many models were compiled or taken from the disk, and how many runs ONNX Runtime answered meanwhile."""
+        """Returns the numbers of models that were compiled or loaded from disk, and of runs by ONNX Runtime."""
         return self._shapes.statistics() if self._shapes is not None else SessionStatistics()
 
     def wait_until_compiled(self, timeout: float | None = None) -> bool:
-        """Waits until nothing is being compiled in the background; False where that takes longer than `timeout`
-        seconds."""
+        """Waits until nothing is being compiled in the background. Returns False after `timeout` seconds."""
         return self._shapes is None or self._shapes.wait(timeout)
 
     def run(
@@ -192,11 +191,11 @@ class InferenceSession:
         """Runs the model once.
 
         Args:
-            output_names: which outputs are returned; None or none of them: all, in the model's order.
+            output_names: the outputs to return; None or an empty list: all, in the model's order.
             input_feed: arrays by name.
 
         Raises:
-            errors.InvalidArgument: names, shapes or element types that the model does not have.
+            errors.InvalidArgument: the model has no such name, or another shape or element type.
         """
         names = [arg.name for arg in self._outputs]
         wanted = list(output_names) if output_names else names
@@ -207,11 +206,11 @@ class InferenceSession:
         return [outputs[name] for name in wanted]
 
     def io_binding(self) -> IOBinding:
-        """Inputs and outputs for `run_with_iobinding`."""
+        """Returns an object that binds inputs and outputs for `run_with_iobinding`."""
         return IOBinding(self)
 
     def run_with_iobinding(self, binding: IOBinding, run_options: Any = None) -> None:
-        """Runs the model once on what is bound."""
+        """Runs the model once on the bound inputs and outputs."""
         given = {name: array for name, array in binding._outputs.items() if array is not None}
         outputs = self._for(binding._inputs).run(binding._inputs, given)
         for name in binding._outputs:
@@ -220,18 +219,18 @@ class InferenceSession:
         binding._results = [outputs[name] for name in binding._outputs]
 
     def _option(self, name: str) -> Any:
-        """Of the options; ONNX Runtime's own do not have all."""
+        """Returns an option; ONNX Runtime's options lack some, which then have their defaults."""
         return getattr(self._options, name, getattr(SessionOptions, name))
 
     def _take(self, model: Model) -> None:
-        """A compiled model that says itself what it takes and gives."""
+        """Uses a compiled model, which knows its inputs and outputs."""
         self._model = model
         self._name = model.name
         self._inputs = [NodeArg(i.name, onnx_runtime_type(i.dtype), list(i.shape)) for i in model.inputs]
         self._outputs = [NodeArg(o.name, onnx_runtime_type(o.dtype), list(o.shape)) for o in model.outputs]
 
     def _for(self, feed: Mapping[str, Any]) -> Model | PartitionedModel | MeanwhileModel:
-        """What runs with the shapes of these inputs."""
+        """Returns a model that can run with the shapes of these inputs."""
         if self._model is not None:
             return self._model
         assert self._shapes is not None
@@ -256,7 +255,7 @@ def _choose(
     providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None,
     provider_options: Sequence[Mapping[str, Any]] | None,
 ) -> tuple[list[str], str]:
-    """The providers that can be had, and the device of the first."""
+    """Returns the available providers, and the device of the first one."""
     if not providers:
         return [_CPU], "local"
     options = list(provider_options or []) + [{}] * len(providers)
@@ -270,11 +269,11 @@ def _choose(
             try:
                 _native.device(place, 0)
             except errors.Error as error:
-                _log.warning("%s cannot be had: %s", name, error)
+                _log.warning("%s is not available: %s", name, error)
                 continue
             found.append((name, place))
         else:
-            _log.warning("%s is not known here", name)
+            _log.warning("%s is not a known provider", name)
     if not found:
         raise errors.InvalidArgument(
             f"none of them is here; there are {', '.join(get_available_providers())}", "providers"

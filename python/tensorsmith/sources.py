@@ -1,4 +1,4 @@
-"""Models in the forms that people have them: files, networks of the zoo, ONNX messages, programs of torch."""
+"""Models in different forms: files, networks of the zoo, ONNX messages, programs of torch."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 from . import errors
 
-# A file, "zoo:NAME", bytes of an ONNX file, an onnx.ModelProto, or what `from_torch` made.
+# A file, "zoo:NAME", bytes of an ONNX file, an onnx.ModelProto, or the result of `from_torch`.
 ModelSource = Any
 
 
 def model_name(model: ModelSource) -> str:
-    """For people, and for the folder that a compiled model gets by default."""
+    """Returns the name for messages and for the default folder of the compiled model."""
     if isinstance(model, (str, os.PathLike)):
         text = os.fspath(model)
         if text.startswith("zoo:"):
@@ -31,7 +31,7 @@ def model_name(model: ModelSource) -> str:
 
 @contextlib.contextmanager
 def model_file(model: ModelSource) -> Iterator[str]:
-    """The model as a path; what is in memory is written to a temporary file meanwhile."""
+    """Yields the model's path; a model in memory is written to a temporary file that exists meanwhile."""
     if isinstance(model, (str, os.PathLike)):
         yield os.fspath(model)
         return

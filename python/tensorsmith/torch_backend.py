@@ -25,17 +25,17 @@ _TUNE_OPTIONS = {"seconds", "trials", "until_gain", "progress", "seed"}
 def tensorsmith(
     module: Any, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: Any
 ) -> Callable[..., Any]:
-    """What torch.compile calls with each graph that it captured. A graph that cannot be compiled runs as torch runs it,
-    and a warning of the logger "tensorsmith" says why. Parameters and buffers are compiled in as they are then; once
-    one of them has changed, the graph runs by torch.
+    """Compiles a captured graph for torch.compile. A graph that cannot be compiled is run by torch, and a warning of
+    the logger "tensorsmith" gives the reason. Current values of parameters and buffers are compiled in; when one of
+    them has changed, torch runs the graph.
 
     Args:
-        module, example_inputs: the graph, and tensors of the shapes that it is compiled for.
-        options: database, device, threads, untuned and winograd as of `compile`; with seconds, trials or until_gain
+        module, example_inputs: the graph, and tensors with the shapes that it is compiled for.
+        options: database, device, threads, untuned and winograd as for `compile`; with seconds, trials or until_gain
             each graph is tuned.
 
     Raises:
-        errors.InvalidArgument: an option that is none.
+        errors.InvalidArgument: an unknown option.
     """
     import torch
 
@@ -59,7 +59,7 @@ def tensorsmith(
         free = [i for i in range(len(example_inputs)) if i not in fixed]
         model = _compiled(module, example_inputs, fixed, free, given)
     except errors.Error as error:
-        _log.warning("a graph runs by torch itself: %s", error)
+        _log.warning("torch itself runs a graph: %s", error)
         return by_torch
     # An input that nothing reads may be missing.
     read = [(info.name, free[int(info.name.removeprefix(_INPUT))]) for info in model.inputs]
@@ -70,7 +70,7 @@ def tensorsmith(
         nonlocal changed
         if changed or any(args[i].data_ptr() != at or args[i]._version != v for i, at, v in versions):
             if not changed:
-                _log.warning("a graph runs by torch itself: its parameters have changed since it was compiled")
+                _log.warning("torch itself runs a graph: its parameters have changed since it was compiled")
             changed = True
             return by_torch(*args)
         outputs = model.run({name: args[place].detach().contiguous() for name, place in read})
@@ -83,7 +83,7 @@ _INPUT = "input_"
 
 
 def _fixed_inputs(module: Any, example_inputs: Sequence[Any]) -> set[int]:
-    """The places of parameters and buffers, which torch hands to the graph as inputs."""
+    """Returns the indices of parameters and buffers, which torch passes to the graph as inputs."""
     import torch
 
     fixed = set()
@@ -101,7 +101,7 @@ def _compiled(
     import torch
 
     class Graph(torch.nn.Module):
-        """The graph with its parameters in their places."""
+        """The graph with the parameters inserted as its inputs."""
 
         def __init__(self) -> None:
             super().__init__()

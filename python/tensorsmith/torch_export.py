@@ -1,4 +1,4 @@
-"""Programs of torch as ONNX models."""
+"""Exports programs of torch as ONNX models."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def from_torch(program: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> onnx.ModelProto:
-    """An ONNX model for `tune`, `compile` and `predict`.
+    """Exports a program as an ONNX model for `tune`, `compile` and `predict`.
 
     Args:
-        program: a torch.export.ExportedProgram, or a torch.nn.Module together with
-        args, kwargs: example inputs of it.
+        program: a torch.export.ExportedProgram, or a torch.nn.Module with
+        args, kwargs: example inputs of the module.
 
     Raises:
-        errors.Unsupported: torch cannot export it, or lacks what exporting needs.
+        errors.Unsupported: torch cannot export the program, or lacks a package for exporting.
     """
     try:
         import torch

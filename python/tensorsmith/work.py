@@ -22,20 +22,20 @@ Dims = Mapping[str, int]
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What became of one tensor program. Seconds are those of one call; None: not known."""
+    """Result of tuning one tensor program. Seconds are those of one call; None: not known."""
 
     name: str
     calls: float
     trials: int
     failures: int
-    kept: bool  #: it runs the untuned schedule
+    kept: bool  #: whether the untuned schedule is used
     untuned_seconds: float | None
-    tuned_seconds: float | None  #: of the compiled model's schedule, measured alone
+    tuned_seconds: float | None  #: schedule of the compiled model, measured alone
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The sum of the kernels' times, each measured alone. It is not the speed-up of the model."""
+    """Sum of the kernels' times, each measured alone. Its ratio is not the speed-up of the model."""
 
     untuned_seconds: float
     tuned_seconds: float
@@ -44,7 +44,7 @@ class Estimate:
 
 @dataclass(frozen=True, repr=False)
 class TuneResult:
-    """What `tune` did."""
+    """Result of `tune`."""
 
     directory: str  #: folder of the compiled model
     database: str  #: database with the records
@@ -62,7 +62,7 @@ class TuneResult:
     report: dict[str, Any] = field(repr=False)  #: everything that `tensorsmith tune --json` prints
 
     def load(self, threads: int = 0) -> Model:
-        """The compiled model, ready to run."""
+        """Loads the compiled model."""
         return load(self.directory, threads)
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class TuneResult:
 
 @dataclass(frozen=True)
 class CompiledModel:
-    """What `compile` did."""
+    """Result of `compile`."""
 
     directory: str
     kernels: int
@@ -87,13 +87,13 @@ class CompiledModel:
     notes: tuple[str, ...]
 
     def load(self, threads: int = 0, device: str = "") -> Model:
-        """The compiled model, ready to run."""
+        """Loads the compiled model."""
         return load(self.directory, threads, device)
 
 
 @dataclass(frozen=True)
 class TaskPrediction:
-    """What one tensor program is predicted to take; seconds of one call."""
+    """Predicted time of one tensor program, in seconds of one call."""
 
     name: str
     calls: int
@@ -103,7 +103,7 @@ class TaskPrediction:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A latency that nobody measured."""
+    """A predicted latency."""
 
     seconds: float
     low_seconds: float | None  #: lower end of the interval that contains 90 %; None: not known
@@ -143,39 +143,38 @@ def tune(
     end_to_end: bool = True,
     winograd: bool = True,
 ) -> TuneResult:
-    """Searches fast schedules for a model on this machine by measuring, and compiles it with them.
+    """Searches fast schedules for a model on this machine by measuring, and compiles the model with them.
 
-    Measurements are kept in the database: a run goes on where an earlier one was, and Ctrl-C loses nothing. It ends the
-    search, the best so far is compiled, then KeyboardInterrupt is raised.
+    Measurements are kept in the database: a run continues an earlier one, and Ctrl-C loses nothing. Ctrl-C ends the
+    search and compiles the best schedules so far; then KeyboardInterrupt is raised.
 
     Args:
-        model: an ONNX file, "zoo:NAME", an onnx.ModelProto or its bytes, or what `from_torch` makes.
-        output: the folder of the compiled model; by default the model's name with ".tensorsmith", here. A compiled
-            model that is there is replaced, anything else stays and is an error.
-        seconds: for everything until the model is written. Give it, or `trials` (measurements), or `until_gain` (stop
-            where going on as long again is expected to gain less than this share).
-        progress: True shows a bar; a function is called with each event, a dict: phase, and after each measurement
+        model: an ONNX file, "zoo:NAME", an onnx.ModelProto or its bytes, or the result of `from_torch`.
+        output: folder of the compiled model; default: the model's name with ".tensorsmith", in the current folder. A
+            compiled model there is replaced; anything else is kept, and is an error.
+        seconds: time limit for everything until the model is written. Give `seconds`, `trials` (number of
+            measurements) or `until_gain` (stops when as much time again is expected to gain less than this share).
+        progress: True shows a bar. A function is called with each event, a dict: phase, and after each measurement
             elapsed_seconds, trials, failures, resumed, task, estimate (untuned_seconds, tuned_seconds, ratio). After
-            the comparison of whole models it has end_to_end, as in the report.
-        shapes: of inputs by name, for symbolic dimensions or in place of fixed ones.
-        dims: lengths of symbolic dimensions by name, in all inputs that have them: {"batch": 1}.
-        absent: optional inputs that are not given.
-        bounded: results whose number of rows depends on the data have their largest shape, padded.
-        tf32: products of f32 on tensor cores, of factors that are rounded to TF32 (10 bits of fraction instead of 23).
-        device: "local", a variant as "local:isa=avx2", or a GPU: "cuda", "opencl:1".
-        threads: that kernels run on; 0: all cores.
-        sources: databases or exports of records to begin with, and models whose tasks' records are meant; by default
-            the records that come with the package.
-        warm_start: False begins from nothing.
-        cost_model: a file of `train`, or the name of a kind that learns as it goes.
+            the comparison of whole models the dict has end_to_end, as in the report.
+        shapes: shapes of inputs by name, for inputs with symbolic dimensions or instead of fixed shapes. dims:
+        lengths of symbolic dimensions by name, in all inputs that have them: {"batch": 1}. absent: optional inputs
+        that are not given. bounded: results whose number of rows depends on the data get their largest shape, padded.
+        tf32: computes products of f32 on tensor cores, with factors rounded to TF32 (10 bits of fraction instead of
+        23). device: "local", a variant such as "local:isa=avx2", or a GPU: "cuda", "opencl:1". threads: number of
+        threads of the kernels; 0: all cores. sources: databases or exports with records to start from, and models
+        whose tasks' records are used; default: the
+            records that come with the package.
+        warm_start: False starts from nothing.
+        cost_model: a file of `train`, or the name of a kind that learns during the search.
         frozen: the cost model does not learn from this run.
         strategy, language_model, batch, seed: see `tensorsmith tune --help`.
-        flush_cache: measure with cold caches.
-        end_to_end: False chooses by the kernels' own times, without running the whole model.
-        winograd: False: no Winograd filtering of 3x3 convolutions.
+        flush_cache: measures with cold caches.
+        end_to_end: False chooses schedules by the kernels' own times, without running the whole model.
+        winograd: False: 3x3 convolutions do not use Winograd filtering.
 
     Raises:
-        errors.Error: what is wrong and what to do; nothing is written then.
+        errors.Error: tells the problem and what to do; nothing is written then.
     """
     if not (seconds or trials or until_gain):
         raise errors.InvalidArgument("say how long to search: seconds=60, trials=1000 or until_gain=0.01", "tune")
@@ -266,13 +265,13 @@ def compile(
     threads: int = 0,
     winograd: bool = True,
 ) -> CompiledModel:
-    """Compiles a model with the best schedules that the database knows, without measuring; untuned ones where it knows
-    none, or where there is no database.
+    """Compiles a model without measuring, with the best schedules in the database. Untuned schedules are used where
+    it has none, or if there is no database.
 
-    Args: as of `tune`; `untuned` looks into no database.
+    Args: as for `tune`; `untuned` ignores the database.
 
     Raises:
-        errors.Error: what is wrong and what to do; nothing is written then.
+        errors.Error: tells the problem and what to do; nothing is written then.
     """
     _not_negative(threads=threads)
     directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
@@ -297,7 +296,7 @@ def compile(
 def compile_cancellable(
     path: str, directory: PathLike, *, shapes: Shapes, device: str, threads: int, database: PathLike, cancel: Any
 ) -> None:
-    """`compile` of a file, which ends with errors.Cancelled soon after another thread has set `cancel`, a
+    """Runs `compile` for a file. Raises errors.Cancelled soon after another thread has set `cancel`, a
     _native.Cancel."""
     _native.compile(
         path,
@@ -328,14 +327,14 @@ def predict(
     threads: int = 0,
     winograd: bool = True,
 ) -> Prediction:
-    """How long a run of the model takes on a device, without running or having it.
+    """Predicts the time of a run of the model on a device, without running the model and without the device.
 
     Args:
         device: "local", a known device (`tensorsmith devices list`) or a device file.
-        cost_model: a file of `train`; by default the one that comes with the package.
-        roofline: the least time that the device allows, instead.
-        untuned: of untuned schedules; else those of the database, where there is one.
-        others: as of `tune`.
+        cost_model: a file of `train`; default: the cost model that comes with the package.
+        roofline: returns the lower bound from the device's limits instead.
+        untuned: predicts untuned schedules; otherwise those in the database, if there is one.
+        others: as for `tune`.
     """
     _not_negative(threads=threads)
     with model_file(model) as path:
@@ -379,7 +378,7 @@ def tasks(
     bounded: bool = False,
     tf32: bool = False,
 ) -> list[dict[str, Any]]:
-    """The tensor programs that the model is made of, each once: name, key, calls (of a run)."""
+    """Returns the distinct tensor programs of the model as dicts: name, key, calls (of a run)."""
     with model_file(model) as path:
         return json.loads(_native.tasks(path, **_import_options(shapes, dims, absent, bounded, tf32), device=device))[
             "tasks"
@@ -387,13 +386,13 @@ def tasks(
 
 
 def device(name: str = "local", threads: int = 0) -> dict[str, Any]:
-    """What is known of a device."""
+    """Returns the properties of a device."""
     _not_negative(threads=threads)
     return json.loads(_native.device(name, threads))
 
 
 def _file_name(model: ModelSource, path: str) -> str:
-    """The compiled model's own name: that of its file; of a model in memory the graph's."""
+    """Returns the name of the compiled model: the name of its file, or of its graph if the model is in memory."""
     return os.path.basename(path) if isinstance(model, (str, os.PathLike)) else model_name(model)
 
 
@@ -405,7 +404,8 @@ def _notes(report: dict[str, Any]) -> tuple[str, ...]:
 
 
 def known_database(database: PathLike) -> str:
-    """The database to read, or "": the default one need not be there, one that was named must."""
+    """Returns the database to read, or "" if it is the default database and does not exist; a named one must
+    exist."""
     path = os.fspath(database)
     return "" if path == _DATABASE and not os.path.exists(path) else path
 

@@ -143,7 +143,7 @@ TEST(ScheduleFeatures, LayoutsMoveTheStrides) {
     float weight_stride = -1;
     for (int b = 0; b < 3; ++b) {
       const std::string prefix = "B" + std::to_string(b) + ".";
-      // Only W, one of the three buffers, is accessed in all its 64 * 128 floats.
+      // W is the only one of the three buffers that is accessed in all its 64 * 128 floats.
       if (std::abs(at(*features, 0, prefix + "unique_bytes") - slog(4 * 64 * 128)) < 1e-4)
         weight_stride = at(*features, 0, prefix + "stride");
     }

@@ -137,8 +137,8 @@ TEST(ChooseTasks, MedoidsCoverWhatIsFar) {
   EXPECT_EQ(group(one.front()), 0);
 }
 
-// The next task is from the unmeasured one of three clusters, and from the more uncertain one of two
-// unmeasured clusters. Tasks without programs are not chosen.
+// With three clusters, the next task is from the unmeasured one. With two unmeasured clusters, the task is
+// from the one with the greater uncertainty. Tasks without programs are not chosen.
 TEST(NextTasks, WhatIsUncertainAndStandsForOthers) {
   const uint64_t seed = 3;
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -132,7 +132,7 @@ class MadeStore {
   const Store& store() const { return *store_; }
   const std::vector<target::Device>& devices() const { return devices_; }
   const record::testing::TempDir& folder() const { return folder_; }
-  // Eight of every ten records are for training and one for validation.
+  // Returns eight of every ten records for training and one for validation.
   TrainingData data() const {
     TrainingData out;
     out.store = store_.get();

@@ -1,4 +1,4 @@
-"""Models of the tests, and a folder of its own for each test."""
+"""Models for the tests, and a separate folder for each test."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ MODELS = Path(os.environ["TENSORSMITH_TEST_MODELS"])
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
-    """Databases and compiled models lie in the present folder by default, and those of sessions in the cache."""
+    """Runs each test in its own folder: databases, compiled models and the cache of sessions are there."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TENSORSMITH_CACHE", str(tmp_path / "cache"))
     return tmp_path
@@ -25,7 +25,7 @@ def mnist():
 
 
 def data_set(model: Path, number: int = 0):
-    """Inputs by name and outputs by name of ONNX's test data."""
+    """Returns the inputs and outputs of ONNX's test data, by name."""
     proto = onnx.load(model)
     constants = {tensor.name for tensor in proto.graph.initializer}
     names = [value.name for value in proto.graph.input if value.name not in constants]
@@ -45,7 +45,7 @@ def data_set(model: Path, number: int = 0):
 
 
 def random_graph_model(opset: int = 17) -> onnx.ModelProto:
-    """A small network whose batch is chosen when it is used: [batch, 8] -> softmax(relu(x W + b) V)."""
+    """Returns a small network with a batch that is chosen at run time: [batch, 8] -> softmax(relu(x W + b) V)."""
     random = np.random.default_rng(1)
     tensors = [
         numpy_helper.from_array(random.standard_normal(shape).astype(np.float32), name)

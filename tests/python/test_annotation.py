@@ -1,4 +1,4 @@
-"""ONNX files with the nodes' times."""
+"""ONNX files annotated with the nodes' times."""
 
 import onnx
 import pytest

@@ -1,4 +1,4 @@
-"""compare_engines, the same as a command, and as bench/peers of the repository has it."""
+"""compare_engines: the function, the command, and the scripts in the repository's bench/peers."""
 
 import json
 import subprocess
@@ -93,7 +93,7 @@ def test_as_a_command(model):
 
 @pytest.mark.skipif(not MODELS_SCRIPT.exists(), reason="not in a checkout")
 def test_from_a_checkout_without_the_package(monkeypatch):
-    """The same code, without tensorsmith itself: by the runtime's library."""
+    """The same code runs without the package tensorsmith, with the runtime library."""
     monkeypatch.delenv("PYTHONPATH")
     words = [sys.executable, str(MODELS_SCRIPT)]
     told = subprocess.run([*words, "a=b.onnx:c"], capture_output=True, text=True)

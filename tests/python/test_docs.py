@@ -1,4 +1,5 @@
-"""The Python snippets of the pages run as they stand, but for the time that they tune; the cookbook's: test_torch.py"""
+"""Runs the Python snippets of the pages unchanged except for the tuning time; test_torch.py runs those of the
+cookbook."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Exceptions: Python's own bases, and what they say in Python's words."""
+"""Exceptions: their bases in Python, and messages in terms of the Python package."""
 
 import errno
 import pickle

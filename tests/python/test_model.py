@@ -1,4 +1,4 @@
-"""Compiled models: what they compute, what they take without a copy, and what they refuse."""
+"""Compiled models: results, arrays that are used without a copy, and refused arguments."""
 
 import threading
 import time
@@ -35,7 +35,7 @@ def test_says_what_it_takes(model):
 
 
 class DlpackOnly:
-    """An array of another library."""
+    """An array that only supports DLPack, as of another library."""
 
     def __init__(self, array):
         self._array = array

@@ -1,4 +1,4 @@
-"""Models with operators that cannot be compiled, beside ONNX Runtime running all of them."""
+"""Models with operators that cannot be compiled, compared with ONNX Runtime running the whole model."""
 
 import logging
 
@@ -22,7 +22,8 @@ def value(name, shape, dtype=TensorProto.FLOAT):
 
 
 def mixed(batch):
-    """Two convolutions with an operator of ONNX Runtime's own between them, and one beside them."""
+    """Returns a model of two convolutions with one of ONNX Runtime's own operators between them and one beside
+    them."""
     random = np.random.default_rng(2)
     weights = [
         numpy_helper.from_array((random.standard_normal((8, c, 3, 3)) / 9).astype(np.float32), f"w{i}")
@@ -64,7 +65,7 @@ def test_computes_what_onnx_runtime_does(batch, caplog):
 
 
 def test_all_of_it_by_onnx_runtime():
-    """Strings: nothing is left to compile."""
+    """A model of strings, of which no part can be compiled."""
     nodes = [helper.make_node("StringNormalizer", ["x"], ["y"], case_change_action="UPPER", locale="C")]
     model = model_of(nodes, [value("x", [2], TensorProto.STRING)], [value("y", [2], TensorProto.STRING)])
     session = tensorsmith.InferenceSession(model, compile_in_background=False)
@@ -72,7 +73,7 @@ def test_all_of_it_by_onnx_runtime():
 
 
 def test_bodies_that_read_from_outside():
-    """An If whose body reads a value of the graph around it."""
+    """An If whose body reads a value of the surrounding graph."""
     body = helper.make_graph(
         [helper.make_node("QuickGelu", ["a"], ["t"], domain="com.microsoft")], "then", [], [value("t", [4, 4])]
     )

@@ -1,4 +1,4 @@
-"""What `run --output` writes, read by NumPy itself."""
+"""Files written by `run --output`, read with NumPy."""
 
 import json
 
@@ -10,7 +10,7 @@ import tensorsmith
 
 CASTS = {
     "half": (TensorProto.FLOAT16, np.float16),
-    "short": (TensorProto.BFLOAT16, np.float32),  # NumPy has no such type
+    "short": (TensorProto.BFLOAT16, np.float32),  # NumPy has no bfloat16
     "double": (TensorProto.DOUBLE, np.float64),
     "byte": (TensorProto.INT8, np.int8),
     "long": (TensorProto.INT64, np.int64),

@@ -1,4 +1,4 @@
-"""What `--json` prints, held to docs/schemas."""
+"""Validates the output of `--json` with the schemas in docs/schemas."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""InferenceSession beside ONNX Runtime's."""
+"""InferenceSession, compared with ONNX Runtime's."""
 
 import numpy as np
 import onnxruntime

@@ -1,4 +1,4 @@
-"""ONNX Runtime answers while a session compiles."""
+"""Sessions that run on ONNX Runtime while they compile."""
 
 import logging
 import subprocess
@@ -27,7 +27,7 @@ def feed_of(batch):
 
 @pytest.fixture
 def gate(monkeypatch):
-    """Compiling waits until the gate is opened."""
+    """Makes compilations wait until the gate is opened."""
     opened = threading.Event()
     compile_model = compiled_shapes.compile_cancellable
 
@@ -85,7 +85,7 @@ def test_a_model_without_choices_is_there_at_once(gate, mnist):
 
 @pytest.mark.parametrize("way", ["option", "argument"])
 def test_it_can_be_turned_off(way, caplog):
-    """Then all results are the compiled model's, the first one too."""
+    """All results, the first one included, are then those of the compiled model."""
     model = random_graph_model()
     results = []
     for _ in range(2):
@@ -179,7 +179,7 @@ def test_a_program_ends_while_a_model_is_compiled():
 
 
 def test_a_child_process_has_its_own(gate):
-    """After a fork the parent's threads are not there."""
+    """A forked child does not have its parent's threads."""
     model = random_graph_model()
     session = tensorsmith.InferenceSession(model)
     session.run(None, feed_of(2))

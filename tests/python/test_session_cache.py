@@ -1,4 +1,4 @@
-"""Compiled models that sessions keep on disk."""
+"""The cache of compiled models that sessions keep on disk."""
 
 import json
 import logging
@@ -112,7 +112,7 @@ def test_threads_of_one_process_compile_once():
 
 
 def test_what_decides_the_code_decides_the_entry(tmp_path, mnist):
-    """Other weights, weights in other files, shapes, threads or records: compiled anew. The same again: not."""
+    """Other weights, weights in other files, shapes, threads or records compile again; equal ones do not."""
     model = random_graph_model()
     made = []
 
@@ -282,7 +282,7 @@ def runs_and_says(caplog, said, **options):
 
 
 def test_a_folder_that_others_may_write_is_not_used(caplog, tmp_path):
-    """Its models are programs."""
+    """The models in the folder are programs, so others must not be able to write them."""
     session_of(random_graph_model()).run(None, {"x": X})
     (tmp_path / "cache" / "compiled-1").chmod(0o777)
     runs_and_says(caplog, "others may write it")

@@ -1,4 +1,4 @@
-"""Event files, read by TensorBoard itself."""
+"""Event files, read with TensorBoard."""
 
 import sqlite3
 

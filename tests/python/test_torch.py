@@ -1,4 +1,4 @@
-"""torch.compile and from_torch, beside torch itself. Where torch is not installed, `scripts/test_torch` installs it."""
+"""torch.compile and from_torch, compared with torch. `scripts/test_torch` installs torch for this test."""
 
 import copy
 import logging

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""scripts/benchmark_models with one of our kinds and somebody else's program, on the records of tests/data; run again, it keeps what is there.
+"""Tests scripts/benchmark_models with one of our kinds and with another program, on the records of tests/data. A
+second run keeps the results of the first.
 
     benchmark_models_test.py SOURCE_DIR TENSORSMITH
 """
@@ -35,7 +36,7 @@ def main():
                    f"theirs=command:{sys.executable} {program}"]
         first = subprocess.run(command, capture_output=True, text=True, check=False)
         assert first.returncode == 0, first.stderr
-        # By workload: devices, mean, ranks. Device left out: an error each, and intervals if the entry gives any.
+        # By workload: devices, mean, ranks. Left-out device: one error each, and intervals if the entry has them.
         for entry in ("ours", "theirs"):
             assert re.search(rf"^\| {entry} (?:\| [\d.]+ \([\d.]+\) ){{3}}\| [\d.]+ \| ", first.stdout, re.M), first.stdout
         assert re.search(r"^\| ours \| k80 \| [\d.]+ \([\d.]+\) \| .* \| \d+, \d+, \d+ \|$", first.stdout, re.M), first.stdout
@@ -54,7 +55,7 @@ def main():
         splits = os.path.join(folder, "work", "splits")
         lists = [json.load(open(os.path.join(splits, name), encoding="utf-8")) for name in os.listdir(splits) if name.endswith(".keys")]
         assert sorted(len(keys) for keys in lists) == [1, 1, 1, 2, 2, 2] and all(len(set(keys)) == len(keys) for keys in lists), lists
-        # Distilled from one of our models: scores without teacher, taught, after the tasks, and of the teacher.
+        # Distillation from one of our models: scores without teacher, taught, after the tasks, and of the teacher.
         small = "tensorsmith:rounds=5,hold_out=false"
         taught = subprocess.run([*command[:6], "--tables", "distilled", "--profile-tasks", "2", "--seeds", "0", "--threads", "1", "--tensorsmith",
                                  tensorsmith, "--teacher", small, "--entry", "pupil=xgboost:rounds=5"],

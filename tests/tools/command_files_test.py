@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The help fits its lines, manual pages and completions hold what each command's --help says, and the shells and man take
-them.
+"""Checks that help texts fit their lines, that manual pages and completions match each command's --help, and that man
+and the shells accept them.
 
     command_files_test.py TENSORSMITH help|man|bash|zsh|fish
 
-Exits with 77 where the shell, or man, is not installed.
+Exits with 77 if the shell, or man, is not installed.
 """
 import fcntl
 import os
@@ -29,8 +29,8 @@ def run(*command, **options):
 
 
 class Help:
-    """What `--help` of a command says: its options (name -> choices or None where it takes no value), commands, and the
-    headings that these stand under, in order."""
+    """Parsed `--help` of a command: its options (name -> choices, or None if it takes no value), its commands, and
+    their headings in order."""
 
     def __init__(self, text):
         self.options, self.commands, self.headings = {}, [], []
@@ -58,19 +58,19 @@ class Help:
 
 
 def check_width(text, columns):
-    """No line is longer, but for examples and words that are longer than their column."""
+    """Checks that lines fit the width, except for examples and words that are longer than their column."""
     for line in text.split("\nExamples:\n")[0].splitlines():
         assert len(line) <= columns or " " not in line.strip(), (columns, line)
 
 
 def check_default_width(program):
-    """80 columns where there is neither COLUMNS nor a terminal; else the terminal's."""
+    """Checks that the width is 80 columns without COLUMNS and a terminal, and the terminal's width otherwise."""
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     piped = run(program, "tune", "--help", env=environment)
     assert piped == run(program, "tune", "--help", env={**environment, "COLUMNS": "80"})
     child, terminal = pty.fork()
     if child == 0:
-        # The size is set before the program asks for it.
+        # The size must be set before the program asks for it.
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 61, 0, 0))
         os.execve(program, [program, "tune", "--help"], environment)
     shown = b""
@@ -86,7 +86,7 @@ def check_default_width(program):
 
 
 def check_order(program):
-    """A user's commands come first, and in a command the basic options before the others."""
+    """Checks that users' commands come first, and that a command's basic options precede the others."""
     top = Help(run(program, "--help"))
     assert top.headings[0] == "Commands:" and len(top.headings) > 3, top.headings
     assert set(top.commands[:10]) == {"tune", "bench", "run", "compile", "predict", "report", "tasks", "zoo", "devices",
@@ -104,7 +104,7 @@ def check_help(program):
 
 
 def helps(program):
-    """Words of each command -> Help."""
+    """Returns the Help of each command, by its words."""
     out, waiting = {}, [()]
     while waiting:
         words = waiting.pop()
@@ -113,7 +113,7 @@ def helps(program):
         for columns, text in texts.items():
             check_width(text, columns)
         said = {columns: Help(text) for columns, text in texts.items()}
-        # The texts are the same however lines are broken.
+        # The texts must be equal for all line lengths.
         assert vars(said[50]) == vars(said[80]) == vars(said[300]), words
         out[words] = said[80]
         assert "--help" in out[words].options, words
@@ -154,7 +154,7 @@ def check_man(program):
 
 
 def words_asked(commands):
-    """Command lines, the last word unfinished, and all words that must be offered."""
+    """Yields command lines, whose last word is unfinished, and all words that must be offered."""
     for words, help_ in commands.items():
         yield [*words, "--"], {name for name in help_.options if name.startswith("--")}
         if help_.commands:
@@ -256,7 +256,7 @@ def read_until(terminal, mark):
 
 
 def read_quiet(terminal):
-    """All that comes until nothing does."""
+    """Reads the output until nothing more comes."""
     seen, end = b"", time.monotonic() + 60
     while time.monotonic() < end:
         if select.select([terminal], [], [], 1.5 if seen.count(b"\n") else 10)[0]:
@@ -267,7 +267,7 @@ def read_quiet(terminal):
 
 
 def check_words(program, complete):
-    """Exactly what --help lists is offered."""
+    """Checks that exactly the words in --help are offered."""
     asked = 0
     for words, expected in words_asked(helps(program)):
         offered = set(complete(words))

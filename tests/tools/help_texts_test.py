@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Help texts can be understood by themselves: each names its subject and says one thing a sentence, without dialect.
+"""Checks that help texts can be understood alone: each names its subject, and each sentence says one thing in plain
+English.
 
     help_texts_test.py TENSORSMITH
 
@@ -47,7 +48,7 @@ def plain(roff):
 
 
 def texts_of(page):
-    """(what it describes, text) of a manual page."""
+    """Yields (subject, text) for the texts of a manual page."""
     lines = page.split("\n")
     name = ""
     for i, line in enumerate(lines):
@@ -81,7 +82,7 @@ def findings(text):
 
 
 def check_the_checker():
-    """Each rule finds what it is for, and nothing in a plain text."""
+    """Checks that each rule finds its bad examples, and nothing in plain text."""
     for text in (
         "Seed",
         "the seed of the search",

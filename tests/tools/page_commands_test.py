@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Every command of the pages for users runs: page_commands_test.py SOURCE TENSORSMITH RUNTIME_FOLDER MNIST_FOLDER PAGE
+"""Runs every command of the pages for users: page_commands_test.py SOURCE TENSORSMITH RUNTIME_FOLDER MNIST_FOLDER
+PAGE
 
-Commands stand in indented blocks and in `code`. Those of `tensorsmith` run one after the other in a folder of their own, as a
-reader would type them, but for a small network and a few seconds (REPLACED). Others are run elsewhere, and this test looks up
-where (ELSEWHERE). Blocks of C are compiled against the runtime and run.
+Commands are in indented blocks and in `code`. Commands of `tensorsmith` run in sequence in a separate folder, as a
+reader would type them, but with a small network and a few seconds (REPLACED). Other commands are run by other
+scripts; this test looks up that they are (ELSEWHERE). Blocks of C are compiled against the runtime and run.
 """
 
 import json
@@ -50,7 +51,7 @@ COMMAND = re.compile(r"^(tensorsmith [-a-z]|pip |apt |podman |docker |python3 |\
 
 
 def commands(text):
-    """(section, command) in the order of the page."""
+    """Yields (section, command) in the order of the page."""
     section, fenced = "", False
     for line in text.splitlines():
         if line.startswith("```"):
@@ -68,7 +69,7 @@ def commands(text):
 
 
 def npy(shape):
-    """A .npy file of ones."""
+    """Returns the content of a .npy file of ones."""
     header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
     count = 1
@@ -96,7 +97,7 @@ class Reader:
         print(f"FAILED: {command}\n{why}")
 
     def prepare(self, kind):
-        """Puts the files there that the commands take for granted."""
+        """Makes the files that the commands expect."""
         model = self.work / "model.onnx"
         if kind == "mnist":
             shutil.copy(self.mnist / "model.onnx", model)
@@ -119,7 +120,7 @@ class Reader:
                 shutil.copytree(made, self.work / name)
 
     def key(self):
-        """The key of a task of model.onnx, which tensorsmith.db has records of."""
+        """Returns the key of a task of model.onnx for which tensorsmith.db has records."""
         return json.loads(self.shell("tensorsmith tasks model.onnx --json").stdout)["tasks"][0]["key"]
 
     def run(self, command):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Every picture that the program draws, and every SVG file of the documentation: is it XML, and does a browser draw it?
+"""Checks that every picture of the program, and every SVG file of the documentation, is valid XML that a browser can
+draw.
 
     plots_test.py TENSORSMITH REPOSITORY MODEL.onnx
 
-Parses each with expat. Where scripts/install_browser installed what it needs (TENSORSMITH_BROWSER_PYTHON names the
-interpreter), Chromium opens each one: it must complain about nothing, draw something, and cut no text at an edge. Without a
-browser only the XML is checked, unless TENSORSMITH_REQUIRE_BROWSER is set: then it is a failure.
+Parses each file with expat. If TENSORSMITH_BROWSER_PYTHON names the interpreter of scripts/install_browser, Chromium
+opens each one: it must report no error, draw something, and cut no text at an edge. Without a browser only the XML is
+checked; if TENSORSMITH_REQUIRE_BROWSER is set, that is a failure.
 """
 import os
 import pathlib
@@ -35,7 +36,7 @@ def fail(text):
 
 
 def make_plots(tensorsmith, model, folder):
-    """One picture of each option that draws."""
+    """Makes a picture with each option that draws one."""
 
     def run(*words):
         subprocess.run([tensorsmith, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)

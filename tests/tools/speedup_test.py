@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""One run has one speed-up, wherever it is shown.
+"""Checks that a run has the same speed-up wherever it is shown.
 
     speedup_test.py TENSORSMITH MODEL.onnx [--runs N] [--busy] [--trials N] [--threads N] [--python INTERPRETER]
 
-Tunes the model with a page that is followed as a browser follows it, and compares: the text of the command line or its
---json, the report page, the last data of the served page, the report that is made of the files afterwards, the compiled
-model's manifest, and with --python (an interpreter that has the package) what Python returns. --busy: another program keeps
-a processor busy meanwhile.
+Tunes the model with a served page, which is polled like in a browser. Compares the text of the command line or its
+--json, the report page, the last data of the served page, the report made from the files afterwards, the compiled
+model's manifest, and, with --python (an interpreter that has the package), the result in Python. With --busy another
+program keeps a processor busy.
 """
 import argparse
 import contextlib
@@ -45,7 +45,7 @@ def data_of(page):
 
 
 def follow(link):
-    """What a page that stays open sees at last, as its script asks for it."""
+    """Returns the last data of a page that stays open and polls them as its script does."""
     data = data_of(read(link))
     while data["live"]["running"]:
         time.sleep(POLL_SECONDS)
@@ -68,7 +68,7 @@ def busy_processor(wanted):
 
 
 def check_warning(told, text, where):
-    """The warning stands where the runs differ by more than a tenth, and nowhere else."""
+    """Checks that there is a warning if the runs differ by more than a tenth, and none otherwise."""
     expect(told["busy"] == (told["spread"] > 0.10), f"{where}: busy {told['busy']} at a spread of {told['spread']}")
     expect((told["warning"] is not None) == told["busy"], f"{where}: warning {told['warning']}")
     if text is not None:
@@ -77,7 +77,7 @@ def check_warning(told, text, where):
 
 
 def check_tasks(tasks):
-    """A task that stays untuned has one time; all others are faster in the model than they were untuned."""
+    """Checks that an untuned task has one time, and that all others are faster in the tuned model than untuned."""
     for task in tasks:
         untuned, tuned = task["in_model_untuned_seconds"], task["in_model_tuned_seconds"]
         if task["kept"]:
@@ -132,7 +132,7 @@ def check_command(program, model, folder, seed, trials, as_json):
 
 
 def check_estimate(program, model, folder):
-    """Without the comparison of whole models nothing calls itself a speed-up."""
+    """Checks that nothing is called a speed-up without the comparison of whole models."""
     words = ["tune", model, "-o", "unrun", "--db", "b.db", "--trials", "12", "--threads", THREADS, "--skip-end-to-end", "--quiet"]
     text = subprocess.run([program, *words, "--report", "unrun.html"], cwd=folder, check=True, capture_output=True, text=True).stdout
     page = data_of((folder / "unrun.html").read_text(encoding="utf-8"))["models"][0]

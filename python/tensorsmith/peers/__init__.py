@@ -1,5 +1,6 @@
-"""Compiled models beside other engines, in one interleaved run.
+"""Comparison of compiled models with other engines, in one interleaved run.
 
-`tensorsmith.compare_engines` and `python -m tensorsmith.peers` measure with this, and so does bench/peers of the
-repository, which has no built package: nothing here imports the rest of the package unless a model is loaded by it.
+`tensorsmith.compare_engines`, `python -m tensorsmith.peers` and the repository's bench/peers measure with this
+package. bench/peers has no built package, so nothing here imports the rest of the package unless that loads the
+compiled model.
 """

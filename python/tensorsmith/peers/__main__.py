@@ -3,13 +3,13 @@
   python -m tensorsmith.peers --threads 1,2 NAME=MODEL.onnx:COMPILED_DIR ...
 
 --peers names the other engines: onnxruntime (default), openvino, inductor, litert. In each round the engines run one
-after the other for a slice of time; a round's ratio is the quotient of two median latencies. Printed: medians over
+after the other for a slice of time; a round's ratio is the quotient of two median latencies. Printed are medians over
 the rounds, the median ratio (above 1 Tensorsmith is faster) and the 10th and 90th percentile of the rounds' ratios.
-Outputs are compared first (rtol 1e-3, atol 1e-4 by default); where they differ the two are not compared, and the exit
+Outputs are compared first (rtol 1e-3, atol 1e-4 by default). If they differ, the engine is not timed, and the exit
 code is 1. All engines prepare for the shapes that the model was compiled for and compute in the model's own types
-(OpenVINO's bf16 for f32 models is off). An engine that cannot take a model is left out, and a line says why.
---footprint adds the seconds to the first output and the memory. `tensorsmith report --peers FILE` shows what --json
-prints.
+(OpenVINO's bf16 for f32 models is off). An engine that cannot run a model is left out, and a line gives the reason.
+--footprint adds the seconds until the first output and the memory. `tensorsmith report --peers FILE` can display the
+output of --json.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .own_model import load_error, loader
 
 
 def _rows(name: str, onnx_file: str, directory: str, threads: int, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """A row for each engine that was compared."""
+    """Returns a row for each engine that was compared."""
     ours = args.load(directory, threads)
     settings = Settings(args.rounds, args.slice, args.pause, args.seed, args.rtol, args.atol)
     rows = []
@@ -60,7 +60,7 @@ def _rows(name: str, onnx_file: str, directory: str, threads: int, args: argpars
 def _footprints(
     name: str, onnx_file: str, directory: str, threads: int, args: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """Of all engines, interleaved; medians of three processes each."""
+    """Returns the footprints of all engines. Their processes are interleaved; a footprint is a median of three."""
     engines = ["tensorsmith", *args.peers]
     found: dict[str, list[dict[str, float]]] = {engine: [] for engine in engines}
     for _ in range(3):
@@ -91,7 +91,7 @@ def _processor() -> str:
 
 
 def _geometric_means(results: Sequence[dict[str, Any]], quiet: bool) -> dict[str, float]:
-    """By engine, and of the fastest engine for each model and number of threads."""
+    """Returns the geometric means of the ratios by engine, and for the fastest engine of each model and threads."""
     ratios_of: dict[str, list[float]] = {}
     least: dict[tuple[str, int], float] = {}
     for r in results:
@@ -117,17 +117,21 @@ def _parse() -> argparse.Namespace:
         help="in COMPILED_DIR, {threads} stands for the number of threads",
     )
     parser.add_argument(
-        "--runtime", default="", help="run the compiled models by this libtensorsmith_runtime.so, not by the package"
+        "--runtime", default="", help="libtensorsmith_runtime.so that runs the compiled models instead of the package"
     )
-    parser.add_argument("--peers", default="onnxruntime", help="other engines, by commas: " + ", ".join(PEERS))
-    parser.add_argument("--threads", default="1,2", help="numbers of threads, by commas (default: 1,2)")
+    parser.add_argument(
+        "--peers", default="onnxruntime", help="other engines (separated by commas): " + ", ".join(PEERS)
+    )
+    parser.add_argument("--threads", default="1,2", help="numbers of threads, separated by commas (default: 1,2)")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--slice", type=float, default=0.1, help="seconds that an engine runs in a round")
     parser.add_argument("--pause", type=float, default=0.02, help="seconds between the engines")
-    parser.add_argument("--seed", type=int, default=0, help="of the inputs")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the inputs")
     parser.add_argument("--rtol", type=float, default=1e-3)
     parser.add_argument("--atol", type=float, default=1e-4)
-    parser.add_argument("--footprint", action="store_true", help="also the time to the first output, and the memory")
+    parser.add_argument(
+        "--footprint", action="store_true", help="print the time to the first output and the memory, too"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     args.peers = args.peers.split(",")
@@ -140,7 +144,7 @@ def _parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command."""
     args = _parse()
     args.load = loader(args.runtime)
     args.failed = False

@@ -1,4 +1,4 @@
-"""Latency of a compiled model and of other engines, which run in turns.
+"""Latency of a compiled model and of other engines that run in turns.
 
 In each round every engine runs for a slice of time, one after the other. A round's ratio is the quotient of two median
 latencies of that round. Before any timing the outputs are compared.
@@ -24,12 +24,12 @@ class OurModel(Protocol):
     outputs: Sequence[np.ndarray]
 
     def run(self) -> None:
-        """Reads the inputs, writes the outputs."""
+        """Runs the model on `inputs` and writes `outputs`."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How two engines are compared."""
+    """Settings of a comparison of engines."""
 
     rounds: int = 15
     slice_seconds: float = 0.1  #: seconds that an engine runs in each round
@@ -41,7 +41,8 @@ class Settings:
 
 @dataclass(frozen=True)
 class EngineComparison:
-    """A compiled model beside one other engine. All but the first two are None where the two were not compared."""
+    """A comparison of a compiled model with another engine. If the engine was not timed, `problem` gives the reason and
+    the times are None."""
 
     engine: str  #: name and version, such as "ONNX Runtime 1.31.1"
     problem: str | None = None  #: reason why the two were not compared
@@ -54,8 +55,8 @@ class EngineComparison:
 
 
 def fill(inputs: Mapping[str, np.ndarray], seed: int) -> None:
-    """Normally distributed numbers; all values of bytes, so that sums which saturate are seen; other integers may be
-    indices, and are 0 or 1."""
+    """Fills the inputs: normally distributed floats; bytes of all values, so that saturating sums are noticed; other
+    integers are 0 or 1, since they may be indices."""
     random = np.random.default_rng(seed)
     for array in inputs.values():
         if np.issubdtype(array.dtype, np.floating):
@@ -69,11 +70,11 @@ def fill(inputs: Mapping[str, np.ndarray], seed: int) -> None:
 def compare(
     ours: OurModel, onnx_file: str, engines: Sequence[str], threads: int, settings: Settings
 ) -> list[EngineComparison]:
-    """A comparison for each engine, in their order. The engines prepare for the shapes of the compiled model's inputs.
+    """Returns a comparison for each engine, in their order. Engines prepare for the shapes of the compiled model.
 
     Args:
         engines: names of PEERS.
-        threads: of every engine, at least 1; `ours` has as many.
+        threads: number of threads of every engine, at least 1; `ours` must have the same number.
     """
     fill(ours.inputs, settings.seed)
     ours.run()
@@ -120,7 +121,7 @@ def compare(
 
 
 def slice_of_runs(run: Callable[[], Any], seconds: float) -> float:
-    """The median latency of the runs that fit into `seconds`, at least two, after one that does not count."""
+    """Returns the median latency of the runs that fit into `seconds`, at least two, after a warm-up run."""
     run()
     times: list[float] = []
     stop = time.perf_counter() + seconds
@@ -132,7 +133,7 @@ def slice_of_runs(run: Callable[[], Any], seconds: float) -> float:
 
 
 def _difference(outputs: Sequence[np.ndarray], wanted: Sequence[Any], settings: Settings) -> str:
-    """What is wrong with the outputs; empty where they agree."""
+    """Returns a text with the difference of the outputs; empty if they agree."""
     worst = 0.0
     agree = len(outputs) == len(wanted)
     for got, want in zip(outputs, wanted):

@@ -1,7 +1,7 @@
 """Other engines that run ONNX models on the processor, each prepared for the shapes of given inputs.
 
-A class is made from the model's file, a number of threads and the inputs, arrays by name. `run` takes such inputs
-and gives the outputs; `load_library` does beforehand what takes the same time for all models.
+An engine's class is constructed with the model's file, a number of threads and the inputs, arrays by name. `run`
+takes such inputs and returns the outputs; `load_library` does in advance what takes the same time for all models.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import sys
 
 
 class EngineCannot(Exception):
-    """An engine, or what converts a model for it, does not take this model. In one line."""
+    """An engine, or a converter for it, cannot run this model. The reason is one line."""
 
 
 def first_line(error):
@@ -20,7 +20,7 @@ def first_line(error):
 
 @contextlib.contextmanager
 def silenced():
-    """Nothing reaches standard output and error, not from C++ either: converters report each of their passes."""
+    """Suppresses standard output and error, also of C++ code: converters report each of their passes."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [os.dup(1), os.dup(2)]
@@ -62,7 +62,7 @@ class OnnxRuntime:
 
     @staticmethod
     def open_inputs(onnx_file):
-        """The model's inputs, symbolic dimensions by name."""
+        """Returns the model's inputs with symbolic dimensions by name."""
         import onnxruntime
 
         options = onnxruntime.SessionOptions()

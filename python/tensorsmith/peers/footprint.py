@@ -1,12 +1,12 @@
-"""How soon a model's first output is there, and how much memory that takes, of each engine in a process of its own.
+"""Time to a model's first output, and the memory that this takes, for each engine in a separate process.
 
     footprint ENGINE RUNTIME MODEL.onnx COMPILED_DIR THREADS
 
-as a module prints JSON: `start_seconds` from loading the model to its first output, with the engine's library loaded
-already, and `peak_mb`, the most memory that the process had since then beyond what it had before (VmHWM of
-/proc/self/status; pages of mapped files that are read count). ENGINE is `tensorsmith` or one of engines.py; RUNTIME
-is as --runtime of the comparison, and may be empty. A compiled model was compiled before, as an engine's own cache
-would be.
+run as a module, prints JSON: `start_seconds` from loading the model to its first output, with the engine's library
+already loaded, and `peak_mb`, the peak memory of the process in that time, less its memory before (VmHWM of
+/proc/self/status; pages of mapped files count if they were read). ENGINE is `tensorsmith` or an engine of engines.py;
+RUNTIME is the comparison's --runtime, and may be empty. A compiled model was compiled earlier, like the content of an
+engine's own cache.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .own_model import loader
 
 
 def _memory(field: str) -> float:
-    """Megabytes."""
+    """Returns a field of /proc/self/status in megabytes."""
     with open("/proc/self/status", encoding="utf-8") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(field + ":")) / 1024
 
@@ -53,7 +53,7 @@ def _measure(engine: str, runtime: str, onnx_file: str, directory: str, threads:
 
 
 def footprint(engine: str, runtime: str, onnx_file: str, directory: str, threads: int) -> dict[str, float] | None:
-    """Of a process of its own; none where the engine does not take the model."""
+    """Returns the footprint measured in a separate process; None if the engine cannot run the model."""
     assert __package__ is not None
     root = str(Path(__file__).absolute().parents[__package__.count(".") + 1])
     # Appended to the path, since modules of this package have common names.

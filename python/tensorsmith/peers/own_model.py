@@ -1,4 +1,4 @@
-"""Compiled models, loaded by this package or by the C library."""
+"""Loads compiled models with this package or with the C library."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from .runtime_library import LibraryError, RuntimeLibrary
 
 
 def loader(runtime: str) -> Callable[[str, int], Any]:
-    """What loads a compiled model (directory, threads) as compare.OurModel with `close`: the library of that path, or
-    this package where the path is empty."""
+    """Returns a function of (directory, threads) that loads a compiled model as a compare.OurModel with `close`. It
+    uses the library with the path `runtime`, or this package if the path is empty."""
     if runtime:
         return RuntimeLibrary(runtime).load
     return OwnModel
 
 
 def load_error(runtime: str) -> type[Exception]:
-    """What such a loader raises."""
+    """Returns the type of exceptions that such a loader raises."""
     if runtime:
         return LibraryError
     from ..errors import Error
@@ -26,7 +26,7 @@ def load_error(runtime: str) -> type[Exception]:
 
 
 class OwnModel:
-    """A compiled model of this package, with its inputs and outputs in place."""
+    """A compiled model, loaded by this package, with its inputs and outputs in place."""
 
     def __init__(self, directory: str, threads: int) -> None:
         from .. import _native
@@ -41,13 +41,13 @@ class OwnModel:
 
     @property
     def num_threads(self) -> int:
-        """Threads that compute."""
+        """Number of threads."""
         return self._native.num_threads
 
     def run(self) -> None:
-        """Reads the inputs, writes the outputs."""
+        """Runs the model on `inputs` and writes `outputs`."""
         self._native.run(self._given, self.outputs)
 
     def close(self) -> None:
-        """The model is of no use afterwards."""
+        """Frees the model, which cannot be used afterwards."""
         del self._native

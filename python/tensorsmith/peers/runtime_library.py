@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-# The interface's element types, by number; NumPy has no bfloat16.
+# Element types by their number in the C interface. NumPy has no bfloat16.
 _DTYPES = [
     np.bool_,
     np.int8,
@@ -27,11 +27,11 @@ _ALIGNMENT = 64  # bytes; the runtime uses tensors at such addresses in place
 
 
 class LibraryError(Exception):
-    """What the runtime says, in one line."""
+    """An error of the runtime library, in one line."""
 
 
 class RuntimeLibrary:
-    """The library, loaded."""
+    """The loaded library."""
 
     def __init__(self, path: str) -> None:
         lib = ctypes.CDLL(path)
@@ -53,7 +53,7 @@ class RuntimeLibrary:
         self._lib = lib
 
     def load(self, directory: str, threads: int) -> LibraryModel:
-        """A compiled model."""
+        """Loads a compiled model."""
         return LibraryModel(self._lib, directory, threads)
 
 
@@ -73,11 +73,11 @@ class LibraryModel:
         self._output_pointers = _pointers(self.outputs)
 
     def run(self) -> None:
-        """Reads the inputs, writes the outputs."""
+        """Runs the model on its inputs and writes its outputs."""
         self._check(self._lib.ts_model_run(self._model, self._input_pointers, self._output_pointers))
 
     def close(self) -> None:
-        """The model is of no use afterwards."""
+        """Frees the model, which cannot be used afterwards."""
         self._lib.ts_model_free(self._model)
 
     def _check(self, status: int) -> None:

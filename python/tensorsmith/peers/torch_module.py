@@ -1,6 +1,8 @@
-"""An ONNX model as a PyTorch module for one shape of its inputs: what PyTorch Inductor and LiteRT's converter take.
+"""Converts an ONNX model to a PyTorch module for one shape of its inputs, for PyTorch Inductor and LiteRT's
+converter.
 
-onnx2torch keeps shapes, axes and scalars as tensors, into which neither can look. Here they become Python numbers.
+onnx2torch keeps shapes, axes and scalars in tensors, whose values neither of them can see. Here they become Python
+numbers.
 """
 
 import onnx2torch
@@ -8,7 +10,7 @@ import torch
 
 
 class ShapeRecorder(torch.fx.Interpreter):
-    """Runs a module and keeps the shape of each value."""
+    """Runs a module and records the shape of each value."""
 
     def __init__(self, module):
         super().__init__(module)
@@ -28,7 +30,7 @@ def slices(x, starts, ends, axes, steps):
 
 
 def initializer(module, node):
-    """The tensor that a node names, or None if it is computed or absent."""
+    """Returns the tensor that a node refers to; None if it is computed or absent."""
     if not isinstance(node, torch.fx.Node) or node.op != "get_attr":
         return None
     value = module
@@ -42,7 +44,7 @@ def is_scalar(tensor):
 
 
 def with_numbers(module, node, shape):
-    """What takes the place of a node, as (kind, target, arguments) of torch.fx; None: it stays."""
+    """Returns the replacement of a node as (kind, target, arguments) of torch.fx; None if the node stays."""
     kind = type(module.get_submodule(node.target)).__name__
     values = [initializer(module, argument) for argument in node.args]
     if kind in ("OnnxReshape", "OnnxExpand"):
@@ -61,7 +63,7 @@ def with_numbers(module, node, shape):
 
 
 def torch_module(onnx_file, inputs):
-    """inputs: tensors in the model's order, whose shapes the module keeps."""
+    """Converts the model. `inputs`: tensors in the model's order; the module is specialized for their shapes."""
     module = onnx2torch.convert(onnx_file).eval()
     for parameter in module.parameters():
         parameter.requires_grad_(False)

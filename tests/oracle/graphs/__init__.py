@@ -1,1 +1,1 @@
-"""Random ONNX graphs, what others compute for them, and what Tensorsmith makes of them (scripts/fuzz_graphs)."""
+"""Random ONNX graphs, their results by other implementations, and Tensorsmith's results (scripts/fuzz_graphs)."""

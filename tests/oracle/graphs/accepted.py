@@ -1,4 +1,4 @@
-"""The list of what is accepted where the oracles differ or the standard leaves the result open (accepted.txt)."""
+"""Rules for nodes on which the oracles differ or whose result the standard leaves open (accepted.txt)."""
 
 import dataclasses
 import pathlib
@@ -30,7 +30,7 @@ class Rule:
 
 
 class Facts:
-    """What predicates may ask about a node with its inputs."""
+    """Properties of a node with its inputs that predicates can use."""
 
     def __init__(self, node, opset, inputs, outputs=()):
         self.op, self.opset = node.op_type, opset
@@ -116,7 +116,7 @@ class Facts:
 
 
 def out_of_range(x, dtype):
-    """Whether a float has no counterpart among the integers of the dtype."""
+    """Returns whether x has a float that the integer type of the dtype cannot represent."""
     low, high = d.limits(dtype)
     w = np.trunc(d.wide(x))
     return bool((~np.isfinite(w) | (w < float(low)) | (w >= float(high) + 1.0)).any())
@@ -128,8 +128,8 @@ def cast_target(facts_attribute, like):
 
 
 def extreme_squares(inputs, windows=False):
-    """Whether squares of the first input overflow or all underflow in the type that sums are computed in. With windows, one
-    that underflows may be alone in its sum."""
+    """Returns whether squares of the first input overflow or all underflow in the type in which sums are computed.
+    With `windows`, one square that underflows is enough, since it may be alone in its sum."""
     x = inputs[0]
     if not d.is_float(x.dtype):
         return False
@@ -140,7 +140,7 @@ def extreme_squares(inputs, windows=False):
 
 
 def extreme_products(inputs):
-    """Whether sums of products of the inputs may overflow, or products underflow, in the type that they are computed in."""
+    """Returns whether sums of products of the inputs may overflow, or products underflow, in the type of the sums."""
     f64 = inputs[0].dtype == d.F64
     low, high = (1e-290, 1e300) if f64 else (1e-30, 1e35)
     least, most = 1.0, 1.0
@@ -154,14 +154,15 @@ def extreme_products(inputs):
 
 
 def nearly_singular(x):
-    """Whether a determinant of the matrices is small against its bound (Hadamard: the product of the rows' lengths)."""
+    """Returns whether a determinant of the matrices is small relative to Hadamard's bound, the product of row
+    norms."""
     w = d.wide(x)
     bound = np.prod(np.sqrt((w * w).sum(axis=-1)), axis=-1)
     return bool((np.abs(np.linalg.det(w)) <= 1e-2 * bound).any())
 
 
 def fractional_sizes(x, scales, axes):
-    """Whether a scale times an extent is no whole number."""
+    """Returns whether a scale times an extent is not an integer."""
     if scales is None or scales.size == 0:
         return False
     extents = [x.shape[a] for a in (axes if axes is not None else range(x.ndim))]
@@ -181,7 +182,7 @@ class AcceptedList:
             self.rules.append(Rule(fields[0], set(fields[1].split()), fields[2], fields[3], number))
 
     def find(self, node, opset, inputs, outputs=(), verdicts=VERDICTS):
-        """The first rule with one of the verdicts that speaks about the node, or None."""
+        """Returns the first rule with one of the verdicts that applies to the node, or None."""
         scope = None
         for rule in self.rules:
             if rule.verdict not in verdicts or ("*" not in rule.operators and node.op_type not in rule.operators):

@@ -1,4 +1,5 @@
-"""A graph under construction: its values so far, with their contents, and how generators take and add them."""
+"""A graph under construction: its values with their contents, and functions with which generators read and add
+them."""
 
 import numpy as np
 import onnx
@@ -11,7 +12,7 @@ from .values import random_array, random_shape
 
 
 class Skip(Exception):
-    """The generator has nothing that fits; another operator is tried."""
+    """The generator finds no suitable values; another operator is tried."""
 
 
 class Value:
@@ -43,7 +44,7 @@ class Builder:
         self.notes = []  # (kind, operator, text) of nodes that were not made
         self.used = set()
 
-    # -- chance --
+    # -- random choices --
     def chance(self, p):
         return bool(self.rng.random() < p)
 
@@ -62,7 +63,7 @@ class Builder:
 
     # -- types --
     def allowed(self, op, parameter):
-        """Dtypes of a type parameter of the operator in this opset, by ONNX's schema."""
+        """Returns the dtypes that ONNX's schema allows for a type parameter of the operator in this opset."""
         schema = self.schema(op)
         for constraint in schema.type_constraints:
             if constraint.type_param_str == parameter:
@@ -94,7 +95,7 @@ class Builder:
 
     # -- values --
     def fresh(self, dtype, shape, kind=None, array=None, where=None):
-        """A new graph input, initializer or Constant with random contents."""
+        """Adds a graph input, initializer or Constant with random contents."""
         if array is None:
             array = random_array(self.rng, np.dtype(dtype), shape, kind, self.specials)
         array = np.asarray(array)
@@ -112,14 +113,14 @@ class Builder:
         return value
 
     def constant(self, array, dtype=None):
-        """A value that must be known at compile time."""
+        """Adds a value that is known at compile time."""
         return self.fresh(
             None, None, array=np.asarray(array, dtype=dtype), where=self.pick(["initializer", "constant"])
         )
 
     def value(self, dtypes=None, rank=None, shape=None, fits=None, kind=None, reuse=0.8, most=3000, least_extent=None):
-        """A value of one of the dtypes, of a rank (or one of a range), of a shape; of the graph so far if there is
-        one, else one made to fit with Cast or Reshape, else a new one."""
+        """Returns a value of one of the dtypes, with a rank (or one in a range) or a shape. It is a value of the
+        graph if one fits, else one adapted by Cast or Reshape, else a new one."""
         dtypes = list(dtypes if dtypes is not None else d.ALL)
         low, high = (rank, rank) if isinstance(rank, int) else rank or (0, 6)
 
@@ -194,7 +195,7 @@ class Builder:
         return self.add("Reshape", [v, self.constant(np.array(shape, dtype=np.int64))])[0]
 
     def broadcastable(self, v, dtype=None, kind=None, smaller=False):
-        """A value that broadcasts with v: of the graph, or new. smaller: without growing v's shape."""
+        """Returns a value of the graph, or a new one, that broadcasts with v. smaller: the result has v's shape."""
         dtype = dtype or v.dtype
 
         def fits(w):
@@ -216,8 +217,8 @@ class Builder:
 
     # -- nodes --
     def add(self, op, inputs, outputs=1, **attributes):
-        """Adds a node and evaluates it. Returns its output values. outputs: a number, or a list with 0 for one that
-        is left out."""
+        """Adds a node and evaluates it. Returns its output values. outputs: their number, or a list with 0 for each
+        optional output that is left out."""
         self.schema(op)
         wanted = [1] * outputs if isinstance(outputs, int) else list(outputs)
         names = [self.name("v") if w else "" for w in wanted]
@@ -252,7 +253,7 @@ class Builder:
                 self.pool.append(value)
         return results
 
-    # -- the whole --
+    # -- the whole graph --
     def checkpoint(self):
         return (
             len(self.pool),
@@ -271,7 +272,7 @@ class Builder:
         self.used = used
 
     def model(self, outputs):
-        """The ModelProto and its inputs by name; outputs: names, in order."""
+        """Returns the ModelProto and its inputs by name. outputs: names in order."""
         values = self.truth.values
         feeds = [value_info(n, values[n].dtype, values[n].shape) for n in self.inputs]
         results = [value_info(n, values[n].dtype, values[n].shape) for n in outputs]

@@ -1,4 +1,4 @@
-"""One case: what the runner makes of it against what it should be."""
+"""Checks one case: compares the runner's results with the expected ones."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ class Failure:
 
 
 def random_runs(rng, devices, variants):
-    """The untuned model on the best instruction set, then others: ISAs, threads, random schedules."""
+    """Returns the untuned model on the best instruction set, then other ISAs, threads and random schedules."""
     runs = [{"device": devices[0], "threads": 1, "schedule": "default"}]
     for _ in range(variants):
         runs.append(
@@ -35,7 +35,7 @@ def random_runs(rng, devices, variants):
 
 
 def all_runs(devices, seeds=range(3)):
-    """Every variant: what a found case is looked at with, and what a fix must pass."""
+    """Returns every variant, for the analysis of a found case and for the verification of a fix."""
     runs = [{"device": devices[0], "threads": 1, "schedule": "interpreter"}]
     for device in devices:
         for threads in (1, 2):
@@ -50,7 +50,7 @@ def describe(run):
 
 
 class Expected:
-    """The outputs of a truth with their disturbed executions, made when they are asked for."""
+    """Expected outputs of a graph, with disturbed executions, which are made on demand."""
 
     def __init__(self, truth, outputs):
         self.truth, self.names = truth, outputs
@@ -65,7 +65,7 @@ class Expected:
         return self.executions
 
     def difference(self, i, got):
-        """None, or what is wrong with output i."""
+        """Returns None, or a text that describes the error in output i."""
         if compare.difference(got, self.exact[i]) is None:
             return None
         wrong = None
@@ -77,7 +77,7 @@ class Expected:
 
 
 def check(runner, model, inputs, expected, runs):
-    """Failures of the case, none if all is right."""
+    """Returns the failures of the case; an empty list if all results are right."""
     try:
         answer = runner.run(model, inputs, runs)
     except Crash as error:
@@ -108,7 +108,7 @@ def check(runner, model, inputs, expected, runs):
 
 
 def guilty(runner, model, inputs, runs):
-    """The run that crashes."""
+    """Returns the description of the run that crashes."""
     for run in runs:
         try:
             runner.run(model, inputs, [run])

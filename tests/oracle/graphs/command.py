@@ -23,7 +23,7 @@ KEEP_OF_ONE_KIND = 3
 
 
 class State:
-    """What is done, in OUTPUT/state.json: a run that was stopped goes on."""
+    """Progress in OUTPUT/state.json, from which a stopped run continues."""
 
     def __init__(self, output, seed):
         self.path = pathlib.Path(output) / "state.json"
@@ -33,7 +33,7 @@ class State:
         if self.path.exists():
             data = json.loads(self.path.read_text())
             if data["seed"] != seed:
-                raise SystemExit(f"fuzz_graphs: {self.path} is of seed {data['seed']}; give another --output")
+                raise SystemExit(f"fuzz_graphs: {self.path} has the seed {data['seed']}; give another --output")
             self.next = data["next"]
             self.done_above = set(data["done_above"])
             self.kept.update(data["kept"])
@@ -156,7 +156,7 @@ def replay(options, settings):
         try:
             truth = files.evaluate(model, inputs, accepted)
         except (Undefined, Conflict, NotComputed) as error:
-            print(f"{folder}: not decided by the oracles: {error}")
+            print(f"{folder}: the oracles do not decide the result: {error}")
             continue
         runs = list(facts.get("runs", [])) + all_runs(settings.devices)
         failures = check(runner, model, inputs, Expected(truth, [o.name for o in model.graph.output]), runs)
@@ -206,15 +206,15 @@ def main():
         description="Random ONNX graphs, compared with ONNX Runtime and "
         "the ONNX reference evaluator (docs/fuzzing.md).",
     )
-    parser.add_argument("--cases", type=int, default=1000, help="how many graphs (1000)")
-    parser.add_argument("--seed", type=int, default=1, help="seed of all of it (1)")
+    parser.add_argument("--cases", type=int, default=1000, help="number of graphs (1000)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the graphs and runs (1)")
     parser.add_argument("--first", type=int, default=0, help="number of the first graph (0)")
-    parser.add_argument("--seconds", type=float, help="stop after so long")
-    parser.add_argument("--case", type=int, help="this graph alone")
+    parser.add_argument("--seconds", type=float, help="stop after this time")
+    parser.add_argument("--case", type=int, help="number of a single graph to check")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes (all cores)")
     parser.add_argument("--variants", type=int, default=2, help="runs besides the untuned one (2)")
-    parser.add_argument("--output", default="build/fuzz_graphs", help="folder of failing cases and of the state")
-    parser.add_argument("--only", nargs="+", metavar="OP", help="graphs of these operators")
+    parser.add_argument("--output", default="build/fuzz_graphs", help="folder for failing cases and the state")
+    parser.add_argument("--only", nargs="+", metavar="OP", help="make graphs of these operators")
     parser.add_argument(
         "--devices", nargs="+", metavar="DEVICE", help="devices to compile for (every ISA of this machine)"
     )

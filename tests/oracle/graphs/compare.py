@@ -1,4 +1,4 @@
-"""An output against the exact one and its disturbed executions."""
+"""Compares an output with the exact one and with its disturbed executions."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ SAFETY = 4.0
 
 
 def difference(got, exact, others=()):
-    """None, or what is wrong. others: the same output of disturbed executions (noise.py)."""
+    """Returns None, or a text with the difference. others: the same output of disturbed executions (noise.py)."""
     if got.shape != exact.shape:
         return f"shape {list(got.shape)} instead of {list(exact.shape)}"
     if got.dtype != exact.dtype:
@@ -63,5 +63,5 @@ def _near_floats(got, exact, others, dtype):
 
 
 def needs_disturbed(got, exact):
-    """Whether the difference is more than the last place, so that the tolerance must be known."""
+    """Returns whether the difference exceeds the last place, so that disturbed executions must give the tolerance."""
     return difference(got, exact) is not None

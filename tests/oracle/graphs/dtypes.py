@@ -1,4 +1,4 @@
-"""Element types: numpy's, ONNX's and the names in the runner's answers."""
+"""Element types: NumPy's, ONNX's, and the names in the runner's answers."""
 
 import ml_dtypes
 import numpy as np
@@ -92,14 +92,14 @@ def limits(dtype):
 
 
 def wide(array):
-    """The array with floats as f64."""
+    """Returns the array with floats as f64."""
     if array is None or not is_float(array.dtype):
         return array
     return array.astype(np.float64)
 
 
 def narrow(array, dtype):
-    """The array rounded to the dtype."""
+    """Returns the array rounded to the dtype."""
     array = np.asarray(array)
     if array.dtype == dtype:
         return array

@@ -1,4 +1,4 @@
-"""Cases as files: model.onnx, inputs and expected outputs as ONNX test data, case.json."""
+"""Files of a case: model.onnx, inputs and expected outputs as ONNX test data, case.json."""
 
 import json
 import pathlib
@@ -25,7 +25,7 @@ def opset_of(model):
 
 
 def evaluate(model, inputs, accepted, seed=0):
-    """The truth about a model's values, from the file alone."""
+    """Returns the GraphTruth of a model, evaluated from the file alone."""
     truth = GraphTruth(opset_of(model), accepted, seed)
     for tensor in model.graph.initializer:
         truth.define(tensor.name, to_array(tensor))
@@ -40,7 +40,7 @@ def evaluate(model, inputs, accepted, seed=0):
 
 
 def save(folder, model, inputs, expected, facts=None):
-    """expected: the outputs by name; facts: what is known about the failure."""
+    """Saves a case. expected: the outputs by name; facts: a description of the failure."""
     folder = pathlib.Path(folder)
     data = folder / "test_data_set_0"
     data.mkdir(parents=True, exist_ok=True)

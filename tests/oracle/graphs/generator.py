@@ -1,4 +1,4 @@
-"""A random graph from a seed."""
+"""Makes a random graph from a seed."""
 
 import numpy as np
 import onnx
@@ -11,7 +11,7 @@ from .truth import Conflict, Undefined
 
 NEWEST_OPSET = 24
 OLDEST_OPSET = 7
-# Graphs of a single kind find bugs that mixtures hide.
+# Graphs with operators of one kind find bugs that mixtures hide.
 FAMILIES = {
     "views": "Reshape Flatten Squeeze Unsqueeze Identity Split Concat Dropout Slice Transpose Expand Relu Add Cast".split(),
     "arithmetic": "Add Sub Mul Div Mod Pow Floor Ceil Round Cast Max Min Clip Where Equal Less Greater Neg Abs Sqrt".split(),
@@ -25,7 +25,7 @@ FAMILIES = {
 
 
 class Case:
-    """A model, its inputs, and what its values are."""
+    """A model, its inputs, and its expected values."""
 
     def __init__(self, number, model, inputs, builder, outputs):
         self.number, self.model, self.inputs, self.outputs = number, model, inputs, outputs
@@ -36,7 +36,7 @@ class Case:
 
 
 def random_opset(rng, only=None):
-    """only: at least one of these operators is in the opset."""
+    """Returns a random opset; if `only` is given, one that has at least one of these operators."""
     for _ in range(50):
         choice = rng.random()
         if choice < 0.4:
@@ -58,7 +58,8 @@ def _has(op, opset):
 
 
 def make_case(seed, number, accepted, known=None, only=None):
-    """known: operators that may be used (all); only: the operators of all nodes but those that shape their inputs."""
+    """Returns a case, or None. known: operators that may be used (None: all); only: the operators of all nodes except
+    those that shape their inputs."""
     rng = np.random.default_rng([seed, number])
     b = Builder(
         rng,
@@ -96,7 +97,7 @@ def make_case(seed, number, accepted, known=None, only=None):
 
 
 def finish(b, rng, number):
-    """Chooses the outputs: what nobody reads, some of the values between, sometimes inputs and constants."""
+    """Chooses the outputs: unread values, some intermediate values, and sometimes inputs and constants."""
     alive = {v.name for v in b.pool}
     produced = [o for node in b.nodes if node.op_type != "Constant" for o in node.output if o in alive]
     outputs = [o for o in produced if o not in b.used and (rng.random() < 0.85)]

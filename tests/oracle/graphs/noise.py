@@ -1,7 +1,8 @@
-"""How far a right result may be from the exact one: Monte Carlo arithmetic (Parker, 1997).
+"""Tolerance of results by Monte Carlo arithmetic (Parker, 1997).
 
-Each node's result is disturbed by as much as a sound implementation in its dtype may err, and the disturbance runs
-through the rest of the graph. What changes is what rounding decides; how much it changes is the tolerance.
+Each node's result is disturbed by an error that a correct implementation in its dtype may have, and the disturbance
+propagates through the rest of the graph. The variation of an output shows what rounding determines, and its size is
+the tolerance.
 """
 
 import numpy as np
@@ -99,7 +100,7 @@ BASIC = {
     "Mean",
     "Mod",
 }
-# Sums of products: the error grows with the sum of the terms' magnitudes.
+# Sums of products: the error is proportional to the sum of the terms' magnitudes.
 SUMS = {
     "AveragePool",
     "Conv",
@@ -122,7 +123,8 @@ SUMS = {
     "ScatterElements",
     "ScatterND",
 }
-# Functions of one element, with errors in units of the last place, and the magnitude of what they subtract inside.
+# Elementwise functions, whose errors are given in units of the last place. The lambda gives the magnitude of numbers
+# that the function subtracts internally; it adds to the magnitude of the result.
 FUNCTIONS = {
     "Elu": lambda x, y: np.where(x < 0, 1.0, 0.0),
     "Selu": lambda x, y: np.where(x < 0, 2.0, 0.0),
@@ -156,7 +158,7 @@ ELEMENTWISE = set(FUNCTIONS) | {
     "Tan",
 }
 ROOTS = {"LpPool", "GlobalLpPool", "ReduceL2"}
-# 3x3 convolutions may be computed by Winograd's filtering, whose errors are relative to the whole tile (README.md).
+# 3x3 convolutions may use Winograd filtering, whose errors are relative to a whole tile (README.md).
 WINOGRAD = {"Conv", "ConvTranspose"}
 WINOGRAD_TILE = 6  # NaN and infinity of one input reach all outputs of its tile, at most 6 x 6
 MEANS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "Mean"}
@@ -167,7 +169,7 @@ LONG_SUM = 128
 BACKWARD_DRAWS = 3
 
 
-# For f64 data the standard computes the statistics in f32 (stash_type 1), which implementations need not do.
+# The standard computes statistics of f64 data in f32 (stash_type 1); implementations may use f64.
 STASHED = {"GroupNormalization", "LayerNormalization", "RMSNormalization"}
 TRANSFORMS = {"DFT", "STFT"}
 UNIT = {"RNN", "GRU", "LSTM", "LogSoftmax", "SoftmaxCrossEntropyLoss", "BlackmanWindow", "HannWindow", "HammingWindow"}
@@ -204,8 +206,9 @@ def _computed_in(dtype):
 
 
 def amplitudes(node, opset, inputs, exact, outputs, evaluate, rng):
-    """An array an output (None: exact), the largest error that rounding explains. inputs: native; exact: the results
-    before rounding, outputs: after. evaluate(inputs): results, wide."""
+    """Returns an array for each output (None: exact) with the largest error that rounding can explain. inputs: in
+    their own dtypes; exact: results before rounding; outputs: results after rounding. evaluate(inputs): returns wide
+    results."""
     op = node.op_type
     floats = [o is not None and d.is_float(o.dtype) for o in outputs]
     if op in EXACT or not any(floats):
@@ -256,7 +259,7 @@ def _unit(op, output):
 
 def _rounding(exact, output):
     error = d.EPSILON[output.dtype] * np.abs(d.wide(output)) + d.SUBNORMAL[output.dtype]
-    # If an oracle computes in a short type, it is not known what it rounded.
+    # If an oracle computes in a short type, its own rounding is unknown, so that equal values do not show exactness.
     if output.dtype != d.F64 and not (exact.dtype == output.dtype and output.dtype in (d.F16, d.BF16)):
         error = np.where(d.wide(exact) == d.wide(output), 0.0, error)
     return error
@@ -329,7 +332,7 @@ def _sum(node, inputs, exact, outputs, evaluate):
 
 
 def _near(flags, reach):
-    """Where a flag is set at most `reach` places away along each of the last two axes."""
+    """Returns where a flag is set at most `reach` places away along each of the last two axes."""
     for axis in (-2, -1):
         extent = flags.shape[axis]
         found = flags.copy()
@@ -342,7 +345,8 @@ def _near(flags, reach):
 
 
 def _backward(inputs, exact, outputs, evaluate, rng):
-    """As a backward stable algorithm errs: like other inputs, a few units of the last place away."""
+    """Returns errors of a backward stable algorithm: the changes of the results when the inputs change by a few
+    ulps."""
     result = []
     for e, o in zip(exact, outputs):
         if o is None or not d.is_float(o.dtype):
@@ -370,7 +374,7 @@ def signs(rng, shape):
 
 
 def disturb(rng, exact, output, amplitude, moves):
-    """The result with an error within the amplitude; zeros of arithmetic may have either sign."""
+    """Returns the result with a random error within the amplitude; zeros of arithmetic get a random sign."""
     if output is None or not d.is_float(output.dtype):
         return output
     with np.errstate(all="ignore"):

@@ -1,4 +1,5 @@
-"""One node, computed by others: the ONNX reference evaluator, in f64, and ONNX Runtime without optimizations."""
+"""The oracles, which compute single nodes: the ONNX reference evaluator in f64, and ONNX Runtime without
+optimizations."""
 
 import warnings
 
@@ -53,7 +54,7 @@ NATIVE = {
 
 
 class NotComputed(Exception):
-    """The oracle has no result."""
+    """The oracle cannot compute a result."""
 
 
 def opset_model(nodes, inputs, outputs, opset, initializers=(), name="case"):
@@ -64,13 +65,13 @@ def opset_model(nodes, inputs, outputs, opset, initializers=(), name="case"):
 
 
 def split_name(op):
-    """("com.microsoft", "MatMulNBits") of "com.microsoft.MatMulNBits"."""
+    """Splits "com.microsoft.MatMulNBits" into ("com.microsoft", "MatMulNBits")."""
     domain, _, name = op.rpartition(".")
     return domain, name
 
 
 def schema_of(op, opset, domain=""):
-    """None where ONNX knows nothing about the domain. Raises SchemaError."""
+    """Returns the operator's schema; None for a domain that ONNX does not know. Raises SchemaError."""
     if domain == "com.microsoft":
         return None
     return onnx.defs.get_schema(op, 1 if domain else opset, domain)
@@ -81,7 +82,8 @@ def value_info(name, dtype, shape):
 
 
 def with_defaults(node, opset):
-    """The node with the attributes that its opset gives it silently: the reference evaluator takes the newest ones."""
+    """Returns the node with its opset's default attributes; the reference evaluator would use those of the newest
+    opset."""
     schema = schema_of(node.op_type, opset, node.domain)
     given = {a.name for a in node.attribute}
     copy = onnx.NodeProto()
@@ -116,7 +118,7 @@ def with_defaults(node, opset):
 
 
 def declared_dtypes(node, opset, inputs):
-    """Of the outputs, by the operator's schema and the attributes that name a type."""
+    """Returns the dtypes of the outputs by the operator's schema and the attributes that name a type."""
     schema = schema_of(node.op_type, opset, node.domain)
     if schema is None:
         return [inputs[0].dtype] * len(node.output)
@@ -133,7 +135,7 @@ def declared_dtypes(node, opset, inputs):
 
 
 def output_dtypes(node, opset, inputs, results):
-    """Of the outputs, by the operator's schema; results: computed wide."""
+    """Returns the dtypes of the outputs by the operator's schema. results: the outputs, computed wide."""
     schema = schema_of(node.op_type, opset, node.domain)
     if schema is None:
         return declared_dtypes(node, opset, inputs)
@@ -158,7 +160,7 @@ def _mode(node):
 
 
 def _swapped(node, name, new):
-    """Sets a float attribute and returns what it was."""
+    """Sets a float attribute and returns its old value."""
     for a in node.attribute:
         if a.name == name:
             old, a.f = a.f, new
@@ -167,15 +169,16 @@ def _swapped(node, name, new):
 
 
 class Reference:
-    """The reference evaluator's implementation of a node; floats are computed in f64 where that only makes the
-    result more exact."""
+    """The reference evaluator's implementation of a node. It computes floats in f64 where that makes the result more
+    exact without changing its meaning."""
 
     def __init__(self, node, opset, inputs):
         self.native = node.op_type in NATIVE
         node = with_defaults(node, opset)
         self.nearest = node.op_type in ("Resize", "Upsample") and _mode(node) == "nearest"
         if self.nearest:
-            # Only the selection of elements counts: values as f64 would be rounded, and infinity times zero is NaN.
+            # Only the selection of elements counts: in f64, large integers would be rounded, and infinity times zero
+            # is NaN.
             self.outside = _swapped(node, "extrapolation_value", -1.0)
         self.evaluator = None
         self.inputs = len(node.input)
@@ -243,7 +246,7 @@ class Reference:
 
 
 class OnnxRuntime:
-    """A session of one node. bf16 goes in and out as f32 with casts around, which NumPy lacks."""
+    """A session with one node. NumPy has no bf16, so bf16 values are passed as f32 and cast inside."""
 
     def __init__(self, node, opset, inputs, output_dtypes):
         feeds, nodes, names = [], [], []
@@ -252,7 +255,7 @@ class OnnxRuntime:
             if not name or x is None:
                 names.append("")
                 continue
-            # The same value may be read twice: each input gets its own name.
+            # A node may read a value twice, so each input gets its own name.
             own = f"i{i}"
             self.names.append((own, i))
             if x.dtype == d.BF16:

@@ -1,4 +1,4 @@
-"""Workers in processes of their own. An oracle may crash (ONNX Runtime divides by zero): that costs the case only."""
+"""Workers in separate processes. An oracle may crash (ONNX Runtime divides by zero); only that case is lost then."""
 
 import collections
 import concurrent.futures
@@ -42,13 +42,13 @@ class Pool:
         self.settings, self.jobs = settings, jobs
 
     def run(self, numbers, deadline=None):
-        """Yields (numbers, tally, found) as chunks are done, in any order."""
+        """Yields (numbers, tally, found) for finished chunks in any order."""
         todo = collections.deque(numbers[i : i + CHUNK] for i in range(0, len(numbers), CHUNK))
         suspects = []
         while todo and not late(deadline):
             suspects = []
             yield from self._until_broken(todo, suspects, self.jobs, deadline)
-            # One of these cases ended a process, so each is run alone, in one process.
+            # One of these cases ended a process, so each is run alone in a process.
             for number in [n for chunk in suspects for n in chunk]:
                 crashed = []
                 yield from self._until_broken(collections.deque([[number]]), crashed, 1, None)
@@ -58,7 +58,7 @@ class Pool:
                     yield [number], tally, []
 
     def _until_broken(self, todo, suspects, jobs, deadline):
-        """Takes chunks from todo; those that were under way when a process ended go to suspects."""
+        """Runs the chunks of todo until a process ends; chunks that were running then are moved to suspects."""
         waiting = {}
         context = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(jobs, context, start_worker, (self.settings,)) as pool:

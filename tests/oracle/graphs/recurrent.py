@@ -1,5 +1,5 @@
-"""RNN, GRU and LSTM in NumPy, with the attributes that the reference evaluator does not know: directions, sequence
-lengths, activations, clipping, layout, peepholes, coupled gates (ONNX's operator documentation)."""
+"""RNN, GRU and LSTM in NumPy, with the attributes that the reference evaluator lacks: directions, sequence lengths,
+activations, clipping, layout, peepholes, coupled gates (ONNX's operator documentation)."""
 
 import numpy as np
 import onnx

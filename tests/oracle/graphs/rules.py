@@ -1,5 +1,5 @@
-"""A third opinion, in NumPy. Where there is a NaN, maximum and minimum are NaN (IEEE 754-2019), whatever kernel another
-runtime takes; and definitions of operators that the reference evaluator has wrong."""
+"""A third implementation, in NumPy. A maximum or minimum is NaN if an operand is (IEEE 754-2019), while other
+runtimes depend on the kernel; other rules define operators in which the reference evaluator is wrong."""
 
 import math
 
@@ -41,7 +41,7 @@ def reduce_extreme(node, opset, inputs):
 
 
 def reduce_log_sum_exp(node, opset, inputs):
-    """Less its maximum where that is a number; -inf is the logarithm of zero."""
+    """Subtracts the maximum if it is finite; the logarithm of zero is -inf."""
     x = d.wide(inputs[0])
     attributes = _attributes(node)
     axes = _axes(node, inputs, x.ndim)
@@ -96,8 +96,8 @@ def global_max_pool(node, opset, inputs):
 
 
 def max_pool(node, opset, inputs):
-    """The maximum of the elements that a window covers, padding left out, and the flat index of the first one; a NaN is
-    the largest."""
+    """Returns the maximum of the elements that a window covers, without padding, and the flat index of the first one.
+    NaN counts as the largest value."""
     x = inputs[0]
     a = _attributes(node)
     kernel = list(a["kernel_shape"])
@@ -148,7 +148,7 @@ def max_pool(node, opset, inputs):
 
 
 def top_k(node, opset, inputs):
-    """NaN is larger than any number; the first of equal ones comes first."""
+    """NaN is larger than any number; the first of equal elements comes first."""
     x = inputs[0]
     a = _attributes(node)
     axis = a.get("axis", -1)
@@ -165,7 +165,7 @@ def top_k(node, opset, inputs):
 
 
 def _flattened(node, opset, x):
-    """Rows that are normalized together, and what brings them back into shape."""
+    """Returns the rows that are normalized together, and a function that restores the shape."""
     axis = _attributes(node).get("axis", 1 if opset < 13 else -1)
     if opset < 13:
         axis = axis + x.ndim if axis < 0 else axis
@@ -225,7 +225,7 @@ def gelu(node, opset, inputs):
 
 
 def one_hot(node, opset, inputs):
-    """Indices out of range have no 1."""
+    """Indices out of range give no 1."""
     indices = np.trunc(d.wide(inputs[0])).astype(np.int64)
     depth = int(np.asarray(inputs[1]).reshape(-1)[0])
     axis = _attributes(node).get("axis", -1)
@@ -241,7 +241,7 @@ def global_lp_pool(node, opset, inputs):
 
 
 def integer_pow(node, opset, inputs):
-    """Powers of integers by integers, modulo 2 to the number of bits: Python's integers are exact."""
+    """Returns integer powers of integers modulo 2 to the number of bits: Python's integers are exact."""
     x, y = inputs
     if not d.is_int(x.dtype) or not d.is_int(y.dtype):
         raise NotImplementedError("powers of floats")
@@ -255,8 +255,8 @@ def integer_pow(node, opset, inputs):
 
 
 def nearest_elements(node, opset, inputs):
-    """Where each element comes from, by the reference evaluator: it resizes in f64, which 64 bits do not fit into, and takes
-    NaN times zero."""
+    """Selects the elements whose positions the reference evaluator resizes. It computes values in f64, which cannot
+    represent all 64-bit integers, and multiplies NaN by zero; positions avoid both."""
     a = _attributes(node)
     if a.get("mode", b"nearest") != b"nearest" or a.get("coordinate_transformation_mode") == b"tf_crop_and_resize":
         raise NotImplementedError("values that are computed")
@@ -267,7 +267,7 @@ def nearest_elements(node, opset, inputs):
 
 
 def affine_grid(node, opset, inputs):
-    """Coordinates of pixels, of the last dimension first, through an affine map."""
+    """Applies an affine map to pixel coordinates, in the order from the last dimension to the first."""
     theta, size = d.wide(inputs[0]), [int(e) for e in inputs[1]]
     extents = size[2:]
     axes = []
@@ -279,7 +279,7 @@ def affine_grid(node, opset, inputs):
 
 
 def _bilinear(image, row, column):
-    """Of an image at places between pixels; outside are zeros."""
+    """Interpolates an image at positions between pixels; values outside are zero."""
     y = np.zeros(row.shape)
     for down in (0, 1):
         for right in (0, 1):
@@ -316,7 +316,7 @@ def deform_conv(node, opset, inputs):
 
 
 def optimizer(node, opset, inputs):
-    """Adagrad, Adam and Momentum, a parameter after the other."""
+    """Computes Adagrad, Adam and Momentum, one parameter after the other."""
     a = {k: v.decode() if isinstance(v, bytes) else v for k, v in _attributes(node).items()}
     defaults = {"alpha": np.float32(0.9), "beta": np.float32(0.999), "epsilon": np.float32(1e-6)}
     a = {k: float(v) for k, v in defaults.items()} | a
@@ -347,13 +347,13 @@ def _optimizer_step(op, a, rate, step, x, gradient, state):
 
 
 def _unpacked(packed, bits):
-    """The first element is in the lowest bits."""
+    """Unpacks integers from bytes; the first element is in the lowest bits."""
     places = np.arange(0, 8, bits)
     return ((packed[..., None].astype(np.int64) >> places) & (2**bits - 1)).reshape(*packed.shape[:-1], -1)
 
 
 def nbits_weights(node, inputs):
-    """The weights of MatMulNBits as numbers, (N, K)."""
+    """Returns the weights of MatMulNBits as numbers, (N, K)."""
     a = _attributes(node)
     depth, columns, bits, block = a["K"], a["N"], a.get("bits", 4), a["block_size"]
     blocks = -(-depth // block)

@@ -1,4 +1,4 @@
-"""The program under test: a process that takes models through a pipe (tests/oracle/runner)."""
+"""The program under test: a process that reads requests and runs models (tests/oracle/runner)."""
 
 import json
 import os
@@ -47,7 +47,7 @@ class Runner:
         )
 
     def run(self, model, inputs, runs, timeout=TIMEOUT):
-        """The runner's answer with each run's outputs: answer["runs"][i]["outputs"], arrays or None."""
+        """Returns the runner's answer with each run's outputs: answer["runs"][i]["outputs"], arrays or None."""
         case = self.directory / "case"
         shutil.rmtree(case, ignore_errors=True)
         case.mkdir()

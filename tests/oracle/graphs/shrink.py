@@ -1,4 +1,5 @@
-"""A failing case made small: fewer outputs and nodes, inputs for values between, default attributes, simple values."""
+"""Shrinks a failing case: fewer outputs and nodes, inputs in place of intermediate values, default attributes, simple
+contents."""
 
 import copy
 import time
@@ -12,7 +13,7 @@ from .oracles import value_info
 
 
 class Shrinker:
-    """fails(model, inputs) -> bool: whether the case still shows the same kind of failure."""
+    """Shrinks a case while fails(model, inputs) says that it still has the same kind of failure."""
 
     def __init__(self, fails, values, seconds=60):
         self.fails, self.values = fails, values
@@ -51,7 +52,7 @@ class Shrinker:
         return best
 
     def outputs(self, model, inputs):
-        """One output alone, or one output less."""
+        """Yields the model with a single output, and with one output less."""
         count = len(model.graph.output)
         if count < 2:
             return
@@ -63,7 +64,7 @@ class Shrinker:
             yield m, inputs
 
     def cut(self, model, inputs):
-        """A node's outputs become inputs, with the values that they have."""
+        """Yields the model with the outputs of a node replaced by inputs with the same values."""
         for i in range(len(model.graph.node)):
             node = model.graph.node[i]
             if node.op_type == "Constant" or any(o not in self.values for o in node.output if o):
@@ -84,7 +85,7 @@ class Shrinker:
             yield m, own
 
     def bypass(self, model, inputs):
-        """A node's reader reads the node's input."""
+        """Yields the model with the readers of a node reading the node's input."""
         for i, node in enumerate(model.graph.node):
             if not node.input or len([o for o in node.output if o]) != 1:
                 continue
@@ -118,7 +119,7 @@ class Shrinker:
                 yield m, inputs
 
     def constants(self, model, inputs):
-        """Constant nodes become initializers."""
+        """Yields the model with Constant nodes replaced by initializers."""
         for i, node in enumerate(model.graph.node):
             if node.op_type != "Constant":
                 continue
@@ -130,14 +131,14 @@ class Shrinker:
             yield m, inputs
 
     def contents(self, model, inputs):
-        """Inputs of zeros, ones, small integers."""
+        """Yields the case with inputs of zeros, ones and small integers."""
         for name, x in inputs.items():
             for simple in simpler(x):
                 if complexity(simple) < complexity(x):
                     yield model, {**inputs, name: simple}
 
     def extents(self, model, inputs):
-        """Dimensions of one extent, all of them shorter."""
+        """Yields the case with all dimensions of one extent shortened."""
         tensors = {t.name: to_array(t) for t in model.graph.initializer}
         arrays = {**tensors, **inputs}
         for extent in sorted({e for x in arrays.values() for e in x.shape if e > 1}, reverse=True):
@@ -159,7 +160,7 @@ class Shrinker:
                 yield m, {n: cut[n] for n in inputs}
 
     def initializers(self, model, inputs):
-        """Initializers with simple contents."""
+        """Yields the model with initializers of simple contents."""
         for i, tensor in enumerate(model.graph.initializer):
             x = to_array(tensor)
             for simple in simpler(x):
@@ -207,7 +208,7 @@ def size(model, inputs):
 
 
 def cleaned(model, inputs):
-    """Without nodes, initializers and inputs that nothing needs."""
+    """Returns the model without unneeded nodes, initializers and inputs."""
     m = copy.deepcopy(model)
     needed = {o.name for o in m.graph.output}
     kept = []

@@ -1,4 +1,4 @@
-"""What a graph's values are, by the oracles: node by node, each from the same inputs for both of them."""
+"""Values of a graph by the oracles, node by node; both oracles get the same inputs for each node."""
 
 import numpy as np
 
@@ -29,31 +29,32 @@ MOVES = EXACT - {
 }
 
 
-# Rules that count even if both oracles disagree: the oracles overflow, or round where the standard does not.
+# Operators whose rule counts even if both oracles disagree with it: the oracles overflow, or round where the standard
+# does not.
 WITHOUT_WITNESS = {"LRN", "ReduceLogSumExp", "Erf", "Gelu"}
 
 
-# The reference takes seconds, and divides by the extent less one: the rule and ONNX Runtime decide.
+# The reference evaluator takes seconds and divides by the extent less one, so only the rule and ONNX Runtime count.
 WITHOUT_REFERENCE = {"DeformConv"}
 
 
 class Undefined(Exception):
-    """The standard does not say what the node's result is."""
+    """The standard does not define the node's result."""
 
 
 class Conflict(Exception):
-    """The oracles differ and the accepted list says nothing about it."""
+    """The oracles differ, and no accepted rule applies."""
 
 
 class NodeTruth:
-    """One node: what it gives for the inputs that the graph has there, and for inputs near them."""
+    """Outputs of one node for its inputs in the graph, and for disturbed inputs."""
 
     def __init__(self, node, opset, inputs, accepted, rng):
         self.node, self.opset, self.inputs = node, opset, list(inputs)
         self.rng = rng
         self.rule = None  # the rule of the accepted list that decided
         self.difference = None
-        self.reasons = {}  # oracle -> why it has no result
+        self.reasons = {}  # oracle -> reason why it has no result
         rule = accepted.find(node, opset, inputs, verdicts=("undefined",))
         if rule is not None:
             raise Undefined(rule.reason)
@@ -201,7 +202,8 @@ class NodeTruth:
         return self._amplitudes
 
     def compare(self, others):
-        """What differs from the outputs, or None. Errors of rounding do not count."""
+        """Returns a text with the difference between `others` and the outputs, or None. Rounding errors do not
+        count."""
         for i, (ours, other) in enumerate(zip(self.outputs, others)):
             if ours is None or other is None:
                 continue
@@ -233,7 +235,7 @@ class NodeTruth:
         return None
 
     def disturbed(self, inputs, rng):
-        """The outputs for other inputs, with another rounding; None where the oracle has no result for them."""
+        """Returns the outputs for other inputs with other rounding errors; None where the oracle has no result."""
         moves = self.node.op_type in MOVES
         same = all(
             x is y
@@ -270,7 +272,7 @@ class NodeTruth:
 
 
 class GraphTruth:
-    """A graph's values: constants and inputs by name, then nodes in order."""
+    """Values of a graph: constants and inputs by name, then the nodes in order."""
 
     def __init__(self, opset, accepted, seed):
         self.opset, self.accepted = opset, accepted
@@ -282,7 +284,7 @@ class GraphTruth:
         self.values[name] = array
 
     def add(self, node):
-        """Evaluates a node; Undefined, Conflict and NotComputed leave everything as it was."""
+        """Evaluates a node. Undefined, Conflict and NotComputed leave the object unchanged."""
         inputs = [self.values[n] if n else None for n in node.input]
         truth = NodeTruth(node, self.opset, inputs, self.accepted, self.rng)
         for name, array in zip(node.output, truth.outputs):
@@ -292,7 +294,7 @@ class GraphTruth:
         return truth
 
     def disturbed(self, count, seed):
-        """So many other executions, as dictionaries of values."""
+        """Returns `count` disturbed executions, as dictionaries of values."""
         executions = []
         for k in range(count):
             rng = np.random.default_rng([seed, k])

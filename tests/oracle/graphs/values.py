@@ -1,4 +1,4 @@
-"""Contents of tensors: ordinary numbers and those that break things."""
+"""Contents of tensors: ordinary numbers, and special ones that often break programs."""
 
 import numpy as np
 
@@ -6,7 +6,8 @@ from . import dtypes as d
 
 
 def special_floats(dtype):
-    """NaN, infinities, zeros, subnormals, the largest, the smallest normal, ties of rounding, integer limits."""
+    """Returns NaN, infinities, zeros, subnormals, the largest and the smallest normal number, rounding ties, and
+    limits of integers."""
     eps, tiny, largest = d.EPSILON[dtype], d.SUBNORMAL[dtype], d.LARGEST[dtype]
     normal = tiny / eps
     return [
@@ -102,7 +103,8 @@ SPECIAL_INT_KINDS = ["limits", "wide"]
 
 
 def random_array(rng, dtype, shape, kind=None, specials=0.15):
-    """kind: one of the above, None draws one; specials: how often it is one that breaks things."""
+    """Returns a random array. kind: one of the above, None: a random one; specials: probability of special
+    numbers."""
     shape = tuple(shape)
     if dtype == d.BOOL:
         return rng.random(shape) < rng.choice([0.5, 0.5, 0.1, 0.9])

@@ -1,4 +1,4 @@
-"""One worker: makes cases, checks them, shrinks what fails."""
+"""A worker: makes cases, checks them and shrinks those that fail."""
 
 import collections
 import dataclasses
@@ -36,7 +36,7 @@ class Settings:
 
 @dataclasses.dataclass
 class Tally:
-    """What a number of cases came to."""
+    """Statistics of a number of cases."""
 
     cases: int = 0
     nodes: int = 0
@@ -62,7 +62,7 @@ class Tally:
 
 
 def normalized(text):
-    """A message without what differs from case to case."""
+    """Returns a message without the parts that differ between cases."""
     text = re.sub(r"^.*?model\.onnx: ", "", text)
     text = re.sub(r"'[^']*'", "''", text)
     text = re.sub(r"\b(n|v|x|w|c)\d+\b", "_", text)
@@ -81,7 +81,7 @@ class Worker:
         self.runner.close()
 
     def run(self, number):
-        """A Tally, and a list of (signature, folder name, how to write it)."""
+        """Returns a Tally, and a list of (signature, content of the case's files)."""
         s = self.settings
         tally = Tally(cases=1)
         found = []
@@ -130,7 +130,7 @@ class Worker:
         return tally, found
 
     def with_other_draws(self, model, inputs, runs, failures):
-        """The failures, or none if they are right within tolerances that other random numbers give."""
+        """Returns the failures; none if the results are within the tolerance for other random numbers."""
         for seed in (1, 2, 3):
             try:
                 truth = files.evaluate(model, inputs, self.accepted, seed)
@@ -202,7 +202,8 @@ def describe_run(run):
 
 
 def wider(runs):
-    """Random schedules differ from graph to graph: a few seeds of the same kind."""
+    """Returns the runs with more seeds: random schedules differ from graph to graph, so a shrunk graph needs
+    several."""
     out = []
     for run in runs[:3]:
         out.append(run)
@@ -212,7 +213,8 @@ def wider(runs):
 
 
 def without_refused(model, inputs, text):
-    """The graph without the node that the message names and what needs it; None if nothing is left."""
+    """Returns the graph without the node that the message names and the nodes that need it; None if nothing is
+    left."""
     import copy
 
     from .shrink import cleaned

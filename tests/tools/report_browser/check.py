@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""The report page in a real browser: Chromium without a window.
+"""Checks the report page in a real browser, Chromium without a window.
 
     check.py TENSORSMITH MODEL.onnx [--screenshots DIR]
 
-Tunes the model for some seconds and checks its page: no script error, no request, each section there, plots that are not
-empty, clipped or without numbers on their axes, names that differ beside their bars, nothing wider than a phone, no violation
-that axe finds in light and dark, keyboard, sorting, filters, zoom, files that are saved, two runs side by side, print, hostile
-names, 10,000 records within a second of the processor's time, and the page of a run while it goes on. Needs what scripts/install_browser installs:
-TENSORSMITH_BROWSER_PYTHON names its interpreter. Exits with 77 without it, unless TENSORSMITH_REQUIRE_BROWSER is set.
+Tunes the model for some seconds and checks its page: there is no script error and no request; each section exists;
+plots are not empty or clipped and have numbers on their axes; names beside bars differ; nothing is wider than a
+phone; axe finds no violation in light and dark colours. It also checks keyboard use, sorting, filters, zoom, saved
+files, two runs side by side, print, hostile names, 10,000 records within a second of processor time, and the page of
+a running search. Needs the packages of scripts/install_browser: TENSORSMITH_BROWSER_PYTHON names its interpreter.
+Exits with 77 without it, unless TENSORSMITH_REQUIRE_BROWSER is set.
 """
 import argparse
 import base64
@@ -62,7 +63,7 @@ def check(good, what):
         failures.append(what)
 
 
-# Records where the texts of plots begin and end, by plot.
+# Records the bounding boxes of the texts of plots, by plot.
 RECORD_TEXTS = """
 window.texts = new Map();
 const fillText = CanvasRenderingContext2D.prototype.fillText;
@@ -79,7 +80,7 @@ CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
 
 
 class Reader:
-    """A page, with what it complains about and what it asks of the network."""
+    """A page, with its error messages and its network requests."""
 
     def __init__(self, browser, url, size=DESKTOP, scheme="light"):
         self.context = browser.new_context(viewport=size, color_scheme=scheme)
@@ -103,7 +104,7 @@ class Reader:
         return json.loads(self.evaluate("document.getElementById('data').textContent"))
 
     def saved(self, button):
-        """The name and the bytes of the file that a button saves."""
+        """Returns the name and the bytes of the file that a button saves."""
         self.page.wait_for_timeout(150)  # Chromium allows some ten downloads of a page per second
         with self.page.expect_download() as waiting:
             self.page.locator("#" + button).click()
@@ -113,7 +114,8 @@ class Reader:
         return self.evaluate(f"(({{min, max, type}}) => [min, max, type])(Chart.getChart('{plot}').scales.{axis})")
 
     def check_plots(self, zoomed=False):
-        """Texts inside of their plots, names that differ, axes with numbers, points inside where nothing is zoomed."""
+        """Checks that texts are inside of plots, names differ, axes have numbers, and points are inside unless
+        zoomed."""
         clipped = self.evaluate("""[...window.texts].filter(([canvas]) => canvas.isConnected && canvas.id)
             .flatMap(([canvas, texts]) => texts.slice(-400).filter(({xs, ys}) => Math.min(...xs) < -2 || Math.max(...xs) > canvas.width + 2
                 || Math.min(...ys) < -2 || Math.max(...ys) > canvas.height + 2).map(({text}) => canvas.id + ': ' + text))""")
@@ -173,7 +175,8 @@ class Reader:
             check(False, f"{self.name}: axe: {violation['id']}: {nodes}")
 
     def wait_for(self, script, seconds):
-        """Until the expression is true. (Playwright's own way evaluates text in the page, which the page forbids.)"""
+        """Waits until the expression is true. (Playwright's own function evaluates text in the page, which forbids
+        that.)"""
         end = time.monotonic() + seconds
         while not self.evaluate(script):
             if time.monotonic() > end:
@@ -213,7 +216,7 @@ def check_page(browser, url, screenshots):
 
 
 def check_colours(browser, url):
-    """Plots are drawn anew when the colours change."""
+    """Checks that plots are drawn again when the colours change."""
     reader = Reader(browser, url)
     text = "document.getElementById('plot-model-curve').toDataURL()"
     light = reader.evaluate(text)
@@ -255,7 +258,8 @@ def check_keyboard(browser, url):
 
 
 def check_labels(browser):
-    """Names shortened in the middle: short enough, different where the names are, with the beginning and the end of the name."""
+    """Checks names shortened in the middle: they are short enough, differ if the names do, and keep beginning and
+    end."""
     seed = random.randrange(1 << 32)
     numbers = random.Random(seed)
     context = browser.new_context()
@@ -281,7 +285,7 @@ def check_labels(browser):
 
 
 def check_tables(browser, url):
-    """Rows are sorted and filtered, by the mouse and by keys; the CSV file has the numbers of the data."""
+    """Checks that mouse and keys sort and filter rows, and that the CSV file has the numbers of the data."""
     reader = Reader(browser, url)
     data = reader.data()
     cells = lambda column: reader.evaluate(
@@ -319,7 +323,7 @@ def check_tables(browser, url):
 
 
 def check_figures(browser, url):
-    """Each plot can be saved as a picture and as numbers."""
+    """Checks that each plot can be saved as a picture and as numbers."""
     reader = Reader(browser, url)
     plots = reader.evaluate("[...document.querySelectorAll('figure canvas')].map((c) => [c.id, c.clientWidth, c.clientHeight])")
     check(len(plots) >= 7, f"plots {plots}")
@@ -394,7 +398,7 @@ def check_zoom(browser, url):
 
 
 def fastest_sum(report, others):
-    """The sum over the tasks that others have too of calls times the fastest program."""
+    """Returns the sum of calls times the fastest program's time, over the tasks that `others` also has."""
     keys = {task["key"] for task in others["tasks"] if task["best_seconds"]}
     calls = {}
     for source in (report, others):
@@ -409,7 +413,7 @@ def fastest_sum(report, others):
 
 
 def check_beside(browser, url):
-    """Two runs side by side, and the other way round."""
+    """Checks two runs side by side, in both orders."""
     reader = Reader(browser, url)
     data = reader.data()
     value = lambda: float(reader.evaluate("document.querySelector('#compare .strong dd').textContent").rstrip("×"))
@@ -428,7 +432,7 @@ def check_beside(browser, url):
 
 
 def check_runs(browser, url, runs):
-    """The runs that one database holds can be chosen one by one."""
+    """Checks that each run in a database can be chosen."""
     reader = Reader(browser, url)
     names = reader.evaluate("[...document.querySelectorAll('#choose-run-a option')].map((o) => o.textContent)")
     check(len(names) == runs + 1, f"runs: {names}")
@@ -525,7 +529,7 @@ def check_live(browser, tensorsmith, model, folder):
     try:
         reader.wait_for(f"{measured} && parseInt({measured}.lastChild.textContent) > 0", 200)
         first = int(reader.evaluate(f"{measured}.lastChild.textContent"))
-        # The reader's choices survive newer data: the order of rows, the range of a plot, what is open, the focus.
+        # The reader's choices survive newer data: order of rows, range of a plot, open tables, focus.
         reader.page.click("#table-tasks-sort-4")
         reader.page.click("#plot-model-curve-in")
         reader.evaluate("document.getElementById('table-model-curve').open = true")
@@ -558,7 +562,7 @@ def check_live(browser, tensorsmith, model, folder):
 
 
 def check_end(browser, tensorsmith, model, folder):
-    """The page shows the final speed-up, as the command prints it, and where the results are."""
+    """Checks that the page shows the final speed-up, as the command prints it, and the place of the results."""
     command = [tensorsmith, "tune", model, "-o", "whole", "--db", "whole.db", "--threads", "1", "--trials", "60", "--serve", "0",
                "--report", "whole.html", "--json"]
     run = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -578,7 +582,7 @@ def check_end(browser, tensorsmith, model, folder):
 
 
 def check_speedup(reader, whole):
-    """whole: as `tune --json` tells it. Both bars are of it, and no other."""
+    """Checks the speed-up and both bars of the latency plot. whole: the comparison in the output of `tune --json`."""
     text = reader.evaluate("document.querySelector('#summary').textContent")
     check(f"{whole['speedup']:.2f}×" in text, f"{reader.name}: {whole['speedup']} is not in {text}")
     check((whole["warning"] or "") in text and ("Warning" in text) == whole["busy"], f"{reader.name}: {whole['warning']} in {text}")
@@ -587,7 +591,7 @@ def check_speedup(reader, whole):
 
 
 def add_records(path, count):
-    """Copies records until the database has so many."""
+    """Copies records until the database has `count` of them."""
     database = sqlite3.connect(path)
     columns = [row[1] for row in database.execute("PRAGMA table_info(record)") if row[1] not in ("id", "key", "unix_ms")]
     listed = ", ".join(columns)
@@ -618,7 +622,7 @@ def main():
         run("report", "a.db", "-o", "records.html")
         run("tune", model, "-o", "other", "--db", "b.db", "--trials", "30", "--threads", "1", "--seed", "9", "--quiet", "--report", "other.html")
         run("report", "a.db", "tuned", "--beside", "other.html", "-o", "beside.html")
-        # Names that differ only by some letters in the middle, and half of the records an hour later.
+        # Names that differ only in some letters in the middle, and half of the records made an hour later.
         shutil.copy(folder / "a.db", folder / "runs.db")
         database = sqlite3.connect(folder / "runs.db")
         middle = "'the_beginning_that_all_names_have_'"

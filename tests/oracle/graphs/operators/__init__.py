@@ -1,5 +1,5 @@
-"""A generator an operator: it takes values of the graph under construction and adds a node with random attributes.
-Every module here registers its own."""
+"""One generator per operator: it reads values of the graph under construction and adds a node with random attributes.
+Each module of this package registers its generators."""
 
 import importlib
 import pkgutil

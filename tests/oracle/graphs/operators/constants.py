@@ -1,4 +1,4 @@
-"""Values from shapes and attributes."""
+"""Operators that make values from shapes and attributes."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Operators of each element by itself."""
+"""Elementwise operators."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Reads and writes at indices that are data."""
+"""Operators that read and write at indices given as data."""
 
 import numpy as np
 

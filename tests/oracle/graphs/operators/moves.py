@@ -1,4 +1,4 @@
-"""Operators that move, repeat, cut and join elements."""
+"""Operators that move, repeat, split and join elements."""
 
 import numpy as np
 

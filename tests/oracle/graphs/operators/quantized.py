@@ -1,4 +1,4 @@
-"""Quantized operators and what leads to them and away from them."""
+"""Quantized operators, and conversions to and from quantized values."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def bytes_value(b, shape, dtype=None, where=None):
 
 
 def granularity(b, x):
-    """Shape of scale and zero point, and the axis."""
+    """Returns the shape of scale and zero point, and the axis."""
     if x.rank == 0 or b.opset < 13 or b.chance(0.6):
         return [], None
     axis = b.integer(0, x.rank - 1)
@@ -99,7 +99,7 @@ def qlinear_matmul(b, op):
 
 
 def weights_dtype(b, x):
-    """What ONNX Runtime has kernels for."""
+    """Returns a dtype of weights for which ONNX Runtime has kernels."""
     return d.I8 if x.dtype == d.I8 else b.pick(BYTES)
 
 

@@ -1,4 +1,4 @@
-"""Reductions, arguments of extremes, running sums, softmax, top k."""
+"""Reductions, ArgMax and ArgMin, running sums, softmax, top k."""
 
 import numpy as np
 

@@ -5,7 +5,7 @@ WEIGHTS = {}
 
 
 def operator(*names, weight=1.0):
-    """Registers generate(b, op) for these operators. weight: how often it is drawn."""
+    """Registers generate(b, op) for these operators. weight: relative frequency with which it is drawn."""
 
     def register(function):
         for name in names:

@@ -1,4 +1,4 @@
-"""Reads at computed positions."""
+"""Operators that read at computed positions."""
 
 import numpy as np
 

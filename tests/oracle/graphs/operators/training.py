@@ -1,4 +1,4 @@
-"""Steps of optimizers (ai.onnx.preview.training)."""
+"""Optimizer steps (ai.onnx.preview.training)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Attention and what belongs to it."""
+"""Attention and related operators."""
 
 import numpy as np
 

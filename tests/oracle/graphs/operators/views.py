@@ -1,4 +1,4 @@
-"""The same elements under other shapes."""
+"""Operators that give the same elements another shape."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from .registry import operator
 
 
 def axes_argument(b, op, x, axes, modern=13):
-    """Axes as an attribute or as an input, some counted from the end."""
+    """Passes axes as an attribute or as an input; some are counted from the end."""
     axes = [int(a) for a in axes]
     if b.opset >= modern:
         return [x, b.constant(np.array(axes, dtype=np.int64))], {}

@@ -26,7 +26,7 @@ def spatial_rank(b):
 
 
 def window(b, x, kernel, pads=True, dilated=True, auto=True):
-    """strides, dilations, pads or auto_pad for which the kernel fits into the padded data."""
+    """Returns strides, dilations, pads or auto_pad with which the kernel fits into the padded data."""
     n = len(kernel)
     a = {}
     dilations = [1] * n
