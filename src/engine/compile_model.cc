@@ -254,7 +254,7 @@ Status check_output_directory(const std::string& directory) {
   if (::mkdtemp(probe.data()) == nullptr) {
     const bool is_denied = errno == EACCES || errno == EPERM || errno == EROFS;
     return Error{ErrorCode::kIo, parent.string(),
-                 std::string(is_denied ? "is not writable" : "cannot have a new folder: ") +
+                 std::string(is_denied ? "is not writable" : "cannot contain a new folder: ") +
                      (is_denied ? "" : std::strerror(errno)) + "; give -o another path"};
   }
   ::rmdir(probe.c_str());

@@ -222,7 +222,7 @@ Status AnsorContext::read_placements(const std::vector<Trace>& placements) {
     writer.end();
   }
   if (placements_.empty())
-    return Error{ErrorCode::kNotFound, "sketch", "none of its placements replays with this workload"};
+    return Error{ErrorCode::kNotFound, "sketch", "none of its placements can be replayed with this workload"};
   return {};
 }
 
