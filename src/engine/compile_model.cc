@@ -148,7 +148,7 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
                                 const std::vector<TaskSchedule>& schedules, const CompileOptions& options,
                                 BuildCache& cache) {
   const graph::Partition& partition = model.partition;
-  TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
+  TS_CHECK(schedules.size() == partition.tasks.size(), "there is not one schedule per task");
   AssembledModel out;
   TS_ASSIGN_OR_RETURN(out.built, build_tasks(partition, device, schedules, options, cache.kernels));
 

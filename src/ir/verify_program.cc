@@ -124,7 +124,7 @@ class ProgramVerifier {
     access(*n.buffer, n.indices);
     const auto it = buffers_.find(n.buffer.get());
     if (it != buffers_.end() && it->second == Role::kInput) fail("an input is written");
-    if (n.value.dtype() != n.buffer->dtype) fail("the value's dtype is not the buffer's");
+    if (n.value.dtype() != n.buffer->dtype) fail("the value and the buffer have different dtypes");
     expr(n.value);
     if (!error_.has_value()) path_.pop_back();
   }

@@ -62,7 +62,7 @@ Expr identity_of(Combiner combiner, DType dtype) {
     case Combiner::kNone:
       break;
   }
-  throw_internal_error(__FILE__, __LINE__, "no combiner, no identity");
+  throw_internal_error(__FILE__, __LINE__, "a combiner is needed for an identity");
 }
 
 Expr combine(Combiner combiner, Expr accumulated, Expr next) {
@@ -98,7 +98,7 @@ OperationRef placeholder(std::string name, DType dtype, std::vector<int64_t> sha
 
 OperationRef compute(std::string name, std::vector<Axis> spatial, std::vector<Axis> reduce, Combiner combiner,
                      std::vector<Expr> bodies) {
-  TS_CHECK(!bodies.empty() && bodies.size() <= 2, "operation '" + name + "': one or two bodies");
+  TS_CHECK(!bodies.empty() && bodies.size() <= 2, "operation '" + name + "': it must have one or two bodies");
   std::vector<int64_t> shape;
   for (const Axis& axis : spatial) shape.push_back(axis.extent);
   Operation op;
@@ -232,7 +232,7 @@ class WorkloadVerifier {
     for (size_t i = 0; i < op_->bodies.size(); ++i) {
       const Expr& body = op_->bodies[i];
       if (!body.defined()) return fail("a body is undefined");
-      if (body.dtype() != op_->outputs[i]->dtype) return fail("a body's dtype is not its output's");
+      if (body.dtype() != op_->outputs[i]->dtype) return fail("a body and its output have different dtypes");
       // Keys and records contain the body as text, and features count the operations in the text.
       if (written_size(body) > kMaxWrittenSize) return fail("a body is too large to be written out");
       TS_RETURN_IF_ERROR(check_body(body));

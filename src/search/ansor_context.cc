@@ -69,7 +69,7 @@ class SymbolWriter {
       out_.push_back({std::ssize(value), "size", stage});
       for (const int v : value) out_.push_back({v, name, stage});
     } else {
-      TS_CHECK(false, "placements have no such step");
+      TS_CHECK(false, "placements cannot contain such a step");
     }
   }
   std::vector<AnsorSymbol>& out_;

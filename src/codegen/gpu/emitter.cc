@@ -469,7 +469,7 @@ runtime::LaunchArgument argument_of(const Buffer& buffer, const ir::Program& pro
   }
   for (const WorkspaceBuffer& w : gpu.workspace)
     if (w.buffer == buffer) return {-1, w.offset};
-  throw_internal_error(__FILE__, __LINE__, "a buffer that nothing holds");
+  throw_internal_error(__FILE__, __LINE__, "a buffer is neither an argument nor in the workspace");
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ Corpus::Sentence make_sentence(int32_t prompt, Quality quality, std::vector<int6
   for (const int64_t decision : sentence.decisions) append_tokens(decision, tokens);
   for (const uint8_t token : tokens) {
     sentence.allowed.push_back(walk.allowed());
-    TS_CHECK(walk.take(token), "the decisions of a program are allowed");
+    TS_CHECK(walk.take(token), "a token of a program is not allowed");
   }
   return sentence;
 }

@@ -49,7 +49,8 @@ Status check_extents(const GpuProperties& device, const Launch& launch) {
 Status check_argument(const GpuProperties& device, const Launch& launch, const LaunchArgument& argument,
                       size_t buffers, const GpuSpan& workspace, int64_t scale) {
   if (argument.map && (device.api != GpuApi::kCuda || device.compute_major < kFirstWithTensorMaps))
-    return error(ErrorCode::kUnsupported, launch, "takes a tensor map, which " + device.name + " has not");
+    return error(ErrorCode::kUnsupported, launch,
+                 "takes a tensor map, but " + device.name + " does not support them");
   if (argument.buffer >= static_cast<int64_t>(buffers)) {
     return error(ErrorCode::kInvalidArgument, launch,
                  "takes buffer " + std::to_string(argument.buffer) + " of " + std::to_string(buffers));
