@@ -39,7 +39,7 @@ Result<const Backend*> find_backend(std::string_view name) {
     names += (names.empty() ? "" : ", ") + std::string(backend->name());
   }
   return Error{ErrorCode::kNotFound, "backend",
-               "no backend '" + std::string(name) + "', there are: " + names};
+               "unknown backend '" + std::string(name) + "'; the backends are " + names};
 }
 
 Status check_compilable(const ir::Program& program, const CodegenOptions& options) {

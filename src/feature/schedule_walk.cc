@@ -318,7 +318,7 @@ class ScheduleFeatures::Walker {
           break;
         case ir::AffineKind::kEither:
         case ir::AffineKind::kOpaque:
-          throw_internal_error(__FILE__, __LINE__, "bound inference makes no such atom");
+          throw_internal_error(__FILE__, __LINE__, "bound inference does not create such atoms");
       }
       if (term.coefficient != 1) value = forms_.scale(value, term.coefficient);
       sum = first ? value : forms_.add(sum, value);

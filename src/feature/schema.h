@@ -126,7 +126,7 @@ constexpr size_t place_of_part(const std::array<Column, N>& columns, const std::
   for (size_t i = 0; i + M <= N; ++i) {
     if (columns[i].group == part[0].group && columns[i].field == part[0].field) return i;
   }
-  throw_internal_error(__FILE__, __LINE__, "the columns are no part of these");
+  throw_internal_error(__FILE__, __LINE__, "the columns do not contain this part");
 }
 
 // A column of the schema, resolved from its name at compile time.

@@ -17,8 +17,9 @@ inline constexpr auto kCommonColumns = std::to_array<Column>({
     Column::size(Column::log2("output_bytes", "bytes", "Bytes of the workload's outputs.")),
     Column::log2("intensity", "operations/byte", "Operations over the bytes of inputs and outputs."),
     Column::size(Column::log2("compute_seconds", "seconds", "Time of the operations at the device's peak.")),
-    Column::size(Column::log2("roofline_seconds", "seconds",
-                              "The longer of the times of operations and memory, at peak rates.")),
+    Column::size(
+        Column::log2("roofline_seconds", "seconds",
+                     "The longer of the times for operations and for memory traffic, at peak rates.")),
 });
 
 inline constexpr auto kGpuTiledColumns = concatenated(kTiledGpuColumns, kCommonColumns, kGpuDeviceColumns);

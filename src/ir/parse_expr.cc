@@ -109,7 +109,7 @@ Parser::TensorType Parser::tensor_type() {
     expect("(");
     out.strides = count_list(")");
     if (!failed() && out.strides.size() != out.shape.size())
-      fail(at, "the tensor needs one stride a dimension");
+      fail(at, "the tensor needs one stride per dimension");
     // A scalar has no strides.
   }
   if (!failed()) out.scope = optional_scope();

@@ -58,11 +58,11 @@ std::string_view to_string(ThreadAxis axis) {
 }
 
 Stmt make_for(For loop) {
-  TS_CHECK(loop.var.defined() && loop.var.dtype() == DType::kI64, "a loop variable is an i64");
-  TS_CHECK(loop.extent.defined() && loop.extent.dtype() == DType::kI64, "a loop extent is an i64");
+  TS_CHECK(loop.var.defined() && loop.var.dtype() == DType::kI64, "a loop variable must be an i64");
+  TS_CHECK(loop.extent.defined() && loop.extent.dtype() == DType::kI64, "a loop extent must be an i64");
   TS_CHECK(loop.body != nullptr, "a loop without a body");
   TS_CHECK((loop.kind == ForKind::kThread) == (loop.thread != ThreadAxis::kNone),
-           "a thread axis belongs to a thread loop");
+           "thread loops, and only these, need a thread axis");
   TS_CHECK(loop.auto_unroll_max_step >= 0, "negative auto_unroll_max_step");
   return make(std::move(loop));
 }

@@ -55,7 +55,7 @@ class ProgramVerifier {
       if (stride < 0) return fail("'" + buffer.name + "' has a negative stride");
     }
     if (!buffer.strides.empty() && buffer.strides.size() != buffer.shape.size())
-      return fail("'" + buffer.name + "' needs one stride a dimension");
+      return fail("'" + buffer.name + "' needs one stride per dimension");
     // The product of the extents bounds the compact strides, too, if an extent is 0.
     int64_t bytes = bytes_of(buffer.dtype);
     bool large = buffer.allocation_elements() > kMaxBufferBytes / bytes;
@@ -91,7 +91,7 @@ class ProgramVerifier {
       fail("only a serial loop may have a variable extent");
     if (constant.has_value() && *constant < 0) fail("the extent is negative");
     if (vectorized_ && (n.kind == ForKind::kParallel || n.kind == ForKind::kThread))
-      fail("a " + word + " loop inside a vectorized one");
+      fail("a " + word + " loop is inside a vectorized loop");
     if (!variables_.insert(n.var.get()).second) fail("its variable is bound by an enclosing loop already");
     if (error_.has_value()) return;
     const bool outer_vectorized = vectorized_;
@@ -124,7 +124,7 @@ class ProgramVerifier {
     access(*n.buffer, n.indices);
     const auto it = buffers_.find(n.buffer.get());
     if (it != buffers_.end() && it->second == Role::kInput) fail("an input is written");
-    if (n.value.dtype() != n.buffer->dtype) fail("the value's dtype is not the buffer's");
+    if (n.value.dtype() != n.buffer->dtype) fail("the value and the buffer have different dtypes");
     expr(n.value);
     if (!error_.has_value()) path_.pop_back();
   }

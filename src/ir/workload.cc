@@ -62,7 +62,7 @@ Expr identity_of(Combiner combiner, DType dtype) {
     case Combiner::kNone:
       break;
   }
-  throw_internal_error(__FILE__, __LINE__, "no combiner, no identity");
+  throw_internal_error(__FILE__, __LINE__, "a combiner is needed for an identity");
 }
 
 Expr combine(Combiner combiner, Expr accumulated, Expr next) {
@@ -98,7 +98,7 @@ OperationRef placeholder(std::string name, DType dtype, std::vector<int64_t> sha
 
 OperationRef compute(std::string name, std::vector<Axis> spatial, std::vector<Axis> reduce, Combiner combiner,
                      std::vector<Expr> bodies) {
-  TS_CHECK(!bodies.empty() && bodies.size() <= 2, "operation '" + name + "': one or two bodies");
+  TS_CHECK(!bodies.empty() && bodies.size() <= 2, "operation '" + name + "': it must have one or two bodies");
   std::vector<int64_t> shape;
   for (const Axis& axis : spatial) shape.push_back(axis.extent);
   Operation op;
@@ -177,7 +177,7 @@ class WorkloadVerifier {
         return fail("an axis variable is not an i64");
       if (axis.extent < 0) return fail("axis '" + axis.var.name() + "' has a negative extent");
       if (!axis_vars_.insert(axis.var.get()).second)
-        return fail("axis '" + axis.var.name() + "' belongs to two places");
+        return fail("axis '" + axis.var.name() + "' is used twice");
       own_.insert(axis.var.get());
     }
     return {};
@@ -186,7 +186,7 @@ class WorkloadVerifier {
   Status check_shape() {
     own_.clear();
     const size_t wanted = op_->is_placeholder() ? 1 : op_->bodies.size();
-    if (op_->outputs.size() != wanted || wanted == 0) return fail("it has no output for each body");
+    if (op_->outputs.size() != wanted || wanted == 0) return fail("it does not have one output per body");
     TS_RETURN_IF_ERROR(check_axes(op_->spatial));
     TS_RETURN_IF_ERROR(check_axes(op_->reduce));
     int64_t iterations = 1;
@@ -199,26 +199,26 @@ class WorkloadVerifier {
     }
     for (const Buffer& output : op_->outputs) {
       if (output->shape.size() != op_->spatial.size())
-        return fail("its output's rank is not that of its axes");
+        return fail("the rank of its output is not its number of axes");
       int64_t bytes = bytes_of(output->dtype);
       for (size_t d = 0; d < output->shape.size(); ++d) {
         if (output->shape[d] != op_->spatial[d].extent)
-          return fail("its output's shape is not that of its axes");
+          return fail("the shape of its output is not that of its axes");
         if (__builtin_mul_overflow(bytes, std::max<int64_t>(output->shape[d], 1), &bytes) ||
             bytes > kMaxTensorBytes)
           return fail("tensor '" + output->name + "' is too large");
       }
-      if (!output->strides.empty()) return fail("a tensor of a workload has no strides");
+      if (!output->strides.empty()) return fail("tensors of a workload must not have strides");
     }
     return {};
   }
 
   Status check_placeholder() const {
     if (!op_->bodies.empty() || !op_->reduce.empty() || op_->combiner != Combiner::kNone)
-      return fail("a placeholder has neither bodies nor reductions");
+      return fail("a placeholder must not have bodies or reductions");
     const DType dtype = op_->output()->dtype;
     if (op_->reduced_range && (!op_->is_constant || (dtype != DType::kI8 && dtype != DType::kU8)))
-      return fail("only a constant of i8 or u8 has a reduced range");
+      return fail("only a constant of i8 or u8 can have a reduced range");
     return {};
   }
 
@@ -226,13 +226,13 @@ class WorkloadVerifier {
     if (op_->is_constant || op_->reduced_range) return fail("only a placeholder can be constant");
     const bool arg = op_->combiner == Combiner::kArgMax || op_->combiner == Combiner::kArgMin;
     if (op_->bodies.size() != (arg ? 2u : 1u))
-      return fail(arg ? "argmax and argmin have two bodies" : "it has one body");
+      return fail(arg ? "argmax and argmin must have two bodies" : "it must have one body");
     if (op_->has_reduction() != !op_->reduce.empty())
-      return fail("a combiner and reduction axes go together");
+      return fail("a combiner and reduction axes must be given together");
     for (size_t i = 0; i < op_->bodies.size(); ++i) {
       const Expr& body = op_->bodies[i];
       if (!body.defined()) return fail("a body is undefined");
-      if (body.dtype() != op_->outputs[i]->dtype) return fail("a body's dtype is not its output's");
+      if (body.dtype() != op_->outputs[i]->dtype) return fail("a body and its output have different dtypes");
       // Keys and records contain the body as text, and features count the operations in the text.
       if (written_size(body) > kMaxWrittenSize) return fail("a body is too large to be written out");
       TS_RETURN_IF_ERROR(check_body(body));

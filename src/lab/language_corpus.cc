@@ -347,14 +347,14 @@ void CorpusSentences::write(int32_t sentence, Quality quality, bool similar,
     candidate = search::from_decisions(context.grammar, s.decisions);
     if (candidate) answer = std::make_unique<search::SpaceAnswer>(context, &*candidate);
   }
-  TS_CHECK(answer != nullptr, "sentences that are no answer of their prompt are left out");
+  TS_CHECK(answer != nullptr, "a sentence is not an answer to its prompt");
   learn::lm::TokenWalk walk(*answer);
   for (const int64_t decision : s.decisions) learn::lm::append_tokens(decision, out.tokens);
   for (const uint8_t token : out.tokens) {
     walk.describe(quality, out.positions);
-    TS_CHECK(walk.take(token), "the decisions of a legal candidate are allowed");
+    TS_CHECK(walk.take(token), "a token of a legal candidate is not allowed");
   }
-  TS_CHECK(out.allowed.size() == out.tokens.size(), "a mask for each token");
+  TS_CHECK(out.allowed.size() == out.tokens.size(), "there is not one mask per token");
 }
 
 std::vector<std::string> CorpusSentences::tasks() const {

@@ -154,7 +154,7 @@ Result<std::vector<double>> predicted_seconds(const learn::CostModel& model, con
   for (size_t s = 0; s < ranked.programs.size(); ++s)
     for (size_t i = 0; i < ranked.programs[s].size(); ++i) {
       const auto trace = record::join_trace(ranked.programs[s][i]);
-      TS_CHECK(trace.has_value(), "a recorded program has all its numbers");
+      TS_CHECK(trace.has_value(), "a recorded program lacks some of its numbers");
       TS_ASSIGN_OR_RETURN(const auto& made,
                           search::inputs_of(queried, task.task->workload, *trace, model.inputs()));
       queries.push_back(inputs.emplace_back(made)->query(queried));

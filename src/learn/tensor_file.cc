@@ -80,13 +80,13 @@ Result<Placed> parse_entry(const std::string& name, const Json& entry, int64_t d
   std::vector<int64_t> offsets;
   if (!numbers(entry["shape"], placed.tensor.shape) || !numbers(entry["data_offsets"], offsets) ||
       offsets.size() != 2)
-    return bad("has a shape or offsets that are no lists of lengths");
+    return bad("has a shape or offsets that are not lists of lengths");
   placed.begin = offsets[0];
   placed.end = offsets[1];
   const int64_t elements = elements_of(placed.tensor.shape);
   if (placed.begin > placed.end || placed.end > data_bytes || elements < 0 ||
       placed.end - placed.begin != elements * bytes_of(*type))
-    return bad("lies outside of the file or does not have the size of its shape");
+    return bad("is outside the file, or its size is not that of its shape");
   return placed;
 }
 

@@ -403,7 +403,7 @@ Status Evaluation::bind(std::span<const Tensor> inputs) {
   }
   if (input != inputs.size()) {
     return Error{ErrorCode::kInvalidArgument, "",
-                 std::to_string(inputs.size()) + " input tensors were given, the workload has " +
+                 std::to_string(inputs.size()) + " input tensors were given, but the workload has " +
                      std::to_string(input)};
   }
   for (Storage& s : storage_) {

@@ -233,7 +233,7 @@ void for_each_element(const ir::BufferNode& buffer, const Copy& copy) {
 Result<std::vector<Tensor>> run(const ir::Program& program, std::span<const Tensor> inputs) {
   if (inputs.size() != program.inputs.size()) {
     return Error{ErrorCode::kInvalidArgument, "program '" + program.name + "'",
-                 std::to_string(inputs.size()) + " input tensors were given, it has " +
+                 std::to_string(inputs.size()) + " input tensors were given, but the program has " +
                      std::to_string(program.inputs.size())};
   }
   CompiledProgram compiled;

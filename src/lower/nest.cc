@@ -114,7 +114,7 @@ Index NestBuilder::value_of(StageId s, IteratorId iterator) {
     if (fuse.parents[k] == iterator) return arena_.resolve(k == 0 ? rest : arena_.floormod(rest, extent));
     rest = arena_.floordiv(rest, extent);
   }
-  throw_internal_error(__FILE__, __LINE__, "a fuse without its parent");
+  throw_internal_error(__FILE__, __LINE__, "a fused loop lacks the iterator among its parents");
 }
 
 Index NestBuilder::region_min(StageId s, size_t root) {

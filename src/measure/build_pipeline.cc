@@ -151,7 +151,7 @@ void BuildPipeline::wait_for(size_t i, std::unique_lock<std::mutex>& lock) {
 
 TimedBuild BuildPipeline::take(size_t i) {
   std::unique_lock lock(shared_->mutex);
-  TS_CHECK(i < shared_->job->allowed, "take() of what may not be built");
+  TS_CHECK(i < shared_->job->allowed, "take() of a candidate that is not allowed to be built");
   wait_for(i, lock);
   return std::move(shared_->job->slots[i].build);
 }

@@ -264,11 +264,11 @@ MeasureResult run_reference_on_device(runtime::Gpu& gpu, DeviceTask& task, Devic
 MeasureResult run_on_device(runtime::Gpu& gpu, DeviceTask& task, DeviceConstants& constants,
                             const RunRequest& request) {
   const double start = raw_seconds();
-  if (request.launches.empty()) return failure(Outcome::kBuildError, "it launches nothing");
+  if (request.launches.empty()) return failure(Outcome::kBuildError, "the program launches no kernel");
   // Some drivers abort the process if they get no memory.
   if (request.shared_workspace_bytes > task.spec().memory_limit_bytes) {
     return failure(Outcome::kMemoryLimit,
-                   "it asks for a workspace of " + std::to_string(request.shared_workspace_bytes) +
+                   "the program needs a workspace of " + std::to_string(request.shared_workspace_bytes) +
                        " bytes; the limit is " + std::to_string(task.spec().memory_limit_bytes));
   }
   constants.drop_if_large();

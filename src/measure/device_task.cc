@@ -143,7 +143,7 @@ std::optional<std::string> DeviceTask::compare_with_image() {
     if (mismatch) return name + ": " + describe(*mismatch, tensor.elements());
     clean = offsets_[i] + tensor.bytes();
   }
-  if (!unchanged(static_cast<int64_t>(got.size()))) return outside + "behind the last";
+  if (!unchanged(static_cast<int64_t>(got.size()))) return outside + "after the last output";
   return std::nullopt;
 }
 

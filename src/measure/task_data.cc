@@ -132,10 +132,11 @@ Result<std::unique_ptr<TaskData>> TaskData::create(const ir::Workload& workload,
                  std::string(what) + " for " + std::to_string(spec.memory_bytes) + " bytes of task data"};
   };
   data->fd_ = ::memfd_create("tensorsmith-task", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (data->fd_ < 0 || ::ftruncate(data->fd_, spec.memory_bytes) != 0) return failed("no memory file");
+  if (data->fd_ < 0 || ::ftruncate(data->fd_, spec.memory_bytes) != 0)
+    return failed("cannot create a memory file");
   void* address = ::mmap(nullptr, static_cast<size_t>(spec.memory_bytes), PROT_READ | PROT_WRITE, MAP_SHARED,
                          data->fd_, 0);
-  if (address == MAP_FAILED) return failed("no address space");
+  if (address == MAP_FAILED) return failed("cannot map memory");
   data->address_ = static_cast<std::byte*>(address);
   for (size_t i = 0; i < inputs.size(); ++i) {
     TS_CHECK(static_cast<int64_t>(inputs[i].data.size()) == spec.inputs[i].bytes(), "input sizes differ");

@@ -165,8 +165,8 @@ Status Worker::become_confined(int threads) {
   }
   if (pool_->num_threads() == threads) return {};
   return Error{ErrorCode::kResourceExhausted, "",
-               "it gets " + std::to_string(pool_->num_threads()) + " of " + std::to_string(threads) +
-                   " threads (see the limit of processes, ulimit -u)"};
+               "the worker could only start " + std::to_string(pool_->num_threads()) + " of " +
+                   std::to_string(threads) + " threads (see the limit of processes, ulimit -u)"};
 }
 
 Status Worker::set_task(const Message& message) {

@@ -218,7 +218,7 @@ MeasureResult WorkerProcess::died(int status) {
 MeasureResult WorkerProcess::exchange(MessageType type, const std::vector<char>& payload, int fd,
                                       MessageType answer, double timeout_s) {
   const Patience patience(monotonic_seconds() + timeout_s, [this] { return is_stopped(); });
-  TS_CHECK(reusable_, "a used-up worker");
+  TS_CHECK(reusable_, "the worker cannot be used again");
   reusable_ = false;
   ended_from_outside_ = false;
   Error error;
@@ -236,7 +236,7 @@ MeasureResult WorkerProcess::exchange(MessageType type, const std::vector<char>&
     }
     if (message.ok()) {
       if (message->fd >= 0) ::close(message->fd);
-      error = Error{ErrorCode::kCorrupt, "", "another message"};
+      error = Error{ErrorCode::kCorrupt, "", "a message of another type"};
     } else {
       error = message.error();
     }

@@ -264,8 +264,8 @@ std::string to_json_line(const Profile& profile) {
 
 Result<JsonLine> parse_json_line(std::string_view line) {
   const Json json = parse_json<Json>(line);
-  if (json.is_discarded()) return corrupt("no valid JSON");
-  if (!json.is_object()) return corrupt("no JSON object");
+  if (json.is_discarded()) return corrupt("not valid JSON");
+  if (!json.is_object()) return corrupt("not a JSON object");
   Fields fields(json);
   const std::string type = fields.text("type");
   const int64_t version = fields.integer("v", 0, std::numeric_limits<int64_t>::max());
@@ -290,7 +290,7 @@ Result<JsonLine> parse_json_line(std::string_view line) {
     TS_ASSIGN_OR_RETURN(Profile profile, parse_profile(json));
     return JsonLine(std::move(profile));
   }
-  return corrupt("field \"type\" is none of \"task\", \"device\", \"record\" and \"profile\"");
+  return corrupt("field \"type\" is not one of \"task\", \"device\", \"record\" or \"profile\"");
 }
 
 Status check_jsonl_file(const std::string& path) {

@@ -38,7 +38,7 @@ class CsvReader {
       }
       if (at_ < text_.size() && text_[at_] == '\r') ++at_;
       if (at_ >= text_.size()) return true;
-      if (text_[at_] != '\n') return corrupt_line(line_, "something follows a quoted cell");
+      if (text_[at_] != '\n') return corrupt_line(line_, "text follows a quoted cell");
       ++at_;
       ++next_line_;
       return true;
@@ -125,8 +125,8 @@ Result<std::vector<NcuLaunch>> parse_ncu_csv(std::string_view text) {
       continue;
     }
     if (cells.size() != header.size())
-      return corrupt_line(reader.line(), "has " + std::to_string(cells.size()) + " cells, the header has " +
-                                             std::to_string(header.size()));
+      return corrupt_line(reader.line(), "has " + std::to_string(cells.size()) +
+                                             " cells, but the header has " + std::to_string(header.size()));
     // The first row has the units, and no kernel name.
     if (cells[*kernel].empty()) {
       units = cells;

@@ -28,7 +28,7 @@ std::string encode_counters(const std::map<std::string, double>& counters) {
 
 Result<std::map<std::string, double>> decode_counters(const std::string& text) {
   const Json json = parse_json<Json>(text);
-  if (!json.is_object()) return Error{ErrorCode::kCorrupt, "", "counters are no JSON object"};
+  if (!json.is_object()) return Error{ErrorCode::kCorrupt, "", "counters are not a JSON object"};
   std::map<std::string, double> out;
   for (const auto& [name, value] : json.items()) {
     if (!value.is_number()) return Error{ErrorCode::kCorrupt, "", "counter \"" + name + "\" is not a number"};

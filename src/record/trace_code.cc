@@ -115,7 +115,8 @@ Result<Trace> decode_trace(std::string_view bytes) {
     std::visit([&](auto& s) { for_each_field(s, [&](std::string_view, auto& value) { decoder(value); }); },
                trace.steps.back());
   }
-  if (decoder.failed() || !decoder.at_end()) return Error{ErrorCode::kCorrupt, "", "the bytes are no trace"};
+  if (decoder.failed() || !decoder.at_end())
+    return Error{ErrorCode::kCorrupt, "", "the bytes are not an encoded trace"};
   return trace;
 }
 

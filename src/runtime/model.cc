@@ -378,7 +378,7 @@ Result<std::unique_ptr<Model>> Model::from_memory(ModelDescription description,
   TS_RETURN_IF_ERROR(check_place(description, options));
   TS_RETURN_IF_ERROR(check_cpu(description));
   if (kernels.size() != description.calls.size())
-    return Error{ErrorCode::kInvalidArgument, description.name, "needs one kernel a call"};
+    return Error{ErrorCode::kInvalidArgument, description.name, "needs one kernel per call"};
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->description = std::move(description);
@@ -454,7 +454,8 @@ Status check_tensor(const char* kind, size_t index, std::span<const TensorInfo> 
   const std::string place = std::string(kind) + " " + std::to_string(index);
   if (!on_gpu)
     return Error{ErrorCode::kUnsupported, place,
-                 "the model runs on processors, which read and write the caller's memory without a copy"};
+                 "only models on GPUs can bind memory; on CPUs a model reads and writes the caller's memory "
+                 "without a copy"};
   if (index < tensors.size()) return {};
   return Error{ErrorCode::kInvalidArgument, place, "the model has " + std::to_string(tensors.size())};
 }

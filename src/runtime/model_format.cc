@@ -94,8 +94,8 @@ Status check_buffer(const std::string& place, const BufferRef& buffer, const Mod
     return corrupt(place, "cannot begin at byte " + std::to_string(buffer.begin));
   available -= buffer.begin;
   if (buffer.bytes > available) {
-    return corrupt(place, "needs " + std::to_string(buffer.bytes) + " bytes, only " +
-                              std::to_string(available) + " are there");
+    return corrupt(place, "needs " + std::to_string(buffer.bytes) + " bytes, but only " +
+                              std::to_string(available) + " are available");
   }
   return {};
 }
@@ -114,7 +114,8 @@ Status check_overlap(const std::string& place, const CallInfo& call) {
     const BufferRef& buffer = call.buffers[b];
     const bool arena = buffer.kind == BufferKind::kArena, written = b >= first_output;
     if (written && !arena && buffer.kind != BufferKind::kOutput)
-      return corrupt(place + "." + item("buffers", b), "is written, but neither an output nor in the arena");
+      return corrupt(place + "." + item("buffers", b),
+                     "is written, but is neither an output nor in the arena");
     if (buffer.bytes > 0)
       pieces.push_back({buffer.kind, buffer.index, buffer.index + (arena ? buffer.bytes : 1), written, b});
   }
@@ -138,7 +139,7 @@ Status check_overlap(const std::string& place, const CallInfo& call) {
 Status check_launches(const std::string& place, const CallInfo& call, bool gpu) {
   if (!gpu) {
     if (call.launches.empty()) return {};
-    return corrupt(place + ".launches", "a processor's kernel launches nothing");
+    return corrupt(place + ".launches", "must be empty for a CPU kernel");
   }
   if (call.module_begin < 0 || call.module_bytes < 0 || call.module_begin > kMaxKernelBytes ||
       call.module_bytes > kMaxKernelBytes)
@@ -158,7 +159,8 @@ Status check_launches(const std::string& place, const CallInfo& call, bool gpu) 
       const bool there = of_call ? std::cmp_less(argument.buffer, call.buffers.size())
                                  : argument.workspace_offset >= 0 &&
                                        argument.workspace_offset <= call.shared_workspace_bytes;
-      if (!there) return corrupt(here + ".arguments", "one is not there");
+      if (!there)
+        return corrupt(here + ".arguments", "one refers to a buffer or workspace that does not exist");
       if (!argument.map) continue;
       if (const std::string broken = broken_rule(*argument.map); !broken.empty())
         return corrupt(here + ".arguments", broken);
@@ -240,7 +242,7 @@ Status validate(const ModelDescription& d) {
     for (size_t b = 0; b < call.buffers.size(); ++b)
       TS_RETURN_IF_ERROR(check_buffer(place + "." + item("buffers", b), call.buffers[b], d));
     if (call.outputs < 0 || static_cast<uint64_t>(call.outputs) > call.buffers.size())
-      return corrupt(place + ".outputs", "is not a number of its buffers");
+      return corrupt(place + ".outputs", "is negative or more than its number of buffers");
     TS_RETURN_IF_ERROR(check_overlap(place, call));
     TS_RETURN_IF_ERROR(check_launches(place, call, is_gpu_arch(d.arch)));
   }

@@ -89,8 +89,8 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
       const int64_t extent = bounds.stages[s].extents[leaf];
       if (it.annotation == Annotation::kVThread) {
         if (device.max_vthread_extent > 0 && extent > most_vthreads(device))
-          return illegal(stage, "loop '" + it.name + "' is " + std::to_string(extent) +
-                                    " virtual threads, device '" + device.name + "' allows " +
+          return illegal(stage, "loop '" + it.name + "' has " + std::to_string(extent) +
+                                    " virtual threads, but device '" + device.name + "' allows " +
                                     std::to_string(most_vthreads(device)));
         continue;
       }
@@ -99,15 +99,15 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
       int64_t& threads = kernel.threads[*axis];
       if (threads != 0 && threads != extent)
         return illegal(stage, "loop '" + it.name + "' binds " + std::to_string(extent) + " iterations to " +
-                                  std::string(to_string(it.annotation)) + ", another loop of the kernel " +
-                                  std::to_string(threads));
+                                  std::string(to_string(it.annotation)) +
+                                  ", but another loop of the kernel binds " + std::to_string(threads));
       threads = extent;
     }
     if (!gpu) continue;
     const ir::MemoryScope scope = memory_scope(schedule, s);
     if (scope == ir::MemoryScope::kGlobal) continue;
     if (stage.attach != AttachKind::kAt || !around(schedule, stage, is_block))
-      return illegal(stage, "lives in " + std::string(ir::to_string(scope)) +
+      return illegal(stage, "is in " + std::string(ir::to_string(scope)) +
                                 " memory, but is not computed inside a loop bound to a block axis");
     if (scope == ir::MemoryScope::kShared) {
       for (const ir::Buffer& buffer : stage.op->outputs) {
@@ -126,11 +126,11 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
     int64_t threads = 1;
     for (int64_t extent : kernel.threads) threads *= extent == 0 ? 1 : extent;
     if (device.max_threads_per_block > 0 && threads > device.max_threads_per_block)
-      return illegal(stage, "the kernel has " + std::to_string(threads) + " threads a block, device '" +
+      return illegal(stage, "the kernel has " + std::to_string(threads) + " threads per block, but device '" +
                                 device.name + "' allows " + std::to_string(device.max_threads_per_block));
     if (device.shared_memory_per_block > 0 && kernel.shared_bytes > device.shared_memory_per_block)
       return illegal(stage, "the kernel needs " + std::to_string(kernel.shared_bytes) +
-                                " bytes of shared memory a block, device '" + device.name + "' has " +
+                                " bytes of shared memory per block, but device '" + device.name + "' has " +
                                 std::to_string(device.shared_memory_per_block));
   }
   return {};

@@ -90,7 +90,7 @@ Result<Trace> mutate(const Schedule& fresh, const Trace& trace, Rng& rng, int at
     result.steps[at] = step;
     if (replay(fresh, result).ok()) return result;
   }
-  return Error{ErrorCode::kNotFound, "trace", "no decision of it could be changed legally"};
+  return Error{ErrorCode::kNotFound, "trace", "no decision of the trace could be changed legally"};
 }
 
 Result<Trace> crossover(const Schedule& fresh, const Trace& a, const Trace& b, Rng& rng, int attempts) {
@@ -121,7 +121,7 @@ Result<Trace> crossover(const Schedule& fresh, const Trace& a, const Trace& b, R
     }
     if (replay(fresh, result).ok()) return result;
   }
-  return Error{ErrorCode::kNotFound, "trace", "no mixture of the two was legal"};
+  return Error{ErrorCode::kNotFound, "trace", "no mixture of the two traces was legal"};
 }
 
 }  // namespace tensorsmith::sched

@@ -93,7 +93,7 @@ bool Reads::has(const ir::BufferNode* buffer) const {
 
 const Reads::IndexId* Reads::indices_of(const ir::Load* load) const {
   const auto at = std::lower_bound(first_.begin(), first_.end(), std::pair(load, size_t{0}));
-  TS_CHECK(at != first_.end() && at->first == load, "a load that is not among those of its operation");
+  TS_CHECK(at != first_.end() && at->first == load, "a load does not belong to its operation");
   return used_.data() + at->second;
 }
 

@@ -178,7 +178,7 @@ ir::Expr SymArena::to_expr(Sym s, const IdVector<StageId, IdVector<IteratorId, i
         break;
       case AffineKind::kEither:
       case AffineKind::kOpaque:
-        throw_internal_error(__FILE__, __LINE__, "bound inference makes no such atom");
+        throw_internal_error(__FILE__, __LINE__, "bound inference does not create such atoms");
     }
     if (term.coefficient != 1) value = std::move(value) * ir::Expr(term.coefficient);
     sum = sum.defined() ? std::move(sum) + std::move(value) : std::move(value);

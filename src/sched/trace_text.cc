@@ -83,7 +83,7 @@ class LineParser {
 
   template <class T>
   Status read(const Key<std::vector<T>>& field) {
-    return read_list(field.name, "[1,2]", "holds something that is not an integer",
+    return read_list(field.name, "[1,2]", "contains a value that is not an integer",
                      [&](std::string_view item) {
                        T v = 0;
                        if (!parse_whole(item, &v)) return false;
@@ -116,11 +116,11 @@ class LineParser {
   Status read(const Key<TailPolicy>& field) {
     return read_word(field,
                      {TailPolicy::kPredicate, TailPolicy::kPeel, TailPolicy::kShift, TailPolicy::kOverrun},
-                     " is none of predicate, peel, shift, overrun");
+                     " is not one of predicate, peel, shift, overrun");
   }
   Status read(const Key<ir::MemoryScope>& field) {
     return read_word(field, {ir::MemoryScope::kGlobal, ir::MemoryScope::kShared, ir::MemoryScope::kLocal},
-                     " is none of global, shared, local");
+                     " is not one of global, shared, local");
   }
 
   Status read(const Key<Annotation>& field) {

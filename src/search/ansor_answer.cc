@@ -35,7 +35,7 @@ AnsorAnswer::AnsorAnswer(const AnsorContext& context, const record::AnsorParts* 
     known_placement_ =
         static_cast<size_t>(std::find(listed.begin(), listed.end(), known->placement) - listed.begin());
     TS_CHECK(known_placement_ < listed.size() && known->sketch == context.sketch(),
-             "what is followed is of the context");
+             "the program to follow does not belong to the context");
     size_t number = 0;
     for (const auto& step : context.sketch().steps) {
       first_number_.push_back(number);
@@ -159,7 +159,7 @@ void AnsorAnswer::describe(learn::lm::Positions& out) const {
 }
 
 record::AnsorParts AnsorAnswer::parts() const {
-  TS_CHECK(done_, "an answer that is not whole");
+  TS_CHECK(done_, "the answer is not complete");
   record::AnsorParts out{context_->sketch(), context_->placements()[left_.front()], {}};
   out.numbers = record::split_trace(steps_).numbers;
   out.numbers.insert(out.numbers.end(), unrolling_.begin(), unrolling_.end());
@@ -167,7 +167,7 @@ record::AnsorParts AnsorAnswer::parts() const {
 }
 
 std::vector<int64_t> AnsorAnswer::split_extents() const {
-  TS_CHECK(done_, "an answer that is not whole");
+  TS_CHECK(done_, "the answer is not complete");
   std::vector<int64_t> out(steps_.steps.size() + context_->placements()[left_.front()].steps.size(), 0);
   for (size_t i = 0; i < steps_.steps.size(); ++i) out[i] = context_->extent_of(steps_, i);
   return out;

@@ -69,7 +69,7 @@ class SymbolWriter {
       out_.push_back({std::ssize(value), "size", stage});
       for (const int v : value) out_.push_back({v, name, stage});
     } else {
-      TS_CHECK(false, "placements have no such step");
+      TS_CHECK(false, "placements cannot contain such a step");
     }
   }
   std::vector<AnsorSymbol>& out_;
@@ -222,7 +222,7 @@ Status AnsorContext::read_placements(const std::vector<Trace>& placements) {
     writer.end();
   }
   if (placements_.empty())
-    return Error{ErrorCode::kNotFound, "sketch", "none of its placements replays with this workload"};
+    return Error{ErrorCode::kNotFound, "sketch", "none of its placements can be replayed with this workload"};
   return {};
 }
 

@@ -362,7 +362,7 @@ std::vector<TaskState::Result> TaskState::doubtful() const {
 void TaskState::verify(const std::string& text, const record::MeasureResult& result) {
   const auto at =
       std::find_if(results_.begin(), results_.end(), [&](const Result& r) { return r.text == text; });
-  TS_CHECK(at != results_.end(), "verified what never ran");
+  TS_CHECK(at != results_.end(), "a program was verified that was never measured");
   const double seconds = result.best_estimate();
   if (at->measured > 0) measured_[at->measured - 1].seconds = seconds;
   if (at->row > 0) rows_[at->row - 1].seconds = seconds;

@@ -114,7 +114,7 @@ class BodyWalker {
   void add_read(const ir::Load& load, bool guarded) {
     Read read;
     const auto producer = workload_.producer_of(load.buffer.get());
-    TS_CHECK(producer.has_value(), "a read of a buffer that nothing defines");
+    TS_CHECK(producer.has_value(), "a stage reads a buffer that no operation defines");
     read.producer = StageId(*producer);
     read.guarded = guarded;
     for (const auto& index : load.indices) read.indices.push_back(analyze_index(index, guarded));

@@ -19,7 +19,7 @@ size_t Plan::add_tile(std::string name, int64_t extent, size_t parts, int64_t un
 }
 
 size_t Plan::add_category(std::string name, DecisionRole role, std::vector<double> weights) {
-  TS_CHECK(!weights.empty(), "a category slot has a category");
+  TS_CHECK(!weights.empty(), "a category slot needs at least one category");
   Slot slot;
   slot.decision = DecisionSlot{std::move(name), DecisionKind::kCategory, role, 0, 0, 0, std::ssize(weights)};
   slot.weights = std::move(weights);

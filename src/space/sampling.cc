@@ -185,7 +185,7 @@ Candidate DesignSpace::sample(Rng& rng) const {
 }
 
 Candidate DesignSpace::mutate(const Candidate& candidate, Rng& rng) const {
-  TS_CHECK(impl_->check(candidate).ok(), "mutate: the candidate is not of this space");
+  TS_CHECK(impl_->check(candidate).ok(), "mutate: the candidate is not in this space");
   if (auto result = impl_->mutate(candidate, rng)) return *result;
   for (int attempt = 0; attempt < 64; ++attempt) {
     Candidate c = sample(rng);
@@ -201,7 +201,7 @@ Candidate DesignSpace::mutate(const Candidate& candidate, Rng& rng) const {
 }
 
 std::vector<Candidate> DesignSpace::neighbours(const Candidate& candidate) const {
-  TS_CHECK(impl_->check(candidate).ok(), "neighbours: the candidate is not of this space");
+  TS_CHECK(impl_->check(candidate).ok(), "neighbours: the candidate is not in this space");
   const auto& s = impl_->sketch(candidate);
   std::vector<Candidate> result;
   for (const auto& [p, number] : s.owner) {

@@ -35,7 +35,8 @@ void TraceMaker::make_stages(const ir::Workload& workload) {
 
 IdVector<AxisId, LoopId> TraceMaker::axis_loops(StageId stage) const {
   const Stage& of = stages_[stage];
-  TS_CHECK(of.leaves.size() == of.num_spatial + of.num_reduce, "TraceMaker: a loop is not an axis any more");
+  TS_CHECK(of.leaves.size() == of.num_spatial + of.num_reduce,
+           "TraceMaker: the loops of the stage are no longer its axes");
   IdVector<AxisId, LoopId> loops;
   loops.assign(of.leaves.begin(), of.leaves.end());
   return loops;

@@ -68,7 +68,7 @@ double measure_memory_bandwidth(const Device& device) {
   // All elements are 1. Checking the sums also keeps the compiler from removing the reads.
   uint64_t total = 0;
   for (const uint64_t s : sums) total += s;
-  TS_CHECK(total == passes * sums.size() * (part / 4 * 4), "memory reads back wrong");
+  TS_CHECK(total == passes * sums.size() * (part / 4 * 4), "memory reads return wrong values");
   return best * 1e-9;
 }
 
@@ -95,7 +95,7 @@ double measure_cache_retention(const Device& device) {
   }
   // Checking the sums keeps the compiler from removing the reads.
   TS_CHECK(total == kRetentionRounds * (4 * (kept.size() / 4 * 4) + others.size() / 4 * 4),
-           "memory reads back wrong");
+           "memory reads return wrong values");
   return retained_share(median(at_once), median(later), median(lost));
 }
 

@@ -126,7 +126,7 @@ std::optional<DType> dtype_of(std::string_view descr) {
 std::string descr_of(DType dtype) {
   const auto known =
       std::find_if(kKnown.begin(), kKnown.end(), [&](const auto& entry) { return entry.second == dtype; });
-  TS_CHECK(known != kKnown.end(), "an element type that NumPy does not have");
+  TS_CHECK(known != kKnown.end(), "NumPy does not have this element type");
   return (bytes_of(dtype) == 1 ? "|" : "<") + std::string(known->first);
 }
 
@@ -146,7 +146,7 @@ std::string npy_header(DType dtype, const std::vector<int64_t>& shape) {
   const size_t whole = (least + kAlignment - 1) / kAlignment * kAlignment + kMark;
   header.resize(whole - kBefore - 1, ' ');
   header += '\n';
-  TS_CHECK(header.size() < kMaxHeader, "a header longer than its length says");
+  TS_CHECK(header.size() < kMaxHeader, "the header is too long for its length field");
   std::string out(kMagic);
   out += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
   return out + header;

@@ -281,7 +281,7 @@ std::string report_page(const nlohmann::json& data) {
     const size_t end = at == std::string_view::npos ? at : rest.find('@', at + 1);
     if (end == std::string_view::npos) return out.append(rest);
     const auto part = parts.find(rest.substr(at + 1, end - at - 1));
-    TS_CHECK(part != parts.end(), "the report page has a place without a part");
+    TS_CHECK(part != parts.end(), "the report page has a placeholder without content");
     out.append(rest.substr(0, at)).append(part->second);
     rest.remove_prefix(end + 1);
   }

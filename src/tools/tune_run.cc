@@ -172,7 +172,7 @@ ReportSettings run_settings(const TuneRunOptions& options) {
   if (options.seconds > 0) add("seconds", fmt::format("{}", options.seconds));
   if (options.trials > 0 && options.trials < kMaxCount) add("trials", std::to_string(options.trials));
   if (options.until_gain > 0) add("until gain", fmt::format("{}", options.until_gain));
-  add("measurements a round", std::to_string(options.batch));
+  add("measurements per round", std::to_string(options.batch));
   add("share of random candidates", fmt::format("{}", options.epsilon));
   std::vector<std::string> from;
   for (const std::string& source : options.from) from.push_back(record::shown_database(source));

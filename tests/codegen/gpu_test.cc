@@ -256,11 +256,11 @@ TEST(Gpu, RefusesWhatTheDeviceHasNot) {
   const auto program = lower::lower(s.schedule())->program;
   const auto threads = codegen::emit_gpu(program, small, {}, codegen::opencl_c());
   ASSERT_FALSE(threads.ok());
-  EXPECT_EQ(threads.error().message(), "kernel: a block has 32 threads, any allows 16");
+  EXPECT_EQ(threads.error().message(), "kernel: a block has 32 threads, but any allows 16");
   small.max_threads_per_block = 0;
   const auto shared = codegen::emit_gpu(program, small, {}, codegen::opencl_c());
   ASSERT_FALSE(shared.ok());
-  EXPECT_NE(shared.error().message().find("bytes, any has 64"), std::string::npos)
+  EXPECT_NE(shared.error().message().find("bytes of shared memory, but any has 64"), std::string::npos)
       << shared.error().message();
 }
 

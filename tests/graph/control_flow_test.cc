@@ -68,8 +68,9 @@ TEST(ControlFlow, LoopOfKnownTurnsIsUnrolled) {
 }
 
 TEST(ControlFlow, LoopRefusals) {
-  expect_refused(counting(int64_t{1} << 40, true), {"Loop", "1099511627776 turns", "too many to unroll"});
-  expect_refused(counting(5000, false), {"Loop", "5000 turns", "too many"}, true);
+  expect_refused(counting(int64_t{1} << 40, true),
+                 {"Loop", "1099511627776 iterations", "too many to unroll"});
+  expect_refused(counting(5000, false), {"Loop", "5000 iterations", "too many"}, true);
   expect_refused(counting(4, false), {"Loop", "the length of output 1 depends on it", "--bounded"});
   ModelBuilder run_time = counting(4, true);
   run_time.input("n", {}, kInt64);
@@ -179,7 +180,7 @@ TEST(Optionals, AreThereUnlessAbsent) {
   ASSERT_TRUE(absent.ok()) << absent.error().message();
   EXPECT_TRUE(absent->inputs.empty());
   options.absent = {"x"};
-  EXPECT_THAT(m.import(options).error().message(), HasSubstr("'x' is said to be absent"));
+  EXPECT_THAT(m.import(options).error().message(), HasSubstr("'x' is given as absent"));
 }
 
 ModelBuilder selecting() {

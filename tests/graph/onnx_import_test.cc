@@ -361,7 +361,7 @@ TEST(Import, WiringErrors) {
   ModelBuilder undefined;
   undefined.input("x", {2}).output("y").node("Add", {"x", "ghost"}, {"y"});
   expect_error(undefined.import(), ErrorCode::kCorrupt,
-               HasSubstr("reads 'ghost', which nothing before it defines"));
+               HasSubstr("reads 'ghost', which is not defined before this node"));
   ModelBuilder twice;
   twice.input("x", {2}).output("y").node("Relu", {"x"}, {"y"}).node("Relu", {"x"}, {"y"});
   expect_error(twice.import(), ErrorCode::kCorrupt, HasSubstr("'y' is defined twice"));

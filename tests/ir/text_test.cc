@@ -275,7 +275,7 @@ TEST(Text, ProgramErrorsHaveAPlace) {
   EXPECT_THAT(message("program p { for i in 2.0 { } }"), HasSubstr("a loop's extent is i64, not f32"));
   EXPECT_THAT(message("program p { if 1 { } }"), HasSubstr("a condition is bool, not i64"));
   EXPECT_THAT(message("program p { alloc T: f32[2] strides(1, 2) { } }"),
-              HasSubstr("one stride a dimension"));
+              HasSubstr("one stride per dimension"));
   EXPECT_THAT(message("program p { alloc T: f32[2] { } T[0] = 1.0 }"), HasSubstr("no tensor is called T"));
   std::string deep = "program p { ";
   for (int n = 0; n < 10000; ++n) deep += "if true { ";

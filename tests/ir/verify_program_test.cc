@@ -51,7 +51,7 @@ TEST(VerifyProgram, RejectsWhatIsMalformed) {
   EXPECT_THAT(problem("for n in 3 { vectorized i in n { C[i] = 1.0 } }"), HasSubstr("only a serial loop"));
   EXPECT_THAT(problem("for n in 3 { parallel i in N[n] { C[i] = 1.0 } }"), HasSubstr("only a serial loop"));
   EXPECT_THAT(problem("vectorized v in 3 { parallel i in 4 { C[i] = 1.0 } }"),
-              HasSubstr("vectorized v / parallel i: a parallel loop inside a vectorized one"));
+              HasSubstr("vectorized v / parallel i: a parallel loop is inside a vectorized loop"));
   EXPECT_THAT(problem("vectorized v in 3 { thread_x i in 4 { C[i] = 1.0 } }"),
               HasSubstr("inside a vectorized"));
   EXPECT_THAT(problem("for i in -3 { C[i] = 1.0 }"), HasSubstr("the extent is negative"));

@@ -66,13 +66,13 @@ TEST(Workload, ReportsWhatIsWrong) {
   EXPECT_THAT(reason(with(op)), HasSubstr("dtype"));
   op = *good.operations[2];
   op.combiner = Combiner::kNone;
-  EXPECT_THAT(reason(with(op)), HasSubstr("go together"));
+  EXPECT_THAT(reason(with(op)), HasSubstr("given together"));
   op = *good.operations[2];
   op.reduce = {op.spatial[0]};
-  EXPECT_THAT(reason(with(op)), HasSubstr("two places"));
+  EXPECT_THAT(reason(with(op)), HasSubstr("is used twice"));
   for (const auto& wrong :
        {placeholder("W", DType::kF32, {2, 2}, true, true), placeholder("W", DType::kI8, {2, 2}, false, true)})
-    EXPECT_THAT(reason({{wrong}, {}}), HasSubstr("only a constant of i8 or u8 has a reduced range"));
+    EXPECT_THAT(reason({{wrong}, {}}), HasSubstr("only a constant of i8 or u8 can have a reduced range"));
   EXPECT_THAT(reason(matmul(int64_t{1} << 40, int64_t{1} << 40, 1)), HasSubstr("too"));
 }
 

@@ -186,7 +186,8 @@ TEST_F(OpenClMeasurer, WrongOutputs) {
   expect_failure("accumulates", Outcome::kWrongOutput, "elements differ");
   expect_failure("wrong_later", Outcome::kWrongOutput, "correct in the first run, wrong after");
   expect_failure("writes_before", Outcome::kWrongOutput, "writes outside of its outputs: before output 0");
-  expect_failure("writes_behind", Outcome::kWrongOutput, "writes outside of its outputs: behind the last");
+  expect_failure("writes_behind", Outcome::kWrongOutput,
+                 "writes outside of its outputs: after the last output");
   expect_failure("writes_input", Outcome::kWrongOutput, "writes outside of its outputs: input 0");
   expect_failure("writes_behind_workspace", Outcome::kWrongOutput, "writes outside of its workspace");
 }

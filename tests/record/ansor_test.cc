@@ -73,7 +73,7 @@ TEST(AnsorRecordTest, ErrorsNameTheColumn) {
   expect_error(steps(R"([["PR",1,0,"unroll_explicit$1"]])"), ErrorCode::kUnsupported, "pragma");
   expect_error(steps(R"([["CHR",1,"texture",[2]]])"), ErrorCode::kUnsupported, "texture");
   expect_error(steps(R"([["SP",1,0,64,[1.5],1]])"), ErrorCode::kCorrupt, "integer");
-  expect_error(testing::dense_line(8, "[[],0,1.0,1]"), ErrorCode::kCorrupt, "without costs");
+  expect_error(testing::dense_line(8, "[[],0,1.0,1]"), ErrorCode::kCorrupt, "has no costs");
   expect_error(testing::dense_line(8, "[[-1.0],0,1.0,1]"), ErrorCode::kCorrupt, "not positive");
   expect_error(testing::dense_line(8, "[[nan],0,1.0,1]"), ErrorCode::kCorrupt, "number");
   const std::string good = testing::dense_line();

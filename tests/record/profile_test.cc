@@ -133,9 +133,9 @@ TEST(NcuCsv, WhatIsWrongIsNamedByItsLine) {
   EXPECT_EQ(reason(header), "ok");
   EXPECT_NE(reason("").find("no header"), std::string::npos);
   EXPECT_NE(reason("a,b\n1,2\n").find("no header"), std::string::npos);
-  EXPECT_NE(reason(header + "1,k\n").find("line 2: has 2 cells, the header has 3"), std::string::npos);
+  EXPECT_NE(reason(header + "1,k\n").find("line 2: has 2 cells, but the header has 3"), std::string::npos);
   EXPECT_NE(reason(header + "1,\"k,3\n").find("line 2: a quoted cell does not end"), std::string::npos);
-  EXPECT_NE(reason(header + "1,\"k\"x,3\n").find("line 2: something follows"), std::string::npos);
+  EXPECT_NE(reason(header + "1,\"k\"x,3\n").find("line 2: text follows"), std::string::npos);
   EXPECT_NE(reason(header + "1,k,text\n").find("line 2: kernel 'k' has no metric"), std::string::npos);
   EXPECT_NE(reason("\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Value\"\n").find("--page raw"),
             std::string::npos);

@@ -161,7 +161,7 @@ TEST(ModelWriter, RefusesWhatTheLoaderWouldRefuse) {
   d.calls[0].buffers[2].bytes = 257;
   auto status = write_model(scratch / "m", d, std::string(TINY_KERNELS), tiny.weights());
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().message(), "calls[0].buffers[2]: needs 257 bytes, only 256 are there");
+  EXPECT_EQ(status.error().message(), "calls[0].buffers[2]: needs 257 bytes, but only 256 are available");
   status = write_model(scratch / "m", tiny.description(), scratch / "none.so", tiny.weights());
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::kNotFound);

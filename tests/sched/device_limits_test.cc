@@ -62,22 +62,22 @@ TEST(DeviceLimits, AKernelThatFits) {
 
 TEST(DeviceLimits, TooMuch) {
   refuse({Annotate{2, 0, Annotation::kThreadX}, Annotate{2, 1, Annotation::kThreadY}}, gpu(),
-         "stage 'C': the kernel has 4096 threads a block, device 'test-gpu' allows 64");
+         "stage 'C': the kernel has 4096 threads per block, but device 'test-gpu' allows 64");
   refuse(kernel(32, 32), gpu(),
-         "stage 'C': the kernel needs 2048 bytes of shared memory a block, device 'test-gpu' has 1024");
+         "stage 'C': the kernel needs 2048 bytes of shared memory per block, but device 'test-gpu' has 1024");
   refuse({Annotate{2, 0, Annotation::kVThread}}, gpu(),
-         "stage 'C': loop 'i' is 64 virtual threads, device 'test-gpu' allows 4");
+         "stage 'C': loop 'i' has 64 virtual threads, but device 'test-gpu' allows 4");
 }
 
 TEST(DeviceLimits, ThreadsOfAKernelAgree) {
   refuse(kernel(16, 8), gpu(),
-         "stage 'C': loop 'i.1' binds 16 iterations to threadIdx.x, another loop of the kernel 8");
+         "stage 'C': loop 'i.1' binds 16 iterations to threadIdx.x, but another loop of the kernel binds 8");
 }
 
 TEST(DeviceLimits, EveryKernelIsBound) {
   refuse({}, gpu(), "stage 'C': no loop of the kernel is bound to a GPU axis");
   refuse({Annotate{2, 0, Annotation::kBlockX}, CacheRead{0, ir::MemoryScope::kShared, {2}}}, gpu(),
-         "stage 'A.shared': lives in shared memory, but is not computed inside a loop bound to a block axis");
+         "stage 'A.shared': is in shared memory, but is not computed inside a loop bound to a block axis");
 }
 
 TEST(DeviceLimits, CpusHaveNoThreadAxes) {

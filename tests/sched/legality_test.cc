@@ -58,7 +58,7 @@ TEST(Legality, Split) {
   refuse(chain(), {Split{2, 0, std::vector<int64_t>(16, 1), true, kPredicate}}, kInvalid,
          "step 0 (split) stage 'C': a split has at most 15 lengths");
   refuse(chain(), {Annotate{2, 0, Annotation::kParallel}, Split{2, 0, {2}, true, kPredicate}}, kIllegal,
-         "step 1 (split) stage 'C': loop 'i' is annotated parallel; split it before");
+         "step 1 (split) stage 'C': loop 'i' is annotated parallel; split it before annotate");
 }
 
 TEST(Legality, FollowSplits) {
@@ -83,7 +83,7 @@ TEST(Legality, Fuse) {
   refuse(chain(), {Fuse{2, {1, 2}}}, kIllegal,
          "step 0 (fuse) stage 'C': loops 'j' and 'k' cannot be fused: one is spatial, one reduces");
   refuse(chain(), {Annotate{2, 1, Annotation::kUnroll}, Fuse{2, {0, 1}}}, kIllegal,
-         "step 1 (fuse) stage 'C': loop 'j' is annotated unroll; fuse it before");
+         "step 1 (fuse) stage 'C': loop 'j' is annotated unroll; fuse it before annotate");
   refuse(chain(), {ComputeInline{4}, ComputeAt{2, 5, 0}, Fuse{5, {0, 1}}}, kIllegal,
          "step 2 (fuse) stage 'R': stage 'C' is attached to loop 'i', in the middle of the fused loops");
   refuse(
@@ -93,7 +93,7 @@ TEST(Legality, Fuse) {
 
 TEST(Legality, Reorder) {
   refuse(chain(), {Reorder{2, {0, 1}}}, kInvalid,
-         "step 0 (reorder) stage 'C': the order names 2 loops, the stage has 3");
+         "step 0 (reorder) stage 'C': the order names 2 loops, but the stage has 3");
   refuse(chain(), {Reorder{2, {0, 1, 1}}}, kInvalid,
          "step 0 (reorder) stage 'C': the order is not a permutation of the 3 loops");
   refuse(chain(), {Reorder{2, {0, 1, 3}}}, kInvalid,
@@ -290,7 +290,7 @@ TEST(Legality, CacheRead) {
   refuse(chain(), {CacheRead{0, kLocal, {2, 2}}}, kInvalid,
          "step 0 (cache_read) stage 'A': reader 2 is named twice");
   refuse(chain(), {ComputeInline{4}, CacheRead{4, kLocal, {5}}}, kIllegal,
-         "step 1 (cache_read) stage 'D': stage 'D' is inlined, nothing to cache");
+         "step 1 (cache_read) stage 'D': stage 'D' is inlined, so there is nothing to cache");
   refuse(chain(), {ComputeAt{2, 4, 0}, CacheRead{2, kLocal, {4}}}, kIllegal,
          "step 1 (cache_read) stage 'C': stage 'C' is attached to a loop; its copy would be outside. Cache "
          "it before "
@@ -321,11 +321,13 @@ TEST(Legality, Rfactor) {
   refuse(chain(), {ComputeAt{2, 4, 0}, Rfactor{2, 2, 0}}, kIllegal,
          "step 1 (rfactor) stage 'C': stage 'C' is attached to a loop; apply rfactor before compute_at");
   refuse(chain(), {Annotate{2, 2, Annotation::kUnroll}, Rfactor{2, 2, 0}}, kIllegal,
-         "step 1 (rfactor) stage 'C': loop 'k' is annotated; apply rfactor before");
+         "step 1 (rfactor) stage 'C': loop 'k' is annotated; apply rfactor before annotate");
   refuse(chain(), {DecomposeReduction{2, 0}, Rfactor{2, 2, 0}}, kIllegal,
-         "step 1 (rfactor) stage 'C': the init of stage 'C' is placed; apply rfactor before");
-  refuse(chain(), {StorageAlign{2, 0, 8, 0}, Rfactor{2, 2, 0}}, kIllegal,
-         "step 1 (rfactor) stage 'C': the storage of stage 'C' is aligned; apply rfactor before");
+         "step 1 (rfactor) stage 'C': the init of stage 'C' is placed; apply rfactor before "
+         "decompose_reduction");
+  refuse(
+      chain(), {StorageAlign{2, 0, 8, 0}, Rfactor{2, 2, 0}}, kIllegal,
+      "step 1 (rfactor) stage 'C': the storage of stage 'C' is aligned; apply rfactor before storage_align");
   refuse(chain(), {Split{2, 0, {4}, true, kPredicate}, Rfactor{2, 3, 0}}, kIllegal,
          "step 1 (rfactor) stage 'C': the spatial loops of stage 'C' were changed before; rfactor must come "
          "first");
@@ -355,7 +357,8 @@ TEST(Legality, Winograd) {
          "step 1 (winograd) stage 'conv': the loops of stage 'conv' were changed before; this step must come "
          "first");
   refuse(conv(), {PackLayout{1, {{0, 1, 4}, {1, 1, 3}, {2, 1, 3}, {3, 1, 3}}}, Winograd{4, 2}}, kIllegal,
-         "step 1 (winograd) stage 'conv': the weights 'W' have a packed layout; apply winograd before");
+         "step 1 (winograd) stage 'conv': the weights 'W' have a packed layout; apply winograd before "
+         "pack_layout");
   refuse(conv(), {Winograd{4, 2}, Winograd{9, 2}}, kIllegal,
          "step 1 (winograd) stage 'conv': stage 'conv'" + is_no);
 }
@@ -364,14 +367,14 @@ TEST(Legality, Dot) {
   const ir::Workload w = test::small::int8_matmul(4, 8, 10);
   refuse(w, {Dot{2, 0}}, kIllegal, "step 0 (dot) stage 'C': loop 'i' is not a reduce loop");
   refuse(w, {Dot16{2, 0}}, kIllegal, "step 0 (dot16) stage 'C': loop 'i' is not a reduce loop");
-  refuse(
-      test::small::bf16_matmul(4, 8, 9, true), {Dot16{2, 2}}, kIllegal,
-      "step 0 (dot16) stage 'C': stage 'C' is not a sum of products of two 8-bit integers less zero points");
+  refuse(test::small::bf16_matmul(4, 8, 9, true), {Dot16{2, 2}}, kIllegal,
+         "step 0 (dot16) stage 'C': stage 'C' is not a sum of products of two 8-bit integers minus their "
+         "zero points");
   refuse(w, {Dot{3, 0}}, kIllegal, "step 0 (dot) stage 'R': loop 'i' is not a reduce loop");
   refuse(w, {Dot{0, 0}}, kIllegal, "step 0 (dot) stage 'A': stage 'A' is a placeholder, it has no loops");
   refuse(test::small::matmul(4, 8, 10), {Dot{2, 2}}, kIllegal,
          "step 0 (dot) stage 'C': stage 'C' is not a sum of products of two bf16 elements or of two "
-         "8-bit integers less zero points");
+         "8-bit integers minus their zero points");
   refuse(w, {Split{2, 0, {2}, true, kPredicate}, Dot{2, 3}}, kIllegal,
          "step 1 (dot) stage 'C': the loops of stage 'C' were changed before; this step must come first");
   Rng rng(1);
@@ -411,11 +414,11 @@ TEST(Legality, PackLayout) {
       chain(), {ComputeAt{2, 4, 0}, PackLayout{2, plain}}, kIllegal,
       "step 1 (pack_layout) stage 'C': stage 'C' is attached to a loop; only stages at root have a layout");
   refuse(chain(), {StorageAlign{2, 0, 8, 0}, PackLayout{2, plain}}, kIllegal,
-         "step 1 (pack_layout) stage 'C': stage 'C' has aligned strides; it cannot be packed too");
+         "step 1 (pack_layout) stage 'C': stage 'C' has aligned strides, so it cannot also be packed");
   refuse(chain(), {PackLayout{1, {{0, 1, 8}, {2, 1, 8}}}}, kInvalid,
-         "step 0 (pack_layout) stage 'B': the layout names dimension 2, the tensor has 2");
+         "step 0 (pack_layout) stage 'B': the layout names dimension 2, but the tensor has 2");
   refuse(chain(), {PackLayout{1, {{0, 1, 8}, {1, 0, 8}}}}, kInvalid,
-         "step 0 (pack_layout) stage 'B': divisors and extents of a layout are positive");
+         "step 0 (pack_layout) stage 'B': divisors and extents of a layout must be positive");
   refuse(chain(), {PackLayout{1, {{0, 1, 8}, {1, 1, int64_t{1} << 41}}}}, kInvalid,
          "step 0 (pack_layout) stage 'B': the layout has more than 2^40 elements");
   refuse(chain(), {PackLayout{1, {{0, 1, 8}}}}, kIllegal,

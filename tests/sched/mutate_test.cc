@@ -75,7 +75,7 @@ TEST(Mutate, Errors) {
   const auto nothing = mutate(fresh, Trace{{Fuse{2, {0, 1}}}}, rng);
   ASSERT_FALSE(nothing.ok());
   EXPECT_EQ(nothing.error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(nothing.error().message(), "trace: no decision of it could be changed legally");
+  EXPECT_EQ(nothing.error().message(), "trace: no decision of the trace could be changed legally");
   const auto broken = mutate(fresh, Trace{{Fuse{2, {1, 2}}}}, rng);
   ASSERT_FALSE(broken.ok());
   EXPECT_EQ(broken.error().code, ErrorCode::kIllegal);

@@ -244,10 +244,10 @@ TEST(GpuSpace, RefusesWhatDoesNotFitWithTheReason) {
     const Status status = space.check(wild);
     if (status.ok() || status.error().code != ErrorCode::kResourceExhausted) continue;
     for (const char* word :
-         {"threads a block", "virtual threads", "shared memory", "registers", "idle", "tail"})
+         {"the device allows", "virtual threads", "shared memory", "registers", "idle", "tail"})
       if (status.error().reason.find(word) != std::string::npos) reasons.insert(word);
   }
-  EXPECT_EQ(reasons, (std::set<std::string>{"threads a block", "virtual threads", "shared memory",
+  EXPECT_EQ(reasons, (std::set<std::string>{"the device allows", "virtual threads", "shared memory",
                                             "registers", "idle", "tail"}));
 }
 

@@ -151,10 +151,11 @@ class CTextBackend final : public Backend {
   }
   Result<std::unique_ptr<LoadedKernel>> load(const std::vector<char>&,
                                              const std::string& symbol) const override {
-    return Error{ErrorCode::kUnsupported, "loading kernel '" + symbol + "'", "it is text; build it first"};
+    return Error{ErrorCode::kUnsupported, "loading kernel '" + symbol + "'",
+                 "the kernel is source text; compile it first"};
   }
   Result<std::vector<char>> link(const std::vector<std::vector<char>>&) const override {
-    return Error{ErrorCode::kUnsupported, "linking", "kernels are text; build them first"};
+    return Error{ErrorCode::kUnsupported, "linking", "kernels are source text; compile them first"};
   }
 };
 
@@ -174,7 +175,8 @@ Result<CSource> emit_c(const ir::Program& program, const target::Device& device,
                        const CodegenOptions& options) {
   TS_RETURN_IF_ERROR(check_compilable(program, options));
   if (device.kind != target::DeviceKind::kCpu) {
-    return Error{ErrorCode::kUnsupported, "device " + device.name, "C is emitted for CPUs; choose one"};
+    return Error{ErrorCode::kUnsupported, "device " + device.name,
+                 "C can only be written for CPUs; choose a CPU as the device"};
   }
   const bool is_identifier = options.symbol.find('.') == std::string::npos &&
                              std::isdigit(static_cast<unsigned char>(options.symbol.front())) == 0;

@@ -248,7 +248,9 @@ Text LaneWriter::node(const Expr& e) {
       ir::overloaded{
           [&](const ir::IntImm&) -> Text { throw_internal_error(__FILE__, __LINE__, "uniform"); },
           [&](const ir::FloatImm&) -> Text { throw_internal_error(__FILE__, __LINE__, "uniform"); },
-          [&](const ir::VarRef&) -> Text { throw_internal_error(__FILE__, __LINE__, "a lane's number"); },
+          [&](const ir::VarRef&) -> Text {
+            throw_internal_error(__FILE__, __LINE__, "the variable of a vectorized loop");
+          },
           [&](const ir::Unary& op) -> Text {
             return {"-" + vector(op.a).at_least(Strength::kPrimary), Strength::kUnary};
           },

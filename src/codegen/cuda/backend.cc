@@ -53,7 +53,7 @@ class CudaBackend final : public Backend {
   Result<std::unique_ptr<LoadedKernel>> load(const std::vector<char>&,
                                              const std::string& symbol) const override {
     return Error{ErrorCode::kUnsupported, "loading kernel '" + symbol + "'",
-                 "it is a GPU's, which a device runs, not this process"};
+                 "a GPU kernel runs on a device and cannot be loaded into this process"};
   }
   Result<std::vector<char>> link(const std::vector<std::vector<char>>& objects) const override {
     return join_modules(objects);

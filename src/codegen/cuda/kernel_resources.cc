@@ -52,7 +52,7 @@ Result<std::vector<KernelResources>> parse_ptxas_log(std::string_view log) {
   }
   for (const KernelResources& kernel : kernels) {
     if (kernel.registers == 0)
-      return Error{ErrorCode::kCorrupt, "ptxas", "says nothing of the registers of kernel " + kernel.symbol};
+      return Error{ErrorCode::kCorrupt, "ptxas", "does not report the registers of kernel " + kernel.symbol};
   }
   std::sort(kernels.begin(), kernels.end(), [](const auto& a, const auto& b) { return a.symbol < b.symbol; });
   return kernels;

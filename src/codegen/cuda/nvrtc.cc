@@ -69,7 +69,8 @@ Result<std::unique_ptr<Nvrtc::Api>> Nvrtc::Api::load(const std::string& file) {
   int count = 0;
   if (api->get_version(&api->version.first, &api->version.second) != kSuccess ||
       api->count_architectures(&count) != kSuccess || count < 1)
-    return Error{ErrorCode::kUnsupported, file, "does not say what it can; " + std::string(kRemedy)};
+    return Error{ErrorCode::kUnsupported, file,
+                 "does not report its version or the GPUs that it supports; " + std::string(kRemedy)};
   api->architectures.resize(static_cast<size_t>(count));
   api->get_architectures(api->architectures.data());
   std::sort(api->architectures.begin(), api->architectures.end());
@@ -94,7 +95,7 @@ Result<CudaModule> Nvrtc::Api::compile_program(Program program, const std::vecto
   if (result != kSuccess) return error(ErrorCode::kInvalidArgument, result, log);
   CudaModule module;
   if (get_cubin_size(program, &bytes) != kSuccess || bytes == 0)
-    return error(ErrorCode::kUnsupported, result, "it makes no machine code");
+    return error(ErrorCode::kUnsupported, result, "this version produces no machine code");
   module.cubin.resize(bytes);
   get_cubin(program, module.cubin.data());
   TS_ASSIGN_OR_RETURN(module.kernels, parse_ptxas_log(log));
@@ -132,8 +133,9 @@ Result<CudaModule> Nvrtc::compile(const std::string& source, const std::string& 
     std::string known;
     for (const int number : api_->architectures)
       known += (known.empty() ? "sm_" : ", sm_") + std::to_string(number);
-    return api_->error(ErrorCode::kUnsupported, kSuccess,
-                       "no architecture '" + architecture + "'; it makes code for " + known);
+    return api_->error(
+        ErrorCode::kUnsupported, kSuccess,
+        "unknown architecture '" + architecture + "'; this version generates code for " + known);
   }
   const std::string for_architecture = "--gpu-architecture=" + architecture;
   std::vector<const char*> all = {for_architecture.c_str(), "--ptxas-options=-v"};

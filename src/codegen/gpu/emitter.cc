@@ -414,14 +414,14 @@ Status check_limits(const GpuKernel& kernel, const MmaKernel& mma, const Warpgro
   const GpuExtents extents = extents_with_producer(kernel.extents, warpgroups);
   const int64_t threads = extents[kThreadX] * extents[kThreadY] * extents[kThreadZ];
   if (device.max_threads_per_block > 0 && threads > device.max_threads_per_block)
-    return refuse("a block has " + std::to_string(threads) + " threads, " + device.name + " allows " +
+    return refuse("a block has " + std::to_string(threads) + " threads, but " + device.name + " allows " +
                   std::to_string(device.max_threads_per_block));
   if (device.shared_memory_per_block > 0 && shared > device.shared_memory_per_block)
-    return refuse("a block shares " + std::to_string(shared) + " bytes, " + device.name + " has " +
-                  std::to_string(device.shared_memory_per_block));
+    return refuse("a block needs " + std::to_string(shared) + " bytes of shared memory, but " + device.name +
+                  " has " + std::to_string(device.shared_memory_per_block));
   if (own > kMaxPrivateBytes)
-    return refuse("a thread keeps " + std::to_string(own) + " bytes, more than " +
-                  std::to_string(kMaxPrivateBytes));
+    return refuse("a thread needs " + std::to_string(own) +
+                  " bytes of private memory, more than the limit of " + std::to_string(kMaxPrivateBytes));
   return {};
 }
 
@@ -469,7 +469,7 @@ runtime::LaunchArgument argument_of(const Buffer& buffer, const ir::Program& pro
   }
   for (const WorkspaceBuffer& w : gpu.workspace)
     if (w.buffer == buffer) return {-1, w.offset};
-  throw_internal_error(__FILE__, __LINE__, "a buffer that nothing holds");
+  throw_internal_error(__FILE__, __LINE__, "a buffer is neither an argument nor in the workspace");
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ class KernelMaker {
       if (!axis) return;
       const auto extent = ir::as_int(loop->extent);
       if (!extent) {
-        status = unsupported("loop " + loop->var.name(), "is bound to a GPU axis and varies in length");
+        status =
+            unsupported("loop " + loop->var.name(), "is bound to a GPU axis, but its extent is not constant");
         return;
       }
       kernel_.extents[*axis] = std::max(kernel_.extents[*axis], *extent);
@@ -134,7 +135,7 @@ class KernelMaker {
     const bool is_private = known != kernel_.memory.end() && known->second == GpuMemory::kPrivate;
     if (is_private && (bound_ & ~bound_at_.at(store.buffer.get()) & kThreads) != 0) {
       status_ = unsupported("buffer " + store.buffer->name,
-                            "is private to a thread, and a loop over threads inside its scope writes it");
+                            "is private to a thread, but a loop over threads inside its scope writes it");
     }
     Stmt out = ir::make_store(store.buffer, std::move(indices), here(store.value));
     if (is_private) return out;

@@ -92,7 +92,7 @@ class NestMatcher {
     for (const For* loop : loops_) {
       const auto extent = ir::as_int(loop->extent);
       if (!extent || loop->kind == ir::ForKind::kParallel || loop->kind == ir::ForKind::kThread)
-        return refuse("a loop of the nest varies in length");
+        return refuse("a loop of the nest has a variable extent");
       bounds_[loop->var.get()] = {0, *extent - 1};
       vars_.push_back(loop->var);
     }
@@ -104,7 +104,8 @@ class NestMatcher {
     y_.place = place_of(y_.load->buffer, y_.load->indices);
     sums_ = place_of(store_->buffer, store_->indices);
     for (const auto* place : {&x_.place, &y_.place, &sums_})
-      if (!*place || (*place)->has_rest()) return refuse("an index is not a sum of functions of a loop each");
+      if (!*place || (*place)->has_rest())
+        return refuse("an index is not a sum of functions of single loops");
     return true;
   }
 
@@ -133,17 +134,17 @@ class NestMatcher {
       if (in_sums) {
         fragments_.push_back(loop);
       } else if (step_ != nullptr) {
-        return refuse("it has two loops of a reduction");
+        return refuse("the nest has two reduction loops");
       } else {
         step_ = loop;
       }
     }
-    if (step_ == nullptr) return refuse("it has no loop of a reduction");
+    if (step_ == nullptr) return refuse("the nest has no reduction loop");
     nest_.steps = extent(step_);
     // The lanes of a group share the rows of A.
     const ir::Var& lane = kernel_.index[kThreadX];
     if (kernel_.extents[kThreadX] != sched::kMmaGroups * sched::kMmaPlaces)
-      return refuse("threadIdx.x is not a warp");
+      return refuse("threadIdx.x does not span exactly one warp");
     if (x_.place->moved(lane, 1) != 0) std::swap(x_, y_);
     return true;
   }
@@ -172,13 +173,14 @@ class NestMatcher {
 
   bool find_lanes() {
     const int64_t bytes = ir::bytes_of(x_.load->buffer->dtype);
-    if (nest_.steps * bytes % sched::kMmaStepBytes != 0) return refuse("steps do not fill an instruction");
+    if (nest_.steps * bytes % sched::kMmaStepBytes != 0)
+      return refuse("the reduction steps do not fill an instruction");
     if (!find_tile(x_, nest_.a, sched::kMmaPlaces, sched::kMmaGroups, 1, "the first factor")) return false;
     if (!find_tile(y_, nest_.b, 1, sched::kMmaPlaces, sched::kMmaPairs, "the second factor")) return false;
     if (bytes == 1 && (!nest_.a.steps_contiguous || !nest_.b.steps_contiguous))
-      return refuse("bytes are not contiguous along the reduction");
+      return refuse("8-bit elements are not contiguous along the reduction");
     return moves_by(*sums_, kernel_.index[kThreadX], kernel_.extents[kThreadX], 0) ||
-           refuse("sums are not a lane's");
+           refuse("the sums are not private to a lane");
   }
 
   // Determines the row, the column and the sum of each iteration of the fragment loops.
@@ -202,7 +204,7 @@ class NestMatcher {
         sum.column += *b;
         sum.at += *c;
       }
-      if (sum.row % row_ != 0 || sum.column % column_ != 0) return refuse("fragments lie between lines");
+      if (sum.row % row_ != 0 || sum.column % column_ != 0) return refuse("fragments do not begin at lines");
       found.push_back({sum.row / row_, sum.column / column_, sum.at});
     }
     return order_fragments(all,
@@ -214,7 +216,7 @@ class NestMatcher {
     int64_t last_row = 0, last_column = 0;
     for (int64_t n = 0; n < all; ++n) {
       const auto [row, column, at] = get(n);
-      if (row < 0 || column < 0 || row % sched::kMmaGroups != 0) return refuse("rows are no fragments");
+      if (row < 0 || column < 0 || row % sched::kMmaGroups != 0) return refuse("rows do not form fragments");
       last_row = std::max(last_row, row / sched::kMmaGroups);
       last_column = std::max(last_column, column / sched::kMmaColumns);
     }
@@ -227,7 +229,7 @@ class NestMatcher {
     for (int64_t n = 0; n < all; ++n) {
       const auto [row, column, at] = get(n);
       const int64_t pair = column % sched::kMmaColumns;
-      if (pair >= sched::kMmaPairs) return refuse("columns are no pairs");
+      if (pair >= sched::kMmaPairs) return refuse("columns do not form pairs");
       auto& place =
           pairs[static_cast<size_t>(row / sched::kMmaGroups * columns + column / sched::kMmaColumns)];
       if (place[static_cast<size_t>(pair)] >= 0) return refuse("a sum is computed twice");
@@ -235,7 +237,8 @@ class NestMatcher {
     }
     nest_.pair = pairs.front()[1] - pairs.front()[0];
     for (const auto& pair : pairs) {
-      if (pair[0] < 0 || pair[1] - pair[0] != nest_.pair) return refuse("pairs of sums lie differently");
+      if (pair[0] < 0 || pair[1] - pair[0] != nest_.pair)
+        return refuse("pairs of sums differ in their distance");
       nest_.at.push_back(pair[0]);
     }
     return true;

@@ -130,8 +130,9 @@ class Pusher {
       if (store == nullptr) return;
       const auto memory = kernel_.memory.find(store->buffer.get());
       if (memory != kernel_.memory.end() && memory->second == GpuMemory::kShared) {
-        status_ = Error{ErrorCode::kUnsupported, "buffer " + store->buffer->name,
-                        "is shared by a block, and virtual threads would write it differently"};
+        status_ =
+            Error{ErrorCode::kUnsupported, "buffer " + store->buffer->name,
+                  "is shared by a block, but a statement that is repeated for each virtual thread writes it"};
       }
     });
     ir::For loop;

@@ -35,10 +35,10 @@ class PipelineMatcher {
     out_.steps = nest_.steps * bytes / sched::kMmaStepBytes;
     if (nest_.a.buffer->dtype == ir::DType::kF32) return refuse("factors are rounded in registers");
     if (kernel_.extents[kThreadY] % sched::kWarpgroupWarps != 0 || kernel_.extents[kThreadZ] != 1)
-      return refuse("warps are no warpgroups");
+      return refuse("warps do not form warpgroups");
     if (nest_.rows != 1) return refuse("a warp has several fragments of rows");
     if (out_.columns > kMostColumns) return refuse("a warp has more columns than an instruction");
-    if (!sums_in_order()) return refuse("sums lie in another order than the instruction's");
+    if (!sums_in_order()) return refuse("the order of the sums is not that of the instruction");
     if (!find_tile(nest_.a, sched::kWarpgroupRows, sched::kMmaRows, out_.a) ||
         !find_tile(nest_.b, out_.columns, 0, out_.b))
       return std::nullopt;
@@ -85,7 +85,7 @@ class PipelineMatcher {
     out.buffer = tile.buffer;
     out.steps_contiguous = tile.steps_contiguous;
     out.line = tile.line;
-    if (all % tile.line != 0) return refuse("a tile has no whole lines"), false;
+    if (all % tile.line != 0) return refuse("a tile is not a whole number of lines"), false;
     out.lines = all / tile.line;
     const int64_t along = tile.steps_contiguous ? tile.line : own;
     out.panel = kLongestPanel / bytes;
@@ -94,7 +94,7 @@ class PipelineMatcher {
     if (along % out.panel != 0 || tile.line % out.panel != 0 || out.lines % kLinesOfPattern != 0)
       return refuse("lines of a tile do not fill panels"), false;
     if (!tile.steps_contiguous && bytes != 2)
-      return refuse("bytes are contiguous along the reduction"), false;
+      return refuse("8-bit elements are not contiguous along the reduction"), false;
     const int64_t unit = tile.steps_contiguous ? tile.line : 1;
     for (int64_t warp = 0; warp < kernel_.extents[kThreadY]; ++warp) {
       const auto here = first_of_warp(tile, warp),

@@ -103,7 +103,7 @@ class LlvmBackend final : public Backend {
                                       const CodegenOptions& options, TraceBuffer& buffer) const override {
     if (device.arch != "x86-64")
       return Error{ErrorCode::kUnsupported, "device " + device.name,
-                   "instructions are counted of x86-64 code only, not of " + device.arch};
+                   "instructions can only be counted in x86-64 code, not in code for " + device.arch};
     TS_ASSIGN_OR_RETURN(Built built, build(program, device, options));
     optimize(*built.module, *built.machine, built.registers);
     const size_t blocks = name_blocks(*built.module);

@@ -97,7 +97,8 @@ Result<std::vector<char>> link_shared_library(const std::vector<std::vector<char
   if (objects.empty()) return Error{ErrorCode::kInvalidArgument, place, "no objects"};
   const auto no_memory = [&] {
     return Error{ErrorCode::kResourceExhausted, place,
-                 std::string("no memory file or no thread for it: ") + std::strerror(errno)};
+                 std::string("cannot create the memory file or the thread that linking needs: ") +
+                     std::strerror(errno)};
   };
   PipeSink library;
   if (!library.ok()) return no_memory();

@@ -39,7 +39,8 @@ Result<std::unique_ptr<LoadedKernel>> load_object(const std::vector<char>& objec
     auto name = s.getName();
     if (!name) return fail(ErrorCode::kCorrupt, "symbol table: " + llvm::toString(name.takeError()));
     if ((*flags & llvm::object::SymbolRef::SF_Undefined) != 0 && !name->empty())
-      return fail(ErrorCode::kCorrupt, "needs symbol '" + name->str() + "', kernels must be self-contained");
+      return fail(ErrorCode::kCorrupt,
+                  "needs symbol '" + name->str() + "', but kernels must be self-contained");
   }
   auto kernel = std::make_unique<RuntimeLinkedKernel>();
   NoSymbols none;

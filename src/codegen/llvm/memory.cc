@@ -243,7 +243,7 @@ Value* MemoryEmitter::load_strided(const Address& at, Value* guard, Value* mask)
     }
     return result == nullptr ? b_.CreateShuffleVector(waiting, picked) : result;
   }
-  TS_CHECK(mask == nullptr, "lanes one by one under a mask");
+  TS_CHECK(mask == nullptr, "masked lanes cannot be loaded one by one");
   Value* result = llvm::PoisonValue::get(values_.with_lanes(type));
   for (int lane = 0; lane < context_.lanes; ++lane) {
     const Address element = at_offset(lane * stride);

@@ -269,7 +269,7 @@ std::map<std::string, Machine>& machines_of_thread() {
 Machine& kept(const llvm::TargetMachine& machine) {
   for (auto& [key, made] : machines_of_thread())
     if (made.machine.get() == &machine) return made;
-  throw_internal_error(__FILE__, __LINE__, "a machine of another thread");
+  throw_internal_error(__FILE__, __LINE__, "the target machine belongs to another thread");
 }
 
 std::string joined_features(const target::Device& device) {

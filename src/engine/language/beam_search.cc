@@ -99,7 +99,7 @@ class BeamSearch {
     std::vector<size_t> sources;
     for (const Extension& extension : extensions) {
       Prefix<A> next = beam_[extension.prefix];
-      TS_CHECK(next.walk->take(extension.token), "what is allowed can be taken");
+      TS_CHECK(next.walk->take(extension.token), "an allowed token cannot be taken");
       next.log_likelihood = extension.log_likelihood;
       ++report_.tokens;
       if (next.walk->done()) {

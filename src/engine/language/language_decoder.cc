@@ -220,7 +220,7 @@ class CompiledDecoder final : public LanguageDecoder {
   Result<std::span<const float>> next(const Positions& positions) override {
     TS_CHECK(std::cmp_less_equal(positions.size(), options_.batch),
              "more answers than the decoder has room for");
-    TS_CHECK(at_ < options_.longest_answer, "answers that are longer than the decoder has room for");
+    TS_CHECK(at_ < options_.longest_answer, "an answer is longer than the decoder has room for");
     auto& x = step_->buffer("x");
     for (size_t i = 0; i < positions.size(); ++i) embed(positions, i, x.data() + i * width());
     auto& mask = step_->buffer("mask");
@@ -426,7 +426,7 @@ namespace {
 Result<std::vector<GeneratedCandidate>> likeliest(LanguageDecoder& decoder,
                                                   const search::SketchContext& context,
                                                   const GenerateRequest& request, DecodingReport& report) {
-  TS_CHECK(request.beginnings.empty(), "a beam search has no beginnings");
+  TS_CHECK(request.beginnings.empty(), "a beam search cannot continue given beginnings");
   BeamRequest<search::SpaceAnswer> of_answers{request.count, request.sampling, {}};
   if (request.excluded)
     of_answers.excluded = [&](const search::SpaceAnswer& a) { return request.excluded(a.candidate()); };
@@ -524,7 +524,7 @@ Result<std::vector<GeneratedRecord>> generate_records(LanguageDecoder& decoder, 
       ++report.answers;
       GeneratedRecord record = record_of(*answers[i], writings[i].log_likelihood);
       const auto decisions = search::decisions_in_order(context, record.parts);
-      TS_CHECK(decisions.has_value(), "what was written is of the sketch");
+      TS_CHECK(decisions.has_value(), "an answer does not belong to its sketch");
       if (result.size() < request.count && seen.insert(*decisions).second &&
           !(request.excluded && request.excluded(record.parts)))
         result.push_back(std::move(record));
@@ -551,7 +551,7 @@ Result<std::vector<double>> log_likelihoods(LanguageDecoder& decoder, const Posi
     for (size_t i = begin; i < std::min(begin + batch, programs.size()); ++i) {
       Writing& w = writings.emplace_back(std::make_unique<search::AnsorAnswer>(context, &programs[i]));
       const auto decisions = search::decisions_in_order(context, programs[i]);
-      TS_CHECK(decisions.has_value(), "programs that are ranked are of the sketch");
+      TS_CHECK(decisions.has_value(), "a program to rank does not belong to the sketch");
       for (const int64_t decision : *decisions) learn::lm::append_tokens(decision, w.given);
     }
     TS_RETURN_IF_ERROR(write_all(decoder, writings, quality, choose, report));

@@ -148,7 +148,7 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
                                 const std::vector<TaskSchedule>& schedules, const CompileOptions& options,
                                 BuildCache& cache) {
   const graph::Partition& partition = model.partition;
-  TS_CHECK(schedules.size() == partition.tasks.size(), "one schedule a task");
+  TS_CHECK(schedules.size() == partition.tasks.size(), "there is not one schedule per task");
   AssembledModel out;
   TS_ASSIGN_OR_RETURN(out.built, build_tasks(partition, device, schedules, options, cache.kernels));
 
@@ -254,7 +254,7 @@ Status check_output_directory(const std::string& directory) {
   if (::mkdtemp(probe.data()) == nullptr) {
     const bool is_denied = errno == EACCES || errno == EPERM || errno == EROFS;
     return Error{ErrorCode::kIo, parent.string(),
-                 std::string(is_denied ? "is not writable" : "cannot have a new folder: ") +
+                 std::string(is_denied ? "is not writable" : "cannot contain a new folder: ") +
                      (is_denied ? "" : std::strerror(errno)) + "; give -o another path"};
   }
   ::rmdir(probe.c_str());

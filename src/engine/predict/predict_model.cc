@@ -231,7 +231,7 @@ Result<ModelPrediction> predict_model(const LoadedModel& model, const target::De
                                       const std::vector<TaskSchedule>& schedules,
                                       const learn::CostModel* latency_model, double cache_retention) {
   const auto& tasks = model.partition.tasks;
-  TS_CHECK(schedules.size() == tasks.size(), "one schedule a task");
+  TS_CHECK(schedules.size() == tasks.size(), "there is not one schedule per task");
   ModelPrediction out;
   for (size_t t = 0; t < tasks.size(); ++t) {
     TS_ASSIGN_OR_RETURN(TaskPrediction task,
@@ -245,8 +245,8 @@ Result<ModelPrediction> predict_model(const LoadedModel& model, const target::De
 Result<ModelPrediction> predict_by_estimate(const LoadedModel& model, const target::Device& device,
                                             const std::vector<TaskSchedule>& schedules) {
   const auto& tasks = model.partition.tasks;
-  TS_CHECK(schedules.size() == tasks.size(), "one schedule a task");
-  TS_CHECK(device.kind == target::DeviceKind::kGpu, "the errors are those of GPUs");
+  TS_CHECK(schedules.size() == tasks.size(), "there is not one schedule per task");
+  TS_CHECK(device.kind == target::DeviceKind::kGpu, "the estimate's errors are only known for GPUs");
   ModelPrediction out;
   for (size_t t = 0; t < tasks.size(); ++t) {
     TS_ASSIGN_OR_RETURN(TaskPrediction task, estimate_task(tasks[t], schedules[t], device));

@@ -27,7 +27,7 @@ class Analysis {
  public:
   Analysis(const DecisionColumn& column, size_t programs) {
     TS_CHECK(column.group.size() == programs && column.value.size() == programs,
-             "a column of decisions has a value for each program");
+             "a column of decisions does not have one value per program");
     std::map<std::pair<int, int64_t>, size_t> cells;
     std::map<int, size_t> groups;
     for (size_t p = 0; p < programs; ++p) {

@@ -55,9 +55,10 @@ Status Importer::check_unrolled(const onnx::NodeProto& proto, int64_t times,
                                 const onnx::GraphProto& body) const {
   if (times <= kMaxTurns && times * std::max<int64_t>(count_nodes(body), 1) <= kMaxUnrolledNodes) return {};
   return at_node(proto, ErrorCode::kUnsupported,
-                 proto.op_type() + ": its " + std::to_string(times) + " turns of " +
+                 proto.op_type() + ": its " + std::to_string(times) + " iterations of " +
                      std::to_string(count_nodes(body)) + " nodes are too many to unroll (at most " +
-                     std::to_string(kMaxTurns) + " turns, " + std::to_string(kMaxUnrolledNodes) + " nodes)");
+                     std::to_string(kMaxTurns) + " iterations, " + std::to_string(kMaxUnrolledNodes) +
+                     " nodes)");
 }
 
 Result<ValueId> Importer::add_one(const std::string& name, const std::string& op, std::vector<ValueId> inputs,
@@ -106,7 +107,7 @@ Result<Item> Importer::choose(const onnx::NodeProto& proto, ValueId condition, c
                    proto.op_type() + ": input (condition) must be constant, because " + what + " " + why);
   };
   if (yes.kind != no.kind || yes.elements.size() != no.elements.size())
-    return refuse("may be of two kinds or lengths");
+    return refuse("may have different kinds or lengths");
   if (yes.kind == Item::Kind::kNone) return yes;
   if (yes.is_tensor() && (yes.id == kNoValue || no.id == kNoValue)) return refuse("may be missing");
   std::vector<ValueId> chosen;
@@ -273,7 +274,7 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
     }
     if (active != kNoValue && inputs[0].id == kNoValue) {
       return at_node(proto, ErrorCode::kUnsupported,
-                     "Loop: input 0 (trip count) must be constant where the condition is only known at run "
+                     "Loop: input 0 (trip count) must be constant if the condition is only known at run "
                      "time");
     }
     TS_RETURN_IF_ERROR(
@@ -362,7 +363,7 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
   int64_t batches = 1;
   if (batched) {
     if (value(inputs[0].id).shape.empty())
-      return at_node(proto, ErrorCode::kCorrupt, "Scan: no batch dimension");
+      return at_node(proto, ErrorCode::kCorrupt, "Scan: an input has no batch dimension");
     batches = value(inputs[0].id).shape[0];
   }
   std::vector<std::vector<ValueId>> results(static_cast<size_t>(body.output_size()));  // by output, batch
@@ -373,21 +374,22 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
       if (!batched) continue;
       const Shape& shape = value(item.id).shape;
       if (shape.empty() || shape[0] != batches)
-        return at_node(proto, ErrorCode::kCorrupt, "Scan: the batches differ");
+        return at_node(proto, ErrorCode::kCorrupt, "Scan: the inputs have different batch sizes");
       TS_ASSIGN_OR_RETURN(own.back(), slice_at(proto, item.id, 0, batch));
     }
     int64_t turns = -1;
     for (size_t i = 0; i < scanned; ++i) {
       const auto rank = static_cast<int64_t>(value(own[carried + i]).shape.size());
       if (axes[i] < -rank || axes[i] >= rank)
-        return at_node(proto, ErrorCode::kInvalidArgument, "Scan: a scan_input_axes is out of range");
+        return at_node(proto, ErrorCode::kInvalidArgument,
+                       "Scan: an axis in scan_input_axes is out of range");
       if (axes[i] < 0) axes[i] += rank;
       const int64_t extent = value(own[carried + i]).shape[static_cast<size_t>(axes[i])];
       if (turns >= 0 && extent != turns)
         return at_node(proto, ErrorCode::kInvalidArgument, "Scan: the scanned inputs have different lengths");
       turns = extent;
     }
-    if (turns == 0) return at_node(proto, ErrorCode::kUnsupported, "Scan: over inputs of length 0");
+    if (turns == 0) return at_node(proto, ErrorCode::kUnsupported, "Scan: the scanned inputs have length 0");
     TS_RETURN_IF_ERROR(check_unrolled(proto, std::max(turns, batches), body));
     TS_RETURN_IF_ERROR(check_unrolled(proto, turns * batches, body));
     std::vector<Item> state(own.begin(), own.begin() + static_cast<ptrdiff_t>(carried));
@@ -416,7 +418,7 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
   for (size_t i = 0; i < static_cast<size_t>(proto.output_size()); ++i) {
     const std::string& name = proto.output(static_cast<int>(i));
     if (name.empty()) continue;
-    if (results[i].empty()) return at_node(proto, ErrorCode::kUnsupported, "Scan: of no batches");
+    if (results[i].empty()) return at_node(proto, ErrorCode::kUnsupported, "Scan: the batch size is 0");
     ValueId result = results[i][0];
     if (batched) {
       TS_ASSIGN_OR_RETURN(result, stack(proto, results[i], 0));

@@ -79,7 +79,7 @@ Status Importer::bounded_non_max_suppression(const Node& node) {
   }
   for (size_t i = 0; i < 2; ++i)
     if (bounds_.of(input(i)) != nullptr)
-      return refuse(ErrorCode::kUnsupported, "of boxes whose number depends on the data");
+      return refuse(ErrorCode::kUnsupported, "boxes whose number depends on the data are not supported");
   int64_t most = 0;
   if (input(2) != kNoValue) {
     const lower::Tensor* known = constant_of(input(2));
@@ -90,7 +90,7 @@ Status Importer::bounded_non_max_suppression(const Node& node) {
   constexpr int64_t kMaxSelections = 4096;
   if (most > kMaxSelections) {
     return refuse(ErrorCode::kUnsupported,
-                  "up to " + std::to_string(most) + " boxes a class at run time; at most " +
+                  "up to " + std::to_string(most) + " boxes per class at run time; at most " +
                       std::to_string(kMaxSelections) + " (lower max_output_boxes_per_class)");
   }
   if (!is_reasonable(std::vector<int64_t>{shape[0], shape[1], std::max<int64_t>(most, 1), 3}))

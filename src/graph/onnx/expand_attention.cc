@@ -95,7 +95,7 @@ class Bias {
   // Each batch element has its own number of keys. Shape: (batch)
   Status add_lengths(ValueId lengths, bool causal) {
     if (e_.shape(lengths) != Shape{s_.batch} || e_.dtype(lengths) != DType::kI64)
-      return e_.ctx.invalid("nonpad_kv_seqlen must have one i64 a batch");
+      return e_.ctx.invalid("nonpad_kv_seqlen must have one i64 per batch");
     TS_ASSIGN_OR_RETURN(const ValueId length, e_.reshape(lengths, {s_.batch, 1, 1, 1}));
     const ValueId key = e_.constant(counted(s_.keys, {s_.keys}));
     TS_ASSIGN_OR_RETURN(const ValueId inside, e_.op("Less", {key, length}));

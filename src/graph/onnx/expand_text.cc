@@ -40,7 +40,7 @@ Result<std::vector<ValueId>> expand_tf_idf(Expansion& e) {
   if (*std::min_element(columns->begin(), columns->end()) < 0 || width > kMaxColumns)
     return ctx.invalid("ngram_indexes are out of range");
   if (weights && weights->size() != static_cast<size_t>(width))
-    return ctx.invalid("there must be one weight a column");
+    return ctx.invalid("there must be one weight per column");
   Shape shape = ctx.shape(0);
   if (shape.size() != 1 && shape.size() != 2) return ctx.invalid("the data must have rank 1 or 2");
   const bool single = shape.size() == 1;
@@ -74,7 +74,7 @@ Result<std::vector<ValueId>> expand_tf_idf(Expansion& e) {
       counts.push_back(made);
       for (int64_t i = 0; i < grams; ++i) {
         int64_t& place = source[static_cast<size_t>((*columns)[gram + static_cast<size_t>(i)])];
-        if (place >= 0) return ctx.unsupported("two n-grams of one index");
+        if (place >= 0) return ctx.unsupported("two n-grams with the same index");
         place = counted + i;
       }
       counted += grams;

@@ -175,7 +175,8 @@ Result<Item> Importer::input_item(const onnx::NodeProto& node, const std::string
   if (name.empty()) return Item(kNoValue);
   auto item = scope.find(name);
   if (!item)
-    return at_node(node, ErrorCode::kCorrupt, "reads '" + shown(name) + "', which nothing before it defines");
+    return at_node(node, ErrorCode::kCorrupt,
+                   "reads '" + shown(name) + "', which is not defined before this node");
   return *std::move(item);
 }
 
@@ -185,7 +186,7 @@ Result<ValueId> Importer::input_value(const onnx::NodeProto& node, const std::st
   if (item.is_tensor()) return item.id;
   return at_node(node, ErrorCode::kCorrupt,
                  node.op_type() + ": '" + shown(name) + "' is " +
-                     (item.kind == Item::Kind::kNone ? "an optional that is empty" : "a sequence") +
+                     (item.kind == Item::Kind::kNone ? "an empty optional" : "a sequence") +
                      ", not a tensor");
 }
 

@@ -273,7 +273,7 @@ Status Importer::add_inputs(Scope& scope) {
     const auto item = scope.names.find(name);
     if (item == scope.names.end() || item->second.is_tensor() || !item->second.elements.empty()) {
       return Error{ErrorCode::kInvalidArgument, place_,
-                   "'" + name + "' is said to be absent, but is no optional or sequence among the inputs"};
+                   "'" + name + "' is given as absent, but is not an optional or sequence input"};
     }
   }
   for (const auto& [name, shape] : options_.shapes) {

@@ -145,7 +145,7 @@ Status Importer::split_to_sequence(const onnx::NodeProto& proto, const std::vect
   const bool drop = !whole && integer(proto, "keepdims", 1) == 0;
   const auto too_many = [&] {
     return at_node(proto, ErrorCode::kUnsupported,
-                   "SplitToSequence: makes more than " + std::to_string(kMaxSequence) + " tensors");
+                   "SplitToSequence: it would make more than " + std::to_string(kMaxSequence) + " tensors");
   };
   std::vector<int64_t> lengths;
   if (!whole) {

@@ -163,13 +163,13 @@ Result<Buffers> emit_unique(OpContext& ctx) {
   const int64_t n = x->shape[axis];
   constexpr int64_t kMaxSlices = 8192;
   if (n > kMaxSlices || n == 0)
-    return ctx.unsupported("of " + std::to_string(n) + " slices at run time; at most " +
-                           std::to_string(kMaxSlices) + " are compared with one another");
+    return ctx.unsupported(std::to_string(n) + " slices at run time; 1 to " + std::to_string(kMaxSlices) +
+                           " are supported");
   // Finds the first element in which two slices differ, in row-major order of the other dimensions.
   Shape others = x->shape;
   others[axis] = 1;
   const int64_t elements = product(others);
-  if (elements == 0) return ctx.unsupported("of empty slices");
+  if (elements == 0) return ctx.unsupported("empty slices");
   const auto element = [&](const Expr& slice, const Expr& e) {
     Exprs at = reshape_indices(others, {elements}, std::vector<Expr>{e});
     at[axis] = slice;

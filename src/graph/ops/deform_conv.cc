@@ -49,7 +49,7 @@ Result<Buffers> emit_deform_conv(OpContext& ctx) {
   const Shape& w = ctx.shape(1);
   const Shape& offset = ctx.shape(2);
   if (x.size() != 4 || w.size() != 4 || offset.size() != 4)
-    return ctx.unsupported("data that are no images (N, C, H, W)");
+    return ctx.unsupported("data, weights or offsets that do not have rank 4");
   const int64_t groups = ctx.int_attr("group", 1), offset_groups = ctx.int_attr("offset_group", 1);
   const std::vector<int64_t> strides = ctx.geometry_attr("strides", 2, 1);
   const std::vector<int64_t> dilations = ctx.geometry_attr("dilations", 2, 1);
@@ -71,7 +71,8 @@ Result<Buffers> emit_deform_conv(OpContext& ctx) {
   const int64_t taps = w[2] * w[3];
   if (offset != Shape{x[0], 2 * taps * offset_groups, out[2], out[3]})
     return ctx.invalid("the offsets are " + describe(ctx.dtype(2), offset));
-  if (ctx.has(3) && ctx.shape(3) != Shape{w[0]}) return ctx.invalid("the bias must have one value a channel");
+  if (ctx.has(3) && ctx.shape(3) != Shape{w[0]})
+    return ctx.invalid("the bias must have one value per channel");
   if (ctx.has(4) && ctx.shape(4) != Shape{x[0], taps * offset_groups, out[2], out[3]})
     return ctx.invalid("the mask is " + describe(ctx.dtype(4), ctx.shape(4)));
 

@@ -43,8 +43,8 @@ Result<Buffers> emit_col2im(OpContext& ctx) {
     return ctx.invalid("the image is too large");
   const int64_t taps = product(block);
   if (x[1] % taps != 0 || x[2] != product(counts))
-    return ctx.invalid("data " + describe(ctx.dtype(0), x) + " has not " + std::to_string(product(counts)) +
-                       " columns of blocks of " + std::to_string(taps));
+    return ctx.invalid("data " + describe(ctx.dtype(0), x) + " does not have " +
+                       std::to_string(product(counts)) + " columns of blocks of " + std::to_string(taps));
   Shape shape = {x[0], x[1] / taps};
   shape.insert(shape.end(), image.begin(), image.end());
   std::vector<ir::Axis> axes = axes_for(shape);
@@ -77,7 +77,7 @@ Result<Buffers> emit_center_crop_pad(OpContext& ctx) {
   if (const auto attr = ctx.ints_attr("axes")) {
     TS_ASSIGN_OR_RETURN(dims, ctx.normalize_axes(*attr, x.size()));
   }
-  if (sizes.size() != dims.size()) return ctx.invalid("there must be one size an axis");
+  if (sizes.size() != dims.size()) return ctx.invalid("there must be one size per axis");
   Shape shape = x;
   for (size_t k = 0; k < dims.size(); ++k) shape[dims[k]] = sizes[k];
   if (!is_reasonable(shape)) return ctx.invalid("the result would be too large");
@@ -144,9 +144,9 @@ Result<Buffers> emit_tensor_scatter(OpContext& ctx) {
                        describe(ctx.dtype(1), update) + " do not fit");
   for (size_t d = 0; d < cache.size(); ++d)
     if (d != axis && cache[d] != update[d])
-      return ctx.invalid("cache and update differ in another dimension");
+      return ctx.invalid("cache and update differ in a dimension other than the axis");
   if (ctx.has(2) && ctx.shape(2) != Shape{cache[0]})
-    return ctx.invalid("there must be one write index a batch");
+    return ctx.invalid("there must be one write index per batch");
   if (update[axis] == 0) return Buffers{ctx.in(0)};
   std::vector<ir::Axis> axes = axes_for(cache);
   const Exprs vars = vars_of(axes);

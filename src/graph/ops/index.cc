@@ -43,7 +43,7 @@ std::optional<Shape> broadcast(const Shape& a, const Shape& b) {
 
 Expr broadcast_read(const ir::Buffer& buffer, std::span<const Expr> indices) {
   const Shape& shape = buffer->shape;
-  TS_CHECK(shape.size() <= indices.size(), "broadcast_read of a buffer with more dimensions");
+  TS_CHECK(shape.size() <= indices.size(), "broadcast_read: the buffer has more dimensions than indices");
   Exprs own;
   own.reserve(shape.size());
   for (size_t k = 0; k < shape.size(); ++k) {

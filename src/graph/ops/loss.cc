@@ -21,7 +21,7 @@ Status check_shapes(OpContext& ctx) {
     return ctx.invalid("labels have shape " + describe(ctx.dtype(1), ctx.shape(1)) + " instead of " +
                        describe(ctx.dtype(1), labels));
   }
-  if (ctx.has(2) && ctx.shape(2) != Shape{x[1]}) return ctx.invalid("there must be one weight a class");
+  if (ctx.has(2) && ctx.shape(2) != Shape{x[1]}) return ctx.invalid("there must be one weight per class");
   return {};
 }
 

@@ -131,7 +131,7 @@ Result<Buffers> emit_move(OpContext& ctx) {
     if (!step) return ctx.invalid("step " + std::to_string(k) + " does not fit");
     steps.push_back(*step);
   }
-  if (steps.empty()) return ctx.invalid("there is no step");
+  if (steps.empty()) return ctx.invalid("attribute step_0 is missing");
   std::vector<ir::Axis> axes = axes_for(steps.back().to);
   Expr body = ir::load(ctx.in(0), compose_moves(ctx.shape(0), steps, axes));
   return Buffers{ctx.compute("move", std::move(axes), std::move(body))};

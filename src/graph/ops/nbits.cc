@@ -44,16 +44,17 @@ Result<Buffers> emit_matmul_nbits(OpContext& ctx) {
     return ctx.invalid("B is " + describe(ctx.dtype(1), ctx.shape(1)) + " instead of " +
                        describe(DType::kU8, {columns, blocks, bytes}));
   if (product(ctx.shape(2)) != columns * blocks)
-    return ctx.invalid("there must be one scale a block: " + describe(ctx.dtype(2), {columns, blocks}));
+    return ctx.invalid("there must be one scale per block: " + describe(ctx.dtype(2), {columns, blocks}));
   const bool packed_zeros = ctx.has(3) && ctx.dtype(3) == DType::kU8;
   const int64_t zero_bytes = (blocks + per_byte - 1) / per_byte;
   if (ctx.has(3)) {
-    if (!packed_zeros && ctx.dtype(3) != ctx.dtype(0)) return ctx.unsupported("zero points of that dtype");
+    if (!packed_zeros && ctx.dtype(3) != ctx.dtype(0))
+      return ctx.unsupported("zero points that have neither dtype u8 nor that of A");
     if (product(ctx.shape(3)) != columns * (packed_zeros ? zero_bytes : blocks))
       return ctx.invalid("the zero points are " + describe(ctx.dtype(3), ctx.shape(3)));
   }
   if (ctx.has(5) && ctx.shape(5) != Shape{columns})
-    return ctx.invalid("the bias must have one value a column");
+    return ctx.invalid("the bias must have one value per column");
 
   Shape shape = a;
   shape.back() = columns;

@@ -202,7 +202,7 @@ Result<Buffers> emit_group_norm(OpContext& ctx) {
   const int64_t per_group = x[1] / groups;
   const bool per_channel = ctx.shape(1) == Shape{x[1]};
   if ((!per_channel && ctx.shape(1) != Shape{groups}) || ctx.shape(2) != ctx.shape(1)) {
-    return ctx.invalid("scale and bias must have one value a group or a channel");
+    return ctx.invalid("scale and bias must have one value per group or per channel");
   }
   const double epsilon = ctx.float_attr("epsilon", 1e-5);
   Shape grouped = {x[0], groups, per_group};

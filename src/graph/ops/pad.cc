@@ -71,10 +71,10 @@ Result<Buffers> emit_pad(OpContext& ctx) {
   for (size_t d = 0; d < shape.size(); ++d) {
     shape[d] += spec.begin[d] + spec.end[d];
     changed = changed || spec.begin[d] != 0 || spec.end[d] != 0;
-    if (shape[d] < 0) return ctx.invalid("the pads remove more than there is");
+    if (shape[d] < 0) return ctx.invalid("the pads remove more elements than a dimension has");
     const int64_t kept = x[d] + std::min<int64_t>(spec.begin[d], 0) + std::min<int64_t>(spec.end[d], 0);
     if (mode != "constant" && kept <= 0 && shape[d] > 0)
-      return ctx.invalid("nothing to repeat in an empty dimension");
+      return ctx.invalid("an empty dimension has no elements to repeat");
   }
   if (!changed) return Buffers{ctx.in(0)};
   Expr fill = ir::make_const(ctx.dtype(0), 0);

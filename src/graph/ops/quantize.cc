@@ -26,7 +26,7 @@ bool is_scalar(const OpContext& ctx, size_t i) { return product(ctx.shape(i)) ==
 Result<Expr> parameter(const OpContext& ctx, size_t i, const Expr& position, int64_t extent) {
   if (is_scalar(ctx, i)) return ir::load(ctx.in(i), Exprs(ctx.rank(i), Expr(0)));
   if (ctx.shape(i) == Shape{extent}) return ir::load(ctx.in(i), {position});
-  return ctx.invalid("input " + std::to_string(i) + " must be a scalar or have one value a channel, not " +
+  return ctx.invalid("input " + std::to_string(i) + " must be a scalar or have one value per channel, not " +
                      describe(ctx.dtype(i), ctx.shape(i)));
 }
 
@@ -51,7 +51,7 @@ class Parameters {
       for (size_t i = 1; i < 3; ++i) {
         if (ctx.has(i) && ctx.shape(i) != blocks)
           return ctx.invalid("input " + std::to_string(i) + " is " + describe(ctx.dtype(i), ctx.shape(i)) +
-                             " instead of one value a block: " + describe(ctx.dtype(i), blocks));
+                             " instead of one value per block: " + describe(ctx.dtype(i), blocks));
       }
       return p;
     }
@@ -254,7 +254,7 @@ Result<Buffers> emit_qlinear_matmul(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const Expr y_scale, parameter(ctx, 6, 0, 1));
   TS_ASSIGN_OR_RETURN(const Expr y_zero, parameter(ctx, 7, 0, 1));
   if (ctx.has(8) && ctx.shape(8) != Shape{sum->shape.back()})
-    return ctx.invalid("the bias must have one value a column");
+    return ctx.invalid("the bias must have one value per column");
   Expr total = ir::load(sum, vars);
   if (ctx.has(8)) total = total + ir::load(ctx.in(8), {vars.back()});
   Expr body = requantize(total, a_scale * b_scale / y_scale, y_zero, ctx.dtype(7));
@@ -298,7 +298,7 @@ Result<Buffers> emit_qlinear_conv(OpContext& ctx) {
   }
   TS_ASSIGN_OR_RETURN(const ir::Buffer sum, integer_conv(ctx, 0, 3, 2, 5));
   if (ctx.has(8) && ctx.shape(8) != Shape{sum->shape[1]})
-    return ctx.invalid("the bias must have one value a channel");
+    return ctx.invalid("the bias must have one value per channel");
   std::vector<ir::Axis> axes = axes_for(sum->shape);
   const Exprs vars = vars_of(axes);
   TS_ASSIGN_OR_RETURN(const Expr w_scale, parameter(ctx, 4, vars[1], sum->shape[1]));

@@ -191,13 +191,13 @@ Result<ResizeSpec> read_resize(OpContext& ctx) {
     scales = *std::move(attr);
   }
   if (scales.size() + sizes.size() != axes.size()) {
-    return ctx.invalid("there must be one scale or size a dimension");
+    return ctx.invalid("there must be one scale or size per dimension");
   }
   std::vector<double> roi;
   if (spec.extrapolate) {
     if (!present(1)) return ctx.invalid("input 1 (roi) is missing");
     TS_ASSIGN_OR_RETURN(roi, ctx.constant_floats(1, "roi"));
-    if (roi.size() != 2 * axes.size()) return ctx.invalid("roi must have two numbers a dimension");
+    if (roi.size() != 2 * axes.size()) return ctx.invalid("roi must have two numbers per dimension");
   }
   spec.shape = x;
   // One scale for all sizes: the smallest or the largest of the individual scales.

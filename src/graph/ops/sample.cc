@@ -194,7 +194,7 @@ Result<Buffers> emit_roi_align(OpContext& ctx) {
 Result<Buffers> emit_max_unpool(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   if (x.size() < 3 || ctx.shape(1) != x)
-    return ctx.invalid("data must have rank 3 or more and one index an element");
+    return ctx.invalid("data must have rank 3 or more and one index per element");
   const size_t rank = x.size() - 2;
   const Shape kernel = ctx.geometry_attr("kernel_shape", rank, 1);
   const Shape strides = ctx.geometry_attr("strides", rank, 1);

@@ -15,7 +15,7 @@ Result<Buffers> emit_transpose(OpContext& ctx) {
   std::vector<size_t> perm;
   if (const auto attr = ctx.ints_attr("perm")) {
     TS_ASSIGN_OR_RETURN(perm, ctx.normalize_axes(*attr, rank));
-    if (perm.size() != rank) return ctx.invalid("attribute perm does not have one axis a dimension");
+    if (perm.size() != rank) return ctx.invalid("attribute perm does not have one axis per dimension");
   } else {
     for (size_t d = rank; d-- > 0;) perm.push_back(d);
   }
@@ -86,7 +86,7 @@ Result<Buffers> emit_expand(OpContext& ctx) {
 Result<Buffers> emit_tile(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const std::vector<int64_t> repeats, ctx.constant_ints(1, "repeats"));
   const Shape& x = ctx.shape(0);
-  if (repeats.size() != x.size()) return ctx.invalid("repeats does not have one number a dimension");
+  if (repeats.size() != x.size()) return ctx.invalid("repeats does not have one number per dimension");
   Shape shape = x;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (repeats[d] < 0 || repeats[d] > kMaxElements / std::max<int64_t>(x[d], 1)) {
@@ -117,7 +117,7 @@ Result<Buffers> emit_reverse_sequence(OpContext& ctx) {
   }
   const auto b = static_cast<size_t>(batch_axis);
   const auto t = static_cast<size_t>(time_axis);
-  if (ctx.shape(1) != Shape{x[b]}) return ctx.invalid("sequence_lens must have one length a sequence");
+  if (ctx.shape(1) != Shape{x[b]}) return ctx.invalid("sequence_lens must have one length per sequence");
   std::vector<ir::Axis> axes = axes_for(x);
   Exprs source = vars_of(axes);
   // Clamped, since an invalid length at run time must not read out of range.

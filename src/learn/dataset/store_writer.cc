@@ -86,7 +86,7 @@ class Writer : public StoreWriter {
       }
       const int position = leaves.positions[static_cast<size_t>(l)];
       if (position > UINT16_MAX || leaves.vectors.rows > INT16_MAX)
-        return Error{ErrorCode::kUnsupported, path_, "a program with too many statements for this format"};
+        return Error{ErrorCode::kUnsupported, path_, "a program has too many statements for this format"};
       leaf.values_end = static_cast<uint32_t>(values_.size());
       leaf.position = static_cast<uint16_t>(position);
       leaf.row = static_cast<int16_t>(leaves.row_numbers[static_cast<size_t>(l)]);

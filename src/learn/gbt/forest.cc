@@ -168,7 +168,7 @@ Result<Forest> Forest::from_arrays(const Arrays& arrays, int width) {
 }
 
 void Forest::append(const Forest& other) {
-  TS_CHECK(width_ == other.width_, "Forest::append: another width");
+  TS_CHECK(width_ == other.width_, "Forest::append: the trees have another row width");
   const auto first = static_cast<uint32_t>(nodes_.size());
   nodes_.insert(nodes_.end(), other.nodes_.begin(), other.nodes_.end());
   values_.insert(values_.end(), other.values_.begin(), other.values_.end());

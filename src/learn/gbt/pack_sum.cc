@@ -152,7 +152,7 @@ Status visit_sums(BoosterHandle booster, const Matrix& matrix, const PackSumData
   bst_ulong count = 0;
   // The booster caches the predictions of the rows and updates them with each new tree.
   TS_XGBOOST(XGBoosterPredict(booster, matrix.handle, 0, 0, training ? 1 : 0, &count, &predicted));
-  TS_CHECK(count == data.begin.back(), "XGBoost predicts another number of rows");
+  TS_CHECK(count == data.begin.back(), "XGBoost predicted another number of rows than it was given");
   for (size_t p = 0; p < data.programs(); ++p) {
     float sum = 0;
     for (size_t r = data.begin[p]; r < data.begin[p + 1]; ++r) sum += predicted[r];

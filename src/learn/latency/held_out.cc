@@ -186,7 +186,7 @@ std::string describe_unseen_threads(const ModelCard& card, const Unseen& unseen,
          (device.cores == 1 ? " thread" : " threads") + ", but the model was trained only on runs with " +
          list + (known == std::set<int>{1} ? " thread" : " threads") +
          "; its error can be larger than the interval says. A prediction for " + std::to_string(nearest) +
-         (nearest == 1 ? " thread" : " threads") + " is within what it knows";
+         (nearest == 1 ? " thread" : " threads") + " is within the model's training data";
 }
 
 std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& unseen,

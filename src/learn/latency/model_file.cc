@@ -79,7 +79,7 @@ class MetadataReader {
   explicit MetadataReader(const Json& metadata) : metadata_(metadata) {}
   Result<std::string> text(const char* name) const {
     const auto it = metadata_.find(name);
-    if (it == metadata_.end()) return corrupt_model(std::string("the card has no \"") + name + "\"");
+    if (it == metadata_.end()) return corrupt_model(std::string("the model card has no \"") + name + "\"");
     return it->get<std::string>();
   }
   template <class T>
@@ -88,14 +88,15 @@ class MetadataReader {
     T value{};
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc() || end != digits.data() + digits.size())
-      return corrupt_model(std::string("\"") + name + "\" of the card is not a number");
+      return corrupt_model(std::string("\"") + name + "\" of the model card is not a number");
     return value;
   }
   Result<std::vector<std::string>> list(const char* name) const {
     TS_ASSIGN_OR_RETURN(const std::string value, text(name));
     const Json json = parse_json<Json>(value);
     std::vector<std::string> out;
-    const Error bad = corrupt_model(std::string("\"") + name + "\" of the card is not a list of strings");
+    const Error bad =
+        corrupt_model(std::string("\"") + name + "\" of the model card is not a list of strings");
     if (!json.is_array()) return bad;
     for (const Json& item : json) {
       if (!item.is_string()) return bad;
@@ -107,7 +108,7 @@ class MetadataReader {
   Result<std::string> object(const char* name) const {
     TS_ASSIGN_OR_RETURN(std::string value, text(name));
     if (!parse_json<Json>(value).is_object())
-      return corrupt_model(std::string("\"") + name + "\" of the card is not a JSON object");
+      return corrupt_model(std::string("\"") + name + "\" of the model card is not a JSON object");
     return value;
   }
 
@@ -121,7 +122,7 @@ Result<std::vector<SeenDevice>> parse_seen(const Json& metadata) {
   const auto it = metadata.find("seen");
   if (it == metadata.end()) return out;
   const Json json = parse_json<Json>(it->get<std::string>());
-  const Error bad = corrupt_model("\"seen\" of the card is not a list of devices");
+  const Error bad = corrupt_model("\"seen\" of the model card is not a list of devices");
   if (!json.is_array()) return bad;
   try {
     for (const Json& item : json) {
@@ -149,7 +150,7 @@ Status parse_held_out(const Json& metadata, const char* name, std::array<HeldOut
   if (it == metadata.end()) return {};
   const Json json = parse_json<Json>(it->get<std::string>());
   const Error bad =
-      corrupt_model("\"" + std::string(name) + "\" of the card does not contain the errors of devices");
+      corrupt_model("\"" + std::string(name) + "\" of the model card does not contain the errors of devices");
   if (!json.is_object()) return bad;
   try {
     for (size_t k = 0; k < out.size(); ++k) {

@@ -158,7 +158,7 @@ class RooflineTrainer final : public CostModelTrainer {
                                                const TrainingControl& control) const override {
     const auto* roofline = dynamic_cast<const RooflineModel*>(&model);
     if (roofline == nullptr)
-      return Error{ErrorCode::kInvalidArgument, "", "the model to fine-tune is of another kind"};
+      return Error{ErrorCode::kInvalidArgument, "", "the model to fine-tune has a different kind"};
     return calibrate(roofline, data, control);
   }
 };

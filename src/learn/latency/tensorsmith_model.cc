@@ -42,10 +42,10 @@ std::string member_name(int kind, const char* sort, size_t member) {
 Result<std::vector<double>> finite_numbers(const Json& json, size_t count) {
   std::vector<double> out;
   if (!json.is_array() || json.size() != count)
-    return corrupt_member("the model's physics has a list of another length");
+    return corrupt_member("the model's physics has a list of the wrong length");
   for (const Json& item : json) {
     if (!item.is_number() || !std::isfinite(item.get<double>()) || item.get<double>() < 0)
-      return corrupt_member("the model's physics contains a value that is not a number");
+      return corrupt_member("the model's physics contains a value that is not a finite number of at least 0");
     out.push_back(item.get<double>());
   }
   return out;
@@ -113,7 +113,7 @@ Status read_calibrations(const Json& items, std::map<CalibrationKey, Calibration
     const int kind = item.at("kind"), structure = item.at("structure");
     if (kind < 0 || kind >= feature::kProgramKinds || structure < 0 ||
         structure >= feature::kWorkloadStructures)
-      return corrupt_member("the model's calibration is of no kind or structure");
+      return corrupt_member("the model's calibration is for a kind or structure that does not exist");
     out[{static_cast<ProgramKind>(kind), static_cast<WorkloadStructure>(structure), item.at("device")}] =
         calibration;
   }
@@ -507,12 +507,12 @@ Result<std::unique_ptr<CostModel>> TensorsmithModel::from_file(ModelFile file) {
       const int kind = item.at("kind"), structure = item.at("structure");
       if (kind < 0 || kind >= feature::kProgramKinds || structure < 0 ||
           structure >= feature::kWorkloadStructures)
-        return corrupt_member("the model's sizes are of no kind or structure");
+        return corrupt_member("the model's sizes are for a kind or structure that does not exist");
       model->sizes[{static_cast<ProgramKind>(kind), static_cast<WorkloadStructure>(structure)}] = {
           item.at("low"), item.at("high")};
     }
   } catch (const nlohmann::json::exception&) {
-    return corrupt_member("the model's physics lacks an entry or has one of another type");
+    return corrupt_member("the model's physics lacks an entry or has one of the wrong type");
   }
   model->model_card = std::move(file.card);
   return std::unique_ptr<CostModel>(std::move(model));

@@ -115,7 +115,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
     if (before == nullptr || before->base != options_.base_kind() ||
         before->device_columns != options_.device_columns)
       return Error{ErrorCode::kInvalidArgument, "",
-                   "the model to fine-tune is of another kind, or has another base or other columns"};
+                   "the model to fine-tune differs in kind, base or columns"};
     return fit(before, data, control);
   }
 

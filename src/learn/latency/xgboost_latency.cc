@@ -208,8 +208,7 @@ class XgboostTrainer final : public CostModelTrainer {
                                                const TrainingControl& control) const override {
     const auto* base = dynamic_cast<const XgboostModel*>(&model);
     if (base == nullptr || base->label != options_.label_kind())
-      return Error{ErrorCode::kInvalidArgument, "",
-                   "the model to fine-tune is of another kind or has another label"};
+      return Error{ErrorCode::kInvalidArgument, "", "the model to fine-tune has a different kind or label"};
     return fit(base, data, control);
   }
 

@@ -44,10 +44,10 @@ Result<Corpus> read_corpus_file(const TensorFile& file) {
   }
   for (const auto& task : corpus.tasks)
     if (task.device < 0 || std::cmp_greater_equal(task.device, corpus.devices.size()))
-      return damaged("a task names no device");
+      return damaged("a task refers to a device that does not exist");
   for (const auto& prompt : corpus.prompts)
     if (prompt.task < 0 || std::cmp_greater_equal(prompt.task, corpus.tasks.size()))
-      return damaged("a prompt names no task");
+      return damaged("a prompt refers to a task that does not exist");
   TS_ASSIGN_OR_RETURN(const auto prompts, file.values<int32_t>("sentence.prompt", {-1}));
   const auto count = static_cast<int64_t>(prompts.size());
   TS_ASSIGN_OR_RETURN(const auto quality, file.values<uint8_t>("sentence.quality", {count}));
@@ -65,7 +65,7 @@ Result<Corpus> read_corpus_file(const TensorFile& file) {
     Corpus::Sentence sentence;
     if (prompts[i] < 0 || std::cmp_greater_equal(prompts[i], corpus.prompts.size()) ||
         quality[i] >= static_cast<uint8_t>(Quality::kCount))
-      return damaged("a sentence names no prompt");
+      return damaged("a sentence refers to a prompt or quality that does not exist");
     sentence.prompt = prompts[i];
     sentence.quality = static_cast<Quality>(quality[i]);
     sentence.decisions.assign(decisions.begin() + begin[i], decisions.begin() + begin[i + 1]);
@@ -149,7 +149,7 @@ Corpus::Sentence make_sentence(int32_t prompt, Quality quality, std::vector<int6
   for (const int64_t decision : sentence.decisions) append_tokens(decision, tokens);
   for (const uint8_t token : tokens) {
     sentence.allowed.push_back(walk.allowed());
-    TS_CHECK(walk.take(token), "the decisions of a program are allowed");
+    TS_CHECK(walk.take(token), "a token of a program is not allowed");
   }
   return sentence;
 }

@@ -46,7 +46,7 @@ void Positions::add_word(WordKind kind, std::string_view word, float weight) {
 }
 
 void Positions::add_amount(int amount, float value) {
-  TS_CHECK(amount >= 0 && amount < kAmounts, "no such amount");
+  TS_CHECK(amount >= 0 && amount < kAmounts, "amount out of range");
   if (value != 0) features.push_back({kFirstAmount + amount, value});
 }
 
@@ -56,7 +56,7 @@ void Positions::clear() {
 }
 
 void append_tokens(int64_t value, std::vector<uint8_t>& tokens) {
-  TS_CHECK(value >= 0, "numbers of the language are not negative");
+  TS_CHECK(value >= 0, "a number must not be negative");
   int shift = 0;
   while (shift < 60 && (value >> shift) >= kRadix) shift += 6;
   for (; shift > 0; shift -= 6) tokens.push_back(static_cast<uint8_t>(kRadix + ((value >> shift) & 63)));

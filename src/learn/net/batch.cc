@@ -70,7 +70,7 @@ Status Batch::add(const ProgramQuery& query, const BatchOptions& options) {
     return Error{ErrorCode::kInvalidArgument, "program " + std::to_string(programs), reason};
   };
   if (row_begin.empty()) clear();
-  if (query.device == nullptr) return bad("has no device to be predicted for");
+  if (query.device == nullptr) return bad("has no device to predict for");
   int64_t count = 0;
   if (options.rows != RowKind::kNone) {
     if (query.leaves == nullptr || query.leaves->vectors.rows == 0)

@@ -145,7 +145,7 @@ class LanguageTrainer {
                        ? "has no task with two measured programs one of which is fast enough (see --within)"
                        : "has no sentence of a program that is fast enough (see --within)"};
     if (base_ != nullptr && base_->prompting != source_.prompting())
-      return Error{ErrorCode::kMismatch, "corpus", "has another form of prompts than the model"};
+      return Error{ErrorCode::kMismatch, "corpus", "has a different form of prompts than the model"};
     if (base_ != nullptr)
       net_->copy(*base_);
     else

@@ -79,7 +79,8 @@ ScalerImpl::ScalerImpl(int64_t width) {
 }
 
 void ScalerImpl::set(const ColumnScaling& scaling) {
-  TS_CHECK(static_cast<int64_t>(scaling.shift.size()) == shift_.size(0), "scaling of another width");
+  TS_CHECK(static_cast<int64_t>(scaling.shift.size()) == shift_.size(0),
+           "the scaling has another width than the layer");
   for (const auto& [to, from] : {std::pair(&shift_, &scaling.shift), std::pair(&scale_, &scaling.scale)})
     to->copy_(torch::from_blob(const_cast<float*>(from->data()), {to->size(0)}, torch::kFloat32));
 }

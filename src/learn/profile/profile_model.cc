@@ -42,10 +42,10 @@ class ProfileModel final : public CostModel {
     for (const ProgramQuery& query : queries) {
       if (query.profile == nullptr)
         return Error{ErrorCode::kInvalidArgument, "model 'profile'",
-                     "needs a profile of each program, and one has none"};
+                     "needs a profile of each program, but a program has none"};
       if (query.profile->size() != width)
         return Error{ErrorCode::kMismatch, "model 'profile'",
-                     "was trained on counters of another kind of device"};
+                     "was trained on the counters of a different kind of device"};
       rows.add(*query.profile);
     }
     std::vector<Prediction> out;

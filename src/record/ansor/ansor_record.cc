@@ -111,7 +111,7 @@ class Cursor {
       const char c = *at_++;
       static constexpr std::string_view kFrom = "\"\\/bfnrt", kTo = "\"\\/\b\f\n\r\t";
       const size_t i = kFrom.find(c);
-      if (i == std::string_view::npos) return fail("an escape that is not supported in a string");
+      if (i == std::string_view::npos) return fail("an escape sequence in a string is not supported");
       out += kTo[i];
     }
   }
@@ -187,7 +187,7 @@ class RecordParser {
     }
     json_.end();
     if (!json_.failed() && (!input || !result))
-      json_.fail("no \"i\" or no \"r\": this is not a record of Ansor");
+      json_.fail("\"i\" or \"r\" is missing, so this is not a record of Ansor");
     if (json_.failed()) return json_.take_error();
     return {};
   }
@@ -247,10 +247,9 @@ class RecordParser {
       json_.expect(']');
     }
     if (json_.failed()) return;
-    if (out_.seconds.empty()) json_.fail("a record without costs");
+    if (out_.seconds.empty()) json_.fail("the record has no costs");
     for (double seconds : out_.seconds) {
-      if (!(seconds > 0) && out_.error_no == 0 && !out_.unmeasured())
-        json_.fail("a cost that is not positive");
+      if (!(seconds > 0) && out_.error_no == 0 && !out_.unmeasured()) json_.fail("a cost is not positive");
     }
   }
 
@@ -411,7 +410,7 @@ Result<std::vector<int64_t>> split_extents(Schedule fresh, const Trace& trace) {
   for (size_t i = 0; i < trace.steps.size(); ++i) {
     const Step& step = trace.steps[i];
     if (!is_step_of_ansor(step))
-      return Error{ErrorCode::kUnsupported, "step " + std::to_string(i), "is one that TVM does not have"};
+      return Error{ErrorCode::kUnsupported, "step " + std::to_string(i), "does not exist in TVM"};
     const auto* split = std::get_if<Split>(&step);
     extents.push_back(split != nullptr ? axis_extent(builder.schedule(), *split) : 0);
     TS_RETURN_IF_ERROR(builder.apply(step));

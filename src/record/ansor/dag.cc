@@ -63,7 +63,7 @@ class BodyBuilder {
   Expr truth(const DagNode& node, Expr e) {
     if (e.dtype() == DType::kBool) return e;
     if (e.dtype() == DType::kI64) return e != Expr(0);
-    return fail(node, "expected a condition and not a number");
+    return fail(node, "expected a condition, not a number");
   }
 
   Expr expression(int id) {
@@ -106,7 +106,7 @@ class BodyBuilder {
     for (int child : node.children) {
       Expr index = expression(child);
       if (error_) return 0;
-      if (!ir::is_int(index.dtype())) return fail(at(child), "an index is an integer");
+      if (!ir::is_int(index.dtype())) return fail(at(child), "an index must be an integer");
       indices.push_back(index.dtype() == DType::kI64 ? index : ir::cast(DType::kI64, index));
     }
     return ir::load(made_[static_cast<size_t>(node.index)]->output(), std::move(indices));
@@ -119,7 +119,7 @@ class BodyBuilder {
       const Expr condition = truth(node, a);
       return error_ ? Expr(0) : !condition;
     }
-    if (a.dtype() == DType::kBool) return fail(node, "a condition has no sign");
+    if (a.dtype() == DType::kBool) return fail(node, "a condition cannot be negated with -");
     return -a;
   }
 
@@ -134,10 +134,10 @@ class BodyBuilder {
     unify(a, b);
     const DType dtype = a.dtype();
     if (dtype == DType::kBool && !ir::is_comparison(node.binary))
-      return fail(node, "conditions cannot be calculated with");
+      return fail(node, "arithmetic on conditions is not defined");
     if (ir::is_float(dtype) &&
         (node.binary == ir::BinaryOp::kFloorDiv || node.binary == ir::BinaryOp::kFloorMod))
-      return fail(node, "floordiv and floormod are for integers");
+      return fail(node, "floordiv and floormod are only defined for integers");
     return ir::binary(node.binary, a, b);
   }
 
@@ -150,7 +150,7 @@ class BodyBuilder {
       if (ir::is_float(arg.dtype())) continue;
       const bool any_number = node.intrinsic == ir::Intrinsic::kAbs || node.intrinsic == ir::Intrinsic::kSign;
       if (any_number && ir::is_int(arg.dtype())) continue;
-      if (arg.dtype() == DType::kBool) return fail(node, "a function of a condition");
+      if (arg.dtype() == DType::kBool) return fail(node, "functions of conditions are not defined");
       arg = ir::cast(DType::kF32, arg);
     }
     return ir::call(node.intrinsic, std::move(args));

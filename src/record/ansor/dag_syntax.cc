@@ -107,12 +107,12 @@ class DagParser {
   }
   void expect(std::string_view symbol) {
     if (!accept(symbol))
-      fail(lexer_.peek(), "expected '" + std::string(symbol) + "' and not " + shown(lexer_.peek()));
+      fail(lexer_.peek(), "expected '" + std::string(symbol) + "', not " + shown(lexer_.peek()));
   }
   std::string_view name(std::string_view what) {
     const Token token = lexer_.next();
     if (token.kind != Token::Kind::kName)
-      fail(token, "expected " + std::string(what) + " and not " + shown(token));
+      fail(token, "expected " + std::string(what) + ", not " + shown(token));
     return token.text;
   }
 
@@ -144,7 +144,7 @@ class DagParser {
       const Token token = lexer_.next();
       int64_t value = 0;
       if (token.kind != Token::Kind::kInt || !to_integer(token.text, &value) || value < 1)
-        return fail(token, "expected a positive extent and not " + shown(token));
+        return fail(token, "expected a positive extent, not " + shown(token));
       operation_.shape.push_back(value);
       if (!accept(",")) break;
     }
@@ -258,7 +258,7 @@ class DagParser {
       case Token::Kind::kBad:
         break;
     }
-    fail(at, "expected an expression and not " + shown(at));
+    fail(at, "expected an expression, not " + shown(at));
     return -1;
   }
 

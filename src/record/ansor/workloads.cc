@@ -104,7 +104,7 @@ Result<std::shared_ptr<const AnsorWorkloads::Task>> AnsorWorkloads::make_task(co
 
 Result<AnsorWorkloads> AnsorWorkloads::from_json(std::string_view text) {
   const Json json = parse_json<Json>(text);
-  if (!json.is_object()) return Error{ErrorCode::kCorrupt, "", "no JSON object of workloads"};
+  if (!json.is_object()) return Error{ErrorCode::kCorrupt, "", "not a JSON object of workloads"};
   AnsorWorkloads out;
   for (const auto& [key, value] : json.items()) {
     auto entry = std::make_unique<Entry>();

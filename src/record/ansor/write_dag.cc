@@ -39,8 +39,8 @@ class DagWriter {
 
   void write(const ir::Operation& op) {
     for (const ir::Buffer& buffer : op.outputs)
-      if (buffer->dtype != DType::kF32) fail("a tensor that is not f32 has no form in TVM's text");
-    if (op.outputs.size() != 1) fail("a reduction of two values has no form in TVM's text");
+      if (buffer->dtype != DType::kF32) fail("a tensor that is not f32 cannot be written in TVM's text");
+    if (op.outputs.size() != 1) fail("a reduction of two values cannot be written in TVM's text");
     if (error_) return;
     names_[op.output().get()] = op.name;
     if (op.is_placeholder()) {
@@ -58,7 +58,7 @@ class DagWriter {
     // The text lists reduce axes in the order of their first use.
     for (size_t a = 0; a < op.reduce.size(); ++a)
       if (a >= seen_.size() || !(seen_[a] == op.reduce[a].var))
-        fail("its reduce axes are not first used in their order, which is what TVM's text has");
+        fail("its reduce axes are not first used in their order, as TVM's text requires");
   }
 
   std::string combiner(const ir::Operation& op) {
@@ -77,7 +77,7 @@ class DagWriter {
       case ir::Combiner::kArgMin:
         break;
     }
-    return fail("a reduction of two values has no form in TVM's text");
+    return fail("a reduction of two values cannot be written in TVM's text");
   }
 
   std::string text(const Expr& e) {
@@ -95,7 +95,7 @@ class DagWriter {
                                     },
                                     [&](const ir::Unary& op) {
                                       if (op.op == ir::UnaryOp::kBitNot)
-                                        return fail("operations on bits have no form in TVM's text");
+                                        return fail("operations on bits cannot be written in TVM's text");
                                       return (op.op == ir::UnaryOp::kNot ? "!" : "-") + text(op.a);
                                     },
                                     [&](const ir::Binary& op) { return binary(op); },
@@ -108,7 +108,7 @@ class DagWriter {
                                     [&](const ir::Call& call) {
                                       const std::string_view function = tvm_name(call.intrinsic);
                                       if (function.empty())
-                                        return fail("an intrinsic of it has no form in TVM's text");
+                                        return fail("one of its intrinsics cannot be written in TVM's text");
                                       std::string list;
                                       for (const Expr& argument : call.args)
                                         list += (list.empty() ? "" : ", ") + text(argument);
@@ -167,7 +167,7 @@ class DagWriter {
       case BinaryOp::kShr:
         break;
     }
-    return fail("operations on bits have no form in TVM's text");
+    return fail("operations on bits cannot be written in TVM's text");
   }
 
   // Omits a cast of f32 to itself, which keeps a product from being fused into a sum: TVM has no
@@ -187,14 +187,14 @@ class DagWriter {
       case DType::kBool:
         return "bool(" + a + ")";
       default:
-        return fail("a conversion of it has no form in TVM's text");
+        return fail("one of its conversions cannot be written in TVM's text");
     }
   }
 
   std::string number(double value, DType dtype) {
-    if (!std::isfinite(value)) return fail("an infinity or NaN has no form in TVM's text");
+    if (!std::isfinite(value)) return fail("an infinity or NaN cannot be written in TVM's text");
     if (dtype != DType::kF32 && dtype != DType::kF64)
-      return fail("a number that is not f32 has no form in TVM's text");
+      return fail("a number that is not f32 cannot be written in TVM's text");
     std::array<char, 64> digits;
     const auto end =
         dtype == DType::kF32

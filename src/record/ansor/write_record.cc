@@ -82,7 +82,7 @@ class StepWriter {
   // Steps that Ansor lacks.
   template <class Other>
   void operator()(const Other&) {
-    TS_CHECK(false, "records of Ansor have no such step");
+    TS_CHECK(false, "records of Ansor cannot contain such a step");
   }
 
  private:

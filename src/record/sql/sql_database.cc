@@ -88,7 +88,7 @@ Status SqlDatabase::add(const std::vector<Profile>& profiles) {
       TS_ASSIGN_OR_RETURN(const bool there, has_record(profile.record_key));
       if (!there)
         return Error{ErrorCode::kInvalidArgument, session_->place(),
-                     "profile of record " + profile.record_key + ", which is not there"};
+                     "profile of record " + profile.record_key + ", which is not in the database"};
       TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool added, insert(profile));
     }
     return {};

@@ -72,14 +72,14 @@ Result<std::unique_ptr<GpuMemory>> CudaGpu::borrow(void* handle, int64_t bytes) 
   };
   if (!ask(&ordinal, cuda::kPointerDeviceOrdinal) || !ask(&start, cuda::kPointerRangeStart) ||
       !ask(&size, cuda::kPointerRangeBytes))
-    return refuse("the address is none that the driver gave out");
+    return refuse("the address was not allocated by the driver");
   if (ordinal != p.index)
-    return refuse("the memory is on device " + std::to_string(ordinal) + ", the model on " +
+    return refuse("the memory is on device " + std::to_string(ordinal) + ", but the model is on device " +
                   std::to_string(p.index));
   const auto available = static_cast<int64_t>(start + size - address);
   if (available < bytes)
     return refuse("the memory holds " + std::to_string(available) +
-                  " bytes from the address on; the tensor has " + std::to_string(bytes));
+                  " bytes from the address on, but the tensor needs " + std::to_string(bytes));
   if (address % TENSORSMITH_BUFFER_ALIGNMENT != 0)
     return refuse("the address is not a multiple of " + std::to_string(TENSORSMITH_BUFFER_ALIGNMENT));
   return std::unique_ptr<GpuMemory>(

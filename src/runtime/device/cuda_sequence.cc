@@ -52,7 +52,7 @@ class CudaSequence final : public GpuSequence {
 
   Status add(const GpuModule& module, std::span<const Launch> launches, std::span<const GpuSpan> buffers,
              GpuSpan workspace) override {
-    TS_CHECK(!graph_, "add() after a run");
+    TS_CHECK(!graph_, "add() was called after a run");
     TS_RETURN_IF_ERROR(
         check_launches(shared_.properties, TENSORSMITH_BUFFER_ALIGNMENT, launches, buffers, workspace, 1));
     TS_RETURN_IF_ERROR(shared_.enter());

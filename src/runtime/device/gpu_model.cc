@@ -78,7 +78,7 @@ Result<GpuSpan> GpuModel::span_of(const BufferRef& buffer) const {
   if (span.offset % gpu_->offset_alignment() == 0) return span;
   return Error{ErrorCode::kUnsupported, "",
                "a buffer begins at byte " + std::to_string(span.offset) +
-                   ", and this device's begin at multiples of " + std::to_string(gpu_->offset_alignment()) +
+                   ", but this device requires multiples of " + std::to_string(gpu_->offset_alignment()) +
                    "; compile the model for this device"};
 }
 
@@ -88,7 +88,8 @@ Status GpuModel::load(std::span<const char> kernels) {
     module_of_.push_back(nullptr);
     if (call.launches.empty()) continue;
     if (call.module_begin + call.module_bytes > static_cast<int64_t>(kernels.size()))
-      return in_call(call, {ErrorCode::kCorrupt, "", "its module is beyond the end of the file of kernels"});
+      return in_call(call,
+                     {ErrorCode::kCorrupt, "", "its module extends beyond the end of the kernels file"});
     GpuModule*& module = loaded[call.module_begin];
     if (module == nullptr) {
       auto made = gpu_->load(

@@ -16,8 +16,8 @@ Result<std::optional<GpuPlace>> parse_gpu_place(std::string_view spec) {
     if (error == std::errc() && end == number.data() + number.size() && index >= 0)
       return std::optional(GpuPlace{api, index});
     return Error{ErrorCode::kInvalidArgument, "device '" + std::string(spec) + "'",
-                 "after '" + std::string(to_string(api)) +
-                     ":' comes the number of the device, from 0; nothing follows it"};
+                 "write it as " + std::string(to_string(api)) +
+                     ":N, where N is the number of the device, counted from 0"};
   }
   return std::optional<GpuPlace>();
 }

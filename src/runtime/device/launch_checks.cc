@@ -24,24 +24,24 @@ bool fits(const std::array<int64_t, 3>& extents, const std::array<int64_t, 3>& m
 Status check_extents(const GpuProperties& device, const Launch& launch) {
   if (!fits(launch.block, device.max_block)) {
     return error(ErrorCode::kUnsupported, launch,
-                 "a block of " + text(launch.block) + " threads; each extent is 1 to " +
+                 "a block of " + text(launch.block) + " threads; each extent must be 1 to " +
                      text(device.max_block) + " on " + device.name);
   }
   if (!fits(launch.grid, device.max_grid)) {
     return error(ErrorCode::kUnsupported, launch,
-                 "a grid of " + text(launch.grid) + " blocks; each extent is 1 to " + text(device.max_grid) +
-                     " on " + device.name);
+                 "a grid of " + text(launch.grid) + " blocks; each extent must be 1 to " +
+                     text(device.max_grid) + " on " + device.name);
   }
   const int64_t threads = launch.block[0] * launch.block[1] * launch.block[2];
   if (threads > device.max_threads_per_block) {
     return error(ErrorCode::kUnsupported, launch,
-                 "a block of " + text(launch.block) + " threads; " + device.name + " has at most " +
+                 "a block of " + text(launch.block) + " threads; " + device.name + " allows at most " +
                      std::to_string(device.max_threads_per_block));
   }
   if (launch.shared_bytes < 0 || launch.shared_bytes > device.shared_memory_per_block) {
     return error(ErrorCode::kUnsupported, launch,
-                 "asks for " + std::to_string(launch.shared_bytes) + " bytes of shared memory; " +
-                     device.name + " gives " + std::to_string(device.shared_memory_per_block));
+                 "needs " + std::to_string(launch.shared_bytes) + " bytes of shared memory; " + device.name +
+                     " has " + std::to_string(device.shared_memory_per_block));
   }
   return {};
 }
@@ -49,13 +49,15 @@ Status check_extents(const GpuProperties& device, const Launch& launch) {
 Status check_argument(const GpuProperties& device, const Launch& launch, const LaunchArgument& argument,
                       size_t buffers, const GpuSpan& workspace, int64_t scale) {
   if (argument.map && (device.api != GpuApi::kCuda || device.compute_major < kFirstWithTensorMaps))
-    return error(ErrorCode::kUnsupported, launch, "takes a tensor map, which " + device.name + " has not");
+    return error(ErrorCode::kUnsupported, launch,
+                 "takes a tensor map, but " + device.name + " does not support them");
   if (argument.buffer >= static_cast<int64_t>(buffers)) {
     return error(ErrorCode::kInvalidArgument, launch,
                  "takes buffer " + std::to_string(argument.buffer) + " of " + std::to_string(buffers));
   }
   if (argument.buffer >= 0) return {};
-  if (!workspace.memory) return error(ErrorCode::kInvalidArgument, launch, "needs a workspace and gets none");
+  if (!workspace.memory)
+    return error(ErrorCode::kInvalidArgument, launch, "needs a workspace, but none is given");
   if (argument.workspace_offset < 0 || argument.workspace_offset * scale >= workspace.bytes) {
     return error(ErrorCode::kInvalidArgument, launch,
                  "takes byte " + std::to_string(argument.workspace_offset) + " of a workspace of " +
@@ -82,7 +84,7 @@ Status check_launches(const GpuProperties& device, int64_t offset_alignment, std
     if (span.offset % offset_alignment == 0) return {};
     return Error{ErrorCode::kInvalidArgument, what,
                  "begins at byte " + std::to_string(span.offset) + " of its memory; " + device.name +
-                     " wants multiples of " + std::to_string(offset_alignment)};
+                     " requires multiples of " + std::to_string(offset_alignment)};
   };
   for (size_t i = 0; i < buffers.size(); ++i)
     TS_RETURN_IF_ERROR(check(buffers[i], "buffer " + std::to_string(i)));

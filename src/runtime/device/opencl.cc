@@ -166,7 +166,8 @@ Status OpenClSequence::check_kernel(opencl::Kernel kernel, const Launch& launch)
   const size_t given = launch.arguments.size() + (launch.shared_bytes > 0 ? 1 : 0);
   if (arguments != given) {
     return Error{ErrorCode::kInvalidArgument, place,
-                 "takes " + std::to_string(arguments) + " arguments and gets " + std::to_string(given)};
+                 "takes " + std::to_string(arguments) + " arguments, but the launch gives it " +
+                     std::to_string(given)};
   }
   size_t threads = 0;
   uint64_t local_bytes = 0;

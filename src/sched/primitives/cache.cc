@@ -69,7 +69,7 @@ Status apply(Schedule& schedule, const CacheRead& step, Rewrites& rewrites) {
   const ir::OperationRef op = schedule.stages[s].op;
   const std::string name = "stage '" + op->name + "'";
   if (schedule.stages[s].attach == AttachKind::kInlined)
-    return illegal(name + " is inlined, nothing to cache");
+    return illegal(name + " is inlined, so there is nothing to cache");
   if (schedule.stages[s].attach == AttachKind::kAt)
     return illegal(name + " is attached to a loop; its copy would be outside. Cache it before compute_at");
   if (op->outputs.size() != 1) return unsupported(name + " has two outputs, it cannot be cached");

@@ -83,13 +83,13 @@ class Rewrite {
   Status run() {
     const Error no =
         illegal("stage '" + op_->name + "' is not a sum of products of " +
-                (halves_ ? "" : "two bf16 elements or of ") + "two 8-bit integers less zero points");
+                (halves_ ? "" : "two bf16 elements or of ") + "two 8-bit integers minus their zero points");
     if (op_->combiner != ir::Combiner::kSum || (halves_ && sum_dtype() != DType::kI32)) return no;
     const auto* product = ir::as<ir::Binary>(op_->bodies.front());
     if (product == nullptr || product->op != ir::BinaryOp::kMul) return no;
     TS_ASSIGN_OR_RETURN(Factor a, factor(product->a, no));
     TS_ASSIGN_OR_RETURN(Factor b, factor(product->b, no));
-    if (a.stage == b.stage) return illegal("both factors are elements of '" + stage(a.stage).op->name + "'");
+    if (a.stage == b.stage) return illegal("both factors are read from '" + stage(a.stage).op->name + "'");
     if (bytes() && !halves_) choose_signs(a, b);
     rewrite(a, b);
     return {};
@@ -131,7 +131,7 @@ class Rewrite {
         return illegal(name + " was scheduled before; this step must come first");
       TS_RETURN_IF_ERROR(check_loops_untouched(schedule_, f.stage));
       if (schedule_.is_output(f.stage) || !only_read_by(f.stage, s_))
-        return illegal(name + " is read by other stages too");
+        return illegal(name + " is an output, or other stages also read it");
       f.centers = true;
       f.axes = source.op->spatial;
       f.raw = parts->raw;
@@ -516,7 +516,7 @@ Status rewrite(Schedule& schedule, int stage_number, int iterator, bool halves) 
   if (stage.attach != AttachKind::kRoot)
     return illegal(name + " is attached to a loop; apply dot before compute_at");
   TS_RETURN_IF_ERROR(check_loops_untouched(schedule, s));
-  if (stage.layout) return illegal(name + " has a packed layout; apply dot before");
+  if (stage.layout) return illegal(name + " has a packed layout; apply dot before pack_layout");
   const size_t loop = leaf.place();
   const size_t rank = stage.op->spatial.size();
   if (loop < rank || loop >= stage.num_roots())

@@ -36,7 +36,7 @@ Status apply(Schedule& schedule, const Fuse& step) {
     const Iterator& it = stage.iterators[leaf];
     if (it.annotation != Annotation::kNone)
       return illegal("loop '" + it.name + "' is annotated " + std::string(to_string(it.annotation)) +
-                     "; fuse it before");
+                     "; fuse it before annotate");
     const Iterator& first = i == 0 ? it : stage.iterators[relation.parents.front()];
     if (it.kind != first.kind)
       return illegal("loops '" + first.name + "' and '" + it.name +

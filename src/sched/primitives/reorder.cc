@@ -18,7 +18,7 @@ Status apply(Schedule& schedule, const Reorder& step) {
   Stage& stage = schedule.stages[s];
   const size_t n = stage.leaves.size();
   if (step.order.size() != n)
-    return invalid("the order names " + std::to_string(step.order.size()) + " loops, the stage has " +
+    return invalid("the order names " + std::to_string(step.order.size()) + " loops, but the stage has " +
                    std::to_string(n));
   std::vector<IteratorId> leaves;
   leaves.reserve(n);

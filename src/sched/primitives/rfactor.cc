@@ -71,14 +71,17 @@ Status apply(Schedule& schedule, const Rfactor& step) {
   TS_RETURN_IF_ERROR(check_nothing_attached(schedule, s));
   for (const Iterator& it : stage.iterators) {
     if (it.annotation != Annotation::kNone)
-      return illegal("loop '" + it.name + "' is annotated; apply rfactor before");
+      return illegal("loop '" + it.name + "' is annotated; apply rfactor before annotate");
   }
-  if (stage.init_at.valid()) return illegal("the init of " + name + " is placed; apply rfactor before");
-  if (stage.storage_align) return illegal("the storage of " + name + " is aligned; apply rfactor before");
+  if (stage.init_at.valid())
+    return illegal("the init of " + name + " is placed; apply rfactor before decompose_reduction");
+  if (stage.storage_align)
+    return illegal("the storage of " + name + " is aligned; apply rfactor before storage_align");
 
   const IdVector<IteratorId, char> touched = connected(stage, leaf);
   for (size_t a = 0; a < rank; ++a) {
-    if (touched[stage.root(a)] != 0) return illegal("loop '" + loop_name + "' comes from a spatial axis too");
+    if (touched[stage.root(a)] != 0)
+      return illegal("loop '" + loop_name + "' also comes from a spatial axis");
   }
   for (const Relation& relation : stage.relations) {
     const auto* split = std::get_if<SplitRelation>(&relation);

@@ -46,7 +46,7 @@ Status apply(Schedule& schedule, const Split& step) {
   const Iterator& old = stage.iterators[leaf];
   if (old.annotation != Annotation::kNone)
     return illegal("loop '" + old.name + "' is annotated " + std::string(to_string(old.annotation)) +
-                   "; split it before");
+                   "; split it before annotate");
 
   SplitRelation relation;
   relation.parent = leaf;

@@ -57,16 +57,16 @@ Status apply(Schedule& schedule, const PackLayout& step) {
     if (stage.attach == AttachKind::kAt)
       return illegal(name + " is attached to a loop; only stages at root have a layout");
     if (stage.op->outputs.size() != 1) return unsupported(name + " has two outputs, it cannot be packed");
-    if (stage.storage_align) return illegal(name + " has aligned strides; it cannot be packed too");
+    if (stage.storage_align) return illegal(name + " has aligned strides, so it cannot also be packed");
   }
   const std::vector<int64_t>& shape = stage.op->output()->shape;
   int64_t total = 1;
   for (const LayoutDim& digit : step.layout) {
     if (digit.dim < 0 || std::cmp_greater_equal(digit.dim, shape.size()))
-      return invalid("the layout names dimension " + std::to_string(digit.dim) + ", the tensor has " +
+      return invalid("the layout names dimension " + std::to_string(digit.dim) + ", but the tensor has " +
                      std::to_string(shape.size()));
     if (digit.divisor <= 0 || digit.extent <= 0)
-      return invalid("divisors and extents of a layout are positive");
+      return invalid("divisors and extents of a layout must be positive");
     if (digit.extent > (int64_t{1} << 40) / total) return invalid("the layout has more than 2^40 elements");
     total *= digit.extent;
   }

@@ -221,7 +221,8 @@ Status apply(Schedule& schedule, const Winograd& step) {
   if (stage.attach != AttachKind::kRoot)
     return illegal("stage '" + op->name + "' is attached to a loop; apply winograd before compute_at");
   TS_RETURN_IF_ERROR(check_loops_untouched(schedule, s));
-  if (stage.layout) return illegal("stage '" + op->name + "' has a packed layout; apply winograd before");
+  if (stage.layout)
+    return illegal("stage '" + op->name + "' has a packed layout; apply winograd before pack_layout");
   const StageId w = schedule.producer_of(conv.weights.get());
   const ir::OperationRef weights = schedule.stages[w].op;
   const std::string weights_name = "'" + weights->name + "'";
@@ -230,9 +231,10 @@ Status apply(Schedule& schedule, const Winograd& step) {
   if (schedule.stages[w].transform)
     return illegal("the weights " + weights_name + " are transformed ahead of time already");
   if (schedule.stages[w].layout)
-    return illegal("the weights " + weights_name + " have a packed layout; apply winograd before");
+    return illegal("the weights " + weights_name +
+                   " have a packed layout; apply winograd before pack_layout");
   if (schedule.consumers_of(w) != std::vector{s})
-    return illegal("the weights " + weights_name + " are read by other stages too");
+    return illegal("the weights " + weights_name + " are also read by other stages");
 
   const Transforms& matrices = transforms(step.m);
   const int64_t m = step.m;

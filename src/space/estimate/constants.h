@@ -21,109 +21,135 @@
 // CONSTANT(name, value, unit, source, what it is)
 #define TENSORSMITH_ESTIMATE_CONSTANTS(CONSTANT)                                                             \
   /* Overlap */                                                                                              \
-  CONSTANT(not_hidden, 0.6, "share", "fitted", "of the shorter of two things that go on together")           \
-  CONSTANT(not_hidden_blocks, 0.3, "share", "chosen", "the same of windows, Winograd and attention")         \
-  CONSTANT(not_hidden_l2, 0.25, "share", "fitted", "the same of products whose operand comes from L2")       \
+  CONSTANT(not_hidden, 0.6, "share", "fitted",                                                               \
+           "share of the shorter of two overlapping times that adds to the longer one")                      \
+  CONSTANT(not_hidden_blocks, 0.3, "share", "chosen", "not_hidden for window, Winograd and attention plans") \
+  CONSTANT(not_hidden_l2, 0.25, "share", "fitted", "not_hidden for products with an operand from L2")        \
   /* Register tiles */                                                                                       \
-  CONSTANT(latency_slack, 2, "times", "fitted", "the latency that a chain of dependent products takes")      \
+  CONSTANT(latency_slack, 2, "times", "fitted", "time of a chain of dependent products, over their latency") \
   CONSTANT(looked_ahead, 0.4, "share", "fitted",                                                             \
-           "of the reorder buffer that waiting products leave to other sums")                                \
+           "share of the reorder buffer left to later sums while products of a sum wait")                    \
   CONSTANT(vector_operations, 1.25, "times", "fitted",                                                       \
-           "vector operations of all kinds a cycle, over products")                                          \
-  CONSTANT(broadcasts, 0.8, "1/cycle", "fitted", "loads of wide vectors and of elements in all lanes")       \
-  CONSTANT(spill, 2, "cycles", "counted", "a store and a load of a register that is one too many")           \
-  CONSTANT(forwarded, 3, "cycles", "fitted", "from a store to a load of the same place")                     \
+           "vector operations of all kinds per cycle, over products per cycle")                              \
+  CONSTANT(broadcasts, 0.8, "1/cycle", "fitted",                                                             \
+           "loads in dot products: vectors twice as wide as the units, broadcast elements")                  \
+  CONSTANT(spill, 2, "cycles", "counted", "store and load of a register that is spilled")                    \
+  CONSTANT(forwarded, 3, "cycles", "fitted", "latency from a store to a load of the same address")           \
   CONSTANT(registers_crowded, 3.25, "registers", "fitted",                                                   \
-           "left beside accumulators, below which loads wait")                                               \
-  CONSTANT(crowded, 0.012, "share", "fitted", "longer for each register that is missing to these")           \
+           "registers left beside accumulators and operands, below which loads wait")                        \
+  CONSTANT(crowded, 0.012, "share", "fitted", "slowdown for each register missing to registers_crowded")     \
   CONSTANT(stored_each_step, 0.2, "cycles", "fitted",                                                        \
-           "an accumulator that does not fit beside the operands")                                           \
-  CONSTANT(odd_lanes_masked, 1.25, "times", "fitted", "vectors of 3, 5, 14, ... lanes under masks")          \
-  CONSTANT(odd_lanes, 1.4, "times", "fitted", "the same in pieces")                                          \
-  CONSTANT(loop_step, 1, "cycles", "counted", "of a loop, shared by what is unrolled in it")                 \
+           "per accumulator, if accumulators and operand vectors exceed the registers")                      \
+  CONSTANT(odd_lanes_masked, 1.25, "times", "fitted",                                                        \
+           "slowdown of vectors of 3, 5, 14, ... lanes that are accessed under masks")                       \
+  CONSTANT(odd_lanes, 1.4, "times", "fitted", "slowdown of such vectors that are accessed in pieces")        \
+  CONSTANT(loop_step, 1, "cycles", "counted", "iteration of a loop, shared by the copies unrolled in it")    \
   CONSTANT(loop_exit, 8.4, "cycles", "fitted",                                                               \
-           "a loop that is left: a branch not foreseen, addresses set up")                                   \
-  CONSTANT(code_size, 20000, "instructions", "fitted", "of unrolled code that double its time")              \
+           "exit of a loop: a mispredicted branch and the set-up of addresses")                              \
+  CONSTANT(code_size, 20000, "instructions", "fitted", "unrolled instructions that double the time")         \
   CONSTANT(accumulator_move, 1, "cycles", "fitted", "an accumulator that is loaded or cleared, and stored")  \
-  CONSTANT(alias_bytes, 1024, "bytes", "fitted", "distance of addresses that share a set of L1, nearly")     \
-  CONSTANT(not_local, 1.1, "times", "fitted", "accumulating in the output instead of a place of its own")    \
+  CONSTANT(alias_bytes, 1024, "bytes", "fitted", "distance whose multiples fall into few sets of L1")        \
+  CONSTANT(not_local, 1.1, "times", "fitted",                                                                \
+           "slowdown of accumulating in the output instead of a local buffer")                               \
   /* Strided, guarded, copied and transformed vectors */                                                     \
-  CONSTANT(strided_element, 2, "cycles", "fitted", "an element of a strided vector that is put together")    \
-  CONSTANT(gathered_element, 2, "cycles", "fitted", "an element whose place is computed")                    \
+  CONSTANT(strided_element, 2, "cycles", "fitted",                                                           \
+           "an element of a strided vector that is assembled one by one")                                    \
+  CONSTANT(gathered_element, 2, "cycles", "fitted", "an element whose index is not affine")                  \
   CONSTANT(guarded_load, 1.2, "times", "fitted",                                                             \
-           "a load of products under a condition decided lane by lane")                                      \
-  CONSTANT(guarded_setup, 0.5, "cycles", "fitted", "more for each of these")                                 \
-  CONSTANT(guarded_strided, 5, "cycles", "fitted", "that one of a strided vector is waited for")             \
+           "a load for products under a condition evaluated lane by lane")                                   \
+  CONSTANT(guarded_setup, 0.5, "cycles", "fitted", "in addition for each such load")                         \
+  CONSTANT(guarded_strided, 5, "cycles", "fitted", "wait for such a load of a strided vector")               \
   CONSTANT(guarded_vector, 3, "times", "fitted", "a load under a condition in elementwise stages")           \
-  CONSTANT(transposed_element, 0.2, "cycles", "fitted", "between planes and rows of channels, in blocks")    \
-  CONSTANT(scattered_store, 1.68, "cycles", "fitted", "an element that is written by itself")                \
-  CONSTANT(aliased_store, 4, "cycles", "fitted", "the same where rows share sets of L1")                     \
-  CONSTANT(written_vector, 2, "cycles", "counted", "a vector of results: loaded, stored")                    \
+  CONSTANT(transposed_element, 0.2, "cycles", "fitted",                                                      \
+           "an element moved between planes and rows of channels, in blocks")                                \
+  CONSTANT(scattered_store, 1.68, "cycles", "fitted", "an element that is stored by itself")                 \
+  CONSTANT(aliased_store, 4, "cycles", "fitted",                                                             \
+           "such an element if rows are a multiple of alias_bytes apart")                                    \
+  CONSTANT(written_vector, 2, "cycles", "counted", "a vector of results: load and store")                    \
   CONSTANT(copied_vector, 6, "cycles", "fitted", "a vector of an operand that is copied")                    \
-  CONSTANT(copied_element, 1.5, "cycles", "chosen", "an element of such a copy that is written by itself")   \
-  CONSTANT(padded_vector, 3, "cycles", "fitted", "a vector of a padded tensor")                              \
-  CONSTANT(padded_vector_tile, 5, "cycles", "chosen", "the same of a padded tile")                           \
-  CONSTANT(copy_tile, 15, "cycles", "fitted", "loads of a window that wait for the stores of its copy")      \
+  CONSTANT(copied_element, 1.5, "cycles", "chosen",                                                          \
+           "an element of an operand that is copied element by element")                                     \
+  CONSTANT(padded_vector, 3, "cycles", "fitted", "a vector of a tensor that is padded as a whole")           \
+  CONSTANT(padded_vector_tile, 5, "cycles", "chosen", "a vector of a tile that is padded")                   \
+  CONSTANT(copy_tile, 15, "cycles", "fitted",                                                                \
+           "loads of a window that wait for the stores of its padded tile")                                  \
   CONSTANT(transform_load, 0.6, "cycles", "fitted", "a vector that a Winograd transform loads")              \
-  CONSTANT(transform_store, 1.2, "cycles", "fitted", "a vector that it stores")                              \
+  CONSTANT(transform_store, 1.2, "cycles", "fitted", "a vector that a Winograd transform stores")            \
   /* Tails */                                                                                                \
-  CONSTANT(tail_vector, 1.4, "times", "fitted", "a loop whose vectors are decided lane by lane")             \
-  CONSTANT(tail_scalar, 1.15, "times", "fitted", "a loop that decides in each iteration")                    \
-  CONSTANT(tail_masked, 1.1, "times", "fitted", "either of these under masks, at most")                      \
-  CONSTANT(tail_masked_window, 4, "times", "chosen", "the same of sliding windows")                          \
-  CONSTANT(tail_spatial, 1.4, "times", "chosen", "an elementwise loop that decides for each vector")         \
+  CONSTANT(tail_vector, 1.4, "times", "fitted",                                                              \
+           "slowdown of a loop whose tail condition is evaluated lane by lane")                              \
+  CONSTANT(tail_scalar, 1.15, "times", "fitted",                                                             \
+           "slowdown of a loop whose tail condition is evaluated in each iteration")                         \
+  CONSTANT(tail_masked, 1.1, "times", "fitted", "upper bound of both on machines with masked vectors")       \
+  CONSTANT(tail_masked_window, 4, "times", "chosen", "tail_masked for sliding windows")                      \
+  CONSTANT(tail_spatial, 1.4, "times", "chosen",                                                             \
+           "slowdown of an elementwise loop with a tail condition per vector")                               \
   /* Caches */                                                                                               \
-  CONSTANT(usable, 0.75, "share", "fitted", "of a cache before it loses what is needed again")               \
+  CONSTANT(usable, 0.75, "share", "fitted",                                                                  \
+           "share of a cache that can be filled before it evicts data needed again")                         \
   CONSTANT(usable_shared, 0.4, "share", "fitted",                                                            \
-           "the same of a core's part of L3 for operands of products")                                       \
-  CONSTANT(usable_once, 1, "share", "chosen", "of L2 and L3 for what is moved once")                         \
-  CONSTANT(usable_planes, 0.6, "share", "fitted", "of L2 for the planes between stages of Winograd")         \
-  CONSTANT(cold_weights, 1.6, "times", "seen", "weights that come from memory, over the rate of the device") \
-  CONSTANT(scattered, 2.5, "times", "fitted", "lines that no prefetcher follows, over a stream")             \
-  CONSTANT(near_lines, 0.6, "times", "fitted", "lines that lie apart within pages, over a stream")           \
-  CONSTANT(crowded_ways, 1.5, "times", "fitted", "the ways of a cache that rows need, over those they fill") \
-  CONSTANT(conflict, 0.8, "times", "fitted", "lines that share too few sets, which products wait for")       \
-  CONSTANT(tlb_hit, 0.3, "times", "fitted", "lines pages apart that the TLB holds, which products wait for") \
-  CONSTANT(prefetched_streams, 12, "streams", "fitted", "that prefetchers follow")                           \
+           "usable for a core's part of L3 with operands of products")                                       \
+  CONSTANT(usable_once, 1, "share", "chosen", "usable for L2 and L3 with data that is moved once")           \
+  CONSTANT(usable_planes, 0.6, "share", "fitted",                                                            \
+           "usable for L2 with the planes between the stages of Winograd")                                   \
+  CONSTANT(cold_weights, 1.6, "times", "seen",                                                               \
+           "time of weights from memory, over that at the device's bandwidth")                               \
+  CONSTANT(scattered, 2.5, "times", "fitted", "time of lines that no prefetcher follows, over a stream")     \
+  CONSTANT(near_lines, 0.6, "times", "fitted",                                                               \
+           "time of short pieces of rows less than half a page apart, over a stream")                        \
+  CONSTANT(crowded_ways, 1.5, "times", "fitted",                                                             \
+           "ways that rows take in their sets, above which they count as filling them")                      \
+  CONSTANT(conflict, 0.8, "times", "fitted",                                                                 \
+           "wait for lines that share too few sets, over the time to move them")                             \
+  CONSTANT(tlb_hit, 0.3, "times", "fitted",                                                                  \
+           "wait for rows pages apart that the TLB covers, over the time to move them")                      \
+  CONSTANT(prefetched_streams, 12, "streams", "fitted", "streams that prefetchers can follow")               \
   CONSTANT(not_prefetched, 3, "times", "fitted",                                                             \
-           "what more streams than these bring, which products wait for")                                    \
-  CONSTANT(stream_bytes, 64, "bytes", "fitted", "at a stretch, that prefetchers follow")                     \
+           "wait if there are more streams, over the time to move their data")                               \
+  CONSTANT(stream_bytes, 64, "bytes", "fitted",                                                              \
+           "contiguous bytes of a row from which on prefetchers follow it")                                  \
   CONSTANT(row_start, 1.5, "cycles", "fitted",                                                               \
-           "a piece of a row in another page than the one before, from L2")                                  \
-  CONSTANT(row_start_beyond, 40, "cycles", "fitted", "the same from L3 or memory")                           \
+           "start of a piece of a row in another page than the last piece, from L2")                         \
+  CONSTANT(row_start_beyond, 40, "cycles", "fitted", "start of such a piece from L3 or memory")              \
   /* Rows */                                                                                                 \
-  CONSTANT(row_sum, 60, "cycles", "counted", "adding up the lanes of a row, twice")                          \
+  CONSTANT(row_sum, 60, "cycles", "counted",                                                                 \
+           "reductions over the lanes of a row in a softmax: maximum and sum")                               \
   CONSTANT(written_row, 4, "cycles", "counted", "a row of a register tile that is written")                  \
-  CONSTANT(row_pass, 3, "cycles", "counted", "a vector of the passes of a softmax, beside its arithmetic")   \
-  CONSTANT(halving, 3, "cycles", "counted", "each halving of the lanes of a sum")                            \
+  CONSTANT(row_pass, 3, "cycles", "counted",                                                                 \
+           "a vector of a row in all passes of a softmax, without the arithmetic")                           \
+  CONSTANT(halving, 3, "cycles", "counted", "a step that halves the lanes of a sum")                         \
   /* Windows */                                                                                              \
-  CONSTANT(window_tile, 8, "cycles", "counted", "of a tile: loop, addresses, conditions of the border")      \
-  CONSTANT(window_crossing, 1.2, "times", "fitted", "loads of which half lie across two lines")              \
-  CONSTANT(window_strided, 0.7, "times", "fitted", "vectors loaded for strided ones, over their stride")     \
+  CONSTANT(window_tile, 8, "cycles", "counted", "a tile: loop, addresses, conditions of the border")         \
+  CONSTANT(window_crossing, 1.2, "times", "fitted", "slowdown of loads half of which cross a cache line")    \
+  CONSTANT(window_strided, 0.7, "times", "fitted", "vectors loaded for a strided vector, over its stride")   \
   CONSTANT(window_border_row, 0.5, "cycles", "counted",                                                      \
-           "a load whose row is guarded by choosing an address")                                             \
+           "a load whose row is guarded by selecting an address")                                            \
   CONSTANT(window_border, 2, "cycles", "fitted", "a load that is guarded by a mask")                         \
-  CONSTANT(window_registers, 4, "registers", "counted", "beside the operands that stay")                     \
-  CONSTANT(window_epilogue, 0.5, "cycles", "counted", "an operation of what follows the window")             \
-  CONSTANT(window_measured, 1.8, "times", "fitted", "measured over what is added up")                        \
+  CONSTANT(window_registers, 4, "registers", "counted",                                                      \
+           "registers needed besides the operands that stay in registers")                                   \
+  CONSTANT(window_epilogue, 0.5, "cycles", "counted", "an operation of the stage after the window")          \
+  CONSTANT(window_measured, 1.8, "times", "fitted", "measured time over the sum of the estimated parts")     \
   CONSTANT(window_instructions, 12, "instructions", "fitted",                                                \
-           "of a point of the window, in the reorder buffer")                                                \
+           "entries of the reorder buffer for a point of the window")                                        \
   /* Elementwise */                                                                                          \
   CONSTANT(vector_step, 0.5, "cycles", "counted",                                                            \
-           "of a loop over vectors, shared by those that are unrolled")                                      \
+           "iteration of a loop over vectors, shared by its unrolled copies")                                \
   CONSTANT(strided_lines, 4, "times", "fitted", "bytes that strided reads move, over those that they use")   \
-  CONSTANT(strided_lines_tiled, 1.5, "times", "fitted", "the same where tiles use the neighbours soon")      \
-  CONSTANT(plain_point, 5, "cycles", "counted", "of a loop that is not scheduled")                           \
+  CONSTANT(strided_lines_tiled, 1.5, "times", "fitted",                                                      \
+           "strided_lines if tiles use the neighbouring elements soon")                                      \
+  CONSTANT(plain_point, 5, "cycles", "counted", "a point of a loop nest that is not scheduled")              \
   /* Matrix units, emulated instructions */                                                                  \
-  CONSTANT(tile_product, 16, "cycles", "counted", "of a product of two tiles of a matrix unit")              \
-  CONSTANT(tile_load, 8, "cycles", "counted", "of a tile's load or store: 16 rows, two a cycle")             \
-  CONSTANT(emulated_dot4, 5, "instructions", "counted", "in place of one that adds products of bytes")       \
+  CONSTANT(tile_product, 16, "cycles", "counted", "a product of two tiles of a matrix unit")                 \
+  CONSTANT(tile_load, 8, "cycles", "counted",                                                                \
+           "load or store of a tile of a matrix unit: 16 rows, two per cycle")                               \
+  CONSTANT(emulated_dot4, 5, "instructions", "counted", "in place of one that adds four products of bytes")  \
   CONSTANT(emulated_dot4_narrow, 2, "instructions", "counted",                                               \
-           "the same where sums of two products fit in i16: two multiplications; there are more units for "  \
-           "the sum")                                                                                        \
-  CONSTANT(emulated_dot2_i16, 1.34, "instructions", "counted",                                               \
-           "in place of one that adds products of i16: a sum, for which there are more units, follows")      \
-  CONSTANT(emulated_dot2, 3, "instructions", "counted", "in place of one that adds products of bf16 elements")
+           "emulated_dot4 if sums of two products fit in i16: two multiplications, and a sum, which more "   \
+           "units can execute")                                                                              \
+  CONSTANT(                                                                                                  \
+      emulated_dot2_i16, 1.34, "instructions", "counted",                                                    \
+      "in place of one that adds two products of i16: a product, and a sum, which more units can execute")   \
+  CONSTANT(emulated_dot2, 3, "instructions", "counted", "in place of one that adds two products of bf16")
 
 namespace tensorsmith::space {
 

@@ -14,20 +14,21 @@ Status check_block(const target::GpuMachine& m, const GpuBlock& block, const std
   };
   const auto number = [](int64_t n) { return std::to_string(n); };
   if (block.threads > m.max_threads)
-    return refuse(number(block.threads) + " threads a block, the device has " + number(m.max_threads));
+    return refuse("a block has " + number(block.threads) + " threads, but the device allows " +
+                  number(m.max_threads));
   const auto lanes = static_cast<int64_t>(m.warps(block.threads)) * m.warp;
   if (2 * block.threads <= lanes && 2 * static_cast<double>(block.threads) <= points)
     return refuse(number(block.threads) + " threads leave half of a warp's lanes idle");
   if (block.vthreads > m.max_vthreads)
-    return refuse(number(block.vthreads) + " virtual threads, the device's limit is " +
+    return refuse(number(block.vthreads) + " virtual threads, but the device's limit is " +
                   number(m.max_vthreads));
   if (block.shared_bytes > m.shared_bytes)
-    return refuse(number(block.shared_bytes) + " bytes of shared memory a block, the device has " +
-                  number(m.shared_bytes));
+    return refuse("a block needs " + number(block.shared_bytes) +
+                  " bytes of shared memory, but the device has " + number(m.shared_bytes));
   if (block.registers > static_cast<double>(m.register_limit(block.threads)))
     return refuse("a thread needs " + number(static_cast<int64_t>(std::ceil(block.registers))) +
-                  " registers, the device has " + number(m.register_limit(block.threads)) +
-                  " for each of the block's");
+                  " registers, but the device has " + number(m.register_limit(block.threads)) +
+                  " for each thread of the block");
   return {};
 }
 

@@ -145,7 +145,7 @@ TEST_F(Cuda, BorrowsMemoryOfOthers) {
     const auto memory = gpu_->borrow(reinterpret_cast<void*>(at), bytes);
     return memory.ok() ? "" : memory.error().message();
   };
-  EXPECT_THAT(refused(address + 1024, 4), HasSubstr("none that the driver gave out"));
+  EXPECT_THAT(refused(address + 1024, 4), HasSubstr("not allocated by the driver"));
   EXPECT_THAT(refused(address + 960, 65), HasSubstr("holds 64 bytes"));
   EXPECT_THAT(refused(address + 4, 4), HasSubstr("not a multiple of 64"));
 }
@@ -173,7 +173,7 @@ TEST_F(Cuda, EncodesTensorMaps) {
   launch.arguments[1].map->box[0] = 8;
   const Status narrow = sequence()->add(*module, std::span(&launch, 1), buffers, w->all());
   ASSERT_FALSE(narrow.ok());
-  EXPECT_THAT(narrow.error().message(), HasSubstr("lines of a box are as long as the swizzle"));
+  EXPECT_THAT(narrow.error().message(), HasSubstr("lines of a box must be as long as the swizzle"));
 }
 
 TEST_F(Cuda, RunsSeveralLaunchesAsOneGraph) {

@@ -266,7 +266,7 @@ TEST(OpenCl, RefusesWhatTheDeviceOrTheKernelHasNot) {
          "kernel sum: a block of");
   refuse(launch_of("sum", {0, 1, 1}, {1, 1, 1}, {0, 1}), ErrorCode::kUnsupported, "a grid of 0 x 1 x 1");
   refuse(launch_of("sum", {1, 1, 1}, {64, 1, 1}, {0}), ErrorCode::kInvalidArgument,
-         "takes 2 arguments and gets 1");
+         "takes 2 arguments, but the launch gives it 1");
   refuse(launch_of("sum", {1, 1, 1}, {64, 1, 1}, {0, 2}), ErrorCode::kInvalidArgument, "takes buffer 2 of 2");
   refuse(launch_of("sum", {1, 1, 1}, {64, 1, 1}, {0, -1}), ErrorCode::kInvalidArgument, "needs a workspace");
   Launch greedy = launch_of("sum_asked", {1, 1, 1}, {64, 1, 1}, {0, 1});
@@ -285,7 +285,7 @@ TEST(OpenCl, RefusesPlacesThatAreNotThere) {
   expect_error(call(*gpu, *module, {launch}, {good, {memory.get(), 0, 257}}), ErrorCode::kInvalidArgument,
                "are not within its memory of 256");
   expect_error(call(*gpu, *module, {launch}, {good, {memory.get(), 4, 4}}), ErrorCode::kInvalidArgument,
-               "wants multiples of");
+               "requires multiples of");
   Launch far = launch;
   far.arguments[0] = {-1, 4096};
   expect_error(call(*gpu, *module, {far}, {good, good}, good), ErrorCode::kInvalidArgument,

@@ -134,7 +134,8 @@ Status AttentionPlan::check(Decisions d) const {
   for (const auto& [tile, columns] : {std::pair{&c.scores, keys_}, std::pair{&c.product, width_}}) {
     if (tile->rows * vectors(*tile) > context_.machine.registers)
       return refuse("the register tile does not fit the register file");
-    if (tile->columns < lanes && tile->columns < columns) return refuse("its vectors are not full");
+    if (tile->columns < lanes && tile->columns < columns)
+      return refuse("the vectors of the register tile are not full");
     if (tile->rows * vectors(*tile) * tile->unroll > 128) return refuse("too much unrolled code");
   }
   const double block = 8.0 * (c.rows * keys_);

@@ -176,21 +176,21 @@ Status GpuMmaPlan::check(Decisions d) const {
   };
   const int64_t sum = extent(product_.sum);
   // Tails of rows and columns are zeros in shared memory. The reduction must have no tail.
-  if (sum % c.chunk != 0) return refuse("chunks of the reduction do not divide it");
+  if (sum % c.chunk != 0) return refuse("the reduction is not a whole number of chunks");
   if (!fits(product_.a, product_.rows, c.rows()) || !fits(product_.b, product_.columns, c.columns()))
     return refuse("a tile is larger than the output");
   if (c.warp_rows * c.warp_columns / 32 > kMostSums) return refuse("a thread has more sums than registers");
   if (c.stages > 1 && c.stages > chunks(c)) return refuse("more stages than chunks");
-  if (outer_tiles(c) % c.group != 0) return refuse("groups of blocks do not divide the tiles");
+  if (outer_tiles(c) % c.group != 0) return refuse("the tiles are not a whole number of groups of blocks");
   if (covered(product_.rows, c.rows()) * covered(product_.columns, c.columns()) >
       2 * points(product_.rows) * points(product_.columns))
     return refuse("more than half of the tiles would be tail");
   for (const auto& [read, own] : {std::pair(&product_.a, product_.rows), {&product_.b, product_.columns}}) {
     const Copy copy = copy_of(c, *read, own);
     if (copy.vector * product_.element_bytes < 4 && c.stages > 1)
-      return refuse("elements that are copied ahead come in words of 4 bytes");
+      return refuse("copies that run ahead need vectors of at least 4 bytes");
     if (copy.vector * product_.element_bytes < c.vector_bytes && c.vector_bytes > 4)
-      return refuse("rows of an operand hold no whole vectors");
+      return refuse("rows of an operand are not a whole number of vectors");
   }
   return check_block(context_.machine.gpu, block(c), name, info_.spatial_points());
 }

@@ -102,7 +102,7 @@ Status GpuSpatialPlan::check(Decisions d) const {
   const double points = info_.spatial_points();
   if (items(d) * vector(d) > 1 && points < static_cast<double>(items(d) * vector(d) * warp_))
     return Error{ErrorCode::kResourceExhausted, context_.op(output_).name,
-                 "a warp alone would compute more than all outputs"};
+                 "a single warp would compute more than all outputs"};
   return check_block(context_.machine.gpu, block, context_.op(output_).name, points);
 }
 

@@ -347,13 +347,13 @@ Status GpuTiledPlan::check(Decisions d) const {
     points *= length;
   }
   if (guards_products(d, c))
-    return refuse("an operand that is read in place ends inside a tile of another one");
+    return refuse("an operand that is read in place ends inside a tile of another operand");
   if (padded > 2 * points) return refuse("more than half of the tiles would be tail");
   const auto made = [&](const Operand& operand) {
     return operand.cache_slot != kNone && category(d, operand.cache_slot) == 1;
   };
   if (c.stages > 1 && std::none_of(operands_.begin(), operands_.end(), made))
-    return refuse("stages of nothing that is copied");
+    return refuse("several stages, but no operand is copied");
   if (c.stages > 1 && static_cast<double>(c.stages) > chunks(c)) return refuse("more stages than chunks");
   if (unrolled(c) > kMostUnrolled) return refuse("too much unrolled code");
   return check_block(context_.machine.gpu, block(d, c), name, info_.spatial_points());

@@ -113,25 +113,28 @@ Status GpuWgmmaPlan::check(Decisions d) const {
     return Error{ErrorCode::kResourceExhausted, name, std::move(reason)};
   };
   const int64_t rows = extent(product_.rows), columns = extent(product_.columns), sum = extent(product_.sum);
-  if (sum % c.chunk != 0) return refuse("chunks of the reduction do not divide it");
+  if (sum % c.chunk != 0) return refuse("the reduction is not a whole number of chunks");
   if (c.stages > sum / c.chunk) return refuse("more stages than chunks");
   if (c.rows() > rows || c.columns() > columns) return refuse("a tile is larger than the output");
-  if (outer_tiles(c) % c.group != 0) return refuse("groups of blocks do not divide the tiles");
+  if (outer_tiles(c) % c.group != 0) return refuse("the tiles are not a whole number of groups of blocks");
   const auto padded = [](int64_t length, int64_t tile) { return (length + tile - 1) / tile * tile; };
   if (padded(rows, c.rows()) * padded(columns, c.columns()) > 2 * rows * columns)
     return refuse("more than half of the tiles would be tail");
   if (c.copies == Copies::kOwnWarp && c.groups() > kMostGroupsWithOwnWarp)
-    return refuse("a warp that copies has two warpgroups beside it at most");
+    return refuse("a separate copying warp serves at most two warpgroups");
   if (std::max(c.rows(), c.columns()) > kMostLines && c.copies != Copies::kThreads)
-    return refuse("a box has 256 lines at most");
+    return refuse("a copied box has at most 256 lines");
   if (c.cluster && (c.copies != Copies::kOwnWarp || run(c) % sched::kClusterBlocks != 0 ||
                     tiles(c) > kMostTilesOfClusters))
-    return refuse("no two neighbouring blocks copy the same with a warp of their own");
-  if (c.persistent && tiles(c) <= blocks_at_a_time(c)) return refuse("each block has one tile");
+    return refuse(
+        "clusters need a separate copying warp, neighbouring blocks that share an operand, and not too many "
+        "tiles");
+  if (c.persistent && tiles(c) <= blocks_at_a_time(c))
+    return refuse("blocks would be persistent, but each has only one tile");
   for (const Read* read : {&product_.a, &product_.b}) {
     const StageInfo& producer = context_.stage(read->producer);
     if (producer.extent(producer.contiguous_axis) * product_.element_bytes % kVectorBytes != 0)
-      return refuse("rows of an operand are no multiples of 16 bytes");
+      return refuse("rows of an operand are not a multiple of 16 bytes");
   }
   return check_block(context_.machine.gpu, block(c), name, info_.spatial_points());
 }

@@ -282,7 +282,7 @@ Status TiledPlan::check(Decisions d) const {
     return Error{ErrorCode::kResourceExhausted, context_.op(anchor_).name, std::move(reason)};
   };
   if (info_.dot && std::count(c.pads.begin(), c.pads.end(), PadLocation::kInline) > 0)
-    return refuse("each product would pack its elements again");
+    return refuse("with inline padding, each dot product would pack its elements again");
   const double registers = context_.machine.registers;
   if (accumulators(c) > registers * 1.5 && !matrix_tile(c))
     return refuse("the register tile does not fit the register file");

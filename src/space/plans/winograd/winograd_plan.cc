@@ -94,7 +94,8 @@ Status WinogradPlan::check(Decisions d) const {
   const int64_t accumulators = c.tile_h * c.tile_w * ((c.tile_c + lanes - 1) / lanes);
   if (accumulators > context_.machine.registers)
     return refuse("the register tile does not fit the register file");
-  if (c.tile_c < lanes && c.tile_c < out_channels_) return refuse("its vectors are not full");
+  if (c.tile_c < lanes && c.tile_c < out_channels_)
+    return refuse("the vectors of the register tile are not full");
   const int64_t padded_c = (out_channels_ + c.tile_c - 1) / c.tile_c * c.tile_c;
   if (padded_c > 2 * out_channels_) return refuse("more than half of the tiles would be tail");
   return {};
