@@ -22,7 +22,6 @@ import tempfile
 MODELS = {"docs/cookbook.md": {"Compile in continuous integration": "mnist", "Find out where the time of a run goes": "mnist"}}
 REPLACED = [
     (r"^tensorsmith zoo export \S+", "tensorsmith zoo export squeezenet1_1 --size 64 --force"),
-    (r"--(shape|input) (x|data)=", r"--\1 image="),
     (r"image=\d+(x\d+)+", "image=1x3x64x64"),
     (r"--seconds \d+m\b", "--seconds 0.05m"),
     (r"--seconds \d+\b(?!\.)", "--seconds 3"),
@@ -31,6 +30,8 @@ REPLACED = [
     (r"^tensorsmith transfer ", "tensorsmith transfer --seconds 3 "),
     (r"--device local:threads=1 --seconds 3", "--device local:threads=1 --seconds 6"),
 ]
+# The cookbook's models have other inputs than the network of the zoo.
+INPUTS = {"docs/cookbook.md": (r"--(shape|input) (x|data)=", r"--\1 image=")}
 # These need a server and another machine, which tests/record/postgresql_test.cc and the fleet tests have.
 SERVER = re.compile(r"postgresql://")
 # Pattern of a command, the file that runs it, and the text that this file must contain.
@@ -79,7 +80,8 @@ def npy(shape):
 
 
 class Reader:
-    def __init__(self, source, program, runtime, mnist, folder):
+    def __init__(self, source, program, runtime, mnist, folder, page):
+        self.replaced = ([INPUTS[page]] if page in INPUTS else []) + REPLACED
         self.source, self.runtime, self.mnist, self.folder = source, runtime, mnist, folder
         bin_folder = folder / "bin"
         bin_folder.mkdir()
@@ -141,7 +143,7 @@ class Reader:
             self.looked_up += 1
             return
         typed = command
-        for pattern, new in REPLACED:
+        for pattern, new in self.replaced:
             typed = re.sub(pattern, new, typed)
         if "KEY" in typed:
             typed = typed.replace("KEY", self.key())
@@ -172,7 +174,7 @@ def main():
     text = (source / page).read_text(encoding="utf-8")
     found = list(commands(text))
     with tempfile.TemporaryDirectory() as folder:
-        reader = Reader(source, program, runtime, mnist, pathlib.Path(folder))
+        reader = Reader(source, program, runtime, mnist, pathlib.Path(folder), page)
         kind = None
         for section, command in found:
             wanted = MODELS.get(page, {}).get(section, "zoo")
