@@ -1,6 +1,7 @@
 // tensorsmith: tunes, compiles and runs neural networks. All user-visible output is printed from
 // here and from the commands.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -45,6 +46,17 @@ int run(int argc, char** argv) {
                                            (commit.empty() ? "" : " (" + commit + ")") + ", " +
                                            codegen::default_backend().version());
   app.require_subcommand(1);
+  // One line, as all errors.
+  app.failure_message([](const CLI::App* chosen, const CLI::Error& error) {
+    std::string help = "tensorsmith";
+    while (!chosen->get_subcommands().empty()) {
+      chosen = chosen->get_subcommands().front();
+      help += " " + chosen->get_name();
+    }
+    std::string reason = error.what();
+    std::replace(reason.begin(), reason.end(), '\n', ' ');
+    return "tensorsmith: error: " + reason + "; see '" + help + " --help'\n";
+  });
   tools::prepare_config(app);
   int exit_code = 0;
   tools::add_tune_command(app, exit_code);
@@ -86,6 +98,10 @@ int run(int argc, char** argv) {
     tools::write_error(err.str());
     return asked_for ? 0 : tools::kExitUsage;
   };
+  if (argc == 1) {
+    tools::write_out(app.help());
+    return tools::kExitUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForVersion& version) {

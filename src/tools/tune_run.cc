@@ -387,9 +387,10 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
                 std::move(report), cancel_requested);
   }
   if (tuned.front().interrupted) {
-    return Error{
-        ErrorCode::kCancelled, command,
-        "interrupted; compiling the fastest schedules so far. Run the same command again to continue"};
+    return Error{ErrorCode::kCancelled, command,
+                 "interrupted; the model was compiled with the fastest schedules so far. Run the same "
+                 "command again to "
+                 "continue"};
   }
   return {};
 }

@@ -86,8 +86,26 @@ TEST_F(Cli, EveryCommandHasHelp) {
   EXPECT_EQ(cli({"--version"}).exit_code, 0);
 }
 
+TEST_F(Cli, WrongUsageIsOneLine) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"zoo"}, "see 'tensorsmith zoo --help'"},
+      {{"compile"}, "model is required"},
+      {{"run", "out", "--rtol"}, "see 'tensorsmith run --help'"},
+      {{"tune", model_, "--seconds", "abc"}, "'abc' is not a time"},
+      {{"tune", model_, "--serve", "--no-measure"}, "--no-measure"}};
+  for (const auto& [words, reason] : wrong) {
+    const CliResult result = cli(words);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_EQ(result.err.rfind("tensorsmith: error: ", 0), 0U) << result.err;
+    EXPECT_NE(result.err.find(reason), std::string::npos) << result.err;
+  }
+}
+
 TEST_F(Cli, WrongUsageIsExitCode2) {
-  EXPECT_EQ(cli({}).exit_code, 2);
+  const CliResult bare = cli({});
+  EXPECT_EQ(bare.exit_code, 2);
+  EXPECT_NE(bare.out.find("tune"), std::string::npos) << "the commands are shown";
   EXPECT_EQ(cli({"tune"}).exit_code, 2);
   EXPECT_EQ(cli({"frobnicate"}).exit_code, 2);
   EXPECT_EQ(cli({"tune", model_, "-o", "out", "--trials", "-3"}).exit_code, 2);
