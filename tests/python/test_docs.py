@@ -21,6 +21,7 @@ FOLDERS = ["tuned", "model_tuned"]  # folders where the pages expect a compiled 
 def test_snippets_run(page, capsys):
     model = random_graph_model()
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 3
+    model.graph.input[0].name = model.graph.node[0].input[0] = "image"
     onnx.save(model, "model.onnx")
     for folder in FOLDERS:
         tensorsmith.compile("model.onnx", folder, untuned=True)

@@ -27,6 +27,7 @@ target::Device device(int vector_bytes = 32) {
   d.vector_registers = vector_bytes == 64 ? 32 : 16;
   d.fma_per_cycle = 2;
   d.cores = 2;
+  d.memory_bandwidth_gbs = 12;
   return d;
 }
 

@@ -74,7 +74,7 @@ Status apply(Schedule& schedule, const Rfactor& step) {
       return illegal("loop '" + it.name + "' is annotated; apply rfactor before annotate");
   }
   if (stage.init_at.valid())
-    return illegal("the init of " + name + " is placed; apply rfactor before decompose_reduction");
+    return illegal("the init of " + name + " is placed; apply rfactor before the init is placed");
   if (stage.storage_align)
     return illegal("the storage of " + name + " is aligned; apply rfactor before storage_align");
 
