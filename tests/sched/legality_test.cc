@@ -324,7 +324,7 @@ TEST(Legality, Rfactor) {
          "step 1 (rfactor) stage 'C': loop 'k' is annotated; apply rfactor before annotate");
   refuse(chain(), {DecomposeReduction{2, 0}, Rfactor{2, 2, 0}}, kIllegal,
          "step 1 (rfactor) stage 'C': the init of stage 'C' is placed; apply rfactor before "
-         "decompose_reduction");
+         "the init is placed");
   refuse(
       chain(), {StorageAlign{2, 0, 8, 0}, Rfactor{2, 2, 0}}, kIllegal,
       "step 1 (rfactor) stage 'C': the storage of stage 'C' is aligned; apply rfactor before storage_align");
