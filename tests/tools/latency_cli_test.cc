@@ -442,7 +442,7 @@ TEST_F(LatencyCli, ErrorsAreOneLine) {
   fails(train_with({"--model", "xgboost", "--param", "eta"}), "NAME=VALUE");
   fails(train_with({"--model", "xgboost", "--devices", "tpu"}), "device 'tpu'");
   fails(train_with({"--model", "xgboost", "--devices", "k80"}), "is not in the store");
-  fails(train_with({"--model", "xgboost", "--init", model}), "another kind");
+  fails(train_with({"--model", "xgboost", "--init", model}), "different kind");
   fails(train_with({"--init", by_task_}), "not a model file");
   fails(train_with({}), "--model or --init", 2);
   fails({"train", "--model", "random", "--store", store_, "--split", store_, "-o", out},
