@@ -126,7 +126,7 @@ int collect(const std::string& out_path, const char* device_name, const std::str
   std::ofstream out(out_path, std::ios::app);
   std::ifstream in(tasks_path);
   nlohmann::json line{{"type", "device"}, {"id", device_name}};
-  // Cost models are trained on the file, too, so it has the whole device, with its measured clock.
+  // The file has the whole device with its measured clock, because cost models are trained on it, too.
   line["device"] = nlohmann::json::parse(target::to_json(target::with_measured_clock(*device)));
   out << line.dump() << "\n";
   runtime::KernelPool pool(device->cores);

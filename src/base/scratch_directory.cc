@@ -32,4 +32,14 @@ ScratchDirectory::~ScratchDirectory() {
   if (!path_.empty()) fs::remove_all(path_, ignored);
 }
 
+std::string why_not_writable(const std::string& folder) {
+  std::string pattern = (fs::path(folder) / ".tensorsmith-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    const bool denied = errno == EACCES || errno == EPERM || errno == EROFS;
+    return denied ? "is not writable" : std::string("cannot take new files: ") + std::strerror(errno);
+  }
+  ::rmdir(pattern.c_str());
+  return {};
+}
+
 }  // namespace tensorsmith

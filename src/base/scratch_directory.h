@@ -1,4 +1,5 @@
-// A new directory in the system's directory for temporary files, which is removed with its content.
+// Directories that are made for a moment: one in the system's directory for temporary files, which is removed
+// with its content, and one that shows whether a folder is writable.
 #pragma once
 
 #include <string>
@@ -24,5 +25,10 @@ class ScratchDirectory {
   explicit ScratchDirectory(std::string path) : path_(std::move(path)) {}
   std::string path_;
 };
+
+// Returns why nothing can be created in the folder, such as "is not writable"; empty if it can. Makes and
+// removes a directory there: only an attempt shows it, since for the superuser and on special file systems
+// access() allows everything.
+std::string why_not_writable(const std::string& folder);
 
 }  // namespace tensorsmith

@@ -6,14 +6,6 @@
 namespace tensorsmith::target {
 namespace {
 
-struct Assumed {
-  double clock_ghz, bandwidth_gbs;
-};
-const Assumed& assumed_figures(DeviceKind kind) {
-  static constexpr Assumed kCpu = {2, 20}, kGpu = {1, 100};
-  return kind == DeviceKind::kCpu ? kCpu : kGpu;
-}
-
 std::string text_of(double value) {
   char buffer[32];
   const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value);
@@ -34,10 +26,9 @@ Result<std::vector<AssumedAttribute>> assumed_attributes(std::string_view spec, 
     if (unknown || std::find(left_out.begin(), left_out.end(), attribute) != left_out.end())
       out.push_back({attribute, value});
   };
-  const auto or_assumed = [](double value, double assumed) { return text_of(value > 0 ? value : assumed); };
+  const Figures assumed = with_assumed(Figures(device));
   add("cores", false, std::to_string(device.cores));
-  add("clock_ghz", device.clock_ghz <= 0,
-      or_assumed(device.clock_ghz, assumed_figures(device.kind).clock_ghz));
+  add("clock_ghz", device.clock_ghz <= 0, text_of(assumed.clock_ghz));
   add("vector_bytes", false, std::to_string(device.vector_bytes));
   add("vector_registers", false, std::to_string(device.vector_registers));
   add("fma_per_cycle", false, text_of(device.fma_per_cycle));
@@ -46,8 +37,7 @@ Result<std::vector<AssumedAttribute>> assumed_attributes(std::string_view spec, 
   if (device.kind == DeviceKind::kCpu)
     add("l3_bytes", false, device.l3_bytes > 0 ? std::to_string(device.l3_bytes) : "0 (no such cache)");
   add("cacheline_bytes", false, std::to_string(device.cacheline_bytes));
-  add("memory_bandwidth_gbs", device.memory_bandwidth_gbs <= 0,
-      or_assumed(device.memory_bandwidth_gbs, assumed_figures(device.kind).bandwidth_gbs));
+  add("memory_bandwidth_gbs", device.memory_bandwidth_gbs <= 0, text_of(assumed.bandwidth_gbs));
   return out;
 }
 
@@ -78,18 +68,43 @@ void assume_rates(CoreRates& rates) {
 
 }  // namespace
 
-Device with_assumed_figures(Device device) {
-  const Assumed& assumed = assumed_figures(device.kind);
-  if (device.kind == DeviceKind::kCpu) {
-    assume(device.fma_per_cycle, 1.0);
-    assume(device.l1_bytes, int64_t{32} << 10);
-    assume(device.l2_bytes, int64_t{256} << 10);
-    assume_rates(device.rates);
+Figures::Figures(const Device& device)
+    : kind(device.kind),
+      clock_ghz(device.clock_ghz),
+      bandwidth_gbs(device.memory_bandwidth_gbs),
+      peak_f32_gflops(device.peak_f32_gflops),
+      fma_per_cycle(device.fma_per_cycle),
+      l1_bytes(device.l1_bytes),
+      l2_bytes(device.l2_bytes),
+      rates(device.rates),
+      cores(device.cores),
+      vector_bytes(device.vector_bytes) {}
+
+Figures with_assumed(Figures figures) {
+  const bool is_cpu = figures.kind == DeviceKind::kCpu;
+  if (is_cpu) {
+    assume(figures.fma_per_cycle, 1.0);
+    assume(figures.l1_bytes, int64_t{32} << 10);
+    assume(figures.l2_bytes, int64_t{256} << 10);
+    assume_rates(figures.rates);
   }
-  if (device.clock_ghz <= 0) device.peak_f32_gflops = 0;
-  assume(device.clock_ghz, assumed.clock_ghz);
-  assume(device.memory_bandwidth_gbs, assumed.bandwidth_gbs);
-  assume(device.peak_f32_gflops, computed_peak_gflops(device));
+  if (figures.clock_ghz <= 0) figures.peak_f32_gflops = 0;
+  assume(figures.clock_ghz, is_cpu ? 2.0 : 1.0);
+  assume(figures.bandwidth_gbs, is_cpu ? 20.0 : 100.0);
+  assume(figures.peak_f32_gflops,
+         peak_gflops(figures.cores, figures.clock_ghz, figures.fma_per_cycle, figures.vector_bytes));
+  return figures;
+}
+
+Device with_assumed_figures(Device device) {
+  const Figures figures = with_assumed(Figures(device));
+  device.clock_ghz = figures.clock_ghz;
+  device.memory_bandwidth_gbs = figures.bandwidth_gbs;
+  device.peak_f32_gflops = figures.peak_f32_gflops;
+  device.fma_per_cycle = figures.fma_per_cycle;
+  device.l1_bytes = figures.l1_bytes;
+  device.l2_bytes = figures.l2_bytes;
+  device.rates = figures.rates;
   return device;
 }
 

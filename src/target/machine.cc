@@ -14,34 +14,31 @@ void take(Member& member, Figure figure) {
 
 }  // namespace
 
-CpuMachine::CpuMachine(const Device& given) {
-  const Device device = with_assumed_figures(given);
+CpuMachine::CpuMachine(const Device& device) {
+  const Figures figures = with_assumed(Figures(device));
   cores = std::max(device.cores, 1);
-  clock_hz = 1e9 * device.clock_ghz;
+  clock_hz = 1e9 * figures.clock_ghz;
   vector_bytes = std::max(device.vector_bytes, 4);
   registers = std::max(device.vector_registers, 8);
-  take(fma_per_cycle, device.fma_per_cycle);
-  products_per_cycle = target::products_per_cycle(device);
+  take(fma_per_cycle, figures.fma_per_cycle);
+  products_per_cycle = device.fma_per_cycle > 0 ? target::products_per_cycle(device) : fma_per_cycle;
   const bool x86 = device.arch == "x86-64";
   if (x86 && !device.has_feature("fma")) product_instructions = 2;
   if (x86 && !device.has_feature("avx")) {
     product_instructions = 3;
     broadcast_instructions = 1;
   }
-  masked_memory = has_masked_memory(device);
-  dot4 = has_dot4(device);
-  dot2 = has_dot2(device);
-  rates = device.rates;
-  l1_bytes = static_cast<double>(device.l1_bytes);
-  l2_bytes = static_cast<double>(device.l2_bytes);
+  rates = figures.rates;
+  l1_bytes = static_cast<double>(figures.l1_bytes);
+  l2_bytes = static_cast<double>(figures.l2_bytes);
   l3_bytes = static_cast<double>(device.l3_bytes);
   line_bytes = std::max(device.cacheline_bytes, 16);
-  bytes_per_second = 1e9 * device.memory_bandwidth_gbs;
-  flops_per_second = 1e9 * device.peak_f32_gflops;
+  bytes_per_second = 1e9 * figures.bandwidth_gbs;
+  flops_per_second = 1e9 * figures.peak_f32_gflops;
 }
 
-GpuMachine::GpuMachine(const Device& given) {
-  const Device device = with_assumed_figures(given);
+GpuMachine::GpuMachine(const Device& device) {
+  const Figures figures = with_assumed(Figures(device));
   take(warp, device.warp_size);
   warp = std::min(warp, kMostLanes);
   take(max_threads, device.max_threads_per_block);
@@ -62,9 +59,9 @@ GpuMachine::GpuMachine(const Device& given) {
   take(lanes, device.fma_per_cycle);
   capability = compute_capability(device);
   amd = device.arch == "amdgcn";
-  clock_hz = 1e9 * device.clock_ghz;
-  bytes_per_second = 1e9 * device.memory_bandwidth_gbs;
-  flops_per_second = 1e9 * device.peak_f32_gflops;
+  clock_hz = 1e9 * figures.clock_ghz;
+  bytes_per_second = 1e9 * figures.bandwidth_gbs;
+  flops_per_second = 1e9 * figures.peak_f32_gflops;
   take(l2_bytes, device.l2_bytes);
   take(l1_bytes, device.l1_bytes);
   take(launch_seconds, 1e-6 * device.launch_overhead_us);

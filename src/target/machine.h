@@ -33,8 +33,6 @@ struct CpuMachine {
   // load. There are more of them without FMA, and without AVX, whose instructions do not overwrite
   // an operand.
   double product_instructions = 1, broadcast_instructions = 0;
-  bool masked_memory = false;         // has_masked_memory()
-  bool dot4 = false, dot2 = false;    // has_dot4(), has_dot2()
   CoreRates rates;                    // none is 0
   double l1_bytes = 0, l2_bytes = 0;  // of one core
   double l3_bytes = 0;                // shared by all cores

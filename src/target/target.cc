@@ -37,8 +37,11 @@ bool Device::has_feature(std::string_view feature) const {
   });
 }
 
+double peak_gflops(int cores, double clock_ghz, double fma_per_cycle, int vector_bytes) {
+  return cores * clock_ghz * fma_per_cycle * 2 * (vector_bytes / 4.0);
+}
 double computed_peak_gflops(const Device& device) {
-  return device.cores * device.clock_ghz * device.fma_per_cycle * 2 * (device.vector_bytes / 4.0);
+  return peak_gflops(device.cores, device.clock_ghz, device.fma_per_cycle, device.vector_bytes);
 }
 
 bool has_dot4(const Device& device) {

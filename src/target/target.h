@@ -74,6 +74,8 @@ struct Device {
 
 // Returns the peak of the vector units in 10^9 operations per second, which follows from the cores, their
 // clock, their FMAs and their lanes.
+double peak_gflops(int cores, double clock_ghz, double fma_per_cycle, int vector_bytes);
+// Returns the same for the figures of a device.
 double computed_peak_gflops(const Device& device);
 
 // Returns whether one instruction adds a dot4 of two vectors of packed elements

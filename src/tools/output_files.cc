@@ -11,6 +11,7 @@
 
 #include "base/input_file.h"
 #include "base/json_text.h"
+#include "base/scratch_directory.h"
 #include "engine/model/compile_model.h"
 #include "graph/files.h"
 #include "learn/dataset/store.h"
@@ -199,10 +200,10 @@ Status check_folder(const OutputPath& output) {
                  fmt::format("the folder '{}' does not exist; create it, or give {} another path",
                              folder.string(), output.option)};
   }
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+  if (const std::string why = why_not_writable(folder.string()); !why.empty()) {
     return Error{
         ErrorCode::kIo, output.path,
-        fmt::format("the folder '{}' is not writable; give {} another path", folder.string(), output.option)};
+        fmt::format("the folder '{}' {}; give {} another path", folder.string(), why, output.option)};
   }
   return {};
 }

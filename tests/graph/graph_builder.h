@@ -69,4 +69,11 @@ class GraphBuilder {
   Graph graph_;
 };
 
+// Returns the operators of the nodes, in their order.
+inline std::vector<std::string> ops(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes) names.push_back(node.op);
+  return names;
+}
+
 }  // namespace tensorsmith::graph::testing

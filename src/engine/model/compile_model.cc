@@ -1,16 +1,12 @@
 #include "engine/model/compile_model.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
 
+#include "base/scratch_directory.h"
 #include "base/thread_pool.h"
 #include "codegen/c/codegen.h"
 #include "engine/model/c_model.h"
@@ -248,16 +244,8 @@ Status check_output_directory(const std::string& directory) {
   if (!fs::is_directory(parent, error)) {
     return Error{ErrorCode::kInvalidArgument, parent.string(), "is not a directory; give -o another path"};
   }
-  // Only an attempt shows whether a directory can be created: access() allows everything for the
-  // superuser and on special file systems.
-  std::string probe = (parent / ".tensorsmith-XXXXXX").string();
-  if (::mkdtemp(probe.data()) == nullptr) {
-    const bool is_denied = errno == EACCES || errno == EPERM || errno == EROFS;
-    return Error{ErrorCode::kIo, parent.string(),
-                 std::string(is_denied ? "is not writable" : "cannot contain a new folder: ") +
-                     (is_denied ? "" : std::strerror(errno)) + "; give -o another path"};
-  }
-  ::rmdir(probe.c_str());
+  if (const std::string why = why_not_writable(parent.string()); !why.empty())
+    return Error{ErrorCode::kIo, parent.string(), why + "; give -o another path"};
   return {};
 }
 

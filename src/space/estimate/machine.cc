@@ -4,6 +4,9 @@ namespace tensorsmith::space {
 
 EstimateMachine::EstimateMachine(const target::Device& device, const Constants& constants)
     : target::CpuMachine(device), kind(device.kind), gpu(device), constants_(&constants) {
+  masked_memory = target::has_masked_memory(device);
+  dot4 = target::has_dot4(device);
+  dot2 = target::has_dot2(device);
   matrix = sched::MatrixUnits::of(device);
   dot4_operations = dot4 ? 1 : constants.emulated_dot4;
   dot4_narrow_operations = dot4 ? 1 : constants.emulated_dot4_narrow;

@@ -19,7 +19,9 @@ struct EstimateMachine : target::CpuMachine {
   EstimateMachine(const target::Device& device, const Constants& constants);
 
   target::DeviceKind kind;
-  target::GpuMachine gpu;  // of a GPU; the other members describe CPUs
+  target::GpuMachine gpu;           // of a GPU; the other members describe CPUs
+  bool masked_memory = false;       // target::has_masked_memory()
+  bool dot4 = false, dot2 = false;  // target::has_dot4(), has_dot2()
   // Instructions that add a dot4 or dot2 of two vectors to a third vector; more than 1 if emulated.
   double dot4_operations = 1, dot4_narrow_operations = 1, dot2_operations = 1, dot2_i16_operations = 1;
   double dot2_latency = 1;  // cycles
