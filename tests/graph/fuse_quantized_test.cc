@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "graph/ops/op_context.h"
 #include "graph/passes/passes.h"
 #include "graph_builder.h"
 
