@@ -221,8 +221,7 @@ Result<std::vector<ir::Buffer>> emit(const Graph& graph, const Node& node, std::
                            std::to_string(result->size()) + " are supported");
   }
   result->resize(node.outputs.size());
-  // The mean and the deviation of LayerNormalization are f32 (attribute stash_type).
-  short_floats.finish(*result, node.op == "LayerNormalization" ? 1 : result->size());
+  short_floats.finish(*result, (entry->traits & kStatistics) != 0 ? 1 : result->size());
   return result;
 }
 

@@ -14,11 +14,7 @@ using TensorRef = std::shared_ptr<const lower::Tensor>;
 
 int64_t bytes_of(const ir::Buffer& buffer) { return buffer->num_elements() * ir::bytes_of(buffer->dtype); }
 
-// Operators whose output elements are all equal, or are the input's elements in their order.
 bool is_fill(const std::string& op) { return op == "ConstantOfShape"; }
-bool keeps_order(const std::string& op) {
-  return op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze";
-}
 
 TensorRef fill(const Node& node, const ir::Buffer& output) {
   auto tensor = std::make_shared<lower::Tensor>(lower::Tensor::zeros(output->dtype, output->shape));
@@ -175,7 +171,7 @@ Status infer_node(Graph& graph, const Node& node, FoldLimits& limits) {
   }
   std::vector<TensorRef> inputs;
   bool constant = true;
-  const bool shape_only = node.op == "Shape" || node.op == "Size";
+  const bool shape_only = has_trait(node.op, kReadsShape);
   for (ValueId id : node.inputs) {
     inputs.push_back(id == kNoValue ? nullptr : graph.values[static_cast<size_t>(id)].constant);
     constant = constant && (id == kNoValue || inputs.back() != nullptr);
@@ -186,7 +182,7 @@ Status infer_node(Graph& graph, const Node& node, FoldLimits& limits) {
     if (node.outputs[i] != kNoValue)
       graph.values[static_cast<size_t>(node.outputs[i])].constant = std::move(tensor);
   };
-  const bool cheap = is_fill(node.op) || (keeps_order(node.op) && !aliases_only);
+  const bool cheap = is_fill(node.op) || (has_trait(node.op, kReshapes) && !aliases_only);
   if (bytes > (cheap ? limits.max_fill_bytes : limits.max_bytes)) return {};
   if (!cheap && !aliases_only && evaluation_cost(work.workload) > limits.max_cost) return {};
   if (bytes > limits.constant_bytes_left) {

@@ -16,9 +16,7 @@ namespace {
 
 // A node with a second output, Dropout's mask, has to be computed.
 bool is_reshape(const Node& node) {
-  const std::string& op = node.op;
-  return node.outputs.size() == 1 && (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" ||
-                                      op == "Flatten" || op == "Identity" || op == "Dropout");
+  return node.outputs.size() == 1 && has_trait(node.op, kReshapes | kReturnsInput);
 }
 
 class ViewFinder {

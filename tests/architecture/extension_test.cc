@@ -63,6 +63,11 @@ TEST(Extension, AStrategyIsTwoFilesAndALine) {
             (Files{"search/CMakeLists.txt", "search/annealing.cc", "search/strategies.h"}));
 }
 
+// With its signature and traits.
+TEST(Extension, AnElementwiseOperatorIsOneFile) {
+  for (const char* op : {"Celu", "Mish", "BitwiseXor"}) EXPECT_EQ(mentions({op}).size(), 1U) << op;
+}
+
 TEST(Extension, ANetIsTwoFilesAndALine) {
   EXPECT_EQ(mentions({"Cdmpp", "cdmpp", "cdmpp_design"}),
             (Files{"learn/net/CMakeLists.txt", "learn/net/cdmpp.cc", "learn/net/nets.h"}));

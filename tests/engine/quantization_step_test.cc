@@ -22,6 +22,7 @@ TEST(QuantizationSteps, FollowMovesToTheLastQuantization) {
       .output("floats")
       .output("plain")
       .output("sums")
+      .output("largest")
       .initializer("scale", {}, {0.25F})
       .raw("zero", {}, 3, std::string(1, '\0'))
       .node("QuantizeLinear", {"x", "scale", "zero"}, {"q"})
@@ -30,8 +31,9 @@ TEST(QuantizationSteps, FollowMovesToTheLastQuantization) {
       .node("Relu", {"d"}, {"r"})
       .node("Transpose", {"r"}, {"floats"})
       .node("Exp", {"x"}, {"plain"})
-      .node("Add", {"d", "d"}, {"sums"});
-  EXPECT_EQ(quantization_steps(import(builder)), (std::vector<double>{1, 0.25, 0, 0}));
+      .node("Add", {"d", "d"}, {"sums"})
+      .node("ReduceMax", {"d"}, {"largest"});
+  EXPECT_EQ(quantization_steps(import(builder)), (std::vector<double>{1, 0.25, 0, 0, 0.25}));
 }
 
 // MaxPool's indices have no step, although its maxima do; all outputs of Split have their input's

@@ -212,11 +212,17 @@ TEST(Bounded, PaddingDoesNotMix) {
   // Gather, casts and additions of numbers keep rows separate.
   ModelBuilder kept = selecting();
   kept.integers("one", {1}).node("Add", {"n", "one"}, {"m"}).node("Gather", {"x", "m"}, {"y"});
+  // So do all reductions of other dimensions.
+  ModelBuilder reduced(17);
+  reduced.input("x", {2, 3}).output("y").node("NonZero", {"x"}, {"n"});
+  reduced.node("ReduceProd", {"n"}, {"y"}).ints("axes", {0});
   ImportOptions options;
   options.bounded = true;
-  const auto graph = kept.import(options);
-  ASSERT_TRUE(graph.ok()) << graph.error().message();
-  EXPECT_THAT(output_names(*graph), ElementsAre("y", "y.count"));
+  for (const ModelBuilder* model : {&kept, &reduced}) {
+    const auto graph = model->import(options);
+    ASSERT_TRUE(graph.ok()) << graph.error().message();
+    EXPECT_THAT(output_names(*graph), ElementsAre("y", "y.count"));
+  }
 }
 
 // So many flags that they are processed in blocks.

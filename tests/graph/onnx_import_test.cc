@@ -355,6 +355,9 @@ TEST(Import, Opsets) {
   ModelBuilder old(5);
   old.input("a", {2}).input("b", {2}).output("y").node("Add", {"a", "b"}, {"y"});
   expect_error(old.import(), ErrorCode::kUnsupported, HasSubstr("convert the model to opset 7 or later"));
+  ModelBuilder pool(6);
+  pool.input("x", {1, 1, 2, 2}).output("y").node("LpPool", {"x"}, {"y"}).ints("kernel_shape", {2, 2});
+  expect_error(pool.import(), ErrorCode::kUnsupported, HasSubstr("LpPool of opset 6 is too old"));
 }
 
 TEST(Import, WiringErrors) {

@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "graph/ops/index.h"
+#include "graph/ops/registry.h"
 #include "graph_builder.h"
+#include "ir/analysis.h"
 #include "onnx_testdata.h"
 
 namespace tensorsmith::graph::ops_test {
@@ -434,9 +436,44 @@ TEST(Emission, WrongIndicesAtRunTimeStayInRange) {
   EXPECT_EQ(got.at(3).f, 1.0);
 }
 
-// Equal elements are the worst case for sums, since each addition rounds in the same direction. The
-// expected values are exact. Before long sums were accumulated in f64, the results were off by .1
-// to 1 %.
+ir::DType dtype_for(char letter, char dtype_class) {
+  if (letter == 'B' || (letter == 'T' && dtype_class == 'b')) return ir::DType::kBool;
+  return letter == 'T' && (dtype_class == 'i' || dtype_class == 'u') ? ir::DType::kU8 : ir::DType::kF32;
+}
+
+// Returns the operator with inputs of one shape.
+Graph one_node(std::string_view op, std::string_view signature) {
+  GraphBuilder b;
+  std::vector<ValueId> inputs;
+  for (const char letter : signature.substr(2))
+    if (letter == '*' || std::isupper(static_cast<unsigned char>(letter)) != 0)
+      inputs.push_back(b.input({2, 3}, dtype_for(letter == '*' ? 'T' : letter, signature[0])));
+  return b.finish(
+      {b.node(std::string(op), inputs, {{"to", int64_t{1}}, {"direction", std::string("LEFT")}})});
+}
+
+TEST(Traits, ElementwiseOperatorsReadTheIndicesThatTheyWrite) {
+  int count = 0;
+  for (const std::string_view op : operator_names()) {
+    if (!has_trait(op, kElementwise)) continue;
+    ++count;
+    const Graph graph = one_node(op, find_operator(op)->signature);
+    const NodeWorkload work = node_workload(graph, graph.nodes[0]).value();
+    EXPECT_EQ(work.outputs[0]->shape, (Shape{2, 3})) << op;
+    const bool returned =
+        std::find(work.inputs.begin(), work.inputs.end(), work.outputs[0]) != work.inputs.end();
+    EXPECT_LE(returned, has_trait(op, kReturnsInput | kMayReturnInput)) << op;
+    for (const auto& operation : work.workload.operations) {
+      for (const ir::Expr& body : operation->bodies) {
+        for (const ir::Load* load : ir::loads_of(body))
+          for (size_t d = 0; d < 2; ++d)
+            EXPECT_EQ(ir::as<ir::VarRef>(load->indices[d])->var, operation->spatial[d].var) << op;
+      }
+    }
+  }
+  EXPECT_GT(count, 60);
+}
+
 TEST(LongSums, AreAsExactAsTheirType) {
   const int64_t n = 1 << 20;
   const double element = static_cast<double>(0.1F);

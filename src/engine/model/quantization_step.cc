@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
-#include <string>
+
+#include "graph/ops/registry.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -12,14 +12,6 @@ namespace {
 using graph::Graph;
 using graph::Node;
 using graph::ValueId;
-
-// Operators whose first output (for Split, all outputs) consists of elements of the first input.
-const std::set<std::string>& moves() {
-  static const std::set<std::string> kMoves = {
-      "Clip", "DepthToSpace", "Dropout", "Expand", "Flatten",      "Gather",  "Identity",  "MaxPool",
-      "Relu", "Reshape",      "Slice",   "Split",  "SpaceToDepth", "Squeeze", "Transpose", "Unsqueeze"};
-  return kMoves;
-}
 
 double largest(const Graph& graph, ValueId id) {
   if (id == graph::kNoValue || !graph.values[static_cast<size_t>(id)].constant) return 0;
@@ -37,9 +29,8 @@ double step_of(const Graph& graph, const std::map<ValueId, const Node*>& makers,
     if (node.op == "QuantizeLinear" || node.op == "QLinearConv" || node.op == "QLinearMatMul") return 1;
     if (node.op == "DynamicQuantizeLinear") return id == node.outputs[0] ? 1 : 0;
     if (node.op == "DequantizeLinear") return largest(graph, node.inputs[1]);
-    if (moves().count(node.op) == 0 || node.inputs.empty()) return 0;
-    // The other outputs are indices and masks.
-    if (node.op != "Split" && id != node.outputs[0]) return 0;
+    const bool picks = graph::has_trait(node.op, graph::kPicksElements) && id == node.outputs[0];
+    if (!picks && !graph::has_trait(node.op, graph::kMovesElements)) return 0;
     id = node.inputs[0];
   }
 }

@@ -1,33 +1,10 @@
 #include "graph/onnx/bounded.h"
 
-#include <algorithm>
-#include <set>
-#include <string_view>
-
-#include "graph/ops/op_context.h"
+#include "graph/ops/registry.h"
 
 namespace tensorsmith::graph {
 
 namespace {
-
-// Operators whose output elements depend only on the input elements at the same indices, with
-// broadcasting.
-const std::set<std::string_view>& elementwise() {
-  static const std::set<std::string_view> kOps = {
-      "Abs",         "Acos",        "Acosh",    "Add",      "And",        "Asin",
-      "Asinh",       "Atan",        "Atanh",    "BitShift", "BitwiseAnd", "BitwiseNot",
-      "BitwiseOr",   "BitwiseXor",  "Cast",     "CastLike", "Ceil",       "Celu",
-      "Clip",        "Cos",         "Cosh",     "Div",      "Elu",        "Equal",
-      "Erf",         "Exp",         "Floor",    "Gelu",     "Greater",    "GreaterOrEqual",
-      "HardSigmoid", "HardSwish",   "Identity", "IsInf",    "IsNaN",      "LeakyRelu",
-      "Less",        "LessOrEqual", "Log",      "Max",      "Mean",       "Min",
-      "Mish",        "Mod",         "Mul",      "Neg",      "Not",        "Or",
-      "Pow",         "Reciprocal",  "Relu",     "Round",    "Selu",       "Sigmoid",
-      "Sign",        "Sin",         "Sinh",     "Softplus", "Softsign",   "Sqrt",
-      "Sub",         "Sum",         "Swish",    "Tan",      "Tanh",       "ThresholdedRelu",
-      "Where",       "Xor"};
-  return kOps;
-}
 
 const Shape& shape_of(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)].shape; }
 
@@ -72,7 +49,7 @@ Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) co
           "', whose number of rows depends on the data, in a way that would mix its rows with padding"};
   const ValueId output = node.outputs[0];
   const Shape& to = shape_of(graph, output);
-  if (elementwise().contains(node.op)) {
+  if (has_trait(node.op, kElementwise)) {
     for (ValueId id : node.inputs) {
       const Dims* dims = id == kNoValue ? nullptr : of(id);
       if (dims == nullptr) continue;
@@ -127,8 +104,7 @@ Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) co
         const int64_t source = perm != nullptr ? (*perm)[d] : static_cast<int64_t>(to.size() - 1 - d);
         if (source == static_cast<int64_t>(dim)) place = d;
       }
-    } else if (node.op == "Reshape" || node.op == "Flatten" || node.op == "Squeeze" ||
-               node.op == "Unsqueeze") {
+    } else if (has_trait(node.op, kReshapes)) {
       place = same_rows(from, dim, to);
     } else if (node.op == "Slice" || node.op == "Split") {
       // Only other dimensions are cut, and no dimension is reversed.
@@ -140,8 +116,7 @@ Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) co
         forward = forward && steps->at(k).i > 0;
       if (from[dim] == to[dim] && forward) place = dim;
       if (node.op == "Split" && axis_of(node, 0, from.size()) == dim) place.reset();
-    } else if (node.op == "ReduceMax" || node.op == "ReduceMin" || node.op == "ReduceSum" ||
-               node.op == "ReduceMean" || node.op == "ReduceL2") {
+    } else if (has_trait(node.op, kReduces)) {
       // The reduced dimensions are other than the padded one, and are kept.
       if (from.size() == to.size() && from[dim] == to[dim] && from[dim] != 1) place = dim;
     }

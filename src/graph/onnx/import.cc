@@ -1,8 +1,6 @@
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/unknown_field_set.h>
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
 #include <limits>
 #include <set>
@@ -16,20 +14,11 @@ namespace tensorsmith::graph {
 
 namespace {
 
-// The oldest opset at which all operators have their present meaning. The listed operators changed:
-// before opset 6 (flags and types that no longer exist), or before opset 7 in ways that are not
-// supported here. The others are the same from opset 1 on, or their emitters handle the old forms.
+// The oldest opset at which all operators have their present meaning (OpEntry::oldest_opset).
 constexpr int kModernOpset = 7;
 // The format version of ONNX 1.23. Versions have so far only added fields and data types, but a
 // later one might change the meaning of what is read here.
 constexpr int64_t kNewestIrVersion = 14;
-constexpr std::array<std::string_view, 17> kChangedBefore6 = {"Add",   "And",  "BatchNormalization",
-                                                              "Cast",  "Div",  "Dropout",
-                                                              "Equal", "Gemm", "Greater",
-                                                              "Less",  "Mul",  "Or",
-                                                              "PRelu", "Pow",  "Sub",
-                                                              "Tile",  "Xor"};
-constexpr std::array<std::string_view, 5> kChangedBefore7 = {"GRU", "LSTM", "LpPool", "RNN", "Upsample"};
 // Limit on nested If branches and functions.
 constexpr int kMaxDepth = 16;
 // Functions that call functions can grow exponentially: limit on nodes, calls, and their inputs,
@@ -393,9 +382,7 @@ Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth)
     TS_ASSIGN_OR_RETURN(Item item, input_item(proto, proto.input(0), scope));
     if (!item.is_tensor()) return define(proto.output(0), std::move(item), scope);
   }
-  const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), op) != list.end(); };
-  if ((scope.opset < 6 && listed(kChangedBefore6)) || (scope.opset < 7 && listed(kChangedBefore7)) ||
-      (scope.opset < 2 && op == "Pad")) {
+  if (const OpEntry* entry = find_operator(op); entry != nullptr && scope.opset < entry->oldest_opset) {
     return at_node(proto, ErrorCode::kUnsupported,
                    op + " of opset " + std::to_string(scope.opset) +
                        " is too old; convert the model to opset " + std::to_string(kModernOpset) +

@@ -1,17 +1,12 @@
 #include "graph/onnx/narrow.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
+#include "graph/ops/registry.h"
 
 namespace tensorsmith::graph {
 
 namespace {
 
 constexpr int64_t kUint4 = 21, kInt4 = 22;
-constexpr std::array<std::string_view, 11> kMoves = {"Concat",    "Flatten", "Gather",   "Identity",
-                                                     "Reshape",   "Slice",   "Split",    "Squeeze",
-                                                     "Transpose", "Expand",  "Unsqueeze"};
 
 }  // namespace
 
@@ -43,8 +38,8 @@ Result<int> NarrowValues::check(const Graph& graph, Node& node) const {
     return bits;
   }
   if (bits == 0) return 0;
-  if (node.op == "DequantizeLinear" || node.op == "Cast" || node.op == "Shape" || node.op == "Size") return 0;
-  if (std::find(kMoves.begin(), kMoves.end(), node.op) != kMoves.end()) return bits;
+  if (node.op == "DequantizeLinear" || node.op == "Cast" || has_trait(node.op, kReadsShape)) return 0;
+  if (node.op == "Concat" || has_trait(node.op, kMovesElements)) return bits;
   return Error{ErrorCode::kUnsupported, node.name,
                node.op + ": reads '" + graph.values[static_cast<size_t>(reads)].name +
                    "', which has 4-bit elements; only quantization and data movement support them"};

@@ -97,8 +97,8 @@ std::span<const OpEntry> constant_operators() {
       {"ConstantOfShape", "i:L", emit_constant_of_shape},
       {"EyeLike", "a:T", emit_eye_like},
       {"Range", "n:TTT", emit_range},
-      {"Shape", "a:T", emit_shape},
-      {"Size", "a:T", emit_size},
+      {"Shape", "a:T", emit_shape, kReadsShape},
+      {"Size", "a:T", emit_size, kReadsShape},
   };
   return kEntries;
 }

@@ -130,7 +130,7 @@ Result<Buffers> emit_conv_transpose(OpContext& ctx) {
 
 std::span<const OpEntry> conv_operators() {
   static const OpEntry kEntries[] = {
-      {"Conv", "f:TTt", emit_conv},
+      {"Conv", "f:TTt", emit_conv, kRoundsFactors},
       {"ConvTranspose", "f:TTt", emit_conv_transpose},
   };
   return kEntries;

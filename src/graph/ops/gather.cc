@@ -243,9 +243,9 @@ Result<Buffers> emit_one_hot(OpContext& ctx) {
 
 std::span<const OpEntry> gather_operators() {
   static const OpEntry kEntries[] = {
-      {"Gather", "a:TI", emit_gather},
-      {"GatherElements", "a:TI", emit_gather_elements},
-      {"GatherND", "a:TL", emit_gather_nd},
+      {"Gather", "a:TI", emit_gather, kMovesElements},
+      {"GatherElements", "a:TI", emit_gather_elements, kMovesElements},
+      {"GatherND", "a:TL", emit_gather_nd, kMovesElements},
       {"OneHot", "a:NNT", emit_one_hot},
       {"Scatter", "a:TIT", emit_scatter_elements},
       {"ScatterElements", "a:TIT", emit_scatter_elements},

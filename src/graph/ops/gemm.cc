@@ -108,8 +108,8 @@ Result<Buffers> emit_matmul(OpContext& ctx) {
 
 std::span<const OpEntry> gemm_operators() {
   static const OpEntry kEntries[] = {
-      {"Gemm", "n:TTt", emit_gemm},
-      {"MatMul", "n:TT", emit_matmul},
+      {"Gemm", "n:TTt", emit_gemm, kRoundsFactors, 6},
+      {"MatMul", "n:TT", emit_matmul, kRoundsFactors},
   };
   return kEntries;
 }

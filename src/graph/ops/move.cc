@@ -13,10 +13,6 @@ using ir::Expr;
 
 namespace {
 
-bool is_reshape(const std::string& op) {
-  return op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze";
-}
-
 // Matches dim * factor + offset with at most one variable of the axes.
 std::optional<MoveStep::Index> one_variable(const Expr& index, std::span<const ir::Axis> axes) {
   const auto affine = ir::as_affine(index);
@@ -41,7 +37,7 @@ std::optional<MoveStep> move_step(const Graph& graph, const Node& node) {
   MoveStep step;
   step.to = graph.values[static_cast<size_t>(node.outputs[0])].shape;
   if (product(step.to) == 0) return std::nullopt;
-  if (is_reshape(node.op)) {
+  if (has_trait(node.op, kReshapes)) {
     step.is_reshape = true;
     return step;
   }

@@ -298,11 +298,11 @@ Result<Buffers> emit_mean_variance_norm(OpContext& ctx) {
 
 std::span<const OpEntry> normalization_operators() {
   static const OpEntry kEntries[] = {
-      {"BatchNormalization", "f:TFFFF", emit_batch_norm},
+      {"BatchNormalization", "f:TFFFF", emit_batch_norm, 0, 6},
       {"GroupNormalization", "f:TTT", emit_group_norm},
       {"InstanceNormalization", "f:TTT", emit_instance_norm},
       {"LRN", "f:T", emit_lrn},
-      {"LayerNormalization", "f:TTt", emit_layer_norm},
+      {"LayerNormalization", "f:TTt", emit_layer_norm, kStatistics},
       {"LpNormalization", "f:T", emit_lp_norm},
       {"MeanVarianceNormalization", "f:T", emit_mean_variance_norm},
       {"RMSNormalization", "f:TT", emit_rms_norm},

@@ -120,7 +120,7 @@ Result<Buffers> emit_pad(OpContext& ctx) {
 }  // namespace
 
 std::span<const OpEntry> pad_operators() {
-  static const OpEntry kEntries[] = {{"Pad", "a:Tlti", emit_pad}};
+  static const OpEntry kEntries[] = {{"Pad", "a:Tlti", emit_pad, kPicksElements | kMayReturnInput, 2}};
   return kEntries;
 }
 

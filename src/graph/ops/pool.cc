@@ -185,10 +185,10 @@ Result<Buffers> emit_global_lp_pool(OpContext& ctx) {
 
 std::span<const OpEntry> pool_operators() {
   static const OpEntry kEntries[] = {
-      {"MaxPool", "n:T", emit_max_pool},
+      {"MaxPool", "n:T", emit_max_pool, kPicksElements},
       {"AveragePool", "f:T", emit_average_pool},
-      {"LpPool", "f:T", emit_lp_pool},
-      {"GlobalMaxPool", "n:T", emit_global_max_pool},
+      {"LpPool", "f:T", emit_lp_pool, 0, 7},
+      {"GlobalMaxPool", "n:T", emit_global_max_pool, kPicksElements},
       {"GlobalAveragePool", "f:T", emit_global_average_pool},
       {"GlobalLpPool", "f:T", emit_global_lp_pool},
   };

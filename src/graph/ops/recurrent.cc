@@ -360,9 +360,9 @@ Result<Buffers> emit_lstm(OpContext& ctx) { return Recurrence(ctx, 4, 3).emit();
 
 std::span<const OpEntry> recurrent_operators() {
   static const OpEntry kEntries[] = {
-      {"GRU", "f:TTTtit", emit_gru},
-      {"LSTM", "f:TTTtittt", emit_lstm},
-      {"RNN", "f:TTTtit", emit_rnn},
+      {"GRU", "f:TTTtit", emit_gru, 0, 7},
+      {"LSTM", "f:TTTtittt", emit_lstm, 0, 7},
+      {"RNN", "f:TTTtit", emit_rnn, 0, 7},
   };
   return kEntries;
 }

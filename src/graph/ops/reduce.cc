@@ -226,19 +226,19 @@ Result<Buffers> emit_cumsum(OpContext& ctx) {
 
 std::span<const OpEntry> reduce_operators() {
   static const OpEntry kEntries[] = {
-      {"ArgMax", "n:T", emit_arg<Combiner::kArgMax>},
-      {"ArgMin", "n:T", emit_arg<Combiner::kArgMin>},
+      {"ArgMax", "n:T", emit_arg<Combiner::kArgMax>, kReduces},
+      {"ArgMin", "n:T", emit_arg<Combiner::kArgMin>, kReduces},
       {"CumSum", "n:TI", emit_cumsum},
-      {"ReduceL1", "n:Tl", emit_l1},
-      {"ReduceL2", "n:Tl", emit_l2},
-      {"ReduceLogSum", "n:Tl", emit_log_sum},
-      {"ReduceLogSumExp", "n:Tl", emit_log_sum_exp},
-      {"ReduceMax", "o:Tl", emit_reduce<Combiner::kMax>},
-      {"ReduceMean", "n:Tl", emit_mean},
-      {"ReduceMin", "o:Tl", emit_reduce<Combiner::kMin>},
-      {"ReduceProd", "n:Tl", emit_reduce<Combiner::kProd>},
-      {"ReduceSum", "n:Tl", emit_reduce<Combiner::kSum>},
-      {"ReduceSumSquare", "n:Tl", emit_sum_square},
+      {"ReduceL1", "n:Tl", emit_l1, kReduces | kMayReturnInput},
+      {"ReduceL2", "n:Tl", emit_l2, kReduces | kMayReturnInput},
+      {"ReduceLogSum", "n:Tl", emit_log_sum, kReduces | kMayReturnInput},
+      {"ReduceLogSumExp", "n:Tl", emit_log_sum_exp, kReduces | kMayReturnInput},
+      {"ReduceMax", "o:Tl", emit_reduce<Combiner::kMax>, kReduces | kPicksElements | kMayReturnInput},
+      {"ReduceMean", "n:Tl", emit_mean, kReduces | kMayReturnInput},
+      {"ReduceMin", "o:Tl", emit_reduce<Combiner::kMin>, kReduces | kPicksElements | kMayReturnInput},
+      {"ReduceProd", "n:Tl", emit_reduce<Combiner::kProd>, kReduces | kMayReturnInput},
+      {"ReduceSum", "n:Tl", emit_reduce<Combiner::kSum>, kReduces | kMayReturnInput},
+      {"ReduceSumSquare", "n:Tl", emit_sum_square, kReduces | kMayReturnInput},
   };
   return kEntries;
 }

@@ -88,6 +88,11 @@ const OpEntry* find_operator(std::string_view op) {
   return found == operator_table().end() ? nullptr : found->second;
 }
 
+bool has_trait(std::string_view op, uint32_t traits) {
+  const OpEntry* entry = find_operator(op);
+  return entry != nullptr && (entry->traits & traits) != 0;
+}
+
 std::vector<std::string_view> operator_names() {
   std::vector<std::string_view> names;
   for (const auto& [op, entry] : operator_table()) {

@@ -108,10 +108,10 @@ Result<Buffers> emit_unsqueeze(OpContext& ctx) {
 
 std::span<const OpEntry> reshape_operators() {
   static const OpEntry kEntries[] = {
-      {"Flatten", "a:T", emit_flatten},
-      {"Reshape", "a:Tl", emit_reshape},
-      {"Squeeze", "a:Tl", emit_squeeze},
-      {"Unsqueeze", "a:Tl", emit_unsqueeze},
+      {"Flatten", "a:T", emit_flatten, kReshapes | kMovesElements | kMayReturnInput},
+      {"Reshape", "a:Tl", emit_reshape, kReshapes | kMovesElements | kMayReturnInput},
+      {"Squeeze", "a:Tl", emit_squeeze, kReshapes | kMovesElements | kMayReturnInput},
+      {"Unsqueeze", "a:Tl", emit_unsqueeze, kReshapes | kMovesElements | kMayReturnInput},
   };
   return kEntries;
 }

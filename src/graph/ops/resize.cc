@@ -405,8 +405,8 @@ Result<Buffers> emit_resize(OpContext& ctx) {
 
 std::span<const OpEntry> resize_operators() {
   static const OpEntry kEntries[] = {
-      {"Resize", "a:Tffl", emit_resize},
-      {"Upsample", "a:Tf", emit_resize},
+      {"Resize", "a:Tffl", emit_resize, kMayReturnInput},
+      {"Upsample", "a:Tf", emit_resize, kMayReturnInput, 7},
   };
   return kEntries;
 }

@@ -167,9 +167,9 @@ Result<Buffers> emit_concat(OpContext& ctx) {
 
 std::span<const OpEntry> slice_operators() {
   static const OpEntry kEntries[] = {
-      {"Concat", "a:T*", emit_concat},
-      {"Slice", "a:Tuuuu", emit_slice},
-      {"Split", "a:Tl", emit_split},
+      {"Concat", "a:T*", emit_concat, kMayReturnInput},
+      {"Slice", "a:Tuuuu", emit_slice, kMovesElements | kMayReturnInput},
+      {"Split", "a:Tl", emit_split, kMovesElements | kMayReturnInput},
   };
   return kEntries;
 }

@@ -63,7 +63,7 @@ Result<Buffers> emit_topk(OpContext& ctx) {
 }  // namespace
 
 std::span<const OpEntry> topk_operators() {
-  static const OpEntry kEntries[] = {{"TopK", "n:Tl", emit_topk}};
+  static const OpEntry kEntries[] = {{"TopK", "n:Tl", emit_topk, kPicksElements}};
   return kEntries;
 }
 

@@ -149,13 +149,13 @@ Result<Buffers> emit_trilu(OpContext& ctx) {
 
 std::span<const OpEntry> transpose_operators() {
   static const OpEntry kEntries[] = {
-      {"DepthToSpace", "a:T", emit_depth_to_space},
-      {"Expand", "a:TL", emit_expand},
-      {"ReverseSequence", "a:TL", emit_reverse_sequence},
-      {"SpaceToDepth", "a:T", emit_space_to_depth},
-      {"Tile", "a:TL", emit_tile},
-      {"Transpose", "a:T", emit_transpose},
-      {"Trilu", "a:Tl", emit_trilu},
+      {"DepthToSpace", "a:T", emit_depth_to_space, kMovesElements},
+      {"Expand", "a:TL", emit_expand, kMovesElements | kMayReturnInput},
+      {"ReverseSequence", "a:TL", emit_reverse_sequence, kMovesElements},
+      {"SpaceToDepth", "a:T", emit_space_to_depth, kMovesElements},
+      {"Tile", "a:TL", emit_tile, kMovesElements | kMayReturnInput, 6},
+      {"Transpose", "a:T", emit_transpose, kMovesElements | kMayReturnInput},
+      {"Trilu", "a:Tl", emit_trilu, kPicksElements},
   };
   return kEntries;
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "graph/infer.h"
+#include "graph/ops/registry.h"
 #include "graph/passes/passes.h"
 
 namespace tensorsmith::graph {
@@ -49,15 +50,6 @@ Result<std::vector<ValueId>> aliased_inputs(const Graph& graph, const Node& node
   return sources;
 }
 
-// Operators that may return an input; others need not be emitted to find out.
-bool may_alias(const std::string& op) {
-  static constexpr const char* kOps[] = {"Cast",      "CastLike",  "Concat",  "Dropout", "Expand", "Flatten",
-                                         "Identity",  "Max",       "Mean",    "Min",     "Pad",    "Reshape",
-                                         "Resize",    "Slice",     "Split",   "Squeeze", "Sum",    "Tile",
-                                         "Transpose", "Unsqueeze", "Upsample"};
-  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps) || op.starts_with("Reduce");
-}
-
 }  // namespace
 
 Status eliminate_identities(Graph& graph) {
@@ -71,7 +63,7 @@ Status eliminate_identities(Graph& graph) {
     Node& node = graph.nodes[n];
     renaming.apply(node.inputs);
     std::vector<ValueId> sources;
-    if (may_alias(node.op)) {
+    if (has_trait(node.op, kReturnsInput | kMayReturnInput)) {
       TS_ASSIGN_OR_RETURN(sources, aliased_inputs(graph, node));
     }
     // A graph output keeps its value and thereby its name, so the value that it copies is renamed

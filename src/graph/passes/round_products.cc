@@ -1,16 +1,10 @@
-#include <algorithm>
-#include <array>
-#include <string_view>
-
-#include "graph/ops/op_context.h"
+#include "graph/ops/registry.h"
 #include "graph/passes/passes.h"
 #include "sched/tensor_cores.h"
 
 namespace tensorsmith::graph {
 
 namespace {
-
-constexpr std::array<std::string_view, 3> kProducts = {"Conv", "Gemm", "MatMul"};
 
 // Returns the length of a Gemm's or MatMul's sums, or a convolution's input channels per group.
 int64_t summed_elements(const Graph& graph, const Node& node) {
@@ -28,7 +22,7 @@ int64_t summed_elements(const Graph& graph, const Node& node) {
 void round_products(Graph& graph) {
   constexpr int64_t kStep = sched::kMmaStepBytes / ir::bytes_of(ir::DType::kF32);
   for (Node& node : graph.nodes) {
-    if (std::find(kProducts.begin(), kProducts.end(), node.op) == kProducts.end()) continue;
+    if (!has_trait(node.op, kRoundsFactors)) continue;
     const auto is_f32 = [&](ValueId id) {
       return id != kNoValue && graph.values[static_cast<size_t>(id)].dtype == ir::DType::kF32;
     };
