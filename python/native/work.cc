@@ -23,6 +23,7 @@
 #include "engine/tune/tune_sources.h"
 #include "errors.h"
 #include "graph/onnx/declared.h"
+#include "lab/strategies/strategies.h"
 #include "long_call.h"
 #include "measure/measurer.h"
 #include "record/database.h"
@@ -141,7 +142,7 @@ Result<Json> tune(TuneRequest& r, LongCall& call, PythonEvents& events) {
   r.options.sources = std::move(sources.files);
   r.options.source_models = std::move(sources.models);
   TS_ASSIGN_OR_RETURN(r.options.language_model,
-                      engine::language_model_for(r.options.strategy, r.language_model));
+                      engine::language_model_for(*r.options.strategy, r.language_model));
   r.options.worker = measure::as_worker(r.worker);
   if (r.options.seconds > 0)
     r.options.seconds = std::max(r.options.seconds - (clock.monotonic_seconds() - start), 1e-3);
@@ -259,7 +260,7 @@ void bind_work(nb::module_& module) {
         r.options.trials = trials;
         r.options.seconds = seconds;
         r.options.until_gain = until_gain;
-        if (!strategy.empty()) r.options.strategy = std::move(strategy);
+        if (!strategy.empty()) r.options.strategy = value_or_raise(lab::find_tuning_strategy(strategy));
         r.options.batch = batch;
         r.options.seed = seed;
         r.options.flush_cache = flush_cache;

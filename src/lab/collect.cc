@@ -5,6 +5,7 @@
 
 #include "engine/device/measured_device.h"
 #include "engine/fleet/fleet_measurer.h"
+#include "lab/strategies/strategies.h"
 #include "learn/search_model.h"
 
 namespace tensorsmith::lab {
@@ -80,7 +81,7 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
       tuning.survey = search::Survey{per_task, options.slowest_seconds};
       if (options.records > 0) tuning.trials = options.records - total.trials;
       tuning.batch = options.batch;
-      tuning.strategy = "mixed";
+      tuning.strategy = &kMixedStrategy;
       tuning.seed = options.seed;
       tuning.settings = measuring.settings;
       tuning.threads = options.threads;

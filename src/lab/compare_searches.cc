@@ -15,6 +15,7 @@
 #include "engine/tune/watched_machine.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "lab/strategies/strategies.h"
 #include "lab/time_again.h"
 #include "search/recorded_space.h"
 #include "search/simulation.h"
@@ -56,7 +57,10 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
   const SearchMethod& method = options.methods[run.method];
   // Proposed programs are measured as seeds in their order.
   const bool proposed = proposes(method.strategy);
-  const std::string searching = proposed ? "transfer" : method.strategy;
+  const search::StrategyKind* strategy = &search::kTransferStrategy;
+  if (!proposed) {
+    TS_ASSIGN_OR_RETURN(strategy, find_strategy(method.strategy));
+  }
   TS_ASSIGN_OR_RETURN(const auto model, learn::make_search_model({.model = proposed ? "none" : method.model,
                                                                   .frozen = options.frozen,
                                                                   .seed = run.seed,
@@ -70,7 +74,7 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
   search::TuneOptions tuning;
   tuning.trials = place.trials;
   tuning.batch = options.batch;
-  tuning.strategy = searching;
+  tuning.strategy = strategy;
   tuning.epsilon = options.epsilon;
   tuning.seed = run.seed;
   tuning.settings.threads = place.device.cores;
@@ -82,7 +86,6 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
                    {*database, place.measurer, model.get(), place.clock, log, cancel,
                     [&](const search::TuneProgress& p) { run.spent.push_back(p.elapsed_seconds); }});
   if (!report.ok()) return report.error();
-  TS_ASSIGN_OR_RETURN(const auto* strategy, search::find_strategy(searching));
   run.untuned = report->final.tasks.front().default_seconds;
   double best = std::numeric_limits<double>::infinity();
   double fastest = best;  // without the untuned program

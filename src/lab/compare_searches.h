@@ -21,7 +21,7 @@
 namespace tensorsmith::lab {
 
 struct SearchMethod {
-  // Name of a search strategy (search/strategy.h), or of a proposing method (proposals.h), of which only
+  // Name of a search strategy (strategies/strategies.h), or of a proposing method (proposals.h), of which only
   // the proposals are measured.
   std::string strategy;
   std::string model;                // as SearchModelOptions::model; for a proposing method a file or "none"

@@ -15,6 +15,7 @@
 #include "engine/fleet/fleet_measurer.h"
 #include "engine/language/language_writer.h"
 #include "lab/language_corpus.h"
+#include "lab/strategies/strategies.h"
 #include "record/jsonl.h"
 
 namespace tensorsmith::lab {
@@ -163,7 +164,7 @@ class LanguageLoop {
     TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device_));
     search::TuneOptions tuning;
     tuning.trials = left;
-    tuning.strategy = "lm";
+    tuning.strategy = &kWrittenStrategy;
     tuning.seed = options_.seed + static_cast<uint64_t>(round);
     tuning.settings = measuring.settings;
     tuning.threads = options_.threads;

@@ -10,7 +10,7 @@
 #include "engine/language/different_programs.h"
 #include "engine/tune/judge.h"
 #include "learn/search_model.h"
-#include "search/strategy.h"
+#include "search/strategies.h"
 
 namespace tensorsmith::lab {
 
@@ -67,7 +67,7 @@ Result<std::vector<search::Seed>> estimate_favourites(const space::DesignSpace& 
   const std::vector<search::MeasuredCandidate> start{{untuned, 1}};
   view.measured = start;
   std::vector<Ranked> ranked;
-  const auto strategy = search::find_strategy(search::kDefaultStrategy).value()->make();
+  const auto strategy = search::kDefaultStrategy.make();
   for (auto& proposal : strategy->propose(view, kCandidatesPerProgram * count, rng))
     ranked.push_back({draft_seconds(space, proposal.candidate), std::move(proposal.candidate)});
   keep_best(ranked, ranked.size());

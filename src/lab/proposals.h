@@ -20,7 +20,7 @@
 
 namespace tensorsmith::lab {
 
-// Names of the proposing methods. No search strategy (search/strategy.h) has one of these names.
+// Names of the proposing methods. No search strategy (strategies/strategies.h) has one of these names.
 inline constexpr std::string_view kWrittenProposals = "written";    // by a language model
 inline constexpr std::string_view kEstimateProposals = "estimate";  // the best by the analytic estimate
 inline constexpr std::string_view kCostModelProposals =

@@ -39,14 +39,9 @@ constexpr size_t kRewritten = 2;
 // of its own.
 constexpr double kHopelessDraft = 3;
 
-// Optional extensions of Ansor's evolution.
-struct Additions {
-  bool draft = true, descent = true, untried_structures = true;
-};
-
 class EvolutionaryStrategy final : public Strategy {
  public:
-  explicit EvolutionaryStrategy(const Additions& additions) : additions_(additions) {}
+  explicit EvolutionaryStrategy(const EvolutionExtensions& extensions) : extensions_(extensions) {}
 
   std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
     if (auto first = first_written(view, count, rng); !first.empty()) return first;
@@ -65,7 +60,7 @@ class EvolutionaryStrategy final : public Strategy {
     for (int generation = 0; generation < kGenerations; ++generation) {
       std::vector<space::Candidate> children;
       std::unordered_set<uint64_t> made;
-      const size_t wanted = population_size * (additions_.draft ? kDraftFactor : 1);
+      const size_t wanted = population_size * (extensions_.draft ? kDraftFactor : 1);
       const auto offer = [&](space::Candidate c) {
         const uint64_t h = c.hash();
         if (scored_hashes.count(h) > 0 || !made.insert(h).second || view.known(c)) return;
@@ -111,7 +106,7 @@ class EvolutionaryStrategy final : public Strategy {
                         pool.begin() + static_cast<std::ptrdiff_t>(std::min(pool.size(), population_size)));
     }
     std::vector<ProposedCandidate> result;
-    if (additions_.descent) result = descend(view, best, count);
+    if (extensions_.descent) result = descend(view, best, count);
     choose(view, pool, by_writer, count, rng, result);
     return result;
   }
@@ -216,7 +211,7 @@ class EvolutionaryStrategy final : public Strategy {
     // misjudge the whole structure, and a measurement corrects it.
     std::unordered_set<int> tried;
     for (const auto& m : view.measured) tried.insert(m.candidate.sketch);
-    size_t untried = additions_.untried_structures ? count / 4 : 0;
+    size_t untried = extensions_.untried_structures ? count / 4 : 0;
     for (const auto& scored : pool) {
       if (untried == 0 || result.size() + random >= count) break;
       if (view.draft(scored.candidate) < view.draft(pool.front().candidate) - kHopelessDraft) continue;
@@ -231,18 +226,13 @@ class EvolutionaryStrategy final : public Strategy {
     append_random(view, count, rng, result);
   }
 
-  Additions additions_;
+  EvolutionExtensions extensions_;
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_evolutionary_strategy() {
-  return std::make_unique<EvolutionaryStrategy>(Additions());
-}
-
-// Ansor's evolution without the extensions, to measure their effect.
-std::unique_ptr<Strategy> make_ansor_strategy() {
-  return std::make_unique<EvolutionaryStrategy>(Additions{false, false, false});
+std::unique_ptr<Strategy> make_evolutionary_strategy(const EvolutionExtensions& extensions) {
+  return std::make_unique<EvolutionaryStrategy>(extensions);
 }
 
 }  // namespace tensorsmith::search

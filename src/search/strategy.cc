@@ -3,22 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "search/strategies.h"
-
 namespace tensorsmith::search {
-
-std::string strategy_names() {
-  std::string names;
-  for (const auto& kind : kStrategies) names += (names.empty() ? "" : ", ") + std::string(kind.name);
-  return names;
-}
-
-Result<const StrategyKind*> find_strategy(std::string_view name) {
-  for (const auto& kind : kStrategies)
-    if (kind.name == name) return &kind;
-  return Error{ErrorCode::kInvalidArgument, "strategy",
-               "'" + std::string(name) + "' is not one of " + strategy_names()};
-}
 
 size_t random_share(double epsilon, size_t count, Rng& rng) {
   const double expected = epsilon * static_cast<double>(count);

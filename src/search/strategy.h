@@ -66,24 +66,15 @@ class Strategy {
   virtual std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) = 0;
 };
 
-// The strategy used if none is given.
-inline constexpr std::string_view kDefaultStrategy = "evolutionary";
-
 struct StrategyKind {
   std::string_view name;  // stored in records, so never renamed
   std::unique_ptr<Strategy> (*make)();
-  bool uses_scores = true;  // false: no cost model is trained
-  bool only_seeds = false;  // measures only candidates from outside (TuneTask::seeds)
-  bool uses_draft = true;   // false: the estimate of the design space ranks nothing
-  // Use of StrategyView::writer: not at all, if there is one, or exclusively (a writer is
-  // required).
-  enum class Writer : uint8_t { kNone, kAsked, kNeeded } writer = Writer::kNone;
+  bool uses_scores = true;    // false: no cost model is trained
+  bool only_seeds = false;    // measures only candidates from outside (TuneTask::seeds)
+  bool uses_draft = true;     // false: the estimate of the design space ranks nothing
+  bool asks_writer = false;   // uses StrategyView::writer, if there is one
+  bool needs_writer = false;  // proposes nothing without a writer
 };
-
-// Names of all strategies as "a, b, c", for help texts and errors.
-std::string strategy_names();
-// kInvalidArgument for an unknown name; the reason lists the names.
-Result<const StrategyKind*> find_strategy(std::string_view name);
 
 // Shared by the strategies: appends random candidates that are neither known nor in `result` until
 // it holds `count` or nothing new is found. Enumerates the space if sampling finds nothing new, so

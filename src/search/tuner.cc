@@ -39,7 +39,6 @@ Result<TuneReport> tune(const std::vector<TuneTask>& tasks, const target::Device
   if (options.batch < 1) return invalid("the batch must be at least 1");
   if (options.survey && options.survey->per_task < 1) return invalid("a survey needs programs of each task");
   if (options.threads < 1) return invalid("the number of threads must be at least 1");
-  if (const auto strategy = find_strategy(options.strategy); !strategy.ok()) return strategy.error();
   return TuningRun(tasks, device, options, services).run();
 }
 

@@ -16,7 +16,7 @@
 #include "learn/cost_model.h"
 #include "measure/measurer.h"
 #include "record/database.h"
-#include "search/strategy.h"
+#include "search/strategies.h"
 #include "space/design_space.h"
 
 namespace tensorsmith::search {
@@ -60,8 +60,8 @@ struct TuneOptions {
   // Ends the search if continuing for as long again is expected to gain less than this share of the
   // model's time; 0 = never. One of the three limits must be given, except for a survey.
   double until_gain = 0;
-  int batch = 16;                          // measured per round
-  std::string strategy{kDefaultStrategy};  // by name, see strategy.h
+  int batch = 16;  // measured per round
+  const StrategyKind* strategy = &kDefaultStrategy;
   double epsilon = StrategyView().epsilon;
   uint64_t seed = 0;
   record::MeasureSettings settings;
@@ -69,7 +69,7 @@ struct TuneOptions {
   bool winograd = true;
   int threads = 1;               // of the tuner itself, not of the programs
   std::optional<Survey> survey;  // if given, replaces the search
-  size_t seeds = 6;              // seeds of each task in its first round; the strategy "transfer" uses all
+  size_t seeds = 6;              // seeds of each task in its first round; all if StrategyKind::only_seeds
   // Whether to ignore what the database holds: the run takes the same course as one without
   // records, and only its measurer may use them (simulation.h). If measuring has no noise, a killed
   // run that starts again then ends with the same result as an uninterrupted one.

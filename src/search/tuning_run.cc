@@ -68,15 +68,14 @@ TuningRun::TuningRun(const std::vector<TuneTask>& tasks, const target::Device& d
       services_(services),
       limits_(options, services.clock, services.cancel, services.measurer),
       pace_(tasks.size(), options, limits_),
-      strategy_(find_strategy(options.strategy).value()),
-      model_(strategy_->uses_scores ? services.model : nullptr, services.clock, services.log),
+      model_(options_.strategy->uses_scores ? services.model : nullptr, services.clock, services.log),
       pool_(std::max(options.threads, 1)),
       rng_(options.seed),
       confirmed_(tasks.size()) {}
 
 Status TuningRun::prepare() {
   TS_ASSIGN_OR_RETURN(auto spaces, build_spaces(tasks_, device_, options_, pool_, services_.log));
-  const TaskOptions task_options{*strategy_, options_.seed, model_.inputs()};
+  const TaskOptions task_options{*options_.strategy, options_.seed, model_.inputs()};
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const TuneTask& task = tasks_[i];
     states_.push_back(std::make_unique<TaskState>(task, std::move(spaces[i]), device_, task_options));
@@ -254,7 +253,7 @@ std::vector<ProposedCandidate> TuningRun::chosen_seeds(size_t task, const Propos
   std::vector<ProposedCandidate> seeds;
   for (const auto& seed : tasks_[task].seeds)
     if (states_[task]->space().check(seed.candidate).ok()) seeds.push_back({seed.candidate, seed.reason});
-  if (strategy_->only_seeds || seeds.size() <= options_.seeds) return seeds;
+  if (options_.strategy->only_seeds || seeds.size() <= options_.seeds) return seeds;
   std::vector<space::Candidate> candidates;
   for (const auto& seed : seeds) candidates.push_back(seed.candidate);
   const std::vector<float> scores = states_[task]->judge(candidates, request, pool_);
@@ -275,8 +274,8 @@ std::vector<ProposedCandidate> TuningRun::transferred(size_t task, const Proposa
   std::sort(order.begin(), order.end());
   std::vector<ProposedCandidate> result;
   // Only the default was measured, or also the plain loops.
-  if (states_[task]->trials() <= 2 || strategy_->only_seeds) result = chosen_seeds(task, request);
-  if (strategy_->only_seeds) return result;
+  if (states_[task]->trials() <= 2 || options_.strategy->only_seeds) result = chosen_seeds(task, request);
+  if (options_.strategy->only_seeds) return result;
   const size_t most = result.size() + kMaxTransferred;
   for (const auto& [distance, i] : order) {
     if (result.size() == most) break;

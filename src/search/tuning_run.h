@@ -82,7 +82,6 @@ class TuningRun {
   Limits limits_;
   Pace pace_;
   Forecast forecast_;
-  const StrategyKind* strategy_;
   ModelUpdates model_;
   RecordDoubts doubts_;
   ThreadPool pool_;

@@ -10,11 +10,11 @@
 #include "engine/device/usable_threads.h"
 #include "engine/predict/model_data.h"
 #include "lab/compare_searches.h"
+#include "lab/strategies/strategies.h"
 #include "learn/dataset/split.h"
 #include "learn/latency/queries.h"
 #include "measure/measurer.h"
 #include "record/jsonl.h"
-#include "search/strategy.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/curve_plot.h"
@@ -63,13 +63,12 @@ Status add_methods(const CompareCommand& command, const search::StrategyKind& ki
     methods.push_back({strategy, "none", true});
     return {};
   }
-  const bool needs_writer = kind.writer == search::StrategyKind::Writer::kNeeded;
-  if (needs_writer && command.language_models.empty())
+  if (kind.needs_writer && command.language_models.empty())
     return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
                  "measures schedules that a language model writes; name the model's file with --lm"};
   std::vector<std::string> writers;
-  if (!needs_writer) writers.emplace_back();
-  if (kind.writer != search::StrategyKind::Writer::kNone)
+  if (!kind.needs_writer) writers.emplace_back();
+  if (kind.asks_writer)
     writers.insert(writers.end(), command.language_models.begin(), command.language_models.end());
   const std::vector<std::string> none = {"none"};
   for (const std::string& writer : writers)
@@ -83,11 +82,11 @@ Status add_methods(const CompareCommand& command, const search::StrategyKind& ki
 Result<std::vector<lab::SearchMethod>> methods_of(const CompareCommand& command) {
   std::vector<lab::SearchMethod> methods;
   const auto strategies = command.strategies.empty()
-                              ? std::vector<std::string>{std::string(search::kDefaultStrategy)}
+                              ? std::vector<std::string>{std::string(search::kDefaultStrategy.name)}
                               : command.strategies;
   const auto models = command.models.empty() ? std::vector<std::string>{"xgboost"} : command.models;
   for (const std::string& strategy : strategies) {
-    TS_ASSIGN_OR_RETURN(const auto* kind, search::find_strategy(strategy));
+    TS_ASSIGN_OR_RETURN(const auto* kind, lab::find_strategy(strategy));
     TS_RETURN_IF_ERROR(add_methods(command, *kind, models, methods));
   }
   const size_t cold = command.from.empty() ? 0 : methods.size();
@@ -347,8 +346,8 @@ void add_compare_command(CLI::App& app, int& exit_code) {
       ->delimiter(',')
       ->needs(store);
   sub->add_option("--strategy", o->strategies,
-                  "Strategies to compare (repeatable): " + search::strategy_names() +
-                      " (default: " + std::string(search::kDefaultStrategy) + ")")
+                  "Strategies to compare (repeatable): " + lab::strategy_names() +
+                      " (default: " + std::string(search::kDefaultStrategy.name) + ")")
       ->allow_extra_args(false);
   sub->add_option("--cost-model", o->models,
                   "Cost models to compare (repeatable): a file that `train` wrote, or " +

@@ -57,7 +57,7 @@ lab::CompareOptions options_of(const LmEvalCommand& command) {
   options.again = command.counts;
   options.trials =
       1 + *std::max_element(command.counts.begin(), command.counts.end());  // plus the untuned program
-  options.methods.push_back({.strategy = std::string(search::kDefaultStrategy),
+  options.methods.push_back({.strategy = std::string(search::kDefaultStrategy.name),
                              .model = command.reference_model,
                              .trials = command.reference_trials});
   const bool ranked = !command.cost_model.empty(), known = !command.from.empty();
@@ -75,7 +75,9 @@ lab::CompareOptions options_of(const LmEvalCommand& command) {
   if (ranked)
     options.methods.push_back(
         {.strategy = std::string(lab::kCostModelProposals), .model = command.cost_model});
-  if (known) options.methods.push_back({.strategy = "transfer", .model = "none", .seeded = true});
+  if (known)
+    options.methods.push_back(
+        {.strategy = std::string(search::kTransferStrategy.name), .model = "none", .seeded = true});
   return options;
 }
 

@@ -35,7 +35,7 @@ void add_transfer_command(CLI::App& app, int& exit_code) {
             "Number of schedules to measure for each task, at most");
   command->callback([=, &exit_code] {
     exit_code = run_command([&] {
-      options->strategy = "transfer";
+      options->strategy = &search::kTransferStrategy;
       options->cost_model.model = "none";
       options->seeds.same_task = options->seeds.other_tasks = static_cast<size_t>(*candidates);
       options->source_ranking =

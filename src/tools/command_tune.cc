@@ -1,4 +1,4 @@
-#include "search/strategy.h"
+#include "lab/strategies/strategies.h"
 #include "tools/commands.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
@@ -9,6 +9,7 @@ namespace tensorsmith::tools {
 void add_tune_command(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<TuneRunOptions>();
   auto no_warm_start = std::make_shared<bool>(false);
+  auto strategy = std::make_shared<std::string>(options->strategy->name);
   CLI::App* command = app.add_subcommand(
       "tune", "Search for the fastest schedules of a model on this machine and compile the model with them");
   add_tune_run_options(*command, *options);
@@ -35,11 +36,11 @@ void add_tune_command(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "--lm", options->language_model,
-          "Language model that writes schedules for the strategies evolutionary and lm (default: for lm, "
-          "the one that comes with Tensorsmith)")
+          "Language model that writes schedules for the strategy evolutionary; shipped: the one that comes "
+          "with Tensorsmith")
       ->type_name("FILE")
       ->group(kSearchGroup);
-  command->add_option("--strategy", options->strategy, "Search strategy: " + search::strategy_names())
+  command->add_option("--strategy", *strategy, "Search strategy: " + lab::tuning_strategy_names())
       ->capture_default_str()
       ->type_name("NAME")
       ->group(kSearchGroup);
@@ -62,6 +63,7 @@ void add_tune_command(CLI::App& app, int& exit_code) {
       ->group(kAdvancedGroup);
   command->callback([=, &exit_code] {
     exit_code = run_command([&]() -> Status {
+      TS_ASSIGN_OR_RETURN(options->strategy, lab::find_tuning_strategy(*strategy));
       options->warm_start = !*no_warm_start;
       options->cost_model_given = command->count("--cost-model") > 0;
       if (*no_measure) return run_unmeasured(*options);

@@ -17,7 +17,6 @@
 #include "engine/tune/tune_sources.h"
 #include "engine/tune/unmeasured.h"
 #include "record/database.h"
-#include "search/strategy.h"
 #include "search/tuner.h"
 #include "tools/command_line.h"
 #include "tools/console.h"
@@ -166,7 +165,7 @@ ReportSettings run_settings(const TuneRunOptions& options) {
     settings.emplace_back(name, std::move(value));
   };
   add("seed", std::to_string(options.seed));
-  add("strategy", options.strategy);
+  add("strategy", std::string(options.strategy->name));
   add("cost model", options.cost_model.model);
   if (!options.language_model.empty()) add("language model", options.language_model);
   if (options.seconds > 0) add("seconds", fmt::format("{}", options.seconds));
@@ -275,7 +274,6 @@ Status run_unmeasured(const TuneRunOptions& options) {
 
 Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   engine::TuneModelOptions tune_options;
-  TS_RETURN_IF_ERROR(search::find_strategy(options.strategy));
   tune_options.strategy = options.strategy;
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
   if (!engine::is_measurable(device)) {
@@ -327,7 +325,7 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   tune_options.pool_sources = options.pool_sources;
   tune_options.seeds = options.seeds;
   TS_ASSIGN_OR_RETURN(tune_options.language_model,
-                      engine::language_model_for(options.strategy, options.language_model));
+                      engine::language_model_for(*options.strategy, options.language_model));
   std::unique_ptr<EventFile> curves_file;
   std::optional<TuneCurves> curves;
   engine::TuneEvents& shown = live ? static_cast<engine::TuneEvents&>(*live) : display;
@@ -365,8 +363,8 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
       if (models.size() > 1) print_model(m, options.models[m]);
       print_tune_report(tuned[m], models[m].directory, record::shown_database(options.database), elapsed);
       const auto& tasks = tuned[m].report.final.tasks;
-      const bool only_seeds = search::find_strategy(options.strategy).value()->only_seeds;
-      if (only_seeds && std::none_of(tasks.begin(), tasks.end(), [](const auto& t) { return t.trials > 1; }))
+      if (options.strategy->only_seeds &&
+          std::none_of(tasks.begin(), tasks.end(), [](const auto& t) { return t.trials > 1; }))
         print_out(
             "the other models have no schedule that suits any of its tasks, so the model stays untuned\n");
     }

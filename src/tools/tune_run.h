@@ -25,7 +25,7 @@ struct TuneRunOptions {
   bool seconds_by_default = false;  // the command line sets no limit of any kind
   double until_gain = 0;
   double epsilon = search::TuneOptions().epsilon;
-  std::string strategy = search::TuneOptions().strategy;
+  const search::StrategyKind* strategy = search::TuneOptions().strategy;
   int batch = 16;
   uint64_t seed = 0;
   bool flush_cache = false;
@@ -36,7 +36,7 @@ struct TuneRunOptions {
   // Databases, exports of records, and models whose tasks' records are used; empty: the shipped
   // records.
   std::vector<std::string> from;
-  // A language model's file, "none", or empty: the strategy `lm` uses the shipped one.
+  // A language model's file, "shipped", "none" or empty (engine::language_model_for).
   std::string language_model;
   bool warm_start = true;
   engine::SeedOptions seeds;

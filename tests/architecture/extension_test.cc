@@ -60,7 +60,7 @@ TEST(Extension, APrimitiveIsFourFiles) {
 
 TEST(Extension, AStrategyIsTwoFilesAndALine) {
   EXPECT_EQ(mentions({"AnnealingStrategy", "make_annealing_strategy", "annealing"}),
-            (Files{"search/CMakeLists.txt", "search/annealing.cc", "search/strategies.h"}));
+            (Files{"lab/CMakeLists.txt", "lab/strategies/annealing.cc", "lab/strategies/strategies.h"}));
 }
 
 // With its signature and traits.

@@ -15,10 +15,10 @@
 #include "base/sinks.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "lab/strategies/strategies.h"
 #include "learn/search_model.h"
 #include "measure/measurer.h"
 #include "record/database.h"
-#include "search/strategy.h"
 #include "search/tuner.h"
 #include "support/random_workload.h"
 #include "target/target.h"
@@ -71,7 +71,9 @@ class Fuzzer {
     tuning.trials = options_.trials;
     tuning.batch = 4;
     tuning.seed = seed;
-    constexpr const char* kTried[] = {"evolutionary", "random", "annealing", "descent"};
+    constexpr const search::StrategyKind* kTried[] = {&search::kEvolutionaryStrategy,
+                                                      &search::kRandomStrategy, &lab::kAnnealingStrategy,
+                                                      &lab::kDescentStrategy};
     tuning.strategy = kTried[seed % std::size(kTried)];
     tuning.settings.threads = device_.cores;
     const auto tuned =

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lab/strategies/strategies.h"
 #include "search_testing.h"
 #include "support/standard_workloads.h"
 
@@ -183,7 +184,7 @@ TEST(Simulation, AModelThatIsRightFindsFastProgramsSooner) {
     Simulated with, without;
     with.options.trials = without.options.trials = 24;
     with.options.seed = without.options.seed = seed;
-    without.options.strategy = "random";
+    without.options.strategy = &kRandomStrategy;
     ASSERT_TRUE(with.run({task}, &oracle).ok());
     ASSERT_TRUE(without.run({task}, nullptr).ok());
     wins += with.best.back() < without.best.back() ? 1 : 0;
@@ -197,7 +198,9 @@ TEST(Simulation, AModelThatIsRightFindsFastProgramsSooner) {
 TEST(Simulation, AKilledSearchEndsWhereAnUnbrokenOneDoes) {
   const std::vector<TuneTask> tasks = {recorded_task("a", matmul(60, 64, 48), 150, 6),
                                        recorded_task("b", matmul(32, 48, 96), 150, 7)};
-  for (const char* strategy : {"evolutionary", "annealing", "descent", "mixed", "random", "exhaustive"}) {
+  for (const StrategyKind* strategy :
+       {&kEvolutionaryStrategy, &lab::kAnnealingStrategy, &lab::kDescentStrategy, &lab::kMixedStrategy,
+        &kRandomStrategy, &kExhaustiveStrategy}) {
     const auto model = [] { return learn::make_untrained("xgboost", {.seed = 1}).value(); };
     Simulated unbroken;
     unbroken.options.strategy = strategy;
@@ -206,7 +209,7 @@ TEST(Simulation, AKilledSearchEndsWhereAnUnbrokenOneDoes) {
     ASSERT_TRUE(expected.ok()) << expected.error().message();
     ASSERT_EQ(unbroken.records().size(), 60U);
     for (const int64_t kill_after : {1, 7, 8, 9, 33, 59}) {
-      SCOPED_TRACE(std::string(strategy) + ", killed after " + std::to_string(kill_after));
+      SCOPED_TRACE(std::string(strategy->name) + ", killed after " + std::to_string(kill_after));
       Simulated killed;
       killed.options.strategy = strategy;
       killed.kill_after = kill_after;
@@ -235,7 +238,7 @@ TEST(Simulation, AKilledSearchEndsWhereAnUnbrokenOneDoes) {
     ahead.options.replay = false;
     auto second = model();
     ASSERT_TRUE(ahead.run(tasks, second.get()).ok());
-    EXPECT_NE(ahead.records(), unbroken.records()) << strategy;
+    EXPECT_NE(ahead.records(), unbroken.records()) << strategy->name;
   }
 }
 

@@ -1,6 +1,4 @@
 // Strategies on synthetic landscapes, where the optimum is known and measuring is free.
-#include "search/strategy.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "lab/strategies/strategies.h"
 #include "search_testing.h"
 #include "support/standard_workloads.h"
 
@@ -33,7 +32,7 @@ struct Outcome {
   size_t measured = 0;
 };
 
-std::unique_ptr<Strategy> make(std::string_view name) { return find_strategy(name).value()->make(); }
+std::unique_ptr<Strategy> make(std::string_view name) { return lab::find_strategy(name).value()->make(); }
 
 Outcome run(std::string_view name, const space::DesignSpace& space, const Landscape& landscape, uint64_t seed,
             int rounds, size_t batch) {
@@ -386,12 +385,29 @@ TEST(Strategy, ExhaustsATinySpaceAndStops) {
 }
 
 TEST(Strategy, IsFoundByName) {
-  for (const char* name : {"evolutionary", "annealing", "random", "mixed"})
-    EXPECT_EQ(find_strategy(name).value()->name, name);
-  const auto bad = find_strategy("genetic");
+  for (const auto* kind : lab::kStrategies) {
+    EXPECT_EQ(lab::find_strategy(kind->name).value(), kind);
+    EXPECT_NE(kind->make(), nullptr);
+  }
+  const auto bad = lab::find_strategy("genetic");
   ASSERT_FALSE(bad.ok());
   EXPECT_EQ(bad.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_NE(bad.error().reason.find("'genetic'"), std::string::npos);
+  EXPECT_EQ(bad.error().reason, "'genetic' is not one of " + lab::strategy_names());
+}
+
+// Two strategies are not offered for tuning, since there is another way to each of them.
+TEST(Strategy, OneWayOfTuningLeadsToEach) {
+  EXPECT_EQ(lab::tuning_strategy_names(),
+            "evolutionary, random, exhaustive, annealing, descent, mixed, ansor");
+  EXPECT_EQ(lab::find_tuning_strategy("descent").value(), &lab::kDescentStrategy);
+  EXPECT_EQ(lab::find_tuning_strategy("genetic").error().reason,
+            "'genetic' is not one of " + lab::tuning_strategy_names());
+  const auto transfer = lab::find_tuning_strategy("transfer").error();
+  EXPECT_EQ(transfer.place, "--strategy transfer");
+  EXPECT_NE(transfer.reason.find("`tensorsmith transfer MODEL --from FILE`"), std::string::npos);
+  const auto written = lab::find_tuning_strategy("lm").error();
+  EXPECT_EQ(written.place, "--strategy lm");
+  EXPECT_NE(written.reason.find("--lm"), std::string::npos);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli_support.h"
@@ -48,6 +49,17 @@ class LanguageCli : public ::testing::Test {
     EXPECT_EQ(info.exit_code, 0) << info.err;
     return Json::parse(info.out)["records"].get<int64_t>();
   }
+  static std::map<std::string, int> records_by_reason(const std::string& database) {
+    const std::string file = database + ".jsonl";
+    EXPECT_EQ(cli({"db", "export", database, file}).exit_code, 0);
+    std::map<std::string, int> counts;
+    std::ifstream lines(directory_->path() / file);
+    for (std::string line; std::getline(lines, line);) {
+      const Json entry = Json::parse(line);
+      if (entry.contains("candidate")) ++counts[entry["candidate"]["reason"].get<std::string>()];
+    }
+    return counts;
+  }
   // Expects one line with the words, and no output.
   static void expect_error(const std::vector<std::string>& arguments, const std::string& words) {
     const CliResult result = cli(arguments);
@@ -80,25 +92,13 @@ TEST_F(LanguageCli, ProcessesTrainOneModel) {
 #endif
 
 TEST_F(LanguageCli, TuneMeasuresWhatItWrites) {
-  const CliResult alone =
-      cli({"tune", kNetwork, "-o", "alone", "--strategy", "lm", "--lm", "a.lm", "--trials", "60", "--db",
-           "alone.db", "--skip-end-to-end", "--no-warm-start", "--json", "--quiet"});
-  ASSERT_EQ(alone.exit_code, 0) << alone.err;
-  ASSERT_EQ(cli({"db", "export", "alone.db", "alone.jsonl"}).exit_code, 0);
-  std::ifstream lines(directory_->path() / "alone.jsonl");
-  int written = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const Json entry = Json::parse(line);
-    if (!entry.contains("candidate")) continue;
-    const std::string reason = entry["candidate"]["reason"];
-    // The default program, and winners of tasks of the same class.
-    EXPECT_TRUE(reason == "written" || reason == "default" || reason == "transferred") << reason;
-    written += reason == "written" ? 1 : 0;
+  for (const char* model : {"a.lm", "shipped"}) {
+    const std::string database = std::string(model) + ".db";
+    const CliResult steered = cli({"tune", kNetwork, "-o", "steered", "--lm", model, "--trials", "60", "--db",
+                                   database, "--skip-end-to-end", "--no-warm-start", "--force", "--quiet"});
+    ASSERT_EQ(steered.exit_code, 0) << steered.err;
+    EXPECT_GT(records_by_reason(database)["written"], 10) << model;
   }
-  EXPECT_GT(written, 10);
-  const CliResult steered = cli(
-      {"tune", kNetwork, "-o", "steered", "--lm", "a.lm", "--trials", "60", "--db", "steered.db", "--quiet"});
-  EXPECT_EQ(steered.exit_code, 0) << steered.err;
 }
 
 TEST_F(LanguageCli, EvalIsMeasuredOnceAndComparesWithTheSearch) {
@@ -140,6 +140,8 @@ TEST_F(LanguageCli, ALoopLearnsFromWhatItMeasuresAndGoesOn) {
   const CliResult result = cli(command);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(records_of("loop.db"), 120) << "what the killed loop measured counts";
+  for (const auto& [reason, count] : records_by_reason("loop.db"))
+    EXPECT_TRUE(reason == "written" || reason == "default" || reason == "transferred") << reason;
   for (const auto& round : Json::parse(result.out)["rounds"]) EXPECT_GE(round["gain_over_untuned"], 1);
   EXPECT_TRUE(fs::exists(directory_->path() / "loop.lm.rounds/round001.lm"));
   EXPECT_EQ(cli({"lm", "generate", kNetwork, "--lm", "loop.lm", "--count", "2", "--json"}).exit_code, 0);
@@ -148,7 +150,9 @@ TEST_F(LanguageCli, ALoopLearnsFromWhatItMeasuresAndGoesOn) {
 TEST_F(LanguageCli, SaysWhatIsWrong) {
   expect_error({"tune", kNetwork, "-o", "no", "--strategy", "random", "--lm", "a.lm", "--trials", "3"},
                "--lm");
-  expect_error({"tune", kNetwork, "-o", "no", "--strategy", "lm", "--lm", "none", "--trials", "3"}, "--lm");
+  expect_error({"tune", kNetwork, "-o", "no", "--strategy", "lm", "--trials", "3"}, "with --lm");
+  expect_error({"tune", kNetwork, "-o", "no", "--strategy", "transfer", "--trials", "3"},
+               "`tensorsmith transfer MODEL --from FILE`");
   expect_error({"tune", kNetwork, "-o", "no", "--lm", "absent.lm", "--trials", "3"}, "absent.lm");
   expect_error({"tune", kNetwork, "-o", "no", "--lm", "a.corpus", "--trials", "3"}, "a.corpus");
   expect_error({"compare", kNetwork, "--strategy", "lm", "--trials", "3"}, "--lm");

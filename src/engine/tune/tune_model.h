@@ -57,7 +57,7 @@ struct TuneModelOptions {
   double seconds = 0;     // limit for the whole run, including writing the last model; 0 = no limit
   double until_gain = 0;  // see search::TuneOptions
   double epsilon = search::TuneOptions().epsilon;
-  std::string strategy = search::TuneOptions().strategy;
+  const search::StrategyKind* strategy = search::TuneOptions().strategy;
   int batch = 16;
   uint64_t seed = 0;
   bool flush_cache = false;

@@ -2,7 +2,6 @@
 
 #include "engine/model/load_model.h"
 #include "engine/predict/shipped_file.h"
-#include "search/strategy.h"
 
 namespace tensorsmith::engine {
 
@@ -26,23 +25,18 @@ Result<TuneSources> read_tune_sources(const std::vector<std::string>& entries, b
   return sources;
 }
 
-Result<std::string> language_model_for(const std::string& strategy, const std::string& given) {
-  using Writer = search::StrategyKind::Writer;
-  TS_ASSIGN_OR_RETURN(const auto* kind, search::find_strategy(strategy));
-  const bool is_file = !given.empty() && given != "none";
-  if (kind->writer == Writer::kNone) {
-    if (!is_file) return std::string();
-    return Error{ErrorCode::kInvalidArgument, "--lm",
-                 "the strategy '" + strategy + "' does not use a language model; use evolutionary or lm"};
-  }
-  if (is_file) return given;
-  // With a language model the evolutionary search is better at equal trials but worse at equal
-  // seconds (docs/results/language_search.json).
-  if (kind->writer == Writer::kAsked) return std::string();
-  std::string file = given == "none" ? std::string() : shipped_file(kLanguageModelFile);
+Result<std::string> language_model_for(const search::StrategyKind& strategy, const std::string& given) {
+  if (given.empty() || given == "none") return std::string();
+  if (!strategy.asks_writer)
+    return Error{
+        ErrorCode::kInvalidArgument, "--lm",
+        "the strategy '" + std::string(strategy.name) + "' does not use a language model; use evolutionary"};
+  if (given != "shipped") return given;
+  std::string file = shipped_file(kLanguageModelFile);
   if (file.empty())
-    return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
-                 "measures schedules that a language model writes; name the model's file with --lm"};
+    return Error{ErrorCode::kNotFound, "--lm shipped",
+                 std::string("the language model that comes with Tensorsmith, ") + kLanguageModelFile +
+                     ", is missing; name the file of a model"};
   return file;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "engine/tune/source_models.h"
+#include "search/strategy.h"
 
 namespace tensorsmith::engine {
 
@@ -20,9 +21,9 @@ struct TuneSources {
 // those of load_tasks().
 Result<TuneSources> read_tune_sources(const std::vector<std::string>& entries, bool warm_start);
 
-// Returns the file of the language model that the strategy uses; empty: none. `given` is a file,
-// "none", or empty for the strategy's default. kInvalidArgument: the strategy uses no language
-// model, or needs one that is neither given nor shipped.
-Result<std::string> language_model_for(const std::string& strategy, const std::string& given);
+// Returns the file of the language model that writes schedules during the search; empty: none.
+// `given`: a file, "shipped", "none" or empty. kInvalidArgument: the strategy uses no language
+// model; kNotFound: the shipped model is missing.
+Result<std::string> language_model_for(const search::StrategyKind& strategy, const std::string& given);
 
 }  // namespace tensorsmith::engine

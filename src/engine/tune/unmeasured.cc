@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/thread_pool.h"
 #include "engine/tune/judge.h"
-#include "search/strategy.h"
+#include "search/strategies.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -44,7 +44,7 @@ std::vector<space::Candidate> proposed(const space::DesignSpace& space, Judge& j
   view.progress = 1;
   Rng rng(seed);
   std::vector<space::Candidate> result;
-  const auto strategy = search::find_strategy(search::kDefaultStrategy).value()->make();
+  const auto strategy = search::kDefaultStrategy.make();
   for (auto& proposal : strategy->propose(view, kProposed, rng))
     result.push_back(std::move(proposal.candidate));
   return result;

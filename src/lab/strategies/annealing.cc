@@ -5,9 +5,9 @@
 #include <cmath>
 #include <unordered_set>
 
-#include "search/strategies.h"
+#include "lab/strategies/strategies.h"
 
-namespace tensorsmith::search {
+namespace tensorsmith::lab {
 
 namespace {
 
@@ -15,12 +15,13 @@ constexpr size_t kChains = 16;
 constexpr size_t kRestarted = 6;  // chains that start from the fastest measured programs
 constexpr double kJump = 0.05;  // share of steps to a random candidate; mutation never changes the structure
 
-class AnnealingStrategy final : public Strategy {
+class AnnealingStrategy final : public search::Strategy {
  public:
-  std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
+  std::vector<search::ProposedCandidate> propose(const search::StrategyView& view, size_t count,
+                                                 Rng& rng) override {
     start_chains(view, rng);
     std::unordered_set<uint64_t> visited;
-    std::vector<ScoredCandidate> pool;
+    std::vector<search::ScoredCandidate> pool;
     const auto visit = [&](const space::Candidate& c, float score) {
       if (std::isfinite(score) && visited.insert(c.hash()).second && !view.known(c))
         pool.push_back({c, score});
@@ -49,21 +50,21 @@ class AnnealingStrategy final : public Strategy {
     }
     std::stable_sort(pool.begin(), pool.end(),
                      [](const auto& a, const auto& b) { return a.score > b.score; });
-    std::vector<ProposedCandidate> result;
-    const size_t random = random_share(view.epsilon, count, rng);
+    std::vector<search::ProposedCandidate> result;
+    const size_t random = search::random_share(view.epsilon, count, rng);
     for (auto& scored : pool) {
       if (result.size() + random >= count) break;
       result.push_back({std::move(scored.candidate), record::Reason::kPredicted});
     }
-    append_random(view, count, rng, result);
+    search::append_random(view, count, rng, result);
     return result;
   }
 
  private:
-  void start_chains(const StrategyView& view, Rng& rng) {
+  void start_chains(const search::StrategyView& view, Rng& rng) {
     if (chains_.empty())
       for (size_t i = 0; i < kChains; ++i) chains_.push_back(view.space->sample(rng));
-    const auto fastest = fastest_measured(view, kRestarted);
+    const auto fastest = search::fastest_measured(view, kRestarted);
     std::copy(fastest.begin(), fastest.end(), chains_.begin());
   }
 
@@ -85,6 +86,6 @@ class AnnealingStrategy final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_annealing_strategy() { return std::make_unique<AnnealingStrategy>(); }
+std::unique_ptr<search::Strategy> make_annealing_strategy() { return std::make_unique<AnnealingStrategy>(); }
 
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::lab

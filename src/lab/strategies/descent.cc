@@ -5,9 +5,9 @@
 #include <cmath>
 #include <unordered_set>
 
-#include "search/strategies.h"
+#include "lab/strategies/strategies.h"
 
-namespace tensorsmith::search {
+namespace tensorsmith::lab {
 
 namespace {
 
@@ -15,13 +15,14 @@ constexpr size_t kStarts = 8;          // most programs to step from
 constexpr size_t kSampled = 256;       // random candidates for new starts
 constexpr double kRestartShare = 0.2;  // share of a batch
 
-class DescentStrategy final : public Strategy {
+class DescentStrategy final : public search::Strategy {
  public:
-  std::vector<ProposedCandidate> propose(const StrategyView& view, size_t count, Rng& rng) override {
+  std::vector<search::ProposedCandidate> propose(const search::StrategyView& view, size_t count,
+                                                 Rng& rng) override {
     const auto restarts = static_cast<size_t>(std::lround(kRestartShare * static_cast<double>(count)));
-    std::vector<ProposedCandidate> result;
+    std::vector<search::ProposedCandidate> result;
     std::unordered_set<uint64_t> taken;
-    const auto starts = fastest_measured(view, kStarts);
+    const auto starts = search::fastest_measured(view, kStarts);
     if (!starts.empty()) {
       for (const auto& start : starts) {
         if (result.size() + restarts >= count) break;
@@ -32,15 +33,15 @@ class DescentStrategy final : public Strategy {
     std::vector<space::Candidate> sampled;
     for (size_t i = 0; i < kSampled; ++i) sampled.push_back(view.space->sample(rng));
     take_best(view, std::move(sampled), count, record::Reason::kPredicted, taken, result);
-    append_random(view, count, rng, result);
+    search::append_random(view, count, rng, result);
     return result;
   }
 
  private:
   // Appends unknown candidates, best score first, until `result` holds `most`.
-  static void take_best(const StrategyView& view, std::vector<space::Candidate> candidates, size_t most,
-                        record::Reason reason, std::unordered_set<uint64_t>& taken,
-                        std::vector<ProposedCandidate>& result) {
+  static void take_best(const search::StrategyView& view, std::vector<space::Candidate> candidates,
+                        size_t most, record::Reason reason, std::unordered_set<uint64_t>& taken,
+                        std::vector<search::ProposedCandidate>& result) {
     std::erase_if(candidates, [&](const auto& c) { return view.known(c) || !taken.insert(c.hash()).second; });
     const auto scores = view.score(candidates);
     std::vector<size_t> order;
@@ -59,6 +60,6 @@ class DescentStrategy final : public Strategy {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_descent_strategy() { return std::make_unique<DescentStrategy>(); }
+std::unique_ptr<search::Strategy> make_descent_strategy() { return std::make_unique<DescentStrategy>(); }
 
-}  // namespace tensorsmith::search
+}  // namespace tensorsmith::lab
