@@ -176,10 +176,12 @@ void print_people(const std::vector<lab::SearchRun>& runs, const CompareCommand&
   }
   print_lines(table.text());
   print_out(
-      "The percentages are the speed of the best program found after so many trials, relative to the fastest "
-      "program {}:\ngeometric mean over the tasks, then mean and standard deviation over {} seeds.\n\"trials "
-      "to match\" is the number of trials that a method needs to reach the final percentage of the first "
-      "row.\n",
+      "Each row is a method. The percentages are the speed of the best program that it found after so many "
+      "trials, relative to\nthe fastest program {}: geometric mean over the tasks, then mean and standard "
+      "deviation over {} seeds.\nworst task: the lowest final percentage of a task. trials to match: trials "
+      "that the method needs to reach the final\npercentage of the first row. seconds: duration of the "
+      "search "
+      "of a task.\n",
       command.store.empty() ? "that any search found" : "in the store", options.seeds);
 }
 

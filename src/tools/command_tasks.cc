@@ -45,6 +45,10 @@ nlohmann::json task_json(const graph::Task& task, bool text) {
   return entry;
 }
 
+constexpr const char* kLegend =
+    "class: the task's operators in their order; schedules can be adapted to other tasks of the class\n"
+    "key: identifies the task in databases and for the option --task\n";
+
 void print_workload(const graph::Task& task, int calls) {
   print_out("# {} (key {}, {} calls)\n", task.name, task.key, calls);
   print_lines(ir::print(task.workload) + "\n");
@@ -86,7 +90,7 @@ Status shared_tasks(const TasksOptions& options) {
   if (options.json) {
     print_json(nlohmann::json{{"tasks", list}}, 2);
   } else if (!options.text) {
-    print_lines(table.text());
+    print_lines(table.text() + kLegend);
     print_out("{0} different tasks; counted for each model separately, the {2} models have {1} tasks\n",
               tasks.size(), of_models, models.size());
   }
@@ -124,7 +128,7 @@ Status tasks(const TasksOptions& options) {
                fmt::format("{:.1f} %", total > 0 ? 100 * task.flops * task.calls / total : 0), class_of(task),
                task.key});
   }
-  print_lines(table.text());
+  print_lines(table.text() + kLegend);
   print_out("{} tasks, {} kernel calls, {} per run, {} of working memory\n", model.partition.tasks.size(),
             model.partition.calls.size(), format_flops(total),
             format_bytes(static_cast<double>(model.memory.arena_bytes)));

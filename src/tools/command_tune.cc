@@ -15,10 +15,11 @@ void add_tune_command(CLI::App& app, int& exit_code) {
   add_tune_run_options(*command, *options);
   command->get_option("--seconds")->default_str("60, unless another limit is given");
   CLI::Option* trials = add_whole(*command, "--trials", options->trials, 0, kMaxCount,
-                                  "Number of measurements to make (0 = no limit)");
+                                  "Number of schedules to measure (0 = no limit)");
   CLI::Option* until_gain = add_share(
       *command, "--until-gain", options->until_gain,
-      "Stop when searching for as long again promises less speed-up than this, 1% or 0.01 (0 = never)");
+      "Stop when searching for as long again as so far is expected to make the model faster by less than "
+      "this share, 1% or 0.01 (0 = never)");
   add_cost_model_options(*command, options->cost_model);
   command
       ->add_option(
@@ -40,7 +41,12 @@ void add_tune_command(CLI::App& app, int& exit_code) {
           "with Tensorsmith")
       ->type_name("FILE")
       ->group(kSearchGroup);
-  command->add_option("--strategy", *strategy, "Search strategy: " + lab::tuning_strategy_names())
+  command
+      ->add_option(
+          "--strategy", *strategy,
+          "How the search chooses schedules to measure; the strategies other than evolutionary are for "
+          "comparison: " +
+              lab::tuning_strategy_names())
       ->capture_default_str()
       ->type_name("NAME")
       ->group(kSearchGroup);

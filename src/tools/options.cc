@@ -215,8 +215,12 @@ int WorkingThreads::count() const {
 void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model) {
   command
       .add_option("--cost-model", model.model,
-                  "Cost model that ranks schedules before they are measured: a file made by `train`, or " +
-                      learn::search_models_without_file() + ". It learns from the measurements of this run")
+                  "Cost model that predicts which schedules are fast, so that only these are measured: a "
+                  "file made by "
+                  "`train`, or " +
+                      learn::search_models_without_file() +
+                      ". It learns from the measurements of this run; xgboost starts untrained, none leaves "
+                      "the choice to the estimate of the design space")
       ->capture_default_str()
       ->type_name("MODEL")
       ->group(kSearchGroup);
@@ -246,8 +250,10 @@ bool DatabaseOption::is_there() const {
 
 void add_force(CLI::App& command, bool& force) {
   command
-      .add_flag("--force", force,
-                "Overwrite the output file even if another program made it (an input is never overwritten)")
+      .add_flag(
+          "--force", force,
+          "Replace an existing file with the name of the output, whatever it holds; without this option only "
+          "an earlier output of the same kind is replaced (an input is never replaced)")
       ->group(kAdvancedGroup);
 }
 

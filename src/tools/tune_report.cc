@@ -79,6 +79,7 @@ void print_table(const engine::TunedModel& tuned) {
   print_out("{}\n", tuned.in_model ? "Times are of one call during a run of the model; the untuned and the "
                                      "tuned model ran in turn."
                                    : "Times are of one call; each task was measured alone.");
+  print_out("trials: schedules that were measured; failed: those of them that gave no valid time.\n");
   const auto kept = static_cast<size_t>(std::count(tuned.kept.begin(), tuned.kept.end(), char{1}));
   if (kept > 0 && kept == tasks.size()) {
     print_out("No schedule made the model faster, so the compiled model runs the untuned ones.\n");

@@ -158,7 +158,7 @@ ELEMENTWISE = set(FUNCTIONS) | {
     "Tan",
 }
 ROOTS = {"LpPool", "GlobalLpPool", "ReduceL2"}
-# 3x3 convolutions may use Winograd filtering, whose errors are relative to a whole tile (README.md).
+# 3x3 convolutions may use Winograd filtering, whose errors are relative to a whole tile (docs/using.md).
 WINOGRAD = {"Conv", "ConvTranspose"}
 WINOGRAD_TILE = 6  # NaN and infinity of one input reach all outputs of its tile, at most 6 x 6
 MEANS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "Mean"}
