@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Workers of a fleet under Ray: one a node, with the node's processors to itself, so that nothing disturbs what it measures.
+"""Starts workers of a fleet under Ray: one on each node, with processors of its own, so that nothing disturbs its measurements.
 
     PGPASSWORD=... python3 ray_workers.py --db postgresql://tuner@server/records --workers 16
 
-Needs `pip install ray` and, on each node, tensorsmith. Where a node or Ray's process on it is lost, Ray starts the worker
-elsewhere; what the lost one had taken is taken by others (docs/fleets.md). A worker that fails its check ends with an error
-that is printed, and is not started again: its node is in quarantine. The password goes with the job's environment; nodes that
-have a ~/.pgpass need none.
+Needs `pip install ray` and, on each node, tensorsmith. If a node or Ray's process on it is lost, Ray starts the worker on
+another node, and other workers take the jobs of the lost one (docs/fleets.md). A worker that fails its check prints an error
+and is not started again: its node is in quarantine. The password is passed in the job's environment; nodes that have a
+~/.pgpass need none.
 """
 import argparse
 import os
@@ -20,8 +20,8 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 @ray.remote(max_retries=-1)
 def work(command, environment):
-    """Until there is nothing to measure; what the worker reports, and its exit code."""
-    # A cancelled task gets KeyboardInterrupt: the worker is to end by itself and give back what it has not measured.
+    """Runs a worker until nothing is left to measure. Returns its exit code and its output."""
+    # A cancelled task gets KeyboardInterrupt. SIGTERM lets the worker return the jobs that it has not measured.
     worker = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         said, _ = worker.communicate()
@@ -35,13 +35,13 @@ def work(command, environment):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--db", required=True)
-    parser.add_argument("--workers", type=int, required=True, help="of different nodes")
-    parser.add_argument("--cpus", type=float, default=1, help="processors of a node that a worker has to itself")
-    parser.add_argument("--threads", type=int, default=0, help="that kernels run on (0: all cores)")
-    parser.add_argument("--idle", type=float, default=600, help="seconds without anything to measure after which a worker ends")
+    parser.add_argument("--workers", type=int, required=True, help="number of workers, each on a node of its own")
+    parser.add_argument("--cpus", type=float, default=1, help="number of processors that Ray reserves for a worker")
+    parser.add_argument("--threads", type=int, default=0, help="number of threads of the measured kernels (0: all cores)")
+    parser.add_argument("--idle", type=float, default=600, help="a worker ends after this many seconds without a job")
     parser.add_argument("--lease", type=float, default=30)
     parser.add_argument("--program", default="tensorsmith")
-    parser.add_argument("--spread", choices=["STRICT_SPREAD", "SPREAD"], default="STRICT_SPREAD", help="SPREAD: several on a node")
+    parser.add_argument("--spread", choices=["STRICT_SPREAD", "SPREAD"], default="STRICT_SPREAD", help="SPREAD: several workers on a node if there are too few nodes")
     options = parser.parse_args()
     ray.init(logging_level="warning")
     group = placement_group([{"CPU": options.cpus}] * options.workers, strategy=options.spread)

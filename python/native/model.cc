@@ -64,10 +64,11 @@ auto data_of(nb::handle object, const runtime::TensorInfo& info, const char* rol
   // A conversion would make a copy of an output array, and the results would be lost.
   constexpr bool kMayCopy = std::is_same_v<Array, Tensor>;
   if (!nb::try_cast(object, array, kMayCopy))
-    raise({ErrorCode::kInvalidArgument, place,
-           "is no array that the processor can read in place: give a NumPy array, or an object with DLPack "
-           "(__dlpack__)" +
-               std::string(kMayCopy ? "" : " that is contiguous and may be written")});
+    raise(
+        {ErrorCode::kInvalidArgument, place,
+         "is not an array that the processor can read in place: give a NumPy array, or an object with DLPack "
+         "(__dlpack__)" +
+             std::string(kMayCopy ? "" : " that is contiguous and may be written")});
   if (array.device_type() != nb::device::cpu::value && array.device_type() != 3 /* pinned, of CUDA */)
     raise({ErrorCode::kInvalidArgument, place, "is in the memory of a device; copy it to the processor's"});
   const nb::dlpack::dtype wanted = dlpack_dtype(info.dtype);
@@ -155,12 +156,13 @@ void bind_model(nb::module_& module) {
       .def_prop_ro(
           "outputs", [](const Model& m) { return tensors(m.model().outputs()); },
           "(name, dtype, shape) of each.")
-      .def("reset_profile", &Model::reset_profile, "Forgets the times of the runs before.")
+      .def("reset_profile", &Model::reset_profile, "Discards the times of earlier runs.")
       .def(
           "calls", [](const Model& m) { return calls(m.model()); },
-          "(task, mean seconds of the runs) of each kernel call; empty unless loaded with profile.")
+          "(task, mean seconds over the runs) of each kernel call; empty unless the model was loaded with "
+          "profile.")
       .def("run", &Model::run, nb::arg("inputs"), nb::arg("outputs"),
-           "Reads the inputs, writes the outputs; arrays in the model's order.");
+           "Runs the model: reads the inputs and writes the outputs, arrays in the model's order.");
 }
 
 }  // namespace tensorsmith::python

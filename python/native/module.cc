@@ -11,7 +11,7 @@ NB_MODULE(_native, module) {
   module.attr("__version__") = TENSORSMITH_VERSION;
   module.def(
       "backend_version", [] { return codegen::default_backend().version(); },
-      "The compiler that makes machine code, and its version.");
+      "Returns the name and version of the compiler that makes machine code.");
   python::bind_model(module);
   python::bind_work(module);
   python::bind_database(module);

@@ -41,7 +41,7 @@ std::string shape_advice(std::span<const graph::OpenInput> inputs) {
   std::string out = "choose their lengths, for instance ";
   if (all_named) out += "dims={" + dims + "} or ";
   out += "shapes={" + shapes + "}";
-  if (!empty.empty()) out += ", or absent=[" + empty + "] for what is empty";
+  if (!empty.empty()) out += ", or absent=[" + empty + "] for empty sequences";
   return out;
 }
 

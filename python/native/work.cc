@@ -236,7 +236,7 @@ Json declared_json(const std::vector<graph::DeclaredTensor>& tensors) {
 void bind_work(nb::module_& module) {
   nb::class_<Cancel>(module, "Cancel", "Ends a call from another thread.")
       .def(nb::init<>())
-      .def("set", [](Cancel& cancel) { cancel.wanted = true; }, "The call is to end.");
+      .def("set", [](Cancel& cancel) { cancel.wanted = true; }, "Asks the call to end.");
   module.def(
       "tune",
       [](std::string model, std::string directory, std::string name, Shapes shapes, Dims dims,
@@ -278,7 +278,7 @@ void bind_work(nb::module_& module) {
       nb::arg("strategy"), nb::arg("batch"), nb::arg("seed"), nb::arg("flush_cache"), nb::arg("end_to_end"),
       nb::arg("winograd"), nb::arg("cost_model"), nb::arg("frozen"), nb::arg("sources"),
       nb::arg("warm_start"), nb::arg("language_model"), nb::arg("worker"), nb::arg("progress").none(),
-      "The report, JSON.");
+      "Tunes the model and returns the report as JSON.");
   module.def(
       "compile",
       [](std::string model, std::string directory, std::string name, Shapes shapes, Dims dims,
@@ -296,7 +296,7 @@ void bind_work(nb::module_& module) {
       nb::arg("model"), nb::arg("directory"), nb::arg("name"), nb::kw_only(), nb::arg("shapes"),
       nb::arg("dims"), nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"),
       nb::arg("threads"), nb::arg("database"), nb::arg("winograd"), nb::arg("cancel").none(),
-      "What was compiled, JSON.");
+      "Compiles the model and returns a description of the result as JSON.");
   module.def(
       "predict",
       [](const std::string& model, Shapes shapes, Dims dims, std::vector<std::string> absent, bool bounded,
@@ -320,7 +320,7 @@ void bind_work(nb::module_& module) {
       nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("dims"), nb::arg("absent"),
       nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"), nb::arg("threads"), nb::arg("latency_model"),
       nb::arg("roofline"), nb::arg("database"), nb::arg("untuned"), nb::arg("winograd"),
-      "The prediction, JSON.");
+      "Returns the prediction as JSON.");
   module.def(
       "tasks",
       [](const std::string& model, Shapes shapes, Dims dims, std::vector<std::string> absent, bool bounded,
@@ -338,7 +338,7 @@ void bind_work(nb::module_& module) {
       },
       nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("dims"), nb::arg("absent"),
       nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"),
-      "The tensor programs of the model and their calls in the order of a run, JSON.");
+      "Returns the tensor programs of the model and their calls in the order of a run as JSON.");
   module.def(
       "declared",
       [](const std::string& path) {
@@ -348,7 +348,8 @@ void bind_work(nb::module_& module) {
                      {"external", declared.external_files}});
       },
       nb::arg("path"),
-      "What the ONNX file says of its inputs and outputs, and the files that its weights are in, JSON.");
+      "Returns the declared inputs and outputs of the ONNX file and the names of its files of weights as "
+      "JSON.");
   module.def(
       "check_import",
       [](const nb::bytes& model) {
@@ -358,13 +359,13 @@ void bind_work(nb::module_& module) {
           return graph.ok() ? Status() : Status(graph.error());
         }));
       },
-      nb::arg("model"), "Raises what the import of the ONNX file with these bytes says.");
+      nb::arg("model"), "Raises the error of importing an ONNX model from these bytes, if there is one.");
   module.def(
       "device",
       [](const std::string& name, int threads) {
         return target::to_json(value_or_raise(device_of(name, threads)));
       },
-      nb::arg("name"), nb::arg("threads"), "The device, JSON.");
+      nb::arg("name"), nb::arg("threads"), "Returns the device as JSON.");
 }
 
 }  // namespace tensorsmith::python

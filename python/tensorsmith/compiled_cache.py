@@ -119,9 +119,9 @@ class CompiledCache:
         """Compiles a model, keeps it as the entry `key` and loads it.
 
         Args:
-            about: description of the entry for people, which is stored with it. compile_into: writes the compiled
-            model into a folder. Returns False if the model does not match the key and
-                must not be kept.
+            about: description of the entry for people, which is stored with it.
+            compile_into: writes the compiled model into a folder. Returns False if the model does not match the key
+                and must not be kept.
             load: loads a compiled model from a folder.
 
         Returns:

@@ -93,10 +93,10 @@ class InferenceSession:
     "tensorsmith" reports what is done.
 
     Args:
-        path_or_bytes: a folder of `tune` or `compile`, an ONNX file, its bytes, or an onnx.ModelProto. sess_options:
-        a SessionOptions, or ONNX Runtime's own. providers: names, or pairs with options, of CUDAExecutionProvider and
-        CPUExecutionProvider; the session uses the
-            first one that is available.
+        path_or_bytes: a folder of `tune` or `compile`, an ONNX file, its bytes, or an onnx.ModelProto.
+        sess_options: a SessionOptions, or ONNX Runtime's own.
+        providers: names, or pairs with options, of CUDAExecutionProvider and CPUExecutionProvider; the session uses
+            the first one that is available.
         compile_in_background: replaces the option of the SessionOptions.
     """
 

@@ -157,15 +157,17 @@ def tune(
         progress: True shows a bar. A function is called with each event, a dict: phase, and after each measurement
             elapsed_seconds, trials, failures, resumed, task, estimate (untuned_seconds, tuned_seconds, ratio). After
             the comparison of whole models the dict has end_to_end, as in the report.
-        shapes: shapes of inputs by name, for inputs with symbolic dimensions or instead of fixed shapes. dims:
-        lengths of symbolic dimensions by name, in all inputs that have them: {"batch": 1}. absent: optional inputs
-        that are not given. bounded: results whose number of rows depends on the data get their largest shape, padded.
+        shapes: shapes of inputs by name, for inputs with symbolic dimensions or instead of fixed shapes.
+        dims: lengths of symbolic dimensions by name, in all inputs that have them: {"batch": 1}.
+        absent: optional inputs that are not given.
+        bounded: results whose number of rows depends on the data get their largest shape, padded.
         tf32: computes products of f32 on tensor cores, with factors rounded to TF32 (10 bits of fraction instead of
-        23). device: "local", a variant such as "local:isa=avx2", or a GPU: "cuda", "opencl:1". threads: number of
-        threads of the kernels; 0: all cores. sources: databases or exports with records to start from, and models
-        whose tasks' records are used; default: the
-            records that come with the package.
-        warm_start: False starts from nothing.
+            23).
+        device: "local", a variant such as "local:isa=avx2", or a GPU: "cuda", "opencl:1".
+        threads: number of threads of the kernels; 0: all cores.
+        sources: databases or exports with records to start from, and models whose tasks' records are used; default:
+            the records that come with the package.
+        warm_start: False starts without schedules of other models, machines and runs.
         cost_model: a file of `train`, or the name of a kind that learns during the search.
         frozen: the cost model does not learn from this run.
         strategy, language_model, batch, seed: see `tensorsmith tune --help`.

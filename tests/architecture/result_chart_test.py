@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What scripts/result_chart.py draws, read again as XML: result_chart_test.py SOURCE"""
+"""Checks the charts of scripts/result_chart.py, read as XML: result_chart_test.py SOURCE"""
 
 import math
 import pathlib
@@ -27,7 +27,7 @@ def drawn(chart, result=RESULT):
 
 
 def bars(svg, series):
-    """(left, width) of the bars of a series; its key in the legend is square."""
+    """Returns (left, width) of the bars of a series, without the square key of the legend."""
     found = [rect for rect in svg.iter(f"{SVG}rect") if rect.get("class") == f"s{series}"]
     return [(float(r.get("x")), float(r.get("width"))) for r in found if not (r.get("width") == "12" and r.get("height") == "12")]
 

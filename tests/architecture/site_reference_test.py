@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/site/reference.py makes of a manual page: site_reference_test.py SOURCE"""
+"""Checks what docs/site/reference.py makes of a manual page: site_reference_test.py SOURCE"""
 
 import pathlib
 import sys

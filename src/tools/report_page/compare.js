@@ -76,7 +76,7 @@ function compareRuns(a, b) {
                         ["programs measured", `${rows.reduce((n, row) => n + row.a.programs, 0)} and ` +
                                               rows.reduce((n, row) => n + row.b.programs, 0)]])];
   if (alone > 0)
-    out.push(paragraph(`${rows.length} tasks are in both runs and are compared; ${alone} are in one of them only.`, true));
+    out.push(paragraph(`${rows.length} tasks are in both runs and are compared; ${alone} are in only one of them.`, true));
   const curves = [sumCurve(rows, "a"), sumCurve(rows, "b")];
   const end = Math.max(...curves.flat().map((p) => p.x));
   for (const curve of curves) curve.push({ x: end, y: curve[curve.length - 1].y });
@@ -109,9 +109,9 @@ function compareRuns(a, b) {
                                          { zero: true }), y: nameAxis() },
                   tooltip: (item) => `${item.dataset.label}, ${shown[item.dataIndex].name}: ${seconds(item.raw)}`,
                 }), { folded: false, table: { columns, rows: cells } }));
-  out.push(table("table-compare", "Tasks of both runs; times of one call, measured by itself", columns, cells()));
+  out.push(table("table-compare", "Tasks of both runs; times of one call, each task measured alone", columns, cells()));
   const different = rows.filter((row) => row.a.loops && row.b.loops && row.a.loops !== row.b.loops);
-  if (different.length > 0) out.push(element("h3", {}, "Winning schedules that differ"));
+  if (different.length > 0) out.push(element("h3", {}, "Tasks whose fastest schedules differ"));
   different.forEach((row, r) => out.push(foldedOut("beside-" + r, `${row.name}: ${seconds(row.a.best)} and ${seconds(row.b.best)}`, () =>
     element("div", { class: "pair" }, ...["a", "b"].map((which) =>
       element("pre", { tabindex: "0", role: "region", "aria-label": `Loops of ${row.name} in ${which.toUpperCase()}` }, row[which].loops))))));
@@ -121,8 +121,8 @@ function compareRuns(a, b) {
 function compareSection(data, state) {
   const runs = runsOf(data);
   if (runs.length < 2)
-    return [paragraph("This page holds one run. tensorsmith report DATABASE DIRECTORY --beside PAGE puts another one beside it: " +
-                      "PAGE is a page that was made before, or a database.", true)];
+    return [paragraph("This page shows one run. tensorsmith report DATABASE DIRECTORY --beside PAGE compares it with another one: " +
+                      "PAGE is an earlier report page or a database.", true)];
   const place = element("div");
   const other = runs.findIndex((run) => run.data !== runs[0].data);
   const chosen = state.compared && state.compared.every((c) => c < runs.length) ? state.compared

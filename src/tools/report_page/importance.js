@@ -26,7 +26,7 @@ function importanceOfRoles(data, tasks) {
 
 function importanceOverview(data, tasks) {
   const rows = importanceOfRoles(data, tasks);
-  if (rows.length === 0) return [paragraph("No decision explains more of the times than chance would.")];
+  if (rows.length === 0) return [paragraph("No decision explains more of the spread of times than chance would.")];
   const labels = shortNames(rows.map((row) => roleName(row.role)), rowRoom());
   return [plot("plot-importance", "Share of the spread of times that kinds of decisions explain",
                rows.slice(0, 5).map((row) => `${roleName(row.role)}: ${percent(row.share)}`).join("; ") + ".",
@@ -58,7 +58,7 @@ function importanceOfTask(data, t) {
              bars("explained", colours.lines[0], shown.map((decision) => Math.max(decision.share, 0)),
                   { backgroundColor: shown.map((decision) => (isAboveChance(decision) ? colours.lines[0] : faded(colours.lines[0], .35))),
                     borderColor: colours.lines[0], grouped: false, barPercentage: .7, order: 2 }),
-             { type: "scatter", label: "reached by chance in one of twenty cases", borderColor: colours.lines[1],
+             { type: "scatter", label: "exceeded by chance in one of twenty cases", borderColor: colours.lines[1],
                backgroundColor: colours.lines[1], pointStyle: "line", rotation: 90, pointRadius: 7, borderWidth: 2, order: 1,
                data: shown.map((decision, d) => ({ x: Math.max(decision.chance, 0), y: labels[d] })) },
            ],
@@ -81,8 +81,8 @@ function importanceOfTask(data, t) {
 function importanceSection(data, state) {
   const tasks = heaviestFirst(data).filter((t) => data.tasks[t].importance);
   if (tasks.length === 0)
-    return [paragraph(data.live && data.live.running ? "Known when the search has ended."
-                        : "No task has enough programs that ran and whose decisions are known.", true)];
+    return [paragraph(data.live && data.live.running ? "Shown when the search has ended."
+                        : "No task has enough measured programs whose decisions are known.", true)];
   const place = element("div");
   const keyOf = (t) => data.tasks[t].key + "/" + data.tasks[t].setup;
   const show = (chosen) => {
@@ -94,9 +94,9 @@ function importanceSection(data, state) {
   const names = ["all tasks, by kind of decision", ...tasks.map((t) => taskLabel(data, t))];
   show(kept);
   return [
-    paragraph("Where programs that differ in a decision also differ in their times, the decision is important. The share is that of " +
-              "the variance of the logarithm of the times, less what chance explains. A search measures mostly what it takes for fast, " +
-              "so a decision on which it soon settled can be important and yet have a small share here.", true),
+    paragraph("A decision is important if programs that differ in it also differ in their times. The share is the part of the variance " +
+              "of the logarithms of the times that the decision explains, minus what chance explains. A search measures mostly " +
+              "programs that it expects to be fast, so an important decision that it settled early can have a small share.", true),
     choice("choose-importance", "Decisions of:", names, kept, show), place,
   ];
 }

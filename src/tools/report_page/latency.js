@@ -40,12 +40,12 @@ function latencySection(data) {
                   }), { folded: false, table: { columns, rows: cells } }));
     out.push(table("table-latency", "Time of a run of each model", columns, cells()));
     if (gained && data.models.some((model) => model.run_seconds.length > 0))
-      out.push(paragraph("The section One run shows other runs, which were made for this page at another time; their times can differ.", true));
+      out.push(paragraph("The section One run shows later runs, which were made for this page; their times can differ.", true));
   }
   out.push(element("h3", {}, "Beside other engines"));
   if (data.peers.length === 0) {
-    out.push(paragraph("Not measured. python -m tensorsmith.peers --json times other engines beside a compiled model; " +
-                       "tensorsmith report --peers FILE shows it here.", true));
+    out.push(paragraph("Not measured. python -m tensorsmith.peers --json compares other engines with a compiled model; " +
+                       "tensorsmith report --peers FILE shows the result here.", true));
     return out;
   }
   const label = (peer) => `${peer.model}, ${peer.threads} thread${peer.threads === 1 ? "" : "s"}, ${peer.peer}`;
@@ -54,12 +54,12 @@ function latencySection(data) {
   const peerRows = () => data.peers.map((peer) => [peer.model, peer.threads, peer.peer, peer.seconds, peer.peer_seconds, peer.ratio,
                                                    peer.low, peer.high]);
   const labels = shortNames(data.peers.map(label), rowRoom());
-  out.push(plot("plot-peers", "Time of other engines over ours",
+  out.push(plot("plot-peers", "Time of other engines divided by Tensorsmith's",
                 data.peers.map((peer) => `${label(peer)}: ${digits(peer.ratio)}`).join("; ") + ". Above 1: Tensorsmith is faster.",
                 60 + data.peers.length * 28, (colours) => ({
                   type: "bar", indexAxis: "y", labels,
                   datasets: [bars("ratio", colours.lines[0], data.peers.map((peer) => peer.ratio))],
-                  scales: { x: valueAxis("their time / our time", kNoUnits, data.peers.map((peer) => peer.ratio), { zero: true }),
+                  scales: { x: valueAxis("their time / Tensorsmith's time", kNoUnits, data.peers.map((peer) => peer.ratio), { zero: true }),
                             y: nameAxis() },
                   tooltip: (item) => `${label(data.peers[item.dataIndex])}: ${digits(item.raw)}`,
                   plugins: [markAt(1, colours.text)],

@@ -108,7 +108,7 @@ function follow(data) {
       showLive(newer.live);
       again(newer);
     })
-    .catch(() => showLive({ state: "The run no longer answers: it has ended or was stopped. " + data.live.result }));
+    .catch(() => showLive({ state: "The run does not respond any more: it has ended or was stopped. " + data.live.result }));
 }
 
 // For print: dark on white, with each plot's numbers.

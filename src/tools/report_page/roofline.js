@@ -87,7 +87,7 @@ function rooflineOf(roofline, m) {
   const rows = [...points].sort((a, b) => share(a) - share(b));
   return [
     plot(`plot-roofline-${m}`, "Roofline: " + title,
-         `${points.length} kernels; ${roofs.map(roofName).join("; ")}. A kernel under a line could be faster by that limit.`,
+         `${points.length} kernels; ${roofs.map(roofName).join("; ")}. A kernel below a line could be faster as far as this limit is concerned.`,
          400, (colours) => ({
            type: "scatter",
            datasets: [dots("kernels", colours.lines[1], points, { pointRadius: 5, pointHoverRadius: 7, backgroundColor: faded(colours.lines[1], .65) }),
@@ -108,7 +108,7 @@ function rooflineSection(data) {
   const list = rooflines(data);
   if (list.length === 0) return [paragraph("No kernel with known operations, bytes and time.", true)];
   return [...list.flatMap(rooflineOf),
-          paragraph("Bytes: each tensor of a kernel once. The peak is that of f32 vectors at the device's base clock: " +
-                    "faster clocks, bytes, short floats and Winograd's sums can be above it, and kernels whose data " +
-                    "are in caches above the line of the memory.", true)];
+          paragraph("Each tensor of a kernel counts once in its bytes. The peak is that of f32 vectors at the device's base clock. Kernels " +
+                    "with a faster clock, 8-bit or 16-bit elements or Winograd's method can be above it, and kernels " +
+                    "whose data are in caches can be above the line of the memory.", true)];
 }

@@ -36,11 +36,11 @@ function runOf(model, m) {
   const total = model.kernels.reduce((sum, kernel) => sum + kernel.seconds, 0);
   const ran = isKnown(model.kernels_run_seconds);
   const out = [element("h3", {}, nameOf(model))];
-  if (total === 0) return [...out, paragraph("The times of its kernels are not known: " + (model.not_run_because || "it has none") + ".")];
+  if (total === 0) return [...out, paragraph("The times of its kernels are not known: " + (model.not_run_because || "it has no kernels") + ".")];
   out.push(paragraph(
-    ran ? `One run of ${model.run_seconds.length}, the one at the lower quartile of their times: ${seconds(model.kernels_run_seconds)}, of which ` +
+    ran ? `The run at the lower quartile of ${model.run_seconds.length} runs took ${seconds(model.kernels_run_seconds)}, of which ` +
             `${seconds(Math.max(model.kernels_run_seconds - total, 0))} lie between the kernels.`
-        : `The model was not run (${model.not_run_because}): the times are those of each kernel measured alone, one after the other.`, true));
+        : `The model was not run (${model.not_run_because}). The times are those of each kernel measured alone, drawn one after the other.`, true));
   const rows = shownRows(model.kernels);
   const share = (row) => row.seconds / total;
   const labels = shortNames(rows.map((row, r) => row.name + (rows.findIndex((other) => other.name === row.name) < r ? " #" + r : "")), rowRoom());

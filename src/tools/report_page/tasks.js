@@ -1,8 +1,8 @@
 // Predictions, tasks with their schedules, failures, and how to reproduce the run.
 function predictionSection(data) {
   if (data.predictions.length === 0)
-    return [paragraph(data.predictor ? `${data.predictor} said nothing of these programs.`
-                                     : "No cost model was asked. tensorsmith report --cost-model FILE shows what one says.", true)];
+    return [paragraph(data.predictor ? `${data.predictor} predicted none of these programs.`
+                                     : "No cost model was used. tensorsmith report --cost-model FILE shows the predictions of one.", true)];
   const points = data.predictions.map((p) => ({
     x: data.tasks[p.task].records.seconds[p.record], y: p.seconds, low: p.low_seconds, high: p.high_seconds, task: p.task,
   }));
@@ -13,7 +13,7 @@ function predictionSection(data) {
   const ends = [Math.min(...all) / 1.5, Math.max(...all) * 1.5];
   const intervals = points.flatMap((p) => (isKnown(p.low) ? [{ x: p.x, y: p.low }, { x: p.x, y: p.high }, { x: p.x, y: NaN }] : []));
   const summary = `${points.length} programs; the median error is ${percent(quantile(errors, .5))}` +
-    (withInterval > 0 ? `; ${percent(inside / withInterval)} of what was measured lies in the interval that is to hold 90 %` : "") + ".";
+    (withInterval > 0 ? `; ${percent(inside / withInterval)} of the measured times are within their predicted 90 % intervals` : "") + ".";
   return [
     paragraph(`Predicted by ${data.predictor}. ${summary}`),
     plot("plot-predictions", "Predicted against measured", summary, 400, (colours) => ({
@@ -56,7 +56,7 @@ function tasksSection(data) {
             task.untuned_seconds, task.best_seconds, ratioOf(task.untuned_seconds, task.best_seconds),
             task.records.at.length, failuresOf(task), chosenBecause(data, task)];
   });
-  const out = [table("table-tasks", "Tasks, those that take longest first; times of one call, each task measured alone",
+  const out = [table("table-tasks", "Tasks, the longest first; times of one call, each task measured alone",
                      [["task", asText], ["calls", asCount], ["share", asPercent], ["untuned", asSeconds], ["best", asSeconds],
                       ["speed-up", asFactor], ["programs", asCount], ["failed", asCount], ["origin of the best", asText]], rows)];
   const placed = [...part.values()].filter((of) => isKnown(of.tuned_in_model));
@@ -90,7 +90,7 @@ function failureSection(data) {
   const kinds = [...outcomes].sort((a, b) => b[1] - a[1]);
   const failed = kinds.reduce((sum, kind) => sum + kind[1], 0);
   return [
-    paragraph(`${failed} of ${measured} measured programs failed (${percent(failed / measured)}). A failure costs its candidate only.`),
+    paragraph(`${failed} of ${measured} measured programs failed (${percent(failed / measured)}). A failure ends only the candidate, not the search.`),
     plot("plot-failures", "Failures by kind", kinds.map(([name, count]) => `${name}: ${count}`).join("; ") + ".", 70 + kinds.length * 32,
          (colours) => ({
            type: "bar", indexAxis: "y", labels: kinds.map(([name]) => name),
