@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "engine/model/load_model.h"
+#include "engine/tune/prepare_tasks.h"
 #include "learn/search_model.h"
 #include "measure/measurer.h"
 #include "search/tuner.h"
@@ -93,8 +94,9 @@ Status run_all(const std::string& output, double seconds, uint64_t seeds,
     for (const std::string& network : networks) {
       TS_ASSIGN_OR_RETURN(const auto loaded, engine::load_model({network}));
       std::vector<search::TuneTask> tasks;
-      for (const auto& task : loaded.partition.tasks)
-        tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls)});
+      TS_ASSIGN_OR_RETURN(engine::PreparedTasks prepared, engine::prepare_tasks(loaded.partition, device));
+      for (size_t t = 0; t < prepared.size(); ++t)
+        tasks.push_back({std::move(prepared[t]), static_cast<double>(loaded.partition.tasks[t].calls)});
       for (const std::string& model : models) {
         const Run run{network, model, seed};
         if (done.count(run) > 0) continue;

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "engine/tune/prepare_tasks.h"
 #include "graph/infer.h"
 #include "ir/scalar.h"
 #include "learn/online/online.h"
@@ -135,8 +136,9 @@ Result<std::vector<BestKnown>> tune(const engine::LoadedModel& model, const targ
   gbt.threads = machine.cores;
   const auto cost_model = learn::make_online_xgboost(gbt);
   std::vector<search::TuneTask> tasks;
-  for (const auto& task : model.partition.tasks)
-    tasks.push_back({task.key, task.name, task.workload, static_cast<double>(task.calls)});
+  TS_ASSIGN_OR_RETURN(engine::PreparedTasks prepared, engine::prepare_tasks(model.partition, device));
+  for (size_t t = 0; t < prepared.size(); ++t)
+    tasks.push_back({std::move(prepared[t]), static_cast<double>(model.partition.tasks[t].calls)});
   search::TuneOptions options;
   options.seconds = budget.seconds;
   options.seed = budget.seed;

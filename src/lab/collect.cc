@@ -5,6 +5,7 @@
 
 #include "engine/device/measured_device.h"
 #include "engine/fleet/fleet_measurer.h"
+#include "engine/tune/prepare_tasks.h"
 #include "lab/strategies/strategies.h"
 #include "learn/search_model.h"
 
@@ -39,16 +40,11 @@ class OnceLogSink final : public LogSink {
 
 }  // namespace
 
-Result<std::vector<search::TuneTask>> collection_tasks(const std::vector<engine::ModelSource>& networks) {
-  TS_ASSIGN_OR_RETURN(auto shared, engine::load_tasks(networks));
-  std::vector<search::TuneTask> tasks;
-  for (auto& [task, calls] : shared) tasks.push_back({task.key, task.name, std::move(task.workload), 1, 0});
-  return tasks;
-}
-
-Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const CollectOptions& options,
+Result<CollectReport> collect(const std::vector<engine::SharedTask>& tasks, const CollectOptions& options,
                               record::Database& database, const Clock& clock, LogSink& sink,
                               CollectEvents& events, const std::atomic<bool>& cancel) {
+  std::vector<const graph::Task*> wanted_tasks;
+  for (const engine::SharedTask& shared : tasks) wanted_tasks.push_back(&shared.task);
   for (const target::Device& device : options.devices) {
     if (!engine::is_measurable(device))
       return Error{ErrorCode::kUnsupported, "device " + device.name,
@@ -77,6 +73,11 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
                           engine::make_run_measurer({options.database_path, options.fleet, options.worker},
                                                     database, device, measuring, clock, log, cancel));
       TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
+      // The spaces of one device at a time are in memory.
+      TS_ASSIGN_OR_RETURN(engine::PreparedTasks prepared,
+                          engine::prepare_tasks(wanted_tasks, device, {}, options.threads));
+      std::vector<search::TuneTask> tune_tasks;
+      for (auto& task : prepared) tune_tasks.push_back({.task = std::move(task)});
       search::TuneOptions tuning;
       tuning.survey = search::Survey{per_task, options.slowest_seconds};
       if (options.records > 0) tuning.trials = options.records - total.trials;
@@ -91,7 +92,7 @@ Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const 
       if (options.seconds > 0 && tuning.seconds <= 0) break;
       TS_ASSIGN_OR_RETURN(
           const search::TuneReport report,
-          search::tune(tasks, device, tuning,
+          search::tune(tune_tasks, device, tuning,
                        {database, *measurer, cost_model.get(), clock, log, cancel,
                         [&](const search::TuneProgress& p) { events.progress(d, total, p); }}));
       total.trials += report.final.trials;

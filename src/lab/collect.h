@@ -47,13 +47,10 @@ class CollectEvents {
   virtual void progress(size_t /*device*/, const CollectReport& /*before*/, const search::TuneProgress&) {}
 };
 
-// Returns the tasks of all networks, deduplicated, each with weight 1.
-Result<std::vector<search::TuneTask>> collection_tasks(const std::vector<engine::ModelSource>& networks);
-
 // Measures in turns: every device gets a batch of every task before the next round of batches.
 // Programs that the database already has are not measured again. kUnsupported for a device that is
 // not local.
-Result<CollectReport> collect(const std::vector<search::TuneTask>& tasks, const CollectOptions& options,
+Result<CollectReport> collect(const std::vector<engine::SharedTask>& tasks, const CollectOptions& options,
                               record::Database& database, const Clock& clock, LogSink& log,
                               CollectEvents& events, const std::atomic<bool>& cancel);
 

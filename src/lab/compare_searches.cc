@@ -12,6 +12,7 @@
 #include "base/statistics.h"
 #include "base/thread_pool.h"
 #include "engine/device/measured_device.h"
+#include "engine/tune/prepare_tasks.h"
 #include "engine/tune/watched_machine.h"
 #include "ir/structural.h"
 #include "ir/text.h"
@@ -174,12 +175,11 @@ Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const Re
                                              const std::atomic<bool>& cancel) {
   const learn::StoredWorkload& stored = store.workloads()[recorded.workload];
   TS_ASSIGN_OR_RETURN(ir::Workload workload, ir::parse_workload(stored.text));
-  search::TuneTask task;
-  task.key = ir::structural_key(workload);
-  task.name = stored.name;
-  task.workload = workload;
+  const search::TaskName name{ir::structural_key(workload), stored.name};
   TS_ASSIGN_OR_RETURN(const auto space, space_of(store, recorded, std::move(workload)));
-  task.space = space;
+  search::TuneTask task;
+  TS_ASSIGN_OR_RETURN(task.task,
+                      search::PreparedTask::create(name, space, std::make_shared<target::Device>(device)));
   trials = std::min<int64_t>(trials, static_cast<int64_t>(space->size()));
   std::vector<SearchRun> out;
   for (size_t m = 0; m < options.methods.size(); ++m) {
@@ -193,7 +193,7 @@ Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const Re
       run.fastest = space->best_seconds();
       search::SimulatedClock clock;
       search::ReplayMeasurer measurer(clock);
-      measurer.add_task(task.key, space);
+      measurer.add_task(name.key, space);
       TS_RETURN_IF_ERROR(
           search_once({task, device, measurer, clock, trials, true, 1}, options, log, cancel, run));
     }
@@ -250,25 +250,19 @@ Result<std::vector<SearchRun>> simulate_searches(
   std::mutex mutex;
   const size_t of_task = options.methods.size() * static_cast<size_t>(options.seeds);
   CompareProgress so_far{0, tasks.size() * of_task};
-  const auto work = [&](int64_t begin, int64_t end) {
-    for (auto t = static_cast<size_t>(begin); t < static_cast<size_t>(end) && !cancel; ++t) {
-      auto runs = simulate_task(store, tasks[t], *devices[tasks[t].device],
-                                trials_of(tasks[t], options, simulation), options, log, cancel);
-      if (!runs.ok())
-        runs = Error{runs.error().code, "task '" + store.workloads()[tasks[t].workload].name + "'",
-                     runs.error().message()};
-      const std::lock_guard lock(mutex);
-      // The result of an interrupted task is incomplete and is dropped.
-      if (!cancel || !runs.ok()) done[t] = std::move(runs);
-      so_far.done += of_task;
-      if (progress) progress(so_far);
-    }
-  };
-  if (simulation.threads > 1) {
-    ThreadPool(simulation.threads - 1).parallel_for(static_cast<int64_t>(tasks.size()), 1, work);
-  } else {
-    work(0, static_cast<int64_t>(tasks.size()));
-  }
+  for_each_index(simulation.threads, tasks.size(), [&](size_t t) {
+    if (cancel) return;
+    auto runs = simulate_task(store, tasks[t], *devices[tasks[t].device],
+                              trials_of(tasks[t], options, simulation), options, log, cancel);
+    if (!runs.ok())
+      runs = Error{runs.error().code, "task '" + store.workloads()[tasks[t].workload].name + "'",
+                   runs.error().message()};
+    const std::lock_guard lock(mutex);
+    // The result of an interrupted task is incomplete and is dropped.
+    if (!cancel || !runs.ok()) done[t] = std::move(runs);
+    so_far.done += of_task;
+    if (progress) progress(so_far);
+  });
   std::vector<SearchRun> out;
   for (auto& runs : done) {
     if (!runs) continue;
@@ -319,9 +313,8 @@ Result<std::vector<engine::SharedTask>> heaviest_tasks(const std::vector<engine:
   if (count == 0) return all;
   std::map<std::string, std::vector<std::pair<double, size_t>>> of_model;  // seconds and place
   for (size_t t = 0; t < all.size(); ++t) {
-    TS_ASSIGN_OR_RETURN(const auto space,
-                        space::DesignSpace::build(all[t].task.workload, device, {.threads = device.cores}));
-    const double seconds = space.estimate(space.default_candidate());
+    TS_ASSIGN_OR_RETURN(const auto task, engine::prepare_task(all[t].task, device));
+    const double seconds = task->untuned_estimate();
     for (const auto& [model, calls] : all[t].calls) of_model[model].emplace_back(-calls * seconds, t);
   }
   std::set<size_t> chosen;
@@ -364,22 +357,14 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
   }
   static const engine::WarmStart kNothing;
   std::vector<search::TuneTask> plain, seeded;
-  std::vector<space::DesignSpace> spaces;
   for (const engine::SharedTask& shared : comparison.tasks) {
     search::TuneTask task;
-    task.key = shared.task.key;
-    task.name = shared.task.name;
-    task.workload = shared.task.workload;
-    TS_ASSIGN_OR_RETURN(auto space,
-                        space::DesignSpace::build(task.workload, device, {.threads = device.cores}));
+    TS_ASSIGN_OR_RETURN(task.task, engine::prepare_task(shared.task, device));
     plain.push_back(task);
     if (comparison.known != nullptr)
-      for (const engine::SeededCandidate& seed : comparison.known->seeds(shared.task, space, device, {}))
+      for (const engine::SeededCandidate& seed : comparison.known->seeds(*task.task, {}))
         task.seeds.push_back(
             {seed.candidate, seed.source.same_task ? record::Reason::kSeeded : record::Reason::kTransferred});
-    spaces.push_back(space);
-    const auto designed = std::make_shared<search::DesignedSpace>(std::move(space));
-    plain.back().space = task.space = designed;
     seeded.push_back(std::move(task));
   }
   std::vector<SearchRun> out;
@@ -390,8 +375,8 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
         if (cancel) break;
         SearchRun run;
         run.device = device.key();
-        run.task = plain[t].key;
-        run.name = plain[t].name;
+        run.task = plain[t].task->key();
+        run.name = plain[t].task->name();
         run.method = m;
         run.seed = static_cast<uint64_t>(seed);
         if (!comparison.find || !comparison.find(run)) {
@@ -401,22 +386,20 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
           const double begin = clock.monotonic_seconds();
           const bool sees = method.seeded && comparison.known != nullptr;
           if (!proposes(method.strategy) && !method.language_model.empty())
-            task.writer = writers.at(method.language_model)
-                              ->of_task(comparison.tasks[t].task, device, {.threads = device.cores},
-                                        sees ? *comparison.known : kNothing);
+            task.writer =
+                writers.at(method.language_model)->of_task(task.task, sees ? *comparison.known : kNothing);
           if (proposes(method.strategy)) {
             // The untuned program takes one of the trials.
             TS_ASSIGN_OR_RETURN(
                 task.seeds,
-                proposers.propose(request_of(method), comparison.tasks[t].task, spaces[t], device,
-                                  sees ? *comparison.known : kNothing,
+                proposers.propose(request_of(method), *task.task, sees ? *comparison.known : kNothing,
                                   static_cast<size_t>(std::max<int64_t>(1, trials - 1)), run.seed));
           }
           const double proposing = clock.monotonic_seconds() - begin;
           const Status status = search_once(
               {task, device, *measurer, clock, trials, false, comparison.threads}, options, log, cancel, run);
           if (!status.ok())
-            return Error{status.error().code, "task '" + task.name + "'", status.error().message()};
+            return Error{status.error().code, "task '" + task.task->name() + "'", status.error().message()};
           if (cancel) break;
           for (double& spent : run.spent) spent += proposing;
           if (comparison.keep) TS_RETURN_IF_ERROR(comparison.keep(run));
@@ -426,8 +409,8 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
         if (progress) progress(so_far);
       }
       if (cancel || options.again.empty()) continue;
-      TS_RETURN_IF_ERROR(time_group(plain[t].workload, static_cast<uint64_t>(seed), plain[t].key, options,
-                                    make_measurer, comparison, out));
+      TS_RETURN_IF_ERROR(time_group(plain[t].task->workload(), static_cast<uint64_t>(seed),
+                                    plain[t].task->key(), options, make_measurer, comparison, out));
     }
   }
   if (comparison.decoding != nullptr) *comparison.decoding = proposers.decoding();

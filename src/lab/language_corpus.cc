@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "engine/language/sketch_contexts.h"
+#include "engine/tune/prepare_tasks.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "learn/lm/prompt.h"
@@ -46,14 +47,14 @@ class SourceWriter {
   SourceWriter(const Source& source, const target::Device& device, const engine::WarmStart& known,
                const CorpusOptions& options)
       : source_(source), options_(options), rng_(Hasher().add(options.seed).add(source.task.key).digest64()) {
-    auto space = space::DesignSpace::build(source.task.workload, device, {.threads = device.cores});
-    if (!space.ok()) return;
-    space_ = std::move(*space);
-    contexts_ = engine::sketch_contexts(source.task, *space_, device, known);
+    auto task = engine::prepare_task(source.task, device);
+    if (!task.ok()) return;
+    task_ = std::move(*task);
+    contexts_ = engine::sketch_contexts(*task_, known);
   }
 
   Written write() {
-    if (!space_) return {};
+    if (task_ == nullptr) return {};
     add_measured();
     if (source_.unmeasured) add_unmeasured();
     return std::move(out_);
@@ -66,7 +67,7 @@ class SourceWriter {
     const auto [prompt, fresh] =
         prompts_.try_emplace(candidate.sketch, static_cast<int32_t>(out_.prompts.size()));
     if (fresh) {
-      Corpus::Prompt made{0, candidate.sketch, space_->describe(candidate.sketch), {}, {}};
+      Corpus::Prompt made{0, candidate.sketch, task_->design().describe(candidate.sketch), {}, {}};
       for (const auto& similar : context->similar)
         made.similar.push_back(search::decisions_in_order(context->grammar, similar));
       out_.prompts.push_back(std::move(made));
@@ -79,8 +80,8 @@ class SourceWriter {
   void add_measured() {
     std::vector<const Source::Measured*> usable;
     for (const auto& m : source_.measured) {
-      if (!space_->check(m.candidate).ok()) continue;
-      const auto trace = space_->to_trace(m.candidate);
+      if (!task_->design().check(m.candidate).ok()) continue;
+      const auto trace = task_->design().to_trace(m.candidate);
       if (trace.ok() && sched::print(*trace) == m.trace) usable.push_back(&m);
     }
     std::stable_sort(usable.begin(), usable.end(), [](auto* a, auto* b) { return a->seconds < b->seconds; });
@@ -99,8 +100,8 @@ class SourceWriter {
     std::set<uint64_t> seen;
     const auto draw = [&](size_t count) {
       for (size_t i = 0; i < count; ++i) {
-        space::Candidate c = space_->sample(rng_);
-        if (seen.insert(c.hash()).second) drawn.push_back({space_->estimate(c), std::move(c)});
+        space::Candidate c = task_->design().sample(rng_);
+        if (seen.insert(c.hash()).second) drawn.push_back({task_->design().estimate(c), std::move(c)});
       }
     };
     const size_t half = options_.unmeasured / 2;
@@ -117,7 +118,7 @@ class SourceWriter {
   const Source& source_;
   const CorpusOptions& options_;
   Rng rng_;
-  std::optional<space::DesignSpace> space_;
+  std::shared_ptr<const search::PreparedTask> task_;  // null: it has no design space
   std::vector<std::shared_ptr<const search::SketchContext>> contexts_;
   std::map<int, int32_t> prompts_;  // by sketch
   Written out_;

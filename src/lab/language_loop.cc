@@ -14,6 +14,7 @@
 #include "engine/device/measured_device.h"
 #include "engine/fleet/fleet_measurer.h"
 #include "engine/language/language_writer.h"
+#include "engine/tune/prepare_tasks.h"
 #include "lab/language_corpus.h"
 #include "lab/strategies/strategies.h"
 #include "record/jsonl.h"
@@ -147,10 +148,11 @@ class LanguageLoop {
     for (const std::string& path : options_.more_databases) TS_RETURN_IF_ERROR(similar.add_file(path));
     std::vector<search::TuneTask> tasks;
     for (const engine::SharedTask& shared : tasks_) {
-      search::TuneTask task{shared.task.key, shared.task.name, shared.task.workload};
+      search::TuneTask task;
+      TS_ASSIGN_OR_RETURN(task.task, engine::prepare_task(shared.task, device_));
       task.weight = 0;
       for (const auto& [name, calls] : shared.calls) task.weight += calls;
-      task.writer = writer->of_task(shared.task, device_, {.threads = device_.cores}, similar);
+      task.writer = writer->of_task(task.task, similar);
       tasks.push_back(std::move(task));
     }
     measure::MeasureOptions measuring;

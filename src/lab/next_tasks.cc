@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/rng.h"
+#include "engine/tune/prepare_tasks.h"
 #include "ir/text.h"
 #include "learn/dataset/choose_tasks.h"
 #include "learn/dataset/import.h"
@@ -141,23 +142,21 @@ Result<NextTasks> next_tasks(const std::vector<engine::ModelSource>& networks,
   wanted.summary = false;  // which would replace the leaves
   Pool pool(model);
   for (const auto& [task, calls] : shared) {
-    const auto queried =
-        std::make_shared<const search::QueriedTask>(task.key, task.name, task.workload, task.flops, device);
-    TS_ASSIGN_OR_RETURN(const auto space,
-                        space::DesignSpace::build(task.workload, device, {.threads = device.cores}));
-    search::CandidateFeatures features(space, queried, wanted);
+    TS_ASSIGN_OR_RETURN(const auto prepared, engine::prepare_task(task, device));
+    const search::SearchSpace& space = prepared->space();
+    const auto features = prepared->make_extractor(wanted);
     Rng rng(Hasher().add(seed).add(task.key).digest64());
     std::set<uint64_t> seen;
     std::vector<std::shared_ptr<const search::ProgramInputs>> inputs;
     for (size_t drawn = 0; drawn < kChoiceDraws * kPrograms && inputs.size() < kPrograms; ++drawn) {
-      const space::Candidate candidate = drawn == 0 ? space.default_candidate() : space.sample(rng);
+      const space::Candidate candidate = drawn == 0 ? prepared->untuned() : space.sample(rng);
       if (!seen.insert(candidate.hash()).second) continue;
-      if (auto made = features.of(candidate); made.ok()) inputs.push_back(std::move(*made));
+      if (auto made = features->of(candidate); made.ok()) inputs.push_back(std::move(*made));
     }
     double runs = 0;
     for (const auto& [network, count_of_calls] : calls) runs += count_of_calls;
     std::vector<learn::ProgramQuery> queries;
-    for (const auto& one : inputs) queries.push_back(one->query(*queried));
+    for (const auto& one : inputs) queries.push_back(one->query(prepared->queried()));
     TS_RETURN_IF_ERROR(pool.add({task.key, task.name, static_cast<int64_t>(inputs.size()), 0},
                                 measured.count(task.key) > 0, queries, runs));
   }

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "engine/language/different_programs.h"
-#include "engine/tune/judge.h"
+#include "engine/tune/candidate_times.h"
 #include "learn/search_model.h"
 #include "search/strategies.h"
 
@@ -50,12 +50,12 @@ double draft_seconds(const space::DesignSpace& space, const space::Candidate& ca
 }
 
 // Returns the best candidates of an evolutionary search that uses the estimate as its only score.
-Result<std::vector<search::Seed>> estimate_favourites(const space::DesignSpace& space, size_t count,
+Result<std::vector<search::Seed>> estimate_favourites(const search::PreparedTask& task, size_t count,
                                                       Rng& rng) {
   search::StrategyView view;
-  const search::DesignedSpace designed(space);
-  const space::Candidate untuned = space.default_candidate();
-  view.space = &designed;
+  const space::DesignSpace& space = task.design();
+  const space::Candidate& untuned = task.untuned();
+  view.space = &task.space();
   view.draft = [&](const space::Candidate& c) { return -draft_seconds(space, c); };
   view.score = [&](std::span<const space::Candidate> candidates) {
     std::vector<float> scores;
@@ -74,9 +74,10 @@ Result<std::vector<search::Seed>> estimate_favourites(const space::DesignSpace& 
   return ranked_seeds(space, std::move(ranked), count);
 }
 
-Result<std::vector<search::Seed>> best_samples(engine::Judge& judge, const space::DesignSpace& space,
-                                               size_t count, Rng& rng) {
-  std::set<uint64_t> seen{space.default_candidate().hash()};
+Result<std::vector<search::Seed>> best_samples(engine::CandidateTimes& times,
+                                               const search::PreparedTask& task, size_t count, Rng& rng) {
+  const space::DesignSpace& space = task.design();
+  std::set<uint64_t> seen{task.untuned().hash()};
   std::vector<Ranked> best;
   for (size_t drawn = 0; drawn < kSamples;) {
     std::vector<space::Candidate> batch;
@@ -84,8 +85,8 @@ Result<std::vector<search::Seed>> best_samples(engine::Judge& judge, const space
       space::Candidate candidate = space.sample(rng);
       if (seen.insert(candidate.hash()).second) batch.push_back(std::move(candidate));
     }
-    const auto seconds = judge.log_seconds(batch);
-    if (judge.failed()) return *judge.failed();
+    const auto seconds = times.log_seconds(batch);
+    if (times.failed()) return *times.failed();
     for (size_t i = 0; i < batch.size(); ++i)
       if (std::isfinite(seconds[i])) best.push_back({seconds[i], std::move(batch[i])});
     keep_best(best, kCandidatesPerProgram * count);
@@ -116,26 +117,24 @@ Status Proposers::load(const ProposalRequest& request, int threads) {
   return {};
 }
 
-Result<std::vector<search::Seed>> Proposers::propose(const ProposalRequest& request, const graph::Task& task,
-                                                     const space::DesignSpace& space,
-                                                     const target::Device& device,
+Result<std::vector<search::Seed>> Proposers::propose(const ProposalRequest& request,
+                                                     const search::PreparedTask& task,
                                                      const engine::WarmStart& known, size_t count,
                                                      uint64_t seed) {
-  Rng rng(Hasher().add(request.method).add(seed).add(task.key).digest64());
-  if (request.method == kEstimateProposals) return estimate_favourites(space, count, rng);
+  Rng rng(Hasher().add(request.method).add(seed).add(task.key()).digest64());
+  if (request.method == kEstimateProposals) return estimate_favourites(task, count, rng);
   const learn::CostModel* model =
       request.cost_model == "none" ? nullptr : models_.at(request.cost_model).get();
   if (request.method == kCostModelProposals) {
-    engine::Judge judge(task, space, device, model);
-    return best_samples(judge, space, count, rng);
+    engine::CandidateTimes times(task, model);
+    return best_samples(times, task, count, rng);
   }
   engine::WriterOptions options;
   options.count = count;
   options.seed = seed;
-  options.known = [untuned = space.default_candidate()](const space::Candidate& c) { return c == untuned; };
+  options.known = [&untuned = task.untuned()](const space::Candidate& c) { return c == untuned; };
   options.cost_model = model;
-  TS_ASSIGN_OR_RETURN(auto candidates,
-                      writers_.at(request.language_model)->write(task, space, device, known, options));
+  TS_ASSIGN_OR_RETURN(auto candidates, writers_.at(request.language_model)->write(task, known, options));
   std::vector<search::Seed> seeds;
   for (auto& candidate : candidates) seeds.push_back({std::move(candidate), record::Reason::kWritten});
   return seeds;

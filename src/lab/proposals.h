@@ -42,8 +42,7 @@ class Proposers {
 
   // Returns at most `count` different candidates, the best first, without the untuned one. `known`:
   // fast programs of other tasks, which a language model sees while it writes.
-  Result<std::vector<search::Seed>> propose(const ProposalRequest& request, const graph::Task& task,
-                                            const space::DesignSpace& space, const target::Device& device,
+  Result<std::vector<search::Seed>> propose(const ProposalRequest& request, const search::PreparedTask& task,
                                             const engine::WarmStart& known, size_t count, uint64_t seed);
 
   // Statistics summed over all language models.

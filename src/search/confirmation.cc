@@ -17,14 +17,15 @@ constexpr int kRounds = 3;
 constexpr double kDefaultFactor = 0.995;
 
 // Returns the winner, the programs close to it, and the default if it is not much slower.
-std::vector<TaskState::Result> contenders(const TaskState& state) {
-  auto top = state.fastest(3);
+std::vector<RunProgram> contenders(const TaskState& state) {
+  const MeasuredPrograms& programs = state.programs();
+  auto top = programs.fastest(3);
   while (top.size() > 1 && top.back().seconds > kDoubtfulTie * top.front().seconds) top.pop_back();
   const bool has_default = std::any_of(top.begin(), top.end(), [](const auto& r) { return r.is_default; });
-  if (!has_default && std::isfinite(state.default_seconds()) &&
-      state.default_seconds() < kDoubtfulGain * top.front().seconds) {
-    const auto fallback = state.default_proposal();
-    top.push_back({fallback.text, fallback.trace, state.default_seconds(), true});
+  if (!has_default && std::isfinite(programs.default_seconds()) &&
+      programs.default_seconds() < kDoubtfulGain * top.front().seconds) {
+    const Proposal fallback = state.default_proposal();
+    top.push_back({fallback.hash, fallback.trace, programs.default_seconds(), true});
   }
   return top;
 }
@@ -39,7 +40,7 @@ Result<std::optional<sched::Trace>> confirm_winner(const TaskState& state, measu
   for (int round = 0; round < kRounds; ++round)
     for (const auto& r : top) candidates.push_back({r.trace, {}});
   TS_ASSIGN_OR_RETURN(const auto results,
-                      measurer.measure(state.task().workload, candidates, state.best_seconds(),
+                      measurer.measure(state.task().workload(), candidates, state.programs().best_seconds(),
                                        [](size_t, const record::MeasureResult&) { return true; }));
   double best_seconds = std::numeric_limits<double>::infinity();
   for (size_t k = 0; k < top.size(); ++k) {

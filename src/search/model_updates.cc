@@ -14,14 +14,14 @@ constexpr double kTimeShare = 0.12;
 void ModelUpdates::update(const std::vector<std::unique_ptr<TaskState>>& states, const Limits& limits) {
   if (model_ == nullptr || failed_ || !model_->learns()) return;
   size_t rows = 0;
-  for (const auto& state : states) rows += state->rows().size();
+  for (const auto& state : states) rows += state->programs().rows().size();
   if (rows == 0) return;
   if (rows_ > 0 && static_cast<double>(rows) < static_cast<double>(rows_) * (1 + kGrowth)) return;
   if (rows_ > 0 && seconds_ > kTimeShare * limits.elapsed()) return;
   const bool reads_rows = inputs().rows;
   std::vector<learn::MeasuredProgram> programs;
   for (const auto& state : states)
-    for (size_t r = 0; r < state->rows().size(); ++r) {
+    for (size_t r = 0; r < state->programs().rows().size(); ++r) {
       const auto measured = state->measured_program(r);
       if (!reads_rows || measured.program.rows->rows > 0) programs.push_back(measured);
     }

@@ -5,6 +5,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "sched/trace_traits.h"
+
 namespace tensorsmith::search {
 
 namespace {
@@ -99,7 +101,7 @@ Result<std::shared_ptr<const RecordedSpace>> RecordedSpace::create(ir::Workload 
   std::optional<size_t> first;
   for (RecordedProgram& program : programs) {
     const size_t number = space->programs_.size();
-    if (!space->by_text_.emplace(sched::print(program.trace), number).second) continue;
+    if (!space->by_hash_.emplace(sched::hash(program.trace), number).second) continue;
     Reading reading = read(program.trace);
     const auto [it, added] = structures.emplace(reading.structure, space->structures_.size());
     if (added) {
@@ -138,9 +140,9 @@ space::Candidate RecordedSpace::candidate(size_t number) const {
   return {static_cast<int>(structure_of_[number]), {static_cast<int64_t>(number)}};
 }
 
-const record::MeasureResult* RecordedSpace::result_of(const std::string& trace_text) const {
-  const auto it = by_text_.find(trace_text);
-  return it == by_text_.end() ? nullptr : &programs_[it->second].result;
+const record::MeasureResult* RecordedSpace::result_of(const sched::Trace& trace) const {
+  const auto it = by_hash_.find(sched::hash(trace));
+  return it == by_hash_.end() ? nullptr : &programs_[it->second].result;
 }
 
 space::Candidate RecordedSpace::mutate(const space::Candidate& candidate, Rng& rng) const {

@@ -34,7 +34,7 @@ class RecordedSpace final : public SearchSpace {
   // Seconds of the fastest program.
   double best_seconds() const { return best_seconds_; }
   // Returns null for a trace that was not recorded.
-  const record::MeasureResult* result_of(const std::string& trace_text) const;
+  const record::MeasureResult* result_of(const sched::Trace& trace) const;
 
   const ir::Workload& workload() const override { return workload_; }
   size_t num_sketches() const override { return structures_.size(); }
@@ -72,12 +72,12 @@ class RecordedSpace final : public SearchSpace {
 
   ir::Workload workload_;
   std::vector<RecordedProgram> programs_;
-  std::unordered_map<std::string, size_t> by_text_;
-  std::vector<size_t> structure_of_;             // by program
-  std::vector<std::vector<float>> coordinates_;  // by program
-  std::vector<std::vector<size_t>> near_;        // by program: its neighbours, nearest first
-  std::vector<std::string> structures_;          // texts of the structures
-  std::vector<std::vector<size_t>> members_;     // by structure
+  std::unordered_map<uint64_t, size_t> by_hash_;  // of the trace
+  std::vector<size_t> structure_of_;              // by program
+  std::vector<std::vector<float>> coordinates_;   // by program
+  std::vector<std::vector<size_t>> near_;         // by program: its neighbours, nearest first
+  std::vector<std::string> structures_;           // texts of the structures
+  std::vector<std::vector<size_t>> members_;      // by structure
   size_t default_ = 0;
   double best_seconds_ = 0;
 };

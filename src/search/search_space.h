@@ -46,6 +46,8 @@ class DesignedSpace final : public SearchSpace {
  public:
   explicit DesignedSpace(space::DesignSpace space) : space_(std::move(space)) {}
 
+  const space::DesignSpace& design() const { return space_; }
+
   const ir::Workload& workload() const override { return space_.workload(); }
   size_t num_sketches() const override { return space_.num_sketches(); }
   space::Candidate default_candidate() const override { return space_.default_candidate(); }

@@ -11,7 +11,7 @@ Result<std::vector<record::MeasureResult>> ReplayMeasurer::measure(
   if (space == spaces_.end()) return Error{ErrorCode::kNotFound, "", "there are no records of the task"};
   std::vector<record::MeasureResult> results;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    const record::MeasureResult* result = space->second->result_of(sched::print(candidates[i].trace));
+    const record::MeasureResult* result = space->second->result_of(candidates[i].trace);
     if (result == nullptr) return Error{ErrorCode::kNotFound, "", "a program was not recorded"};
     clock_.advance(kSecondsPerTrial);
     ++measured_;

@@ -15,21 +15,21 @@ constexpr double kHopelessEstimate = 4;
 }  // namespace
 
 Result<bool> TuningRun::survey_visit(size_t task) {
-  const auto& state = *states_[task];
-  const auto& space = state.space();
-  if (!state.default_known()) {
+  const MeasuredPrograms& programs = programs_of(task);
+  if (!programs.default_known()) {
     // Running the reference program would take minutes.
-    if (space.estimate(space.default_candidate()) > kHopelessEstimate * options_.survey->max_default_seconds)
+    if (task_of(task).untuned_estimate() > kHopelessEstimate * options_.survey->max_default_seconds)
       return true;
     TS_RETURN_IF_ERROR(measure_default(task));
     if (limits_.finished()) return false;
   }
-  if (!(state.default_seconds() <= options_.survey->max_default_seconds)) return true;
-  const int64_t before = state.trials(), left = options_.survey->per_task - before;
+  if (!(programs.default_seconds() <= options_.survey->max_default_seconds)) return true;
+  const int64_t before = programs.trials(), left = options_.survey->per_task - before;
   if (left <= 0) return true;
   turn_end_ = services_.clock.monotonic_seconds() + options_.survey->max_turn_seconds;
   TS_RETURN_IF_ERROR(one_round(task, static_cast<size_t>(std::min<int64_t>(left, options_.batch))));
-  return state.exhausted() || state.trials() == before || state.trials() >= options_.survey->per_task;
+  return states_[task]->exhausted() || programs.trials() == before ||
+         programs.trials() >= options_.survey->per_task;
 }
 
 Status TuningRun::survey() {
@@ -51,7 +51,8 @@ Status TuningRun::survey() {
       if (code != ErrorCode::kUnsupported && code != ErrorCode::kMismatch &&
           code != ErrorCode::kResourceExhausted && code != ErrorCode::kInvalidArgument)
         return visited.error();
-      services_.log.log(LogLevel::kWarning, tasks_[task].name + " is left out: " + visited.error().message());
+      services_.log.log(LogLevel::kWarning,
+                        task_of(task).name() + " is left out: " + visited.error().message());
     }
     open = std::move(still_open);
   }

@@ -39,6 +39,9 @@ Result<TuneReport> tune(const std::vector<TuneTask>& tasks, const target::Device
   if (options.batch < 1) return invalid("the batch must be at least 1");
   if (options.survey && options.survey->per_task < 1) return invalid("a survey needs programs of each task");
   if (options.threads < 1) return invalid("the number of threads must be at least 1");
+  for (const TuneTask& task : tasks)
+    TS_CHECK(task.task->device().key() == device.key(),
+             "task " + task.task->name() + " is of another device");
   return TuningRun(tasks, device, options, services).run();
 }
 

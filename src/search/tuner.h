@@ -16,8 +16,8 @@
 #include "learn/cost_model.h"
 #include "measure/measurer.h"
 #include "record/database.h"
+#include "search/prepared_task.h"
 #include "search/strategies.h"
-#include "space/design_space.h"
 
 namespace tensorsmith::search {
 
@@ -28,9 +28,7 @@ struct Seed {
 };
 
 struct TuneTask {
-  std::string key;  // structural key
-  std::string name;
-  ir::Workload workload;
+  std::shared_ptr<const PreparedTask> task;
   double weight = 1;  // number of times the model runs the task
   // Seconds of one call of the untuned schedule, to find out which tasks matter; 0 = not known.
   double hint_seconds = 0;
@@ -39,8 +37,6 @@ struct TuneTask {
   std::vector<Seed> seeds = {};
   // Writes candidates for strategies that use a writer; null: none.
   std::shared_ptr<ScheduleWriter> writer = nullptr;
-  // The programs that the task may have; null: the workload's design space on the device.
-  std::shared_ptr<const SearchSpace> space = nullptr;
 };
 
 // Options for collecting training data instead of tuning: the tasks take turns, and each gets the
@@ -65,8 +61,6 @@ struct TuneOptions {
   double epsilon = StrategyView().epsilon;
   uint64_t seed = 0;
   record::MeasureSettings settings;
-  // Whether schedules may use Winograd's filtering. If not, records that use it are ignored.
-  bool winograd = true;
   int threads = 1;               // of the tuner itself, not of the programs
   std::optional<Survey> survey;  // if given, replaces the search
   size_t seeds = 6;              // seeds of each task in its first round; all if StrategyKind::only_seeds
@@ -87,7 +81,7 @@ struct TaskProgress {
   double default_seconds = 0;  // of the untuned schedule; +inf before it is measured
   double best_seconds = 0;     // +inf before a program has run
   double hint_seconds = 0;     // as in TuneTask
-  std::string key = {};        // as in TuneTask
+  std::string key = {};        // of the task
 };
 struct TuneProgress {
   double elapsed_seconds = 0;
@@ -144,7 +138,7 @@ struct TuneReport {
   std::vector<std::vector<RankedTrace>> fastest;
 };
 
-// Tunes all tasks. First measures the default schedule of each task, even of those not worth
+// Tunes all tasks, which must be prepared for this device. First measures the default schedule of each task, even of those not worth
 // tuning, and compares its output with the reference. A wrong output is an error (kMismatch, which
 // names the task), as is a task of which no program runs. Records are written to the database as
 // they arrive, so a killed run loses at most the candidate being measured, and a new run continues

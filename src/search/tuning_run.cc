@@ -4,11 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "ir/text.h"
 #include "sched/trace_traits.h"
 #include "search/confirmation.h"
-#include "search/kernel_class.h"
-#include "search/plausible.h"
 
 namespace tensorsmith::search {
 
@@ -29,35 +26,6 @@ constexpr size_t kReported = 4;  // programs of each task in the report
 // its short measurements. A killed survey loses this much.
 constexpr double kSurveyFlushSeconds = 1;
 
-// Builds the spaces of all tasks on all threads; the first error names its task.
-Result<std::vector<std::shared_ptr<const SearchSpace>>> build_spaces(const std::vector<TuneTask>& tasks,
-                                                                     const target::Device& device,
-                                                                     const TuneOptions& options,
-                                                                     ThreadPool& pool, LogSink& log) {
-  std::vector<std::optional<Result<space::DesignSpace>>> built(tasks.size());
-  pool.parallel_for(static_cast<int64_t>(tasks.size()), 1, [&](int64_t begin, int64_t end) {
-    for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k)
-      if (tasks[k].space == nullptr)
-        built[k] = space::DesignSpace::build(
-            tasks[k].workload, device, {.threads = options.settings.threads, .winograd = options.winograd});
-  });
-  std::vector<std::shared_ptr<const SearchSpace>> spaces;
-  for (size_t k = 0; k < tasks.size(); ++k) {
-    if (!built[k]) {
-      spaces.push_back(tasks[k].space);
-      continue;
-    }
-    if (!built[k]->ok())
-      return Error{built[k]->error().code, "task '" + tasks[k].name + "'", built[k]->error().message()};
-    if (const double left_out = (*built[k])->sketches_left_out(); left_out > 0)
-      log.log(LogLevel::kInfo, "task '" + tasks[k].name + "': its design space leaves out " +
-                                   std::to_string(static_cast<int64_t>(left_out)) +
-                                   " unusual combinations of plans, to keep the space small");
-    spaces.push_back(std::make_shared<DesignedSpace>(std::move(**built[k])));
-  }
-  return spaces;
-}
-
 }  // namespace
 
 TuningRun::TuningRun(const std::vector<TuneTask>& tasks, const target::Device& device,
@@ -74,18 +42,16 @@ TuningRun::TuningRun(const std::vector<TuneTask>& tasks, const target::Device& d
       confirmed_(tasks.size()) {}
 
 Status TuningRun::prepare() {
-  TS_ASSIGN_OR_RETURN(auto spaces, build_spaces(tasks_, device_, options_, pool_, services_.log));
   const TaskOptions task_options{*options_.strategy, options_.seed, model_.inputs()};
   for (size_t i = 0; i < tasks_.size(); ++i) {
-    const TuneTask& task = tasks_[i];
-    states_.push_back(std::make_unique<TaskState>(task, std::move(spaces[i]), device_, task_options));
-    flops_.push_back(ir::flop_count(task.workload));
-    doubts_.add_task(task.name, implausible_below(task.workload, device_));
-    groups_.push_back(kernel_class(task.workload));
-    const auto& space = states_.back()->space();
-    bounds_.push_back(kBoundOfEstimate * space.estimate(space.default_candidate()));
-    TS_RETURN_IF_ERROR(
-        services_.database.add_task({task.key, ir::print(task.workload), task.name, flops_.back()}));
+    const PreparedTask& task = task_of(i);
+    if (const double left_out = task.has_design() ? task.design().sketches_left_out() : 0; left_out > 0)
+      services_.log.log(LogLevel::kInfo, "task '" + task.name() + "': its design space leaves out " +
+                                             std::to_string(static_cast<int64_t>(left_out)) +
+                                             " unusual combinations of plans, to keep the space small");
+    states_.push_back(std::make_unique<TaskState>(tasks_[i], task_options));
+    doubts_.add_task(task.name(), task.least_seconds());
+    TS_RETURN_IF_ERROR(services_.database.add_task({task.key(), task.text(), task.name(), task.flops()}));
     TS_RETURN_IF_ERROR(take_records(i));
   }
   if (resumed_ > 0)
@@ -97,32 +63,33 @@ Status TuningRun::take_records(size_t task) {
   if (options_.replay) return {};
   TaskState& state = *states_[task];
   TS_ASSIGN_OR_RETURN(const auto records,
-                      services_.database.records_of(tasks_[task].key, device_.key(), options_.settings));
+                      services_.database.records_of(task_of(task).key(), device_.key(), options_.settings));
   for (const auto& record : records) {
     if (record.code_version != record::kCodeVersion) continue;
-    if (!options_.winograd && sched::uses_winograd(record.trace)) continue;
     if (!doubts_.is_believed(task, record.result)) continue;
+    auto trace = sched::parse_trace(record.trace);
+    if (trace.ok() && !task_of(task).winograd() && sched::uses_winograd(*trace)) continue;
     // A default that failed is measured again, since without it there is no model.
-    if (!record.result.ok() && state.is_default(record.trace)) continue;
-    state.take_record(record);
+    if (trace.ok() && !record.result.ok() && state.programs().is_default(sched::hash(*trace))) continue;
+    if (trace.ok()) state.take_record(record, std::move(*trace));
     ++resumed_;
   }
-  if (state.history().empty() && !state.rows().empty()) state.finish_round();
+  if (state.programs().history().empty() && !state.programs().rows().empty()) state.programs().finish_round();
   return {};
 }
 
 TaskStatus TuningRun::status_of(size_t task) const {
   TaskStatus status;
-  const auto& state = *states_[task];
+  const MeasuredPrograms& programs = programs_of(task);
   status.weight = tasks_[task].weight;
-  status.flops = flops_[task];
-  status.best_seconds = state.best_seconds();
+  status.flops = task_of(task).flops();
+  status.best_seconds = programs.best_seconds();
   status.expected_seconds = tasks_[task].hint_seconds;
-  status.bound_seconds = bounds_[task];
+  status.bound_seconds = kBoundOfEstimate * task_of(task).untuned_estimate();
   status.round_cost = options_.batch * pace_.trial_cost(task);
-  status.history = state.history();
-  status.group = groups_[task];
-  status.exhausted = state.exhausted();
+  status.history = programs.history();
+  status.group = task_of(task).kernel_class();
+  status.exhausted = states_[task]->exhausted();
   return status;
 }
 
@@ -136,16 +103,16 @@ Result<std::vector<Proposal>> TuningRun::not_in_database(size_t task, std::vecto
   if (options_.replay) return proposals;
   auto& state = *states_[task];
   record::Record record;  // used only to compute keys
-  record.task_key = tasks_[task].key;
+  record.task_key = task_of(task).key();
   record.device_key = device_.key();
   record.settings = options_.settings;
   std::vector<Proposal> fresh;
   for (auto& proposal : proposals) {
-    record.trace = proposal.text;
+    record.trace = sched::print(proposal.trace);
     // Another process may have measured it since this run began.
     TS_ASSIGN_OR_RETURN(auto known, services_.database.find(record.key()));
     if (known && doubts_.is_believed(task, known->result) &&
-        (known->result.ok() || !state.is_default(proposal.text))) {
+        (known->result.ok() || !state.programs().is_default(proposal.hash))) {
       state.take(proposal, known->result, /*from_database=*/true);
       ++resumed_;
       continue;
@@ -176,15 +143,15 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
       // A lost worker says nothing about the candidate, so nothing is recorded and a later run may
       // try again.
       ++lost_workers_;
-      services_.log.log(LogLevel::kWarning, tasks_[task].name + ": " + result.reason);
+      services_.log.log(LogLevel::kWarning, task_of(task).name() + ": " + result.reason);
       return !limits_.finished();
     }
     lost_workers_ = 0;
     record::Record record;
-    record.task_key = tasks_[task].key;
+    record.task_key = task_of(task).key();
     record.device_key = device_.key();
     record.settings = options_.settings;
-    record.trace = fresh[i].text;
+    record.trace = sched::print(fresh[i].trace);
     record.result = result;
     record.candidate = candidates[i].what;
     record.unix_ms = clock.unix_milliseconds();
@@ -197,14 +164,14 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
     }
     pace_.count_trial(task);
     if (!result.ok())
-      services_.log.log(LogLevel::kDebug, tasks_[task].name + ", " + std::string(to_string(fresh[i].reason)) +
-                                              ": " + std::string(to_string(result.outcome)) + ": " +
-                                              result.reason);
+      services_.log.log(LogLevel::kDebug, task_of(task).name() + ", " +
+                                              std::string(to_string(fresh[i].reason)) + ": " +
+                                              std::string(to_string(result.outcome)) + ": " + result.reason);
     send_progress(task);
     return !limits_.finished() && clock.monotonic_seconds() < turn_end_;
   };
-  const auto measured =
-      services_.measurer.measure(tasks_[task].workload, candidates, state.best_seconds(), done);
+  const auto measured = services_.measurer.measure(task_of(task).workload(), candidates,
+                                                   programs_of(task).best_seconds(), done);
   if (!pending.empty()) flush();
   if (!measured.ok()) return named(task, measured.error());
   pace_.measured(task, clock.monotonic_seconds() - before - (services_.measurer.waited_seconds() - waited));
@@ -223,9 +190,8 @@ Status TuningRun::measure_defaults() {
   std::vector<double> seconds(tasks_.size());
   for (size_t i = 0; i < order.size(); ++i) {
     order[i] = i;
-    const auto& space = states_[i]->space();
-    seconds[i] = tasks_[i].weight * (tasks_[i].hint_seconds > 0 ? tasks_[i].hint_seconds
-                                                                : space.estimate(space.default_candidate()));
+    const double hint = tasks_[i].hint_seconds;
+    seconds[i] = tasks_[i].weight * (hint > 0 ? hint : task_of(i).untuned_estimate());
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return seconds[a] > seconds[b]; });
   const std::vector<bool> worth = worth_tuning(statuses(), SchedulerOptions());
@@ -237,26 +203,27 @@ Status TuningRun::measure_defaults() {
 }
 
 Status TuningRun::measure_default(size_t task, Counts counts) {
-  auto& state = *states_[task];
-  if (state.default_known()) return {};
+  TaskState& state = *states_[task];
+  MeasuredPrograms& programs = state.programs();
+  if (programs.default_known()) return {};
   TS_RETURN_IF_ERROR(measure(task, {state.default_proposal()}, counts));
-  if (state.default_known() && !std::isfinite(state.best_seconds()) &&
+  if (programs.default_known() && !std::isfinite(programs.best_seconds()) &&
       (counts == Counts::kNo || !limits_.finished())) {
     auto plain = state.plain_proposal();
-    if (!state.known_trace(plain.text)) TS_RETURN_IF_ERROR(measure(task, {std::move(plain)}, counts));
+    if (!state.is_known(plain.hash)) TS_RETURN_IF_ERROR(measure(task, {std::move(plain)}, counts));
   }
-  if (state.default_known() && state.history().empty()) state.finish_round();
+  if (programs.default_known() && programs.history().empty()) programs.finish_round();
   return {};
 }
 
 std::vector<ProposedCandidate> TuningRun::chosen_seeds(size_t task, const ProposalRequest& request) {
   std::vector<ProposedCandidate> seeds;
   for (const auto& seed : tasks_[task].seeds)
-    if (states_[task]->space().check(seed.candidate).ok()) seeds.push_back({seed.candidate, seed.reason});
+    if (task_of(task).space().check(seed.candidate).ok()) seeds.push_back({seed.candidate, seed.reason});
   if (options_.strategy->only_seeds || seeds.size() <= options_.seeds) return seeds;
   std::vector<space::Candidate> candidates;
   for (const auto& seed : seeds) candidates.push_back(seed.candidate);
-  const std::vector<float> scores = states_[task]->judge(candidates, request, pool_);
+  const std::vector<float> scores = states_[task]->score(candidates, request.scoring, pool_);
   std::vector<size_t> order(seeds.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin() + 1, order.end(), [&](size_t a, size_t b) { return scores[a] > scores[b]; });
@@ -268,32 +235,34 @@ std::vector<ProposedCandidate> TuningRun::chosen_seeds(size_t task, const Propos
 std::vector<ProposedCandidate> TuningRun::transferred(size_t task, const ProposalRequest& request) {
   std::vector<std::pair<double, size_t>> order;
   for (size_t i = 0; i < states_.size(); ++i)
-    if (i != task && groups_[i] == groups_[task] && states_[i]->best_candidate() != nullptr &&
-        flops_[i] > 0 && flops_[task] > 0)
-      order.emplace_back(std::abs(std::log(flops_[i] / flops_[task])), i);
+    if (i != task && task_of(i).kernel_class() == task_of(task).kernel_class() &&
+        programs_of(i).best_candidate() != nullptr && task_of(i).flops() > 0 && task_of(task).flops() > 0)
+      order.emplace_back(std::abs(std::log(task_of(i).flops() / task_of(task).flops())), i);
   std::sort(order.begin(), order.end());
   std::vector<ProposedCandidate> result;
   // Only the default was measured, or also the plain loops.
-  if (states_[task]->trials() <= 2 || options_.strategy->only_seeds) result = chosen_seeds(task, request);
+  if (programs_of(task).trials() <= 2 || options_.strategy->only_seeds) result = chosen_seeds(task, request);
   if (options_.strategy->only_seeds) return result;
   const size_t most = result.size() + kMaxTransferred;
   for (const auto& [distance, i] : order) {
     if (result.size() == most) break;
     auto candidate =
-        states_[task]->space().rescale(states_[i]->space(), states_[i]->best_candidate()->candidate);
+        task_of(task).space().rescale(task_of(i).space(), programs_of(i).best_candidate()->candidate);
     if (candidate.ok()) result.push_back({std::move(*candidate), record::Reason::kTransferred});
   }
   return result;
 }
 
 Status TuningRun::one_round(size_t task, size_t count) {
-  if (!states_[task]->default_known()) return measure_default(task);
+  if (!programs_of(task).default_known()) return measure_default(task);
   model_.update(states_, limits_);
   const double before = services_.clock.monotonic_seconds();
   const double until = before + pace_.proposal_seconds();
-  ProposalRequest request{count, {}, model_.ready(), pace_.score_budget(task), {}, limits_.progress()};
+  ProposalRequest request{count, {}, {model_.ready(), {}}, pace_.score_budget(task), limits_.progress()};
   request.epsilon = options_.epsilon;
-  request.out_of_time = [&] { return limits_.cancelled() || services_.clock.monotonic_seconds() >= until; };
+  request.scoring.out_of_time = [&] {
+    return limits_.cancelled() || services_.clock.monotonic_seconds() >= until;
+  };
   const auto wanted = transferred(task, request);
   request.wanted = wanted;
   auto proposals = states_[task]->propose(request, pool_);
@@ -303,7 +272,7 @@ Status TuningRun::one_round(size_t task, size_t count) {
   pace_.proposed(task, judged > 0 ? judged : request.score_budget,
                  services_.clock.monotonic_seconds() - before);
   if (!proposals.empty()) TS_RETURN_IF_ERROR(measure(task, std::move(proposals)));
-  states_[task]->finish_round();
+  states_[task]->programs().finish_round();
   return {};
 }
 
@@ -314,9 +283,9 @@ Status TuningRun::tuning_round(size_t task) {
   const SchedulerOptions scheduler;
   const double seconds = static_cast<double>(count) * pace_.trial_cost(task);
   const double expected = seconds * expected_gain(statuses(), task, scheduler);
-  const double before = states_[task]->best_seconds();
+  const double before = programs_of(task).best_seconds();
   TS_RETURN_IF_ERROR(one_round(task, count));
-  forecast_.add_round(expected, tasks_[task].weight * (before - states_[task]->best_seconds()));
+  forecast_.add_round(expected, tasks_[task].weight * (before - programs_of(task).best_seconds()));
   const auto share = forecast_.share_come_true();
   if (!share) return {};
   const double decrease = expected_decrease(statuses(), pace_.measuring_seconds_left(), scheduler);
@@ -328,10 +297,10 @@ std::vector<size_t> TuningRun::warm_up_order() const {
   std::vector<std::pair<double, size_t>> cost;
   double total = 0;
   for (size_t i = 0; i < states_.size(); ++i) {
-    double seconds = states_[i]->best_seconds();
+    double seconds = programs_of(i).best_seconds();
     if (!std::isfinite(seconds)) seconds = tasks_[i].hint_seconds;
     // No program has run, so the estimate is used and the task gets its turn.
-    if (seconds <= 0) seconds = states_[i]->space().estimate(states_[i]->space().default_candidate());
+    if (seconds <= 0) seconds = task_of(i).untuned_estimate();
     cost.emplace_back(-tasks_[i].weight * seconds, i);
     total += tasks_[i].weight * seconds;
   }
@@ -339,7 +308,8 @@ std::vector<size_t> TuningRun::warm_up_order() const {
   std::vector<size_t> order;
   for (const auto& [negative, task] : cost) {
     // A task that cannot gain a measurable part of the model's time waits for the scheduler.
-    if (-negative < kWarmUpShare * total && (states_[task]->default_known() || tasks_[task].hint_seconds > 0))
+    if (-negative < kWarmUpShare * total &&
+        (programs_of(task).default_known() || tasks_[task].hint_seconds > 0))
       continue;
     order.push_back(task);
   }
@@ -350,7 +320,7 @@ Status TuningRun::search() {
   for (size_t task : warm_up_order()) {
     if (limits_.finished()) return {};
     // A resumed task had its first round in an earlier run.
-    if (states_[task]->history().size() > 1 || states_[task]->rows().size() > 1) continue;
+    if (programs_of(task).history().size() > 1 || programs_of(task).rows().size() > 1) continue;
     TS_RETURN_IF_ERROR(tuning_round(task));
   }
   while (!limits_.finished()) {
@@ -384,8 +354,8 @@ Status TuningRun::confirm() {
   if (!options_.confirm) return {};
   std::vector<std::pair<double, size_t>> order;
   for (size_t i = 0; i < states_.size(); ++i)
-    if (states_[i]->trials() > 1 && std::isfinite(states_[i]->best_seconds()))
-      order.emplace_back(-tasks_[i].weight * states_[i]->best_seconds(), i);
+    if (programs_of(i).trials() > 1 && std::isfinite(programs_of(i).best_seconds()))
+      order.emplace_back(-tasks_[i].weight * programs_of(i).best_seconds(), i);
   std::sort(order.begin(), order.end());
   for (const auto& [negative, task] : order) {
     if (limits_.cancelled() || limits_.out_of_time()) break;
@@ -401,9 +371,10 @@ TuneProgress TuningRun::progress_report() const {
   p.failures = failures_;
   p.resumed = resumed_;
   for (size_t i = 0; i < states_.size(); ++i) {
-    const auto& state = *states_[i];
-    p.tasks.push_back({tasks_[i].name, tasks_[i].weight, state.trials(), state.failures(),
-                       state.default_seconds(), state.best_seconds(), tasks_[i].hint_seconds, tasks_[i].key});
+    const MeasuredPrograms& programs = programs_of(i);
+    p.tasks.push_back({task_of(i).name(), tasks_[i].weight, programs.trials(), programs.failures(),
+                       programs.default_seconds(), programs.best_seconds(), tasks_[i].hint_seconds,
+                       task_of(i).key()});
   }
   const double expected = std::min(expected_model_seconds_, p.model_best_seconds());
   if (std::isfinite(expected)) p.expected_model_seconds = std::max(expected, 0.0);
@@ -437,9 +408,9 @@ Result<TuneReport> TuningRun::run() {
   result.end = end_;
   result.expected_gain = last_gain_;
   for (size_t i = 0; i < states_.size(); ++i) {
-    const auto& untuned = states_[i]->default_result();
+    const auto& untuned = programs_of(i).default_result();
     result.untuned_works.push_back(!untuned || untuned->ok());
-    const auto top = states_[i]->fastest(kReported);
+    const auto top = programs_of(i).fastest(kReported);
     auto& ranked = result.fastest.emplace_back();
     for (const auto& r : top) ranked.push_back({r.trace, r.seconds});
     if (confirmed_[i]) {
@@ -447,7 +418,7 @@ Result<TuneReport> TuningRun::run() {
     } else if (!top.empty()) {
       result.best_traces.push_back(top.front().trace);
     } else {
-      result.best_traces.push_back(states_[i]->default_proposal().trace);
+      result.best_traces.push_back(task_of(i).untuned_trace());
     }
   }
   return result;

@@ -25,6 +25,9 @@ class TuningRun {
   Result<TuneReport> run();
 
  private:
+  const PreparedTask& task_of(size_t task) const { return *tasks_[task].task; }
+  const MeasuredPrograms& programs_of(size_t task) const { return states_[task]->programs(); }
+
   Status prepare();
   // Takes the task's records of earlier runs, as far as they are believed.
   Status take_records(size_t task);
@@ -88,9 +91,6 @@ class TuningRun {
   Rng rng_;
   // By task.
   std::vector<std::unique_ptr<TaskState>> states_;
-  std::vector<uint64_t> groups_;
-  std::vector<double> flops_;
-  std::vector<double> bounds_;  // in seconds, see TaskStatus
   std::vector<std::optional<sched::Trace>> confirmed_;
 
   SearchEnd end_ = SearchEnd::kLimit;

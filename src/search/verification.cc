@@ -15,23 +15,23 @@ constexpr int kMaxVerifications = 16;
 }  // namespace
 
 Status TuningRun::verify_records(size_t task) {
-  auto& state = *states_[task];
+  MeasuredPrograms& programs = states_[task]->programs();
   for (int round = 0; round < kMaxVerifications && !limits_.cancelled(); ++round) {
-    const auto doubtful = state.doubtful();
+    const auto doubtful = programs.doubtful();
     if (doubtful.empty()) return {};
     std::vector<measure::Candidate> candidates;
     for (const auto& result : doubtful) candidates.push_back({result.trace, {}});
     TS_ASSIGN_OR_RETURN(const auto results, services_.measurer.measure(
-                                                tasks_[task].workload, candidates, 0,
+                                                task_of(task).workload(), candidates, 0,
                                                 [](size_t, const record::MeasureResult&) { return true; }));
     for (size_t i = 0; i < results.size(); ++i) {
       if (results[i].outcome == record::Outcome::kWorkerLost)
         return Error{ErrorCode::kIo, "measuring", results[i].reason};
       doubts_.ran_again(task, doubtful[i].seconds, results[i]);
-      state.verify(doubtful[i].text, results[i]);
+      programs.verify(doubtful[i].hash, results[i]);
     }
   }
-  if (!limits_.cancelled()) state.drop_doubtful();
+  if (!limits_.cancelled()) programs.drop_doubtful();
   return {};
 }
 
@@ -45,7 +45,7 @@ Status TuningRun::verify_all_records() {
 
 Status TuningRun::check_untuned() {
   for (size_t task = 0; task < states_.size() && !limits_.cancelled(); ++task) {
-    if (states_[task]->default_known()) continue;
+    if (programs_of(task).default_known()) continue;
     const auto status = measure_default(task, Counts::kNo);
     if (status.ok()) continue;
     // If the program is too large to be measured at all, nothing speaks against it.
@@ -55,9 +55,9 @@ Status TuningRun::check_untuned() {
                                               "; it is used without a check");
   }
   for (size_t task = 0; task < states_.size(); ++task) {
-    const auto& result = states_[task]->default_result();
+    const auto& result = programs_of(task).default_result();
     if (!result || result->outcome != record::Outcome::kWrongOutput) continue;
-    return Error{ErrorCode::kMismatch, "task '" + tasks_[task].name + "'",
+    return Error{ErrorCode::kMismatch, "task '" + task_of(task).name() + "'",
                  "the untuned program computed a wrong result (" + result->reason +
                      "), so no model was written; please report this error and attach the model"};
   }
@@ -66,16 +66,16 @@ Status TuningRun::check_untuned() {
 
 Status TuningRun::check_all_have_programs() const {
   for (size_t task = 0; task < states_.size(); ++task) {
-    const auto& state = *states_[task];
-    if (!state.default_known() || !state.fastest(1).empty()) continue;
-    return Error{ErrorCode::kMismatch, "task '" + tasks_[task].name + "'",
-                 "none of its programs can be used, so no model was written: " + state.failure_counts()};
+    const MeasuredPrograms& programs = programs_of(task);
+    if (!programs.default_known() || !programs.fastest(1).empty()) continue;
+    return Error{ErrorCode::kMismatch, "task '" + task_of(task).name() + "'",
+                 "none of its programs can be used, so no model was written: " + programs.failure_counts()};
   }
   return {};
 }
 
 Error TuningRun::named(size_t task, const Error& error) const {
-  return {error.code, "task '" + tasks_[task].name + "'", error.message()};
+  return {error.code, "task '" + task_of(task).name() + "'", error.message()};
 }
 
 }  // namespace tensorsmith::search

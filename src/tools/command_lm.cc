@@ -12,6 +12,7 @@
 #include "engine/device/gpu_device.h"
 #include "engine/language/language_decoder.h"
 #include "engine/language/sketch_contexts.h"
+#include "engine/tune/prepare_tasks.h"
 #include "lab/language_corpus.h"
 #include "learn/lm/language_training.h"
 #include "learn/lm/prompt.h"
@@ -272,12 +273,12 @@ Status generate(const GenerateCommand& command) {
   double writing = 0;
   for (const auto& task : model.partition.tasks) {
     if (!command.task.empty() && task.name.find(command.task) == std::string::npos) continue;
-    TS_ASSIGN_OR_RETURN(const auto space,
-                        space::DesignSpace::build(task.workload, device, {.threads = device.cores}));
-    const auto contexts = engine::sketch_contexts(task, space, device, known);
+    TS_ASSIGN_OR_RETURN(const auto prepared, engine::prepare_task(task, device));
+    const space::DesignSpace& space = prepared->design();
+    const auto contexts = engine::sketch_contexts(*prepared, known);
     Rng rng(Hasher().add(command.seed).add(task.key).digest64());
     // Uses the sketch of the untuned schedule.
-    const int sketch = space.default_candidate().sketch;
+    const int sketch = prepared->untuned().sketch;
     const auto& context = contexts[static_cast<size_t>(sketch)];
     if (context == nullptr || context->grammar.decisions().empty()) continue;
     const auto prompt = learn::lm::make_prompt(task.workload, device, device.cores, space.describe(sketch),
@@ -288,7 +289,7 @@ Status generate(const GenerateCommand& command) {
                         engine::generate(*decoder, prompt, *context, request, rng, report));
     writing += clock.monotonic_seconds() - before;
     programs += generated.size();
-    const double untuned = space.estimate(space.default_candidate());
+    const double untuned = prepared->untuned_estimate();
     Json list = Json::array();
     if (!command.json) print_out("{}: {}\n", task.name, space.describe(sketch));
     for (const auto& one : generated) {

@@ -89,14 +89,15 @@ Result<std::vector<target::Device>> resolve_devices(const std::vector<std::strin
 }
 
 // kNotFound for a key that is not a task's.
-Status keep_named(const std::vector<std::string>& keys, std::vector<search::TuneTask>& tasks) {
+Status keep_named(const std::vector<std::string>& keys, std::vector<engine::SharedTask>& tasks) {
   for (const std::string& key : keys) {
-    if (std::none_of(tasks.begin(), tasks.end(), [&](const auto& task) { return task.key == key; }))
+    if (std::none_of(tasks.begin(), tasks.end(), [&](const auto& shared) { return shared.task.key == key; }))
       return Error{ErrorCode::kNotFound, "--task " + key,
                    "is not a task of the networks (see `tensorsmith tasks MODEL --json`)"};
   }
-  std::erase_if(
-      tasks, [&](const auto& task) { return std::find(keys.begin(), keys.end(), task.key) == keys.end(); });
+  std::erase_if(tasks, [&](const auto& shared) {
+    return std::find(keys.begin(), keys.end(), shared.task.key) == keys.end();
+  });
   return {};
 }
 
@@ -115,7 +116,7 @@ Status collect(const CollectCommand& command) {
   for (const ModelOptions& model : models_of_networks(command.networks)) {
     TS_ASSIGN_OR_RETURN(networks.emplace_back(), model.source());
   }
-  TS_ASSIGN_OR_RETURN(auto tasks, lab::collection_tasks(networks));
+  TS_ASSIGN_OR_RETURN(auto tasks, engine::load_tasks(networks));
   if (!command.tasks.empty()) TS_RETURN_IF_ERROR(keep_named(command.tasks, tasks));
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(command.database));
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());

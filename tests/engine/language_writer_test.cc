@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/language/different_programs.h"
+#include "engine/tune/prepare_tasks.h"
 #include "ir/structural.h"
 #include "random_language_model.h"
 #include "sched/step.h"
@@ -55,7 +56,8 @@ TEST(LanguageWriter, WritesDifferentPrograms) {
   const auto writer =
       LanguageWriter::create(random_model({.width = 16, .heads = 2, .layers = 1, .hidden = 32}, 4), 1);
   ASSERT_TRUE(writer.ok()) << writer.error().message();
-  const auto written = (*writer)->write(c.task, space, c.device, {}, {.count = 200, .written = 2});
+  const auto written =
+      (*writer)->write(*prepare_task(c.task, c.device).value(), {}, {.count = 200, .written = 2});
   ASSERT_TRUE(written.ok()) << written.error().message();
   std::set<std::string> programs;
   for (const auto& candidate : *written) programs.insert(program_of(space, candidate));

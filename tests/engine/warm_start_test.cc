@@ -9,6 +9,7 @@
 
 #include "cli_support.h"
 #include "engine/model/load_model.h"
+#include "engine/tune/prepare_tasks.h"
 #include "engine/tune/source_models.h"
 #include "ir/structural.h"
 #include "ir/text.h"
@@ -92,7 +93,7 @@ TEST_F(WarmStartTest, TheSameTaskFirstAndTheSameKindOfDeviceBeforeOthers) {
   add(task, two, 2e-3);
   add(task, wide, 1e-3);
   add(other, narrow, 9e-3);
-  const auto seeds = known().seeds(task, space_of(task, narrow), narrow, {});
+  const auto seeds = known().seeds(*prepare_task(task, narrow).value(), {});
   ASSERT_FALSE(seeds.empty());
   EXPECT_EQ(seeds.front().candidate, own);  // on the same device it is not changed
   EXPECT_TRUE(seeds.front().source.same_task);
@@ -120,17 +121,17 @@ TEST_F(WarmStartTest, OtherTasksOfTheClassNearestFirst) {
   unlike.flops = ir::flop_count(unlike.workload);
   add(unlike, on, 1e-4);
   const auto warm_start = known();
-  const auto space = space_of(task, on);
-  const auto seeds = warm_start.seeds(task, space, on, {});
+  const auto prepared = prepare_task(task, on).value();
+  const auto seeds = warm_start.seeds(*prepared, {});
   EXPECT_THAT(seconds_of(seeds), ElementsAre(3e-3, 2e-3, 1e-3));
   for (const auto& seed : seeds) {
-    EXPECT_TRUE(space.check(seed.candidate).ok());
+    EXPECT_TRUE(prepared->space().check(seed.candidate).ok());
     EXPECT_FALSE(seed.source.same_task);
   }
-  EXPECT_THAT(warm_start.seeds(task, space, on, {.other_tasks = 1}), SizeIs(1));
-  EXPECT_THAT(warm_start.seeds(task, space, on, {.other_tasks = 0}), IsEmpty());
+  EXPECT_THAT(warm_start.seeds(*prepared, {.other_tasks = 1}), SizeIs(1));
+  EXPECT_THAT(warm_start.seeds(*prepared, {.other_tasks = 0}), IsEmpty());
   const std::set<std::string> far{matmul_task(768, 768, 768).key};
-  EXPECT_THAT(seconds_of(warm_start.seeds(task, space, on, {.only_tasks = far})), ElementsAre(1e-3));
+  EXPECT_THAT(seconds_of(warm_start.seeds(*prepared, {.only_tasks = far})), ElementsAre(1e-3));
 }
 
 TEST_F(WarmStartTest, RecordsThatCannotBeTrueOrNoLongerHoldAreLeftOut) {
@@ -140,7 +141,7 @@ TEST_F(WarmStartTest, RecordsThatCannotBeTrueOrNoLongerHoldAreLeftOut) {
   add(other, on, 2e-3, record::Reason::kPredicted,
       "split stage=2 iter=0 lengths=[3] inner=true tail=predicate\n");
   add(other, on, 3e-3);
-  EXPECT_THAT(seconds_of(known().seeds(task, space_of(task, on), on, {})), ElementsAre(3e-3));
+  EXPECT_THAT(seconds_of(known().seeds(*prepare_task(task, on).value(), {})), ElementsAre(3e-3));
 }
 
 TEST_F(WarmStartTest, FilesThatAreNone) {
@@ -160,7 +161,7 @@ TEST_F(WarmStartTest, DatabasesAndExportsGiveTheSame) {
   for (const char* name : {"a.db", "export.jsonl"}) {
     WarmStart warm_start;
     ASSERT_TRUE(warm_start.add_file(folder_.file(name)).ok());
-    EXPECT_THAT(seconds_of(warm_start.seeds(task, space_of(task, on), on, {})), ElementsAre(3e-3, 2e-3))
+    EXPECT_THAT(seconds_of(warm_start.seeds(*prepare_task(task, on).value(), {})), ElementsAre(3e-3, 2e-3))
         << name;
   }
 }
@@ -206,7 +207,7 @@ TEST(ShippedStarter, HasFastProgramsOfTheZoo) {
   const target::Device device = target::find_device("epyc-9654:threads=1").value();
   size_t seeded = 0;
   for (const auto& task : model->partition.tasks)
-    seeded += warm_start.seeds(task, space_of(task, device), device, {}).empty() ? 0 : 1;
+    seeded += warm_start.seeds(*prepare_task(task, device).value(), {}).empty() ? 0 : 1;
   // Most seeds are for identical tasks; the other tasks' classes occur with other shapes.
   EXPECT_GT(seeded, model->partition.tasks.size() / 2);
 }

@@ -61,10 +61,15 @@ class Fuzzer {
       shape.max_elements = 1 << 16;
       shape.max_iterations = 1'000'000;
     }
-    search::TuneTask task;
-    task.workload = test::random_workload(seed, shape);
-    task.key = ir::structural_key(task.workload);
-    task.name = "seed " + std::to_string(seed);
+    const ir::Workload workload = test::random_workload(seed, shape);
+    auto prepared = search::PreparedTask::create(
+        {ir::structural_key(workload), "seed " + std::to_string(seed)}, workload,
+        std::make_shared<const target::Device>(device_), {.threads = device_.cores});
+    if (!prepared.ok()) {
+      complain(seed, prepared.error().message(), workload);
+      return;
+    }
+    const search::TuneTask task{.task = std::move(*prepared)};
     const auto database = record::Database::open(":memory:").value();
     const auto model = learn::make_search_model({.model = "xgboost", .seed = seed}, device_).value();
     search::TuneOptions tuning;
@@ -78,7 +83,7 @@ class Fuzzer {
     tuning.settings.threads = device_.cores;
     const auto tuned =
         search::tune({task}, device_, tuning, {*database, *measurer_, model.get(), clock_, log_, cancel_});
-    if (!tuned.ok()) complain(seed, tuned.error().message(), task);
+    if (!tuned.ok()) complain(seed, tuned.error().message(), workload);
     const Status read = database->for_each([&](const record::Record& record) {
       ++outcomes_[record.result.outcome];
       switch (record.result.outcome) {
@@ -91,17 +96,17 @@ class Fuzzer {
           complain(seed,
                    std::string(to_string(record.result.outcome)) + ": " + record.result.reason + " of " +
                        record.trace,
-                   task);
+                   workload);
       }
       return Status();
     });
-    if (!read.ok()) complain(seed, read.error().message(), task);
+    if (!read.ok()) complain(seed, read.error().message(), workload);
   }
 
-  void complain(uint64_t seed, const std::string& what, const search::TuneTask& task) {
+  void complain(uint64_t seed, const std::string& what, const ir::Workload& workload) {
     ++bad_;
     std::printf("seed %llu: %s\n%s\n", static_cast<unsigned long long>(seed), what.c_str(),
-                ir::print(task.workload).c_str());
+                ir::print(workload).c_str());
     std::fflush(stdout);
   }
 

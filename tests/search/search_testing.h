@@ -115,13 +115,11 @@ class FlatModel final : public learn::CostModel {
   learn::ModelCard card_;
 };
 
-inline TuneTask task(const std::string& name, ir::Workload workload, double weight = 1) {
-  TuneTask t;
-  t.name = name;
-  t.key = ir::structural_key(workload);
-  t.workload = std::move(workload);
-  t.weight = weight;
-  return t;
+inline TuneTask task(const std::string& name, const ir::Workload& workload, double weight = 1) {
+  return {.task = PreparedTask::create({ir::structural_key(workload), name}, workload,
+                                       std::make_shared<const target::Device>(device()), {})
+                      .value(),
+          .weight = weight};
 }
 
 // Returns seconds that depend only on the trace.

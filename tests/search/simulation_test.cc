@@ -42,6 +42,10 @@ std::shared_ptr<const RecordedSpace> recorded(const ir::Workload& workload, size
   return RecordedSpace::create(workload, programs_of(workload, count, seed)).value();
 }
 
+std::shared_ptr<const RecordedSpace> space_of(const TuneTask& task) {
+  return {task.task, static_cast<const RecordedSpace*>(&task.task->space())};
+}
+
 struct Simulated {
   std::unique_ptr<record::Database> database = std::move(*record::Database::open(":memory:"));
   TuneOptions options;
@@ -58,8 +62,7 @@ struct Simulated {
   Result<TuneReport> run(const std::vector<TuneTask>& tasks, learn::CostModel* model) {
     SimulatedClock clock;
     ReplayMeasurer measurer(clock);
-    for (const auto& task : tasks)
-      measurer.add_task(task.key, std::static_pointer_cast<const RecordedSpace>(task.space));
+    for (const auto& task : tasks) measurer.add_task(task.task->key(), space_of(task));
     NullLogSink log;
     std::atomic<bool> cancel{false};
     int64_t trials = 0;
@@ -83,9 +86,10 @@ struct Simulated {
 };
 
 TuneTask recorded_task(const std::string& name, ir::Workload workload, size_t count, uint64_t seed) {
-  TuneTask task = test::task(name, std::move(workload));
-  task.space = recorded(task.workload, count, seed);
-  return task;
+  const std::string key = ir::structural_key(workload);
+  return {.task = PreparedTask::create({key, name}, recorded(std::move(workload), count, seed),
+                                       std::make_shared<const target::Device>(test::device()))
+                      .value()};
 }
 
 TEST(RecordedSpace, HoldsEachProgramOnce) {
@@ -112,7 +116,7 @@ TEST(RecordedSpace, HoldsEachProgramOnce) {
   EXPECT_EQ(space->to_trace(space->default_candidate()).value(), programs[1].trace);
   EXPECT_FALSE(space->check({0, {static_cast<int64_t>(count)}}).ok());
   EXPECT_FALSE(space->check({0, {-1}}).ok());
-  EXPECT_EQ(space->result_of("no such trace"), nullptr);
+  EXPECT_EQ(space->result_of({{sched::Unroll{77, 1}}}), nullptr);
 }
 
 // Neighbours have similar tile lengths, compared with a brute-force search over the tile lengths in
@@ -145,7 +149,7 @@ TEST(Simulation, FindsTheFastestOnceAllIsMeasured) {
   Simulated simulated;
   simulated.options.trials = 1000;
   const auto task = recorded_task("a", matmul(60, 64, 48), 120, 4);
-  const auto& space = static_cast<const RecordedSpace&>(*task.space);
+  const RecordedSpace& space = *space_of(task);
   const auto report = simulated.run({task}, nullptr);
   ASSERT_TRUE(report.ok()) << report.error().message();
   EXPECT_EQ(report->end, SearchEnd::kExhausted);
@@ -162,8 +166,7 @@ TEST(Simulation, AModelThatIsRightFindsFastProgramsSooner) {
         std::span<const learn::ProgramQuery> queries) const override {
       std::vector<learn::Prediction> out;
       for (const auto& q : queries)
-        out.push_back(
-            {.seconds = space_.result_of(sched::print(*q.trace))->best_estimate(), .log_sigma = 0.01});
+        out.push_back({.seconds = space_.result_of(*q.trace)->best_estimate(), .log_sigma = 0.01});
       return out;
     }
     learn::ModelInputs inputs() const override { return {.trace = true}; }
@@ -180,7 +183,7 @@ TEST(Simulation, AModelThatIsRightFindsFastProgramsSooner) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const auto task = recorded_task("a", matmul(60, 64, 48), 600, seed);
-    Oracle oracle(static_cast<const RecordedSpace&>(*task.space));
+    Oracle oracle(*space_of(task));
     Simulated with, without;
     with.options.trials = without.options.trials = 24;
     with.options.seed = without.options.seed = seed;

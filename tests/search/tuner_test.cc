@@ -41,7 +41,7 @@ TEST(Tune, MeasuresDefaultsFirstAndKeepsTheLimit) {
   ASSERT_EQ(report->best_traces.size(), 3U);
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_LE(report->final.tasks[i].best_seconds, report->final.tasks[i].default_seconds);
-    EXPECT_TRUE(sched::replay(tasks[i].workload, report->best_traces[i]).ok());
+    EXPECT_TRUE(sched::replay(tasks[i].task->workload(), report->best_traces[i]).ok());
   }
   EXPECT_EQ(bench.progress.size(), 50U);
   EXPECT_EQ(bench.progress.back().trials, 50);
@@ -70,7 +70,7 @@ TEST(Tune, ASurveyVisitsAllTasks) {
   bench.options.strategy = &lab::kMixedStrategy;
   const std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32)), task("slow", matmul(16, 48, 8)),
                                     task("b", softmax(4, 32))};
-  const std::string slow = tasks[1].key;
+  const std::string slow = tasks[1].task->key();
   FakeMeasurer measurer(
       [&](const std::string& key, const sched::Trace& trace) {
         return took(pseudo_seconds(trace) + (key == slow ? 1 : 0));
@@ -148,7 +148,7 @@ TEST(Tune, ASurveySkipsTasksThatCannotBeMeasured) {
     bench.options.survey = Survey{.per_task = 10, .max_default_seconds = 0.5};
     bench.options.strategy = &lab::kMixedStrategy;
     FakeMeasurer measurer(pseudo(), bench.clock);
-    Refuses refuses(tasks[0].key, code, measurer);
+    Refuses refuses(tasks[0].task->key(), code, measurer);
     const auto report = bench.run(tasks, refuses);
     EXPECT_EQ(report.ok(), code == ErrorCode::kMismatch);
     if (report.ok()) {
@@ -163,7 +163,7 @@ TEST(Tune, SeedsComeFirst) {
   bench.options.trials = 12;
   bench.options.batch = 4;
   std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32))};
-  const auto space = space::DesignSpace::build(tasks[0].workload, test::device(), {});
+  const auto space = space::DesignSpace::build(tasks[0].task->workload(), test::device(), {});
   ASSERT_TRUE(space.ok());
   Rng rng(3);
   space::Candidate good = space->sample(rng);
@@ -188,7 +188,7 @@ TEST(Tune, TransferMeasuresSeedsAlone) {
   bench.options.strategy = &kTransferStrategy;
   bench.options.seeds = 1;  // applies only to the other strategies
   std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32)), task("b", matmul(32, 32, 48))};
-  const auto space = space::DesignSpace::build(tasks[0].workload, test::device(), {});
+  const auto space = space::DesignSpace::build(tasks[0].task->workload(), test::device(), {});
   ASSERT_TRUE(space.ok());
   Rng rng(3);
   while (tasks[0].seeds.size() < 5) {
@@ -237,7 +237,8 @@ TEST(Tune, ReportsTheFastestProgram) {
   const auto report = bench.run(tasks, measurer);
   ASSERT_TRUE(report.ok());
   double best = 1e30;
-  const auto records = bench.database->records_of(tasks[0].key, test::device().key(), bench.options.settings);
+  const auto records =
+      bench.database->records_of(tasks[0].task->key(), test::device().key(), bench.options.settings);
   ASSERT_TRUE(records.ok());
   for (const auto& record : *records) best = std::min(best, record.result.best_estimate());
   EXPECT_DOUBLE_EQ(pseudo_seconds(report->best_traces[0]), best);
@@ -249,7 +250,7 @@ TEST(Tune, SpendsTrialsOnTheBottleneck) {
   bench.options.trials = 200;
   const std::vector<TuneTask> tasks{task("small", matmul(16, 16, 16)), task("large", matmul(64, 64, 64), 5),
                                     task("other", softmax(8, 64))};
-  const std::string large = tasks[1].key;
+  const std::string large = tasks[1].task->key();
   FakeMeasurer measurer(
       [&](const std::string& key, const sched::Trace& trace) {
         return took(pseudo_seconds(trace) * (key == large ? 1 : 1e-2));
@@ -266,7 +267,7 @@ TEST(Tune, MeasurementsCorrectTheEstimateOfAStructure) {
   Bench bench;
   bench.options.trials = 160;
   const std::vector<TuneTask> tasks{task("a", matmul(64, 64, 64))};
-  const auto space = space::DesignSpace::build(tasks[0].workload, test::device(), {1});
+  const auto space = space::DesignSpace::build(tasks[0].task->workload(), test::device(), {1});
   ASSERT_TRUE(space.ok());
   const int favourite = space->default_candidate().sketch;
   FakeMeasurer measurer(pseudo(), bench.clock);
@@ -303,8 +304,8 @@ TEST(Tune, MeasurementsCorrectTheEstimateOfAStructure) {
 TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
   const std::vector<TuneTask> tasks{task("large", matmul(64, 64, 64), 1),
                                     task("small", matmul(48, 48, 48), 1)};
-  const auto large = space::DesignSpace::build(tasks[0].workload, test::device(), {1});
-  const auto small = space::DesignSpace::build(tasks[1].workload, test::device(), {1});
+  const auto large = space::DesignSpace::build(tasks[0].task->workload(), test::device(), {1});
+  const auto small = space::DesignSpace::build(tasks[1].task->workload(), test::device(), {1});
   ASSERT_TRUE(large.ok() && small.ok());
   for (int seed = 1; seed <= 5; ++seed) {
     Bench bench;
@@ -316,8 +317,8 @@ TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
     double best_seconds = 1e9;
     FakeMeasurer measurer(
         [&](const std::string& key, const sched::Trace& trace) {
-          const double seconds = pseudo_seconds(trace) * (key == tasks[0].key ? 1 : 0.1);
-          if (key == tasks[1].key) {
+          const double seconds = pseudo_seconds(trace) * (key == tasks[0].task->key() ? 1 : 0.1);
+          if (key == tasks[1].task->key()) {
             seen.push_back(sched::print(trace));
           } else if (seen.size() < 2 && seconds < best_seconds) {
             best_seconds = seconds;
@@ -328,7 +329,7 @@ TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
         bench.clock);
     ASSERT_TRUE(bench.run(tasks, measurer).ok());
     const auto records =
-        bench.database->records_of(tasks[0].key, test::device().key(), bench.options.settings);
+        bench.database->records_of(tasks[0].task->key(), test::device().key(), bench.options.settings);
     ASSERT_TRUE(records.ok());
     space::Candidate candidate = large->default_candidate();
     for (const auto& r : *records) {
@@ -352,7 +353,7 @@ TEST(Tune, LeavesOutWhatTakesNoTime) {
   tasks[1].hint_seconds = 1e-6;
   FakeMeasurer measurer(
       [&](const std::string& key, const sched::Trace& trace) {
-        return took(key == tasks[1].key ? 1e-6 : pseudo_seconds(trace));
+        return took(key == tasks[1].task->key() ? 1e-6 : pseudo_seconds(trace));
       },
       bench.clock);
   const auto report = bench.run(tasks, measurer);
@@ -360,7 +361,7 @@ TEST(Tune, LeavesOutWhatTakesNoTime) {
   EXPECT_EQ(report->final.tasks[0].trials, 60);
   EXPECT_EQ(report->final.tasks[1].trials, 1);  // its default is checked, which does not count as a trial
   EXPECT_EQ(report->final.trials, 60);
-  const auto space = space::DesignSpace::build(tasks[1].workload, test::device(), {1});
+  const auto space = space::DesignSpace::build(tasks[1].task->workload(), test::device(), {1});
   EXPECT_EQ(sched::print(report->best_traces[1]), sched::print(*space->to_trace(space->default_candidate())));
 }
 
@@ -446,7 +447,7 @@ TEST(Tune, NothingFasterKeepsTheDefault) {
   Bench bench;
   bench.options.trials = 25;
   const auto t = task("a", matmul(32, 32, 32));
-  const auto space = space::DesignSpace::build(t.workload, test::device(), {1});
+  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {1});
   const std::string default_text = sched::print(*space->to_trace(space->default_candidate()));
   FakeMeasurer measurer(
       [&](const std::string&, const sched::Trace& trace) {
@@ -462,7 +463,7 @@ TEST(Tune, AFailingDefaultIsReplaced) {
   Bench bench;
   bench.options.trials = 25;
   const auto t = task("a", matmul(32, 32, 32));
-  const auto space = space::DesignSpace::build(t.workload, test::device(), {1});
+  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {1});
   const std::string default_text = sched::print(*space->to_trace(space->default_candidate()));
   FakeMeasurer measurer(
       [&](const std::string&, const sched::Trace& trace) {
@@ -481,7 +482,7 @@ TEST(Tune, NoiseDoesNotBeatTheDefault) {
   Bench bench;
   bench.options.trials = 25;
   const auto t = task("a", matmul(32, 32, 32));
-  const auto space = space::DesignSpace::build(t.workload, test::device(), {1});
+  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {1});
   const std::string default_text = sched::print(*space->to_trace(space->default_candidate()));
   std::set<std::string> seen;
   FakeMeasurer measurer(
@@ -568,9 +569,10 @@ TEST(Tune, RecordsSayWhatTheyAreAbout) {
   ASSERT_TRUE(bench.run(tasks, measurer).ok());
   std::map<Reason, int> counts;
   for (const auto& t : tasks) {
-    const auto space = space::DesignSpace::build(t.workload, test::device(), {1});
+    const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {1});
     ASSERT_TRUE(space.ok());
-    const auto records = bench.database->records_of(t.key, test::device().key(), bench.options.settings);
+    const auto records =
+        bench.database->records_of(t.task->key(), test::device().key(), bench.options.settings);
     ASSERT_TRUE(records.ok());
     for (const auto& r : *records) {
       ++counts[r.candidate.reason];

@@ -1,9 +1,8 @@
 #include "engine/language/different_programs.h"
 
 #include <set>
-#include <string>
 
-#include "sched/step.h"
+#include "sched/trace_traits.h"
 
 namespace tensorsmith::engine {
 
@@ -11,10 +10,10 @@ Result<std::vector<space::Candidate>> different_programs(const space::DesignSpac
                                                          std::vector<space::Candidate> candidates,
                                                          size_t count) {
   std::vector<space::Candidate> result;
-  std::set<std::string> programs;
+  std::set<uint64_t> programs;
   for (size_t i = 0; i < candidates.size() && result.size() < count; ++i) {
     TS_ASSIGN_OR_RETURN(const sched::Trace trace, space.to_trace(candidates[i]));
-    if (programs.insert(sched::print(trace)).second) result.push_back(std::move(candidates[i]));
+    if (programs.insert(sched::hash(trace)).second) result.push_back(std::move(candidates[i]));
   }
   return result;
 }

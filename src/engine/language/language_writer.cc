@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "engine/language/different_programs.h"
 #include "engine/language/sketch_contexts.h"
-#include "engine/tune/judge.h"
+#include "engine/tune/candidate_times.h"
 #include "learn/lm/prompt.h"
 
 namespace tensorsmith::engine {
@@ -58,12 +58,13 @@ std::vector<Share> shares_of(const std::vector<std::shared_ptr<const search::Ske
 // The sketches of a task with their prompts.
 class LanguageWriter::TaskSketches {
  public:
-  TaskSketches(const graph::Task& task, const space::DesignSpace& space, const target::Device& device,
-               const WarmStart& known, const learn::lm::PromptOptions& prompting)
-      : contexts_(sketch_contexts(task, space, device, known)), shares_(shares_of(contexts_, space)) {
+  TaskSketches(const search::PreparedTask& task, const WarmStart& known,
+               const learn::lm::PromptOptions& prompting)
+      : contexts_(sketch_contexts(task, known)), shares_(shares_of(contexts_, task.design())) {
     for (const Share& share : shares_)
-      prompts_[share.sketch] = learn::lm::make_prompt(
-          task.workload, device, device.cores, space.describe(static_cast<int>(share.sketch)), prompting);
+      prompts_[share.sketch] =
+          learn::lm::make_prompt(task.workload(), task.device(), task.device().cores,
+                                 task.design().describe(static_cast<int>(share.sketch)), prompting);
   }
 
   // Writes candidates sketch by sketch; their likelihood includes that of the sketch.
@@ -115,29 +116,25 @@ class LanguageWriter::TaskSketches {
 
 class LanguageWriter::TaskWriter final : public search::ScheduleWriter {
  public:
-  TaskWriter(LanguageWriter& writer, const graph::Task& task, const target::Device& device,
-             const space::DesignSpace::Options& options, const WarmStart& known)
-      : writer_(writer), task_(task), device_(device), options_(options), known_(known) {}
+  TaskWriter(LanguageWriter& writer, std::shared_ptr<const search::PreparedTask> task, const WarmStart& known)
+      : writer_(writer), task_(std::move(task)), known_(known) {}
 
   Result<std::vector<space::Candidate>> write(size_t count, const Known& known, Rng& rng) override {
     const std::lock_guard lock(writer_.mutex_);
-    TS_RETURN_IF_ERROR(prepare());
+    prepare();
     return ordered(sketches_->write(*writer_.decoder_, count, {}, known, rng, writer_.report_));
   }
 
   Result<std::vector<space::Candidate>> rewrite(std::span<const space::Candidate> parents, size_t count,
                                                 const Known& known, Rng& rng) override {
     const std::lock_guard lock(writer_.mutex_);
-    TS_RETURN_IF_ERROR(prepare());
+    prepare();
     return ordered(sketches_->rewrite(*writer_.decoder_, parents, count, known, rng, writer_.report_));
   }
 
  private:
-  Status prepare() {
-    if (sketches_ != nullptr) return {};
-    TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(task_.workload, device_, options_));
-    sketches_ = std::make_unique<TaskSketches>(task_, space, device_, known_, writer_.prompting_);
-    return {};
+  void prepare() {
+    if (sketches_ == nullptr) sketches_ = std::make_unique<TaskSketches>(*task_, known_, writer_.prompting_);
   }
 
   static Result<std::vector<space::Candidate>> ordered(Result<std::vector<GeneratedCandidate>> written) {
@@ -150,9 +147,7 @@ class LanguageWriter::TaskWriter final : public search::ScheduleWriter {
   }
 
   LanguageWriter& writer_;
-  const graph::Task& task_;
-  const target::Device& device_;
-  const space::DesignSpace::Options options_;
+  std::shared_ptr<const search::PreparedTask> task_;
   const WarmStart& known_;
   std::unique_ptr<TaskSketches> sketches_;
 };
@@ -166,13 +161,11 @@ Result<std::unique_ptr<LanguageWriter>> LanguageWriter::create(const learn::lm::
   return std::unique_ptr<LanguageWriter>(new LanguageWriter(std::move(decoder), model.prompting));
 }
 
-Result<std::vector<space::Candidate>> LanguageWriter::write(const graph::Task& task,
-                                                            const space::DesignSpace& space,
-                                                            const target::Device& device,
+Result<std::vector<space::Candidate>> LanguageWriter::write(const search::PreparedTask& task,
                                                             const WarmStart& known,
                                                             const WriterOptions& options) {
-  const TaskSketches sketches(task, space, device, known, prompting_);
-  Rng rng(Hasher().add("language writer").add(options.seed).add(task.key).digest64());
+  const TaskSketches sketches(task, known, prompting_);
+  Rng rng(Hasher().add("language writer").add(options.seed).add(task.key()).digest64());
   const std::lock_guard lock(mutex_);
   TS_ASSIGN_OR_RETURN(auto written,
                       sketches.write(*decoder_, options.count * std::max<size_t>(1, options.written),
@@ -184,9 +177,9 @@ Result<std::vector<space::Candidate>> LanguageWriter::write(const graph::Task& t
     order.push_back(-one.log_likelihood);
   }
   if (options.cost_model != nullptr) {
-    Judge judge(task, space, device, options.cost_model);
-    const auto seconds = judge.log_seconds(candidates);
-    if (judge.failed()) return *judge.failed();
+    CandidateTimes times(task, options.cost_model);
+    const auto seconds = times.log_seconds(candidates);
+    if (times.failed()) return *times.failed();
     for (size_t i = 0; i < seconds.size(); ++i) order[i] = seconds[i] + kLikelihoodWeight * order[i];
   }
   std::vector<size_t> places(candidates.size());
@@ -194,14 +187,12 @@ Result<std::vector<space::Candidate>> LanguageWriter::write(const graph::Task& t
   std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) { return order[a] < order[b]; });
   std::vector<space::Candidate> ranked;
   for (const size_t place : places) ranked.push_back(std::move(candidates[place]));
-  return different_programs(space, std::move(ranked), options.count);
+  return different_programs(task.design(), std::move(ranked), options.count);
 }
 
-std::shared_ptr<search::ScheduleWriter> LanguageWriter::of_task(const graph::Task& task,
-                                                                const target::Device& device,
-                                                                const space::DesignSpace::Options& options,
-                                                                const WarmStart& known) {
-  return std::make_shared<TaskWriter>(*this, task, device, options, known);
+std::shared_ptr<search::ScheduleWriter> LanguageWriter::of_task(
+    std::shared_ptr<const search::PreparedTask> task, const WarmStart& known) {
+  return std::make_shared<TaskWriter>(*this, std::move(task), known);
 }
 
 DecodingReport LanguageWriter::report() const {

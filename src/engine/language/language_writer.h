@@ -9,7 +9,6 @@
 
 #include "engine/language/language_decoder.h"
 #include "engine/tune/warm_start.h"
-#include "graph/tasks.h"
 #include "learn/cost_model.h"
 #include "search/schedule_writer.h"
 
@@ -40,14 +39,11 @@ class LanguageWriter {
   // Returns candidates, the best first; fewer if the space has no more. A sketch gets more answers
   // the faster its best candidates are by the estimate. `known`: fast programs of other tasks,
   // which the model sees while it writes.
-  Result<std::vector<space::Candidate>> write(const graph::Task& task, const space::DesignSpace& space,
-                                              const target::Device& device, const WarmStart& known,
+  Result<std::vector<space::Candidate>> write(const search::PreparedTask& task, const WarmStart& known,
                                               const WriterOptions& options);
 
-  // Returns a writer for a search. All arguments and this object must outlive it; the design space
-  // is built on first use.
-  std::shared_ptr<search::ScheduleWriter> of_task(const graph::Task& task, const target::Device& device,
-                                                  const space::DesignSpace::Options& options,
+  // Returns a writer for a search. `known` and this object must outlive it.
+  std::shared_ptr<search::ScheduleWriter> of_task(std::shared_ptr<const search::PreparedTask> task,
                                                   const WarmStart& known);
 
   DecodingReport report() const;

@@ -11,16 +11,15 @@ constexpr size_t kSimilar = 2;
 
 }  // namespace
 
-std::vector<std::shared_ptr<const search::SketchContext>> sketch_contexts(const graph::Task& task,
-                                                                          const space::DesignSpace& space,
-                                                                          const target::Device& device,
+std::vector<std::shared_ptr<const search::SketchContext>> sketch_contexts(const search::PreparedTask& task,
                                                                           const WarmStart& known) {
+  const space::DesignSpace& space = task.design();
   std::vector<std::shared_ptr<const search::SketchContext>> contexts(space.num_sketches());
   std::vector<SeededCandidate> seeds;
   if (!known.empty()) {
     SeedOptions options;
     options.same_task = 0;
-    seeds = known.seeds(task, space, device, options);
+    seeds = known.seeds(task, options);
   }
   for (size_t k = 0; k < contexts.size(); ++k) {
     auto grammar = space::SketchGrammar::create(space, static_cast<int>(k));

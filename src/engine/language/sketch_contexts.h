@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "engine/tune/warm_start.h"
-#include "graph/tasks.h"
 #include "search/space_answer.h"
 
 namespace tensorsmith::engine {
@@ -13,9 +12,7 @@ namespace tensorsmith::engine {
 // Returns the sketches of a task, by sketch, with the similar programs that a model may see; null:
 // no legal candidate of the sketch is known. The similar programs are the programs of other tasks
 // in `known`.
-std::vector<std::shared_ptr<const search::SketchContext>> sketch_contexts(const graph::Task& task,
-                                                                          const space::DesignSpace& space,
-                                                                          const target::Device& device,
+std::vector<std::shared_ptr<const search::SketchContext>> sketch_contexts(const search::PreparedTask& task,
                                                                           const WarmStart& known);
 
 }  // namespace tensorsmith::engine

@@ -33,38 +33,29 @@ Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::
   std::mutex mutex;
   std::optional<Error> failure, first_replaced;
   size_t replaced = 0;
-  const auto build = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (cancelled()) return;
-      const auto t = static_cast<size_t>(i);
-      const TaskSchedule* schedule = &schedules[t];
-      auto result = cache.get(partition.tasks[t], t, schedule->trace, device);
-      std::optional<Error> problem;
-      if (!result.ok()) {
-        problem = result.error();
-        problem->place =
-            "task " + partition.tasks[t].name + (problem->place.empty() ? "" : ", " + problem->place);
-      }
-      for (const TaskSchedule& other : schedules[t].otherwise) {
-        if (result.ok()) break;
-        schedule = &other;
-        result = cache.get(partition.tasks[t], t, other.trace, device);
-      }
-      std::lock_guard lock(mutex);
-      if (result.ok()) {
-        built[t] = {std::move(result).value(), schedule->measured_seconds};
-        if (problem && replaced++ == 0) first_replaced = problem;
-      } else if (!failure) {
-        failure = problem;
-      }
+  for_each_index(options.jobs, built.size(), [&](size_t t) {
+    if (cancelled()) return;
+    const TaskSchedule* schedule = &schedules[t];
+    auto result = cache.get(partition.tasks[t], t, schedule->trace, device);
+    std::optional<Error> problem;
+    if (!result.ok()) {
+      problem = result.error();
+      problem->place =
+          "task " + partition.tasks[t].name + (problem->place.empty() ? "" : ", " + problem->place);
     }
-  };
-  const auto count = static_cast<int64_t>(built.size());
-  if (options.jobs > 1) {
-    ThreadPool(options.jobs - 1).parallel_for(count, 1, build);  // the calling thread works too
-  } else {
-    build(0, count);  // LLVM keeps its target machines per thread, and creating them takes milliseconds
-  }
+    for (const TaskSchedule& other : schedules[t].otherwise) {
+      if (result.ok()) break;
+      schedule = &other;
+      result = cache.get(partition.tasks[t], t, other.trace, device);
+    }
+    const std::lock_guard lock(mutex);
+    if (result.ok()) {
+      built[t] = {std::move(result).value(), schedule->measured_seconds};
+      if (problem && replaced++ == 0) first_replaced = problem;
+    } else if (!failure) {
+      failure = problem;
+    }
+  });
   if (cancelled()) return Error{ErrorCode::kCancelled, options.directory, "interrupted, nothing was written"};
   if (failure) return *failure;
   if (replaced > 0 && options.log != nullptr) {

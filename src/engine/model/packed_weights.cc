@@ -67,23 +67,15 @@ Result<std::vector<std::span<const std::byte>>> PackedWeights::get(const graph::
     }
   }
   std::optional<Error> failed;
-  const auto work = [&](int64_t begin, int64_t end) {
-    for (auto m = static_cast<size_t>(begin); m < static_cast<size_t>(end); ++m) {
-      auto packed = pack(graph, wanted[missing[m]]);
-      const std::lock_guard lock(mutex_);
-      if (packed.ok()) {
-        packed_.emplace(keys[missing[m]], std::move(*packed));
-      } else {
-        failed = packed.error();
-      }
+  for_each_index(missing.size() > 1 ? jobs : 1, missing.size(), [&](size_t m) {
+    auto packed = pack(graph, wanted[missing[m]]);
+    const std::lock_guard lock(mutex_);
+    if (packed.ok()) {
+      packed_.emplace(keys[missing[m]], std::move(*packed));
+    } else {
+      failed = packed.error();
     }
-  };
-  if (jobs > 1 && missing.size() > 1) {
-    ThreadPool(jobs - 1).parallel_for(static_cast<int64_t>(missing.size()), 1,
-                                      work);  // the calling thread works too
-  } else {
-    work(0, static_cast<int64_t>(missing.size()));
-  }
+  });
   if (failed) return *failed;
   std::vector<std::span<const std::byte>> out;
   const std::lock_guard lock(mutex_);

@@ -175,11 +175,9 @@ std::optional<ReportImportance> importance_of(const ReportTask& task, const Repo
 }  // namespace
 
 void add_importance(int threads, Report& report) {
-  ThreadPool(std::max(threads - 1, 1))  // the calling thread works too
-      .parallel_for(static_cast<int64_t>(report.tasks.size()), 1, [&](int64_t begin, int64_t end) {
-        for (auto t = static_cast<size_t>(begin); t < static_cast<size_t>(end); ++t)
-          report.tasks[t].importance = importance_of(report.tasks[t], report.setups[report.tasks[t].setup]);
-      });
+  for_each_index(threads, report.tasks.size(), [&](size_t t) {
+    report.tasks[t].importance = importance_of(report.tasks[t], report.setups[report.tasks[t].setup]);
+  });
 }
 
 }  // namespace tensorsmith::engine

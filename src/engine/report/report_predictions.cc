@@ -62,20 +62,17 @@ Status add_predictions(const std::string& file, int threads, Report& report) {
     for (const size_t r : some_records(report.tasks[t], each)) asked.push_back({t, r});
   }
   std::vector<learn::Unseen> unseen(asked.size());
-  ThreadPool(std::max(threads - 1, 1))  // the calling thread works too
-      .parallel_for(static_cast<int64_t>(asked.size()), 1, [&](int64_t begin, int64_t end) {
-        for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-          const ReportTask& task = report.tasks[asked[i].task];
-          const auto said =
-              predict(task, task.records[asked[i].record].trace, *report.setups[task.setup].device, *model);
-          if (!said) continue;
-          asked[i].seconds = said->seconds;
-          unseen[i] = said->unseen;
-          if (said->log_90 <= 0) continue;
-          asked[i].low_seconds = said->seconds * std::exp(-said->log_90);
-          asked[i].high_seconds = said->seconds * std::exp(said->log_90);
-        }
-      });
+  for_each_index(threads, asked.size(), [&](size_t i) {
+    const ReportTask& task = report.tasks[asked[i].task];
+    const auto said =
+        predict(task, task.records[asked[i].record].trace, *report.setups[task.setup].device, *model);
+    if (!said) return;
+    asked[i].seconds = said->seconds;
+    unseen[i] = said->unseen;
+    if (said->log_90 <= 0) return;
+    asked[i].low_seconds = said->seconds * std::exp(-said->log_90);
+    asked[i].high_seconds = said->seconds * std::exp(said->log_90);
+  });
   std::set<std::string> notes;
   for (size_t i = 0; i < asked.size(); ++i) {
     if (asked[i].seconds <= 0) continue;

@@ -8,7 +8,6 @@
 #include "sched/device_limits.h"
 #include "sched/trace_traits.h"
 #include "search/plausible.h"
-#include "space/design_space.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -73,23 +72,16 @@ Usable usable_schedules(const graph::Task& task, const std::vector<record::Recor
 
 }  // namespace
 
+TaskSchedule untuned_schedule(const search::PreparedTask& task) {
+  return {task.untuned_trace(), 0, {{task.plain_trace()}}, task.untuned_estimate()};
+}
+
 Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& partition,
                                                     const target::Device& device,
                                                     const ScheduleOptions& options) {
+  TS_ASSIGN_OR_RETURN(const PreparedTasks tasks, prepare_tasks(partition, device, options));
   std::vector<TaskSchedule> out;
-  for (const auto& task : partition.tasks) {
-    auto space = space::DesignSpace::build(task.workload, device,
-                                           {.threads = device.cores, .winograd = options.winograd});
-    if (!space.ok()) return Error{space.error().code, "task " + task.name, space.error().message()};
-    auto trace = space->to_trace(space->default_candidate());
-    auto plain = space->to_trace(space->plain_candidate());
-    for (const auto& made : {trace, plain})
-      if (!made.ok()) return Error{made.error().code, "task " + task.name, made.error().message()};
-    out.push_back({std::move(trace).value(),
-                   0,
-                   {{std::move(plain).value()}},
-                   space->estimate(space->default_candidate())});
-  }
+  for (const auto& task : tasks) out.push_back(untuned_schedule(*task));
   return out;
 }
 

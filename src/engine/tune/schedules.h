@@ -5,16 +5,12 @@
 #include <vector>
 
 #include "base/sinks.h"
+#include "engine/tune/prepare_tasks.h"
 #include "graph/tasks.h"
 #include "sched/step.h"
 #include "target/target.h"
 
 namespace tensorsmith::engine {
-
-// Restricts the allowed schedules.
-struct ScheduleOptions {
-  bool winograd = true;
-};
 
 // The schedule of one task.
 struct TaskSchedule {
@@ -27,7 +23,9 @@ struct TaskSchedule {
   double estimated_seconds = 0;
 };
 
-// Returns the untuned schedule of every task, with plain loops as the alternative.
+// Returns the untuned schedule of a task, with plain loops as the alternative.
+TaskSchedule untuned_schedule(const search::PreparedTask& task);
+// Returns those of all tasks. Errors: those of prepare_tasks.
 Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& partition,
                                                     const target::Device& device,
                                                     const ScheduleOptions& options = {});

@@ -15,6 +15,7 @@
 #include "engine/model/compile_model.h"
 #include "engine/tune/model_trials.h"
 #include "learn/search_model.h"
+#include "sched/trace_traits.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -198,41 +199,45 @@ double divide_time(double seconds, double elapsed, double comparing_seconds, std
   return std::max(left, kLeastSearchSeconds);
 }
 
-// Returns the seconds of all calls of each task: as timed in the untuned model, else as estimated.
-Result<std::vector<double>> untuned_seconds_of(const LoadedModel& model, const target::Device& device,
-                                               const ScheduleOptions& schedules, const ModelTrials& trials) {
-  std::vector<double> seconds;
-  for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
-    if (trials.size() > 0) {
-      seconds.push_back(trials.task_seconds(0, t));
-      continue;
-    }
-    const auto& task = model.partition.tasks[t];
-    TS_ASSIGN_OR_RETURN(const auto space,
-                        space::DesignSpace::build(task.workload, device,
-                                                  {.threads = device.cores, .winograd = schedules.winograd}));
-    seconds.push_back(task.calls * space.estimate(space.default_candidate()));
-  }
-  return seconds;
-}
-
-// The tasks of all models, deduplicated.
+// The tasks of all models, deduplicated and prepared.
 struct SharedTasks {
-  std::vector<const graph::Task*> tasks;
+  PreparedTasks tasks;
   std::vector<std::vector<size_t>> of_model;  // by model and task of its partition
 
-  explicit SharedTasks(const std::vector<ModelToTune>& models) {
-    std::map<std::string, size_t> known;
-    for (const ModelToTune& model : models) {
-      auto& places = of_model.emplace_back();
-      for (const graph::Task& task : model.model->partition.tasks) {
-        const auto [at, fresh] = known.emplace(task.key, tasks.size());
-        if (fresh) tasks.push_back(&task);
-        places.push_back(at->second);
-      }
-    }
+  // The untuned schedules of a model, by task.
+  std::vector<TaskSchedule> untuned_schedules(size_t model) const {
+    std::vector<TaskSchedule> schedules;
+    for (const size_t place : of_model[model]) schedules.push_back(untuned_schedule(*tasks[place]));
+    return schedules;
   }
 };
+
+Result<SharedTasks> share_tasks(const std::vector<ModelToTune>& models, const target::Device& device,
+                                const ScheduleOptions& options, int jobs) {
+  SharedTasks shared;
+  std::vector<const graph::Task*> tasks;
+  std::map<std::string, size_t> known;
+  for (const ModelToTune& model : models) {
+    auto& places = shared.of_model.emplace_back();
+    for (const graph::Task& task : model.model->partition.tasks) {
+      const auto [at, fresh] = known.emplace(task.key, tasks.size());
+      if (fresh) tasks.push_back(&task);
+      places.push_back(at->second);
+    }
+  }
+  TS_ASSIGN_OR_RETURN(shared.tasks, prepare_tasks(tasks, device, options, jobs));
+  return shared;
+}
+
+// Returns the seconds of all calls of each task: as timed in the untuned model, else as estimated.
+std::vector<double> untuned_seconds_of(const LoadedModel& model, const std::vector<TaskSchedule>& untuned,
+                                       const ModelTrials& trials) {
+  std::vector<double> seconds;
+  for (size_t t = 0; t < untuned.size(); ++t)
+    seconds.push_back(trials.size() > 0 ? trials.task_seconds(0, t)
+                                        : model.partition.tasks[t].calls * untuned[t].estimated_seconds);
+  return seconds;
+}
 
 // Extracts the part of the run's report that concerns one model.
 search::TuneReport report_of(const search::TuneReport& all, const LoadedModel& model,
@@ -265,24 +270,10 @@ std::set<std::string> tasks_of_sources(const TuneModelOptions& options, const st
 // Candidates adapted from other tasks and devices, by task.
 using Seeds = std::vector<std::vector<SeededCandidate>>;
 
-Result<Seeds> seeds_of(const std::vector<const graph::Task*>& tasks, const target::Device& device,
-                       const WarmStart& known, const SeedOptions& options, const ScheduleOptions& schedules,
-                       int jobs) {
+Seeds seeds_of(const PreparedTasks& tasks, const WarmStart& known, const SeedOptions& options, int jobs) {
   Seeds seeds(tasks.size());
   if (known.empty()) return seeds;
-  std::vector<Status> status(tasks.size());
-  ThreadPool(jobs - 1).parallel_for(static_cast<int64_t>(tasks.size()), 1, [&](int64_t begin, int64_t end) {
-    for (auto t = static_cast<size_t>(begin); t < static_cast<size_t>(end); ++t) {
-      const auto space = space::DesignSpace::build(tasks[t]->workload, device,
-                                                   {.threads = device.cores, .winograd = schedules.winograd});
-      if (space.ok()) {
-        seeds[t] = known.seeds(*tasks[t], *space, device, options);
-      } else {
-        status[t] = Error{space.error().code, "task '" + tasks[t]->name + "'", space.error().message()};
-      }
-    }
-  });
-  for (const Status& s : status) TS_RETURN_IF_ERROR(s);
+  for_each_index(jobs, tasks.size(), [&](size_t t) { seeds[t] = known.seeds(*tasks[t], options); });
   return seeds;
 }
 
@@ -293,8 +284,7 @@ std::vector<search::TuneTask> tasks_of(const std::vector<ModelToTune>& models, c
                                        const std::vector<ModelPlan>& plans) {
   std::vector<search::TuneTask> tasks;
   for (size_t k = 0; k < shared.tasks.size(); ++k) {
-    const graph::Task& task = *shared.tasks[k];
-    tasks.push_back({task.key, task.name, task.workload, 0, 0, {}});
+    tasks.push_back({.task = shared.tasks[k], .weight = 0});
     for (const SeededCandidate& seed : seeds[k])
       tasks.back().seeds.push_back(
           {seed.candidate, seed.source.same_task ? record::Reason::kSeeded : record::Reason::kTransferred});
@@ -318,9 +308,9 @@ std::vector<search::TuneTask> tasks_of(const std::vector<ModelToTune>& models, c
 
 // Returns the source of a schedule if it is an unchanged seed.
 std::optional<ProgramSource> source_of(const sched::Trace& trace, const std::vector<SeededCandidate>& seeds) {
-  const std::string text = sched::print(trace);
+  const uint64_t program = sched::hash(trace);
   for (const SeededCandidate& seed : seeds)
-    if (seed.trace == text) return seed.source;
+    if (seed.program == program) return seed.source;
   return std::nullopt;
 }
 
@@ -353,6 +343,7 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
     TS_ASSIGN_OR_RETURN(writer, LanguageWriter::create(language_model, jobs));
   }
 
+  TS_ASSIGN_OR_RETURN(const SharedTasks shared, share_tasks(models, device, options.schedules, jobs));
   std::vector<std::unique_ptr<ModelTrials>> trials;
   std::vector<std::vector<TaskSchedule>> defaults;
   std::vector<ModelPlan> plans(models.size());
@@ -361,15 +352,11 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
     const LoadedModel& model = *models[m].model;
     trials.push_back(std::make_unique<ModelTrials>(model, device, jobs, options.seed, clock));
     if (options.end_to_end) events.begins(TunePhase::kUntuned, {});
-    TS_ASSIGN_OR_RETURN(auto schedules, default_schedules(model.partition, device, options.schedules));
-    defaults.push_back(std::move(schedules));
+    defaults.push_back(shared.untuned_schedules(m));
     if (options.end_to_end) {
       TS_ASSIGN_OR_RETURN(plans[m], time_untuned(defaults[m], clock, *trials[m]));
     }
-    untuned.emplace_back(model.partition.tasks.size());
-    if (options.end_to_end || models.size() > 1 || !options.source_models.empty()) {
-      TS_ASSIGN_OR_RETURN(untuned.back(), untuned_seconds_of(model, device, options.schedules, *trials[m]));
-    }
+    untuned.push_back(untuned_seconds_of(model, defaults[m], *trials[m]));
   }
   const double comparing_seconds = trial_seconds(options) / static_cast<double>(models.size());
   const double search_seconds =
@@ -388,7 +375,6 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   tune_options.seed = options.seed;
   tune_options.settings.threads = device.cores;
   tune_options.settings.flush_cache = options.flush_cache;
-  tune_options.winograd = options.schedules.winograd;
   tune_options.threads = jobs;
   measure::MeasureOptions measure_options;
   measure_options.settings = tune_options.settings;
@@ -408,18 +394,13 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
     source_scores = rank_sources(all, seconds, options.source_models, known, options.source_ranking);
     seed_options.only_tasks = tasks_of_sources(options, source_scores.front().name);
   }
-  const SharedTasks shared(models);
-  TS_ASSIGN_OR_RETURN(const Seeds seeds,
-                      seeds_of(shared.tasks, device, known, seed_options, options.schedules, jobs));
+  const Seeds seeds = seeds_of(shared.tasks, known, seed_options, jobs);
   auto tasks = tasks_of(models, shared, seeds, untuned, plans);
   // Programs of similar tasks are measured as seeds first. Showing them to the language model as
   // well makes no difference (docs/results/language_model.json), so it gets none.
   static const WarmStart kNothing;
   if (writer != nullptr)
-    for (size_t k = 0; k < tasks.size(); ++k)
-      tasks[k].writer =
-          writer->of_task(*shared.tasks[k], device,
-                          {.threads = device.cores, .winograd = options.schedules.winograd}, kNothing);
+    for (size_t k = 0; k < tasks.size(); ++k) tasks[k].writer = writer->of_task(shared.tasks[k], kNothing);
   events.begins(TunePhase::kSearch, {search_seconds, later_seconds});
   TS_ASSIGN_OR_RETURN(const search::TuneReport report,
                       search::tune(tasks, device, tune_options,
@@ -451,7 +432,7 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
     }
     std::vector<TaskTimes> alone;
     for (size_t t = 0; t < schedules.size(); ++t) {
-      tuned.kept.push_back(sched::print(schedules[t].trace) == sched::print(defaults[m][t].trace) ? 1 : 0);
+      tuned.kept.push_back(schedules[t].trace == defaults[m][t].trace ? 1 : 0);
       const search::TaskProgress& task = tuned.report.final.tasks[t];
       const double seconds = tuned.kept[t] != 0 ? task.default_seconds : schedules[t].measured_seconds;
       tuned.alone.push_back(std::isfinite(seconds) ? seconds : 0);

@@ -6,6 +6,7 @@
 
 #include "ir/text.h"
 #include "record/jsonl.h"
+#include "sched/trace_traits.h"
 #include "search/kernel_class.h"
 #include "search/pipeline.h"
 #include "search/plausible.h"
@@ -53,7 +54,7 @@ Status WarmStart::add_database(record::Database& database, const std::string& na
     const double seconds = record.result.best_estimate();
     const double least = search::implausible_below(info->second->flops, 0, device->second);
     if (!search::is_plausible(record.result, least)) return {};
-    Task& task = programs_[record.task_key];
+    KnownTask& task = programs_[record.task_key];
     if (task.name.empty()) {
       task.name = info->second->name;
       task.text = info->second->text;
@@ -66,17 +67,17 @@ Status WarmStart::add_database(record::Database& database, const std::string& na
     if (!record.candidate.point) return {};
     // Keeps the fastest few programs of this device, sorted by time.
     const auto place = std::find_if(task.programs.begin(), task.programs.end(),
-                                    [&](const Program& p) { return p.seconds > seconds; });
+                                    [&](const KnownProgram& p) { return p.seconds > seconds; });
     task.programs.insert(
         place, {search::from_point(*record.candidate.point), record.trace, record.device_key, seconds, file});
     size_t of_device = 0;
-    std::erase_if(task.programs, [&](const Program& p) {
+    std::erase_if(task.programs, [&](const KnownProgram& p) {
       return p.device_key == record.device_key && of_device++ >= kKept;
     });
     return {};
   }));
   for (auto entry = programs_.begin(); entry != programs_.end();) {
-    Task& task = entry->second;
+    KnownTask& task = entry->second;
     if (!task.workload) {
       auto workload = ir::parse_workload(task.text);
       if (!workload.ok() || task.programs.empty()) {
@@ -110,7 +111,7 @@ std::vector<std::string> WarmStart::tasks_of_class(uint64_t kernel_class) const 
 std::optional<double> WarmStart::speedup_of(const std::string& task_key) const {
   const auto found = programs_.find(task_key);
   if (found == programs_.end()) return std::nullopt;
-  for (const Program& program : found->second.programs) {
+  for (const KnownProgram& program : found->second.programs) {
     const auto untuned = found->second.default_seconds.find(program.device_key);
     if (untuned != found->second.default_seconds.end()) return untuned->second / program.seconds;
   }
@@ -132,7 +133,7 @@ std::shared_ptr<const space::DesignSpace> WarmStart::space_of(const std::string&
   return spaces_->made.emplace(key, std::move(shared)).first->second;
 }
 
-std::optional<space::Candidate> WarmStart::adapt(const std::string& task_key, const Program& program,
+std::optional<space::Candidate> WarmStart::adapt(const std::string& task_key, const KnownProgram& program,
                                                  const space::DesignSpace& space) const {
   const auto source = space_of(task_key, program.device_key);
   if (source == nullptr) return std::nullopt;
@@ -143,13 +144,14 @@ std::optional<space::Candidate> WarmStart::adapt(const std::string& task_key, co
   return std::move(candidate).value();
 }
 
-std::vector<SeededCandidate> WarmStart::seeds(const graph::Task& task, const space::DesignSpace& space,
-                                              const target::Device& device,
+std::vector<SeededCandidate> WarmStart::seeds(const search::PreparedTask& task,
                                               const SeedOptions& options) const {
+  const space::DesignSpace& space = task.design();
+  const target::Device& device = task.device();
   struct Place {
     double distance, seconds;
     const std::string* key;
-    const Program* program;
+    const KnownProgram* program;
   };
   const auto allowed = [&](const std::string& key) {
     return !options.only_tasks || options.only_tasks->count(key) > 0;
@@ -171,7 +173,7 @@ std::vector<SeededCandidate> WarmStart::seeds(const graph::Task& task, const spa
       taken.push_back(hash);
       const auto trace = space.to_trace(*candidate);
       if (!trace.ok()) continue;
-      const Task& source = programs_.at(*place.key);
+      const KnownTask& source = programs_.at(*place.key);
       const auto untuned = source.default_seconds.find(place.program->device_key);
       const double speedup =
           untuned == source.default_seconds.end() ? 0 : untuned->second / place.program->seconds;
@@ -179,22 +181,21 @@ std::vector<SeededCandidate> WarmStart::seeds(const graph::Task& task, const spa
           {std::move(*candidate),
            {source.name, devices_.at(place.program->device_key).name, files_[place.program->file],
             place.program->seconds, same_task, speedup, place.distance},
-           sched::print(*trace)});
+           sched::hash(*trace)});
     }
   };
-  if (const auto own = programs_.find(task.key); own != programs_.end() && allowed(task.key)) {
+  if (const auto own = programs_.find(task.key()); own != programs_.end() && allowed(task.key())) {
     std::vector<Place> places;
-    for (const Program& program : own->second.programs)
+    for (const KnownProgram& program : own->second.programs)
       places.push_back(
           {device_distance(devices_.at(program.device_key), device), program.seconds, &own->first, &program});
     take(std::move(places), options.same_task, true);
   }
   if (options.other_tasks == 0) return result;
-  const uint64_t kernel_class = search::kernel_class(task.workload);
   std::vector<std::pair<double, const std::string*>> nearest;
   for (const auto& [key, other] : programs_)
-    if (other.kernel_class == kernel_class && key != task.key && allowed(key))
-      nearest.emplace_back(search::shape_distance(task.workload, *other.workload), &key);
+    if (other.kernel_class == task.kernel_class() && key != task.key() && allowed(key))
+      nearest.emplace_back(search::shape_distance(task.workload(), *other.workload), &key);
   std::sort(nearest.begin(), nearest.end(), [](const auto& a, const auto& b) {
     return std::tie(a.first, *a.second) < std::tie(b.first, *b.second);
   });
@@ -204,7 +205,7 @@ std::vector<SeededCandidate> WarmStart::seeds(const graph::Task& task, const spa
     // Takes the fastest program of each device first, so that every task contributes one program
     // before any contributes two.
     std::map<std::string, int> of_device;
-    for (const Program& program : programs_.at(*key).programs) {
+    for (const KnownProgram& program : programs_.at(*key).programs) {
       const int rank = of_device[program.device_key]++;
       places.push_back({distance + rank + device_distance(devices_.at(program.device_key), device),
                         program.seconds, key, &program});

@@ -12,9 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/tasks.h"
 #include "record/database.h"
-#include "space/design_space.h"
+#include "search/prepared_task.h"
 #include "target/target.h"
 
 namespace tensorsmith::engine {
@@ -37,7 +36,7 @@ struct ProgramSource {
 struct SeededCandidate {
   space::Candidate candidate;
   ProgramSource source;
-  std::string trace;  // printed trace of the candidate on this task
+  uint64_t program = 0;  // hash of the candidate's trace on this task
 };
 
 // Limits on the programs to take.
@@ -76,39 +75,38 @@ class WarmStart {
   // measured on the same device.
   std::optional<double> speedup_of(const std::string& task_key) const;
 
-  // Returns candidates of the space, the most promising first: programs of the same task, most
+  // Returns candidates of the task's design space, the most promising first: programs of the same task, most
   // similar device first, then programs of tasks of the same class, nearest shape first. Tiles are
   // adapted to the new shapes (DesignSpace::rescale). A record whose point no longer gives its
   // trace is skipped. Thread-safe.
-  std::vector<SeededCandidate> seeds(const graph::Task& task, const space::DesignSpace& space,
-                                     const target::Device& device, const SeedOptions& options) const;
+  std::vector<SeededCandidate> seeds(const search::PreparedTask& task, const SeedOptions& options) const;
 
  private:
-  struct Program {
+  struct KnownProgram {
     space::Candidate candidate;
     std::string trace;
     std::string device_key;
     double seconds = 0;
     size_t file = 0;
   };
-  struct Task {
+  struct KnownTask {
     std::string name, text;
     double flops = 0;
     uint64_t kernel_class = 0;
     std::optional<ir::Workload> workload;
-    std::vector<Program> programs;                  // fastest first, the fastest few of each device
+    std::vector<KnownProgram> programs;             // fastest first, the fastest few of each device
     std::map<std::string, double> default_seconds;  // by device key
   };
   // The design space of a source task; null if it cannot be built.
   std::shared_ptr<const space::DesignSpace> space_of(const std::string& task_key,
                                                      const std::string& device_key) const;
   // Maps a program into `space`; nullopt if the program has no counterpart there.
-  std::optional<space::Candidate> adapt(const std::string& task_key, const Program& program,
+  std::optional<space::Candidate> adapt(const std::string& task_key, const KnownProgram& program,
                                         const space::DesignSpace& space) const;
 
   std::vector<std::string> files_;
   std::map<std::string, target::Device> devices_;  // by key
-  std::map<std::string, Task> programs_;           // by task key
+  std::map<std::string, KnownTask> programs_;      // by task key
   struct Spaces {
     std::mutex mutex;
     std::map<std::pair<std::string, std::string>, std::shared_ptr<const space::DesignSpace>> made;

@@ -1,25 +1,22 @@
-// Predicts the times of a task's programs without measuring: combines a cost model and the analytic
-// estimate, weighted by their precision.
+// Predicts the times of a task's candidates without measuring: combines a cost model and the
+// analytic estimate, weighted by their precision.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "graph/tasks.h"
 #include "learn/cost_model.h"
-#include "search/pipeline.h"
-#include "space/design_space.h"
-#include "target/target.h"
+#include "search/prepared_task.h"
 
 namespace tensorsmith::engine {
 
 // All arguments must outlive the object. Not thread-safe.
-class Judge {
+class CandidateTimes {
  public:
   // If `model` is null, only the estimate is used.
-  Judge(const graph::Task& task, const space::DesignSpace& space, const target::Device& device,
-        const learn::CostModel* model);
+  CandidateTimes(const search::PreparedTask& task, const learn::CostModel* model);
 
   // Returns logarithms of expected seconds; +inf for candidates that cannot be built.
   std::vector<double> log_seconds(std::span<const space::Candidate> candidates);
@@ -27,10 +24,9 @@ class Judge {
   const std::optional<Error>& failed() const { return failed_; }
 
  private:
-  const space::DesignSpace& space_;
+  const search::PreparedTask& task_;
   const learn::CostModel* model_;
-  std::shared_ptr<const search::QueriedTask> task_;
-  search::CandidateFeatures features_;
+  std::unique_ptr<search::InputsOfCandidates> inputs_;
   std::optional<Error> failed_;
 };
 

@@ -1,42 +1,31 @@
-#include "engine/tune/judge.h"
+#include "engine/tune/candidate_times.h"
 
 #include <cmath>
 #include <limits>
 
-#include "ir/text.h"
-#include "learn/dataset/import.h"
+#include "search/candidate_scorer.h"
 
 namespace tensorsmith::engine {
 
-namespace {
-
-// Standard deviation of the log error of the estimate within a task.
-constexpr double kEstimateSigma = 0.5;
-
-}  // namespace
-
-Judge::Judge(const graph::Task& task, const space::DesignSpace& space, const target::Device& device,
-             const learn::CostModel* model)
-    : space_(space),
+CandidateTimes::CandidateTimes(const search::PreparedTask& task, const learn::CostModel* model)
+    : task_(task),
       model_(model),
-      task_(std::make_shared<const search::QueriedTask>(task.key, task.name, task.workload, task.flops,
-                                                        device)),
-      features_(space, task_, model != nullptr ? model->inputs() : learn::ModelInputs{}) {}
+      inputs_(task.make_extractor(model != nullptr ? model->inputs() : learn::ModelInputs{})) {}
 
-std::vector<double> Judge::log_seconds(std::span<const space::Candidate> candidates) {
+std::vector<double> CandidateTimes::log_seconds(std::span<const space::Candidate> candidates) {
   std::vector<double> result(candidates.size(), std::numeric_limits<double>::infinity());
   std::vector<std::shared_ptr<const search::ProgramInputs>> inputs;
   std::vector<learn::ProgramQuery> queries;
   std::vector<size_t> places;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    const double estimate = space_.estimate(candidates[i]);
+    const double estimate = task_.space().estimate(candidates[i]);
     if (!std::isfinite(estimate) || estimate <= 0) continue;
     result[i] = std::log(estimate);
     if (model_ == nullptr) continue;
-    auto made = features_.of(candidates[i]);
+    auto made = inputs_->of(candidates[i]);
     if (!made.ok()) continue;
     inputs.push_back(std::move(*made));
-    queries.push_back(inputs.back()->query(*task_));
+    queries.push_back(inputs.back()->query(task_.queried()));
     places.push_back(i);
   }
   if (queries.empty()) return result;
@@ -49,9 +38,9 @@ std::vector<double> Judge::log_seconds(std::span<const space::Candidate> candida
     const learn::Prediction& prediction = (*predicted)[q];
     const double seconds = prediction.ranked();
     if (!(seconds > 0) || !std::isfinite(seconds)) continue;
-    const double variance = kEstimateSigma * kEstimateSigma;
-    const double sigma = prediction.log_sigma > 0 ? prediction.log_sigma : kEstimateSigma;
-    const double weight = variance / (variance + sigma * sigma);
+    // A model that gives no deviation counts as much as the estimate.
+    const double sigma = prediction.log_sigma > 0 ? prediction.log_sigma : search::kDraftSigma;
+    const double weight = search::model_weight(search::kDraftSigma * search::kDraftSigma, sigma);
     double& mixed = result[places[q]];
     mixed = weight * std::log(seconds) + (1 - weight) * mixed;
   }

@@ -1,0 +1,32 @@
+// Prepares the tasks of models for a device: each task's design space and untuned schedule are made
+// once, for whatever follows.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "graph/tasks.h"
+#include "search/prepared_task.h"
+#include "target/target.h"
+
+namespace tensorsmith::engine {
+
+// Restricts the allowed schedules.
+struct ScheduleOptions {
+  bool winograd = true;
+};
+
+using PreparedTasks = std::vector<std::shared_ptr<const search::PreparedTask>>;
+
+// Returns the tasks in order, prepared on `jobs` threads. Errors: those of space::DesignSpace::build;
+// the task is the place.
+Result<PreparedTasks> prepare_tasks(std::span<const graph::Task* const> tasks, const target::Device& device,
+                                    const ScheduleOptions& options = {}, int jobs = 1);
+Result<PreparedTasks> prepare_tasks(const graph::Partition& partition, const target::Device& device,
+                                    const ScheduleOptions& options = {}, int jobs = 1);
+Result<std::shared_ptr<const search::PreparedTask>> prepare_task(const graph::Task& task,
+                                                                 const target::Device& device,
+                                                                 const ScheduleOptions& options = {});
+
+}  // namespace tensorsmith::engine

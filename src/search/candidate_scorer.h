@@ -1,0 +1,112 @@
+// Scores the candidates of a task: the design space's estimate, corrected by the measurements of the
+// task, and a cost model's predictions, weighted against each other.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "learn/cost_model.h"
+#include "search/measured_programs.h"
+#include "search/prepared_task.h"
+
+namespace tensorsmith::search {
+
+// Standard deviation of log(measured / estimated seconds) within a task, assumed before anything of
+// the task is measured.
+inline constexpr double kDraftSigma = 0.5;
+// Returns the weight, in [0, 1], of a cost model's prediction against the estimate. Both estimate
+// the logarithm of a program's seconds, so each has the weight of its precision (1 / variance).
+inline double model_weight(double draft_variance, double model_sigma) {
+  return draft_variance / (draft_variance + model_sigma * model_sigma);
+}
+
+// Corrects the estimates of a task's candidates by the ratio of measured to estimated seconds.
+class DraftCorrection {
+ public:
+  explicit DraftCorrection(size_t sketches) : of_sketch_(sketches) {}
+
+  // Adds a measurement of a candidate of this sketch. A failed program counts as much slower than
+  // its estimate.
+  void add(int sketch, double estimated_seconds, const record::MeasureResult& result);
+  // Returns log(measured / estimated seconds) that is expected for candidates of this sketch.
+  double of(int sketch) const;
+  // Returns the variance of log(measured / estimated seconds) within the task.
+  double variance() const;
+
+ private:
+  struct Sums {
+    double sum = 0, squares = 0, count = 0;  // of log(measured / estimated)
+  };
+  std::vector<Sums> of_sketch_;
+  Sums all_;
+};
+
+// The cost model of a round and the limit of its time.
+struct ScoringRequest {
+  const learn::CostModel* model = nullptr;  // null: only drafts are used
+  // When true, only drafts are used from then on; called by several threads. May be empty.
+  std::function<bool()> out_of_time;
+};
+
+class CandidateScorer {
+ public:
+  // task: must outlive this object. uses_draft: whether the estimate ranks candidates. inputs: what
+  // the run's cost model reads.
+  CandidateScorer(const PreparedTask& task, bool uses_draft, const learn::ModelInputs& inputs)
+      : task_(task), uses_draft_(uses_draft), inputs_(inputs), correction_(task.space().num_sketches()) {}
+
+  // Returns minus the logarithm of the estimated seconds after correction; -inf for a candidate that
+  // cannot be built.
+  double draft(const space::Candidate& candidate) const;
+  // Returns a score of each candidate: higher is faster, -inf for one that cannot be built. If the
+  // model fails, its error becomes model_error() and the drafts are the scores.
+  std::vector<float> score(std::span<const space::Candidate> candidates, const ScoringRequest& request,
+                           const MeasuredPrograms& programs, ThreadPool& pool);
+  void take(const space::Candidate& candidate, const record::MeasureResult& result);
+
+  // Forgets model_error(), judged() and the inputs of scored candidates.
+  void begin_proposal();
+  // Returns the inputs of a candidate that was scored since forget_inputs() or begin_proposal();
+  // null if it was not.
+  std::shared_ptr<const ProgramInputs> inputs_of_scored(const space::Candidate& candidate) const;
+  void forget_inputs() { scored_.clear(); }
+  // Computes the inputs of a program.
+  Result<std::shared_ptr<const ProgramInputs>> make_inputs(const Proposal& proposal);
+  // The error by which the model could not judge candidates.
+  const std::optional<Error>& model_error() const { return model_error_; }
+  // Number of candidates that the model judged.
+  size_t judged() const { return judged_; }
+
+ private:
+  // Prediction of the model for each candidate: 0 seconds if the draft is not finite or the
+  // candidate cannot be built, nothing if there was no time. An error of the model is the error of
+  // the whole call.
+  using Predictions = std::vector<std::optional<learn::Prediction>>;
+  Result<Predictions> predict(std::span<const space::Candidate> candidates, std::span<const float> drafts,
+                              const ScoringRequest& request, ThreadPool& pool);
+  // Returns the factor on the seconds of a model that only ranks, so that its prediction for the
+  // best program equals the measured time. 0: no program ran, or the model predicts that the best
+  // one cannot run.
+  Result<double> scale_of(const learn::CostModel& model, const MeasuredPrograms& programs) const;
+  std::unique_ptr<InputsOfCandidates> take_extractor();
+  void give_back(std::unique_ptr<InputsOfCandidates> extractor);
+
+  const PreparedTask& task_;
+  bool uses_draft_;
+  learn::ModelInputs inputs_;
+  DraftCorrection correction_;
+  // Guards the extractors and judged_ while several threads predict.
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<InputsOfCandidates>> idle_extractors_;
+  std::unordered_map<uint64_t, std::shared_ptr<const ProgramInputs>> scored_;  // by the candidate's hash
+  size_t judged_ = 0;
+  std::optional<Error> model_error_;
+};
+
+}  // namespace tensorsmith::search

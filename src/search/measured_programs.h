@@ -1,0 +1,103 @@
+// The programs of one task that were measured in this run or an earlier one, and what follows from
+// their times.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "record/record.h"
+#include "search/pipeline.h"
+#include "search/strategy.h"
+
+namespace tensorsmith::search {
+
+// A program proposed for measurement.
+struct Proposal {
+  sched::Trace trace;
+  uint64_t hash = 0;  // of the trace
+  record::Reason reason = record::Reason::kUnstated;
+  std::string_view strategy;  // empty: not proposed by a strategy
+  std::optional<space::Candidate> candidate;
+  std::shared_ptr<const ProgramInputs> inputs;  // null: not needed so far
+};
+
+// A program that ran.
+struct RunProgram {
+  uint64_t hash = 0;  // of the trace
+  sched::Trace trace;
+  double seconds = 0;
+  bool is_default = false;
+  bool verified = false;          // output compared by this run
+  size_t candidate = 0, row = 0;  // index in candidates() and rows() plus 1; 0 = none
+};
+
+// A measured program, as training data.
+struct TrainingRow {
+  std::shared_ptr<const ProgramInputs> inputs;
+  double seconds = 0;
+};
+
+class MeasuredPrograms {
+ public:
+  // default_hash: hash of the untuned schedule's trace.
+  explicit MeasuredPrograms(uint64_t default_hash) : default_hash_(default_hash) {}
+
+  // Takes a result. `verified`: the measurer has just compared the output; false for results from
+  // the database. `inputs`: null if they could not be computed.
+  void take(const Proposal& proposal, const record::MeasureResult& result, bool verified,
+            std::shared_ptr<const ProgramInputs> inputs);
+  void finish_round() { history_.push_back(best_seconds_); }
+
+  // Returns the fastest programs, at most `count`: of those that this run verified, or of all if it
+  // verified none.
+  std::vector<RunProgram> fastest(size_t count) const;
+  // Returns the fastest program that has training data; null if there is none.
+  const RunProgram* fastest_with_inputs() const;
+  // Returns the fastest measured candidate; null if none has run.
+  const MeasuredCandidate* best_candidate() const;
+
+  // Returns the programs known only from the database that this run should verify before they
+  // count: the default and the fastest of all.
+  std::vector<RunProgram> doubtful() const;
+  // Replaces the result of a program from the database by a second measurement.
+  void verify(uint64_t hash, const record::MeasureResult& result);
+  // Drops programs that are not verified and faster than all verified ones.
+  void drop_doubtful();
+
+  bool is_default(uint64_t hash) const { return hash == default_hash_; }
+  bool default_known() const { return default_result_.has_value(); }
+  double default_seconds() const { return default_seconds_; }  // +inf: it did not run
+  const std::optional<record::MeasureResult>& default_result() const { return default_result_; }
+  double best_seconds() const { return best_seconds_; }  // +inf: no program ran
+  // Best seconds after each round.
+  const std::vector<double>& history() const { return history_; }
+  // All measured candidates, the failed ones included.
+  const std::vector<MeasuredCandidate>& candidates() const { return candidates_; }
+  const std::vector<TrainingRow>& rows() const { return rows_; }
+  int64_t trials() const { return trials_; }
+  int64_t failures() const { return failures_; }
+  // Returns text like "10 wrong_output, 2 crash; the first: REASON".
+  std::string failure_counts() const;
+
+ private:
+  void count_failure(const record::MeasureResult& result);
+
+  uint64_t default_hash_;
+  std::vector<RunProgram> ran_;
+  std::vector<MeasuredCandidate> candidates_;
+  std::vector<TrainingRow> rows_;
+  std::vector<double> history_;
+  double best_seconds_ = std::numeric_limits<double>::infinity();
+  double default_seconds_ = std::numeric_limits<double>::infinity();
+  std::optional<record::MeasureResult> default_result_;
+  int64_t trials_ = 0, failures_ = 0;
+  std::map<record::Outcome, int64_t> failures_by_outcome_;
+  std::string first_failure_;
+};
+
+}  // namespace tensorsmith::search
