@@ -9,7 +9,7 @@
 
 #include "bindings.h"
 #include "errors.h"
-#include "runtime/device/gpu_place.h"
+#include "runtime/device/gpu_platform.h"
 
 namespace tensorsmith::python {
 

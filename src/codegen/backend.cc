@@ -10,8 +10,21 @@
 #include "codegen/traced.h"
 #include "ir/analysis.h"
 #include "ir/verify_program.h"
+#include "runtime/device/gpu_platform.h"
 
 namespace tensorsmith::codegen {
+
+namespace {
+
+// The backend that makes the modules of each platform of GPUs.
+struct PlatformBackend {
+  const runtime::GpuPlatform* platform;
+  const Backend& (*backend)();
+};
+constexpr PlatformBackend kPlatformBackends[] = {{&runtime::cuda_platform, cuda_backend},
+                                                 {&runtime::opencl_platform, opencl_backend}};
+
+}  // namespace
 
 Result<TracedKernel> Backend::compile_traced(const ir::Program&, const target::Device&, const CodegenOptions&,
                                              TraceBuffer&) const {
@@ -27,9 +40,14 @@ std::span<const Backend* const> backends() {
 
 const Backend& default_backend() { return *backends().front(); }
 
-const Backend& backend_for(const target::Device& device) {
-  if (device.kind != target::DeviceKind::kGpu) return default_backend();
-  return device.arch == "nvptx" ? cuda_backend() : opencl_backend();
+Result<const Backend*> backend_for(const target::Device& device) {
+  if (device.kind != target::DeviceKind::kGpu) return &default_backend();
+  for (const auto& [platform, backend] : kPlatformBackends) {
+    if (platform->runs(device.arch)) return &backend();
+  }
+  return Error{ErrorCode::kUnsupported, "device " + device.name,
+               "its architecture '" + device.arch + "' is not one that GPUs of " +
+                   runtime::gpu_names("", " or ") + " have"};
 }
 
 Result<const Backend*> find_backend(std::string_view name) {

@@ -18,6 +18,7 @@
 #include "ir/text.h"
 #include "lab/strategies/strategies.h"
 #include "lab/time_again.h"
+#include "runtime/device/gpu_platform.h"
 #include "search/recorded_space.h"
 #include "search/simulation.h"
 #include "space/design_space.h"
@@ -334,7 +335,8 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
   if (!engine::is_measurable(device)) {
     return Error{ErrorCode::kUnsupported, "device " + device.name,
                  "this measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of it "
-                 "(cuda, opencl)"};
+                 "(" +
+                     runtime::gpu_names("", ", ") + ")"};
   }
   TS_RETURN_IF_ERROR(check_models(options, device));
   measure::MeasureOptions measuring;

@@ -106,8 +106,9 @@ Status launch(runtime::Gpu& gpu, const target::Device& device, const ir::Workloa
   TS_ASSIGN_OR_RETURN(const sched::Trace trace, sched::parse_trace(record.trace));
   codegen::CodegenOptions options;
   options.symbol = symbol_of(record.key());
+  TS_ASSIGN_OR_RETURN(const codegen::Backend* backend, codegen::backend_for(device));
   TS_ASSIGN_OR_RETURN(const codegen::BuiltKernel built,
-                      codegen::build(workload, trace, device, codegen::backend_for(device), options));
+                      codegen::build(workload, trace, device, *backend, options));
   TS_ASSIGN_OR_RETURN(const auto module, gpu.load(built.kernel.object));
   std::vector<lower::Tensor> inputs =
       measure::random_inputs(workload, kInputSeed, measure::InputValues::kNormal);
@@ -133,7 +134,7 @@ Status launch_records(const std::string& path, const std::string& device_name,
   TS_ASSIGN_OR_RETURN(const target::Device device, engine::find_device(device_name));
   const auto place = engine::gpu_place(device);
   if (!place) return Error{ErrorCode::kUnsupported, device_name, "is not a GPU of this machine"};
-  TS_ASSIGN_OR_RETURN(const auto gpu, runtime::open_gpu(place->api, place->index));
+  TS_ASSIGN_OR_RETURN(const auto gpu, runtime::open_gpu(*place));
   TS_ASSIGN_OR_RETURN(const auto database, record::Database::open_read_only(path));
   std::map<std::string, ir::Workload> workloads;
   TS_ASSIGN_OR_RETURN(const auto tasks, database->tasks());

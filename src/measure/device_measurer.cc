@@ -37,7 +37,7 @@ Result<std::unique_ptr<Measurer>> make_device_measurer(const target::Device& dev
                                                        LogSink& log) {
   MeasureOptions own = options;
   // An OpenCL device may be this machine's CPU, where a kernel with one thread per element is slow.
-  if (where.api == runtime::GpuApi::kOpenCl) own.most_host_flops = std::numeric_limits<double>::infinity();
+  if (where.place.platform->may_be_host) own.most_host_flops = std::numeric_limits<double>::infinity();
   return make_device_measurer(where, own, std::move(worker_command), log,
                               make_builder(device, *options.backend));
 }

@@ -3,8 +3,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <charconv>
-#include <cstring>
 #include <new>
 #include <string_view>
 
@@ -117,28 +115,19 @@ int print_and_fail(const std::string& text) {
 }  // namespace
 
 std::vector<std::string> device_arguments(const DeviceArguments& device) {
-  return {std::string(kDeviceArgument), std::string(runtime::to_string(device.api)),
-          std::to_string(device.index), device.driver};
+  return {std::string(kDeviceArgument), runtime::to_string(device.place), device.driver};
 }
 
-std::optional<DeviceArguments> parse_device_arguments(int argc, char** argv) {
-  if (argc < 5 || argv[argc - 4] != kDeviceArgument) return std::nullopt;
-  DeviceArguments device;
-  device.api = argv[argc - 3] == runtime::to_string(runtime::GpuApi::kCuda) ? runtime::GpuApi::kCuda
-                                                                            : runtime::GpuApi::kOpenCl;
-  const char* number = argv[argc - 2];
-  std::from_chars(number, number + std::strlen(number), device.index);
-  device.driver = argv[argc - 1];
-  return device;
-}
-
-int serve_device(int socket, const DeviceArguments& device) {
+std::optional<int> serve_device(int socket, int argc, char** argv) {
+  if (argc < 4 || argv[argc - 3] != kDeviceArgument) return std::nullopt;
   int type = 0;
   socklen_t size = sizeof type;
   if (::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return 2;  // started manually
+  const auto place = runtime::require_gpu_place(argv[argc - 2]);
+  if (!place.ok()) return print_and_fail(place.error().message());
   enter_sandbox(/*for_driver=*/true);
   try {
-    const auto gpu = runtime::open_gpu(device.api, device.index, device.driver);
+    const auto gpu = runtime::open_gpu(*place, argv[argc - 1]);
     if (!gpu.ok()) return print_and_fail(gpu.error().message());
     const int code = DeviceWorker(socket, **gpu).serve();
     // The driver is not shut down: after a failed kernel this may hang.

@@ -12,17 +12,15 @@
 namespace tensorsmith::measure {
 
 struct DeviceArguments {
-  runtime::GpuApi api = runtime::GpuApi::kCuda;
-  int index = 0;
+  runtime::GpuPlace place;
   std::string driver;  // path; empty: found by the loader
 };
 
-// The last arguments of a device worker's command line, and their parser.
+// The last arguments of a device worker's command line.
 std::vector<std::string> device_arguments(const DeviceArguments& device);
-std::optional<DeviceArguments> parse_device_arguments(int argc, char** argv);
 
 // Serves requests (measure/protocol.h) on the socket until the parent closes it. Returns the exit
-// code; prints device errors.
-int serve_device(int socket, const DeviceArguments& device);
+// code, and nothing if the command line is not a device worker's; prints errors of the device.
+std::optional<int> serve_device(int socket, int argc, char** argv);
 
 }  // namespace tensorsmith::measure

@@ -390,7 +390,7 @@ std::vector<std::string> as_worker(const std::string& program) { return {program
 bool is_worker(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == kWorkerArgument; }
 
 int worker_main(int argc, char** argv) {
-  if (const auto device = parse_device_arguments(argc, argv)) return serve_device(kWorkerSocket, *device);
+  if (const std::optional<int> code = serve_device(kWorkerSocket, argc, argv)) return *code;
   const auto backend = codegen::find_backend(argc > 1 ? argv[argc - 1] : "");
   if (!backend.ok()) return 2;  // started manually
   return serve_worker(

@@ -89,21 +89,17 @@ Status check_options(const LoadOptions& options) {
                std::to_string(options.threads) + " is not between 0 and " + std::to_string(kMaxThreads)};
 }
 
-GpuApi gpu_api(const ModelDescription& description) {
-  return description.arch == "nvptx" ? GpuApi::kCuda : GpuApi::kOpenCl;
-}
-
 // Checks that the model was compiled for the requested device.
 Status check_place(const ModelDescription& description, const LoadOptions& options) {
   if (!options.gpu) return {};
-  const std::string asked =
-      std::string(to_string(options.gpu->api)) + ":" + std::to_string(options.gpu->index);
-  if (!is_gpu_arch(description.arch))
+  const std::string asked = to_string(*options.gpu);
+  const GpuPlatform* platform = platform_of(description.arch);
+  if (platform == nullptr)
     return Error{
         ErrorCode::kUnsupported, "device '" + asked + "'",
         "the model was compiled for CPUs; leave the device out, or compile the model with --device " + asked};
-  const std::string own(to_string(gpu_api(description)));
-  if (options.gpu->api == gpu_api(description)) return {};
+  if (options.gpu->platform == platform) return {};
+  const std::string own(platform->name);
   return Error{ErrorCode::kUnsupported, "device '" + asked + "'",
                "the model was compiled for " + own + "; name " + own +
                    "[:N], or compile the model with --device " + asked};
@@ -165,7 +161,8 @@ Status Model::Impl::load_modules(const fs::path& base) {
 }
 
 Status Model::Impl::place_on_gpu(std::span<const char> modules) {
-  TS_ASSIGN_OR_RETURN(auto device, open_gpu(gpu_api(description), options.gpu ? options.gpu->index : 0));
+  TS_ASSIGN_OR_RETURN(auto device,
+                      open_gpu(options.gpu.value_or(GpuPlace{platform_of(description.arch), 0})));
   TS_ASSIGN_OR_RETURN(gpu, GpuModel::create(std::move(device), description, modules, weight_addresses));
   if (options.profile) times.resize(description.calls.size());
   return {};
@@ -313,7 +310,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
     impl->description = std::move(parsed).value();
   }
   const ModelDescription& d = impl->description;
-  const bool on_gpu = is_gpu_arch(d.arch);
+  const bool on_gpu = platform_of(d.arch) != nullptr;
   if (auto place = check_place(d, options); !place.ok()) return in_file(base, place.error());
   if (!on_gpu)
     if (auto cpu = check_cpu(d); !cpu.ok()) return in_file(base, cpu.error());

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "runtime/device/gpu_place.h"
+#include "runtime/device/gpu_platform.h"
 #include "runtime/model_format.h"
 
 namespace tensorsmith::runtime {

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "runtime/device/gpu_platform.h"
 #include "runtime/kernel_abi.h"
 
 namespace tensorsmith::runtime {
@@ -188,10 +189,8 @@ int64_t TensorInfo::bytes() const {
   return bytes;
 }
 
-bool is_gpu_arch(std::string_view arch) { return arch == "nvptx" || arch == "opencl"; }
-
 std::string_view kernels_file(const ModelDescription& d) {
-  return is_gpu_arch(d.arch) ? "kernels.gpu" : "kernels.so";
+  return platform_of(d.arch) != nullptr ? "kernels.gpu" : "kernels.so";
 }
 
 void place_weights(ModelDescription& d, std::span<const WeightData> weights) {
@@ -244,7 +243,7 @@ Status validate(const ModelDescription& d) {
     if (call.outputs < 0 || static_cast<uint64_t>(call.outputs) > call.buffers.size())
       return corrupt(place + ".outputs", "is negative or more than its number of buffers");
     TS_RETURN_IF_ERROR(check_overlap(place, call));
-    TS_RETURN_IF_ERROR(check_launches(place, call, is_gpu_arch(d.arch)));
+    TS_RETURN_IF_ERROR(check_launches(place, call, platform_of(d.arch) != nullptr));
   }
   return {};
 }

@@ -54,9 +54,6 @@ struct TensorInfo {
   int64_t bytes() const;
 };
 
-// Returns whether the architecture is a GPU's.
-bool is_gpu_arch(std::string_view arch);
-
 // A region of weights.bin.
 struct WeightInfo {
   std::string name;  // for people
@@ -102,7 +99,7 @@ struct ModelDescription {
   std::string name;
   std::string tool_version;
   std::string device;                     // for people: the device it was compiled for
-  std::string arch;                       // "x86-64", "aarch64"; GPUs: "nvptx", "opencl"
+  std::string arch;                       // "x86-64", "aarch64"; GPUs: GpuPlatform::archs
   std::vector<std::string> cpu_features;  // required; LLVM's names without the "+"
   int threads = 0;                        // number of threads it was tuned for, 0 = not tuned
   std::vector<TensorInfo> inputs;

@@ -93,7 +93,7 @@ Machine machine_of(const Device& device) {
 
 int compute_capability(const Device& device) {
   std::string_view cpu = device.cpu;
-  if (device.arch != "nvptx" || !cpu.starts_with("sm_")) return 0;
+  if (!cpu.starts_with("sm_")) return 0;
   int number = 0;
   for (const char c : cpu.substr(3)) {
     if (c < '0' || c > '9') break;

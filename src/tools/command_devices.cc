@@ -54,7 +54,8 @@ Status list_devices(const ListOptions& options) {
   }
   print_lines(table.text());
   write_out(
-      "\nlocal is this machine; cuda:N and opencl:N are its GPUs. For the other CPUs Tensorsmith can compile "
+      "\nlocal is this machine; " + runtime::gpu_names(":N", " and ") +
+      " are its GPUs. For the other CPUs Tensorsmith can compile "
       "models and\npredict their latency. The other GPUs are listed for cost models that are trained on "
       "other people's\nmeasurements (`tensorsmith dataset import`).\n");
   for (const std::string& missing : gpus.missing) write_out("Not available here: " + missing + "\n");

@@ -51,7 +51,7 @@ Result<std::string> profiler_of(const ProfileCommand& command, const target::Dev
     return Error{ErrorCode::kInvalidArgument, "--profiler " + command.profiler,
                  "works only for CPUs; programs of a GPU are profiled with --profiler ncu (Nsight Compute)"};
   const auto place = engine::gpu_place(device);
-  if (!place || place->api != runtime::GpuApi::kCuda)
+  if (!place || !place->platform->has_nsight_compute)
     return Error{ErrorCode::kUnsupported, "device " + device.name,
                  "cannot be profiled: a program must run for that, so the GPU must be an NVIDIA GPU of this "
                  "machine (--device cuda)"};

@@ -73,7 +73,7 @@ Status add_inputs(const std::vector<std::string>& inputs, const ReportCommand& c
     TS_ASSIGN_OR_RETURN(model_options.gpu, engine::parse_gpu_place(command.gpu));
     if (!model_options.gpu)
       return Error{ErrorCode::kInvalidArgument, "--gpu " + command.gpu,
-                   "is not a GPU; name cuda[:N] or opencl[:N]"};
+                   "is not a GPU; name " + runtime::gpu_names("[:N]", " or ")};
   }
   std::error_code ignored;
   std::string database;
@@ -158,8 +158,9 @@ void add_report_command(CLI::App& app, int& exit_code) {
   command->add_option("--title", o->title, "Title of the page (default: the names of the inputs)");
   add_whole(*command, "--threads", o->threads, 0, 4096,
             "Number of threads to run the models on (0 = as many as they were compiled for)");
-  command->add_option("--gpu", o->gpu,
-                      "GPU to run on, for models that were compiled for GPUs: cuda[:N], opencl[:N]");
+  command->add_option(
+      "--gpu", o->gpu,
+      "GPU to run on, for models that were compiled for GPUs: " + runtime::gpu_names("[:N]", ", "));
   command->add_flag("--no-run", o->no_run, "Do not run the models; use the times in their manifests");
   add_seed(*command, o->seed, "Seed of the models' random inputs");
   add_force(*command, o->force);

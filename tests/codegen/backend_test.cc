@@ -10,6 +10,7 @@
 #include "codegen/c/codegen.h"
 #include "codegen/isas.h"
 #include "codegen/launch.h"
+#include "runtime/device/gpu_platform.h"
 
 namespace tensorsmith::backend_test {
 namespace {
@@ -44,7 +45,20 @@ TEST(Backends, AreFoundByTheirNames) {
   EXPECT_EQ(names.size(), 4u);
   for (const auto& [device, backend] :
        {std::pair("epyc-9654", "llvm"), {"a100", "cuda"}, {"h100", "cuda"}, {"mi50", "opencl"}})
-    EXPECT_EQ(codegen::backend_for(target::find_device(device).value()).name(), backend);
+    EXPECT_EQ(codegen::backend_for(target::find_device(device).value()).value()->name(), backend);
+  for (const runtime::GpuPlatform* platform : runtime::gpu_platforms()) {
+    target::Device device = target::find_device("a100").value();
+    for (const std::string_view arch : platform->archs) {
+      device.arch = arch;
+      EXPECT_TRUE(codegen::backend_for(device).ok()) << arch;
+      EXPECT_EQ(runtime::platform_of(arch), platform) << "the architecture of one platform only";
+    }
+  }
+  target::Device strange = target::find_device("a100").value();
+  strange.arch = "abacus";
+  EXPECT_EQ(codegen::backend_for(strange).error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(codegen::backend_for(strange).error().message(),
+              HasSubstr("'abacus' is not one that GPUs of cuda or opencl have"));
   const auto none = codegen::find_backend("fortran");
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);

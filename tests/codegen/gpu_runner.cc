@@ -12,12 +12,9 @@ target::Device gpu_for(const runtime::Gpu& gpu) {
   device.name = "opencl";
   device.kind = target::DeviceKind::kGpu;
   const runtime::GpuProperties& p = gpu.properties();
-  if (p.api == runtime::GpuApi::kCuda) {
-    device.arch = "nvptx";
+  device.arch = p.place.platform->archs.front();
+  if (p.place.platform == &runtime::cuda_platform)
     device.cpu = "sm_" + std::to_string(p.compute_major) + std::to_string(p.compute_minor);
-  } else {
-    device.arch = "opencl";
-  }
   device.vector_bytes = 4;
   device.vector_registers = 255;
   device.warp_size = 32;
@@ -31,7 +28,7 @@ target::Device gpu_for(const runtime::Gpu& gpu) {
 Result<std::vector<Tensor>> compile_and_run(runtime::Gpu& gpu, const ir::Program& program,
                                             const target::Device& device, std::span<const Tensor> inputs) {
   TS_ASSIGN_OR_RETURN(const codegen::CompiledKernel kernel,
-                      codegen::backend_for(device).compile(program, device, {}));
+                      codegen::backend_for(device).value()->compile(program, device, {}));
   TS_ASSIGN_OR_RETURN(const auto module, gpu.load(kernel.object));
   std::vector<std::unique_ptr<runtime::GpuMemory>> memory;
   std::vector<GpuSpan> buffers;

@@ -13,6 +13,7 @@ using ::testing::HasSubstr;
 // Properties of the boards as the driver reports them (deviceQuery's figures).
 runtime::GpuProperties h100() {
   runtime::GpuProperties p;
+  p.place.platform = &runtime::cuda_platform;
   p.name = "NVIDIA H100 80GB HBM3";
   p.vendor = "NVIDIA";
   p.compute_major = 9;
@@ -70,7 +71,7 @@ TEST(GpuDevice, KnownBoardsAreThemselves) {
 
 TEST(GpuDevice, PartsOfBoardsAreWhatTheDriverSays) {
   runtime::GpuProperties part = h100();
-  part.index = 3;
+  part.place.index = 3;
   part.multiprocessors = 60;
   part.memory_bytes /= 2;
   part.memory_bandwidth_gbs /= 2;
@@ -103,8 +104,7 @@ TEST(GpuDevice, NewArchitecturesTakeAfterTheLastKnown) {
 
 TEST(GpuDevice, OpenClDevicesMaySayLittle) {
   runtime::GpuProperties p;
-  p.api = runtime::GpuApi::kOpenCl;
-  p.index = 1;
+  p.place = {&runtime::opencl_platform, 1};
   p.name = "Some board";
   p.multiprocessors = 4;
   p.max_threads_per_block = 16;
@@ -124,9 +124,9 @@ TEST(GpuDevice, OpenClDevicesMaySayLittle) {
 
 TEST(GpuDevice, NamesSayWhere) {
   const auto place = [](std::string_view spec) { return parse_gpu_place(spec).value(); };
-  EXPECT_EQ(place("cuda"), (GpuPlace{runtime::GpuApi::kCuda, 0}));
-  EXPECT_EQ(place("cuda:12"), (GpuPlace{runtime::GpuApi::kCuda, 12}));
-  EXPECT_EQ(place("opencl:1"), (GpuPlace{runtime::GpuApi::kOpenCl, 1}));
+  EXPECT_EQ(place("cuda"), (GpuPlace{&runtime::cuda_platform, 0}));
+  EXPECT_EQ(place("cuda:12"), (GpuPlace{&runtime::cuda_platform, 12}));
+  EXPECT_EQ(place("opencl:1"), (GpuPlace{&runtime::opencl_platform, 1}));
   for (const char* other : {"local", "v100", "cudax", "./cuda", "opencl.json", ""})
     EXPECT_EQ(place(other), std::nullopt);
   for (const char* wrong : {"cuda:", "cuda:x", "opencl:-1", "opencl:0:threads=2", "cuda:99999999999"}) {
@@ -135,7 +135,7 @@ TEST(GpuDevice, NamesSayWhere) {
     EXPECT_EQ(parsed.error().code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(parsed.error().message(), HasSubstr(std::string(wrong)));
   }
-  EXPECT_EQ(gpu_place(gpu_device(h100())), (GpuPlace{runtime::GpuApi::kCuda, 0}));
+  EXPECT_EQ(gpu_place(gpu_device(h100())), (GpuPlace{&runtime::cuda_platform, 0}));
   EXPECT_EQ(gpu_place(*target::find_device("v100")), std::nullopt);
 }
 

@@ -20,8 +20,9 @@ namespace {
 
 using record::MeasureResult;
 using record::Outcome;
-using runtime::GpuApi;
+using runtime::cuda_platform;
 using runtime::Launch;
+using runtime::opencl_platform;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -140,7 +141,7 @@ class OpenClMeasurer : public DeviceMeasurerTest {
   void SetUp() override {
     TS_OPENCL_OR_SKIP(gpu);
     builder_->add("right", opencl_kernel("s"));
-    start({GpuApi::kOpenCl, 0, ""});
+    start({{&opencl_platform, 0}, ""});
   }
   void add(const std::string& name, const std::string& result, const std::string& more = "") {
     builder_->add(name, opencl_kernel(result, more));
@@ -226,7 +227,7 @@ TEST_F(OpenClMeasurer, ACrashCostsItsCandidateOnly) {
 TEST_F(OpenClMeasurer, StopsEarlyWhereNothingIsToBeWon) {
   MeasureOptions options = test_options();
   options.hopeless_factor = 3;
-  start({GpuApi::kOpenCl, 0, ""}, options);
+  start({{&opencl_platform, 0}, ""}, options);
   const auto results = measure({"right"}, 1e-9);
   ASSERT_TRUE(results[0].ok()) << results[0].reason;
   EXPECT_TRUE(results[0].stopped_early);
@@ -239,7 +240,7 @@ TEST_F(OpenClMeasurer, WhatIsGivenUpByItsFirstRunIsRight) {
   MeasureOptions options = test_options();
   options.hopeless_factor = 3;
   options.min_repeat_s = 2.6e-3;
-  start({GpuApi::kOpenCl, 0, ""}, options);
+  start({{&opencl_platform, 0}, ""}, options);
   // A run through all 256 sets, 0.1 to 0.2 ms each, takes as long as ten to twenty repeats.
   add("slow", "s", "  for (volatile int wait = 0; wait < 200; ++wait) {}\n");
   const auto results = measure({"slow"}, 1e-9);
@@ -250,7 +251,7 @@ TEST_F(OpenClMeasurer, WhatIsGivenUpByItsFirstRunIsRight) {
 TEST_F(OpenClMeasurer, FlushesTheCache) {
   MeasureOptions options = test_options();
   options.settings.flush_cache = true;
-  start({GpuApi::kOpenCl, 0, ""}, options);
+  start({{&opencl_platform, 0}, ""}, options);
   const auto results = measure({"right"});
   expect_right(results[0]);
   EXPECT_EQ(results[0].runs_per_repeat, 1);
@@ -299,7 +300,7 @@ TEST_F(LargeTask, IsComparedWithAReferenceProgramOfTheDevice) {
   MeasureOptions options = test_options();
   options.most_host_flops = 1e6;
   builder_->set_reference("right_192");
-  start({GpuApi::kOpenCl, 0, ""}, options);
+  start({{&opencl_platform, 0}, ""}, options);
   expect_one_right();
   EXPECT_EQ(builder_->references(), 1);
   EXPECT_THAT(log_.lines, IsEmpty());
@@ -309,7 +310,7 @@ TEST_F(LargeTask, AWrongReferenceOfTheDeviceIsNotBelieved) {
   MeasureOptions options = test_options();
   options.most_host_flops = 1e6;
   builder_->set_reference("all_wrong_192");
-  start({GpuApi::kOpenCl, 0, ""}, options);
+  start({{&opencl_platform, 0}, ""}, options);
   expect_one_right();
   EXPECT_EQ(builder_->references(), 1);
   ASSERT_EQ(log_.lines.size(), 1u);
@@ -317,7 +318,7 @@ TEST_F(LargeTask, AWrongReferenceOfTheDeviceIsNotBelieved) {
 }
 
 TEST_F(DeviceMeasurerTest, SaysWhyThereIsNoDevice) {
-  const auto made = make_device_measurer({GpuApi::kCuda, 0, "libno_such_cuda.so.1"}, test_options(),
+  const auto made = make_device_measurer({{&cuda_platform, 0}, "libno_such_cuda.so.1"}, test_options(),
                                          {WORKER_PROGRAM}, log_, builder_);
   ASSERT_FALSE(made.ok());
   EXPECT_THAT(made.error().message(),
@@ -340,7 +341,7 @@ class FakeCudaMeasurer : public DeviceMeasurerTest {
   static Launch add_launch(const std::string& symbol) {
     return {symbol, {2, 1, 1}, {128, 1, 1}, 0, {{0, 0}, {1, 0}, {2, 0}}};
   }
-  const DeviceArguments where_{GpuApi::kCuda, 1, FAKE_CUDA};
+  const DeviceArguments where_{{&cuda_platform, 1}, FAKE_CUDA};
 };
 
 TEST_F(FakeCudaMeasurer, TimesAndGoesOnAfterWhatBreaksTheContext) {

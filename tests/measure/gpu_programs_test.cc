@@ -62,10 +62,10 @@ TEST(GpuPrograms, AreRightAndTimed) {
   options.run_timeout_s = 60;  // the device is a processor that other programs use
   options.hopeless_factor = 0;
   options.max_repeats = 3;
-  options.backend = &codegen::backend_for(device);
+  options.backend = codegen::backend_for(device).value();
   PrintingSink log;
   auto measurer =
-      make_device_measurer(device, {runtime::GpuApi::kOpenCl, 0, ""}, options, {WORKER_PROGRAM}, log);
+      make_device_measurer(device, {{&runtime::opencl_platform, 0}, ""}, options, {WORKER_PROGRAM}, log);
   ASSERT_TRUE(measurer.ok()) << measurer.error().message();
   uint64_t seed = 40;
   for (const auto& [name, workload] : workloads()) {

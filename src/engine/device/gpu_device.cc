@@ -10,7 +10,7 @@
 namespace tensorsmith::engine {
 namespace {
 
-using runtime::GpuApi;
+using runtime::GpuPlatform;
 using runtime::GpuProperties;
 using target::Device;
 
@@ -54,7 +54,7 @@ const Device* known_board(const GpuProperties& p) {
   };
   const double memory_gb = static_cast<double>(p.memory_bytes) / (int64_t{1} << 30);
   for (const Device& d : target::registry()) {
-    if (d.arch != "nvptx" || d.cpu != architecture(p) || d.cores != p.multiprocessors) continue;
+    if (!p.place.platform->runs(d.arch) || d.cpu != architecture(p) || d.cores != p.multiprocessors) continue;
     if (!near(p.memory_bandwidth_gbs, d.memory_bandwidth_gbs, kBandwidthTolerance)) continue;
     if (!near(memory_gb, d.memory_gb, kMemoryTolerance)) continue;
     if (!best || distance(d) < distance(*best)) best = &d;
@@ -62,8 +62,8 @@ const Device* known_board(const GpuProperties& p) {
   return best;
 }
 
-// Returns a known board of the same architecture, else of the newest one before it, else of the
-// oldest.
+// Returns a known board of NVIDIA's of the same architecture, else of the newest one before it, else
+// of the oldest.
 const Device* relative(const GpuProperties& p) {
   const int wanted = 10 * p.compute_major + p.compute_minor;
   const Device* best = nullptr;
@@ -72,7 +72,7 @@ const Device* relative(const GpuProperties& p) {
     return number <= wanted ? number : -number;
   };
   for (const Device& d : target::registry()) {
-    if (d.arch == "nvptx" && (!best || rank(d) > rank(*best))) best = &d;
+    if (architecture_number(d) > 0 && (!best || rank(d) > rank(*best))) best = &d;
   }
   return best;
 }
@@ -104,19 +104,17 @@ void set_figures(const GpuProperties& p, Device& d) {
   d.peak_f32_gflops = d.cores * d.clock_ghz * d.fma_per_cycle * 2;
 }
 
-Device nvidia_device(const GpuProperties& p) {
-  if (const Device* board = known_board(p)) return *board;
-  const Device* like = relative(p);
-  Device d = *like;
+// Describes a device of which no board is known by the attributes of a related one.
+Device device_like(const Device& like, const GpuProperties& p) {
+  Device d = like;
   d.cpu = architecture(p);
   d.power_watts = 0;
-  d.sources = {"the driver; warp size, L1 cache and launch overhead are assumed to be those of " +
-               like->name};
+  d.sources = {"the driver; warp size, L1 cache and launch overhead are assumed to be those of " + like.name};
   set_figures(p, d);
   return d;
 }
 
-Device opencl_device(const GpuProperties& p) {
+Device typical_device(const GpuProperties& p) {
   Device d;
   d.kind = target::DeviceKind::kGpu;
   d.clock_ghz = kUsualClockGhz;
@@ -129,7 +127,8 @@ Device opencl_device(const GpuProperties& p) {
   d.registers_per_block = kUsualRegisters;
   d.max_vthread_extent = kUsualVthreads;
   d.max_blocks_per_core = kUsualBlocksPerCore;
-  d.sources = {"the OpenCL driver; attributes that it does not report are those of a typical GPU"};
+  d.sources = {"the " + std::string(p.place.platform->title) +
+               " driver; attributes that it does not report are those of a typical GPU"};
   // NVIDIA's driver reports the architecture.
   if (p.compute_major > 0) {
     const Device* like = relative(p);
@@ -151,34 +150,37 @@ std::optional<GpuPlace> gpu_place(const Device& device) {
 }
 
 Device gpu_device(const GpuProperties& p) {
-  Device d = p.api == GpuApi::kCuda ? nvidia_device(p) : opencl_device(p);
-  d.name = std::string(runtime::to_string(p.api)) + ":" + std::to_string(p.index);
+  const GpuPlatform& platform = *p.place.platform;
+  const Device* board = known_board(p);
+  const Device* like = relative(p);
+  Device d = board ? *board : platform.runs(like->arch) ? device_like(*like, p) : typical_device(p);
+  d.name = runtime::to_string(p.place);
   d.description = p.name + (p.vendor.empty() ? "" : ", " + p.vendor);
-  d.arch = p.api == GpuApi::kCuda ? "nvptx" : "opencl";
+  d.arch = platform.archs.front();
   return d;
 }
 
 Result<Device> find_device(std::string_view spec) {
   TS_ASSIGN_OR_RETURN(const auto place, parse_gpu_place(spec));
   if (place) {
-    TS_ASSIGN_OR_RETURN(const auto gpus, runtime::list_gpus(place->api));
+    TS_ASSIGN_OR_RETURN(const auto gpus, runtime::list_gpus(*place->platform));
     if (place->index < static_cast<int>(gpus.size()))
       return gpu_device(gpus[static_cast<size_t>(place->index)]);
     return Error{ErrorCode::kNotFound, "device '" + std::string(spec) + "'",
                  "there are " + std::to_string(gpus.size()) + " devices of " +
-                     std::string(runtime::to_string(place->api)) + " here, numbered from 0"};
+                     std::string(place->platform->name) + " here, numbered from 0"};
   }
   auto device = target::find_device(spec);
   if (device.ok() || device.error().code != ErrorCode::kNotFound) return device;
   Error error = std::move(device).error();
-  error.reason += "; the GPUs of this machine are cuda[:N] and opencl[:N]";
+  error.reason += "; the GPUs of this machine are " + runtime::gpu_names("[:N]", " and ");
   return error;
 }
 
 Device with_gpu_measurements(Device device) {
   const auto place = gpu_place(device);
   TS_CHECK(place.has_value(), "not a GPU of this machine");
-  const auto gpu = runtime::open_gpu(place->api, place->index);
+  const auto gpu = runtime::open_gpu(*place);
   if (!gpu.ok()) return device;
   const auto measured = runtime::measure_gpu(**gpu);
   if (!measured.ok()) return device;
@@ -189,10 +191,10 @@ Device with_gpu_measurements(Device device) {
 
 FoundGpus find_gpus() {
   FoundGpus found;
-  for (const GpuApi api : runtime::kGpuApis) {
-    const auto gpus = runtime::list_gpus(api);
+  for (const GpuPlatform* platform : runtime::gpu_platforms()) {
+    const auto gpus = runtime::list_gpus(*platform);
     if (!gpus.ok()) {
-      found.missing.push_back(std::string(runtime::to_string(api)) + ": " + gpus.error().message());
+      found.missing.push_back(std::string(platform->name) + ": " + gpus.error().message());
       continue;
     }
     for (const GpuProperties& p : *gpus) found.devices.push_back(gpu_device(p));

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "runtime/device/gpu.h"
-#include "runtime/device/gpu_place.h"
+#include "runtime/device/gpu_platform.h"
 #include "target/target.h"
 
 namespace tensorsmith::engine {

@@ -11,6 +11,7 @@
 #include "codegen/c/codegen.h"
 #include "engine/model/c_model.h"
 #include "lower/lower.h"
+#include "runtime/device/gpu_platform.h"
 #include "runtime/model_writer.h"
 #include "runtime/tensorsmith.h"
 
@@ -68,8 +69,15 @@ Result<BuiltTasks> build_tasks(const graph::Partition& partition, const target::
   return built;
 }
 
-const codegen::Backend& backend_of(const CompileOptions& options, const target::Device& device) {
-  return options.backend != nullptr ? *options.backend : codegen::backend_for(device);
+Result<const codegen::Backend*> backend_of(const CompileOptions& options, const target::Device& device) {
+  if (options.backend != nullptr) return options.backend;
+  return codegen::backend_for(device);
+}
+
+// Returns the architecture that a manifest names: of GPUs, that of the platform that runs the model.
+std::string_view arch_of(const target::Device& device) {
+  const runtime::GpuPlatform* platform = runtime::platform_of(device.arch);
+  return platform != nullptr ? platform->archs.front() : std::string_view(device.arch);
 }
 
 // The runtime has its own element type so that it does not depend on compiler headers.
@@ -149,7 +157,7 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
   description.name = options.model_name;
   description.tool_version = ts_version();
   description.device = device.description.empty() ? device.name : device.description;
-  description.arch = device.arch;
+  description.arch = arch_of(device);
   // A process must request the AMX tile feature from the system, which may refuse, so models that
   // do not use it do not require it.
   const bool tiles = std::any_of(
@@ -244,8 +252,9 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
                      const std::vector<TaskSchedule>& schedules, const CompileOptions& options) {
   const bool as_c = !options.c_prefix.empty();
   if (as_c) TS_RETURN_IF_ERROR(check_c_directory(options.directory));
-  BuildCache own_cache = as_c ? BuildCache(codegen::c_text_backend(), options.c_prefix + "_task_")
-                              : BuildCache(backend_of(options, device));
+  TS_ASSIGN_OR_RETURN(const codegen::Backend* backend, backend_of(options, device));
+  BuildCache own_cache =
+      as_c ? BuildCache(codegen::c_text_backend(), options.c_prefix + "_task_") : BuildCache(*backend);
   TS_ASSIGN_OR_RETURN(AssembledModel assembled, assemble(model, device, schedules, options,
                                                          options.cache ? *options.cache : own_cache));
   std::vector<std::vector<char>> objects;
@@ -256,7 +265,7 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
     return write_c_model(options.directory, options.c_prefix, assembled.description, symbols, objects,
                          assembled.weights);
   }
-  TS_ASSIGN_OR_RETURN(const std::vector<char> library, backend_of(options, device).link(objects));
+  TS_ASSIGN_OR_RETURN(const std::vector<char> library, backend->link(objects));
   return runtime::write_model(options.directory, std::move(assembled.description),
                               std::span<const char>(library), assembled.weights);
 }
@@ -266,19 +275,19 @@ Result<ModelInMemory> compile_in_memory(const LoadedModel& model, const target::
                                         const CompileOptions& options,
                                         const runtime::LoadOptions& load_options) {
   TS_CHECK(options.cache != nullptr, "a model in memory needs a cache that holds its weights");
+  TS_ASSIGN_OR_RETURN(const codegen::Backend* backend, backend_of(options, device));
   TS_ASSIGN_OR_RETURN(AssembledModel assembled, assemble(model, device, schedules, options, *options.cache));
   ModelInMemory out;
   if (device.kind == target::DeviceKind::kGpu) {
     std::vector<std::vector<char>> modules;
     for (const auto& task : assembled.built) modules.push_back(task.task->kernel.object);
-    TS_ASSIGN_OR_RETURN(const std::vector<char> all, backend_of(options, device).link(modules));
+    TS_ASSIGN_OR_RETURN(const std::vector<char> all, backend->link(modules));
     TS_ASSIGN_OR_RETURN(out.model, runtime::Model::from_modules(std::move(assembled.description), all,
                                                                 assembled.weights, load_options));
     return out;
   }
   for (const auto& task : assembled.built) {
-    TS_ASSIGN_OR_RETURN(auto loaded,
-                        backend_of(options, device).load(task.task->kernel.object, task.task->kernel.symbol));
+    TS_ASSIGN_OR_RETURN(auto loaded, backend->load(task.task->kernel.object, task.task->kernel.symbol));
     out.kernels.push_back(std::move(loaded));
   }
   std::vector<TensorsmithKernel> functions;

@@ -79,7 +79,7 @@ Result<ReportModel> read_report_model(const std::string& directory, const Report
   }
   report.kernels_run_seconds = typical.seconds;
   for (const ProfiledRun& run : runs) report.run_seconds.push_back(run.seconds);
-  if (runtime::is_gpu_arch(description->arch)) return report;
+  if (runtime::platform_of(description->arch) != nullptr) return report;
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
   const target::Device ran_on = with_threads(machine, (*model)->num_threads());
   report.ran_on_key = ran_on.key();

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "engine/report/report_data.h"
-#include "runtime/device/gpu_place.h"
+#include "runtime/device/gpu_platform.h"
 
 namespace tensorsmith::engine {
 

@@ -16,14 +16,9 @@ namespace tensorsmith::engine {
 class ModelTrials {
  public:
   // The arguments must outlive this object.
-  ModelTrials(const LoadedModel& model, const target::Device& device, int jobs, uint64_t seed,
-              const Clock& clock)
-      : model_(model),
-        device_(device),
-        jobs_(jobs),
-        seed_(seed),
-        clock_(clock),
-        cache_(codegen::backend_for(device)) {}
+  ModelTrials(const LoadedModel& model, const target::Device& device, const codegen::Backend& backend,
+              int jobs, uint64_t seed, const Clock& clock)
+      : model_(model), device_(device), jobs_(jobs), seed_(seed), clock_(clock), cache_(backend) {}
 
   // Compiles one more variant in memory. `schedules` is indexed by task.
   Status add(std::vector<TaskSchedule> schedules);

@@ -16,6 +16,7 @@
 #include "engine/tune/model_trials.h"
 #include "learn/search_model.h"
 #include "sched/trace_traits.h"
+#include "runtime/device/gpu_platform.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -323,7 +324,8 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   if (!is_measurable(device)) {
     return Error{ErrorCode::kUnsupported, "device " + device.name,
                  "tuning measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of "
-                 "it (cuda, opencl)"};
+                 "it (" +
+                     runtime::gpu_names("", ", ") + ")"};
   }
   const double start = clock.monotonic_seconds();
   TS_RETURN_IF_ERROR(register_device(device, database));
@@ -344,13 +346,14 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   }
 
   TS_ASSIGN_OR_RETURN(const SharedTasks shared, share_tasks(models, device, options.schedules, jobs));
+  TS_ASSIGN_OR_RETURN(const codegen::Backend* backend, codegen::backend_for(device));
   std::vector<std::unique_ptr<ModelTrials>> trials;
   std::vector<std::vector<TaskSchedule>> defaults;
   std::vector<ModelPlan> plans(models.size());
   std::vector<std::vector<double>> untuned;
   for (size_t m = 0; m < models.size(); ++m) {
     const LoadedModel& model = *models[m].model;
-    trials.push_back(std::make_unique<ModelTrials>(model, device, jobs, options.seed, clock));
+    trials.push_back(std::make_unique<ModelTrials>(model, device, *backend, jobs, options.seed, clock));
     if (options.end_to_end) events.begins(TunePhase::kUntuned, {});
     defaults.push_back(shared.untuned_schedules(m));
     if (options.end_to_end) {

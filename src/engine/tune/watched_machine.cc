@@ -35,8 +35,8 @@ Result<std::unique_ptr<measure::Measurer>> make_watched_measurer(const target::D
   // the GPU's times.
   if (const auto place = gpu_place(device)) {
     measure::MeasureOptions on_device = options;
-    on_device.backend = &codegen::backend_for(device);
-    return measure::make_device_measurer(device, {place->api, place->index, ""}, on_device, worker, log);
+    TS_ASSIGN_OR_RETURN(on_device.backend, codegen::backend_for(device));
+    return measure::make_device_measurer(device, {*place, ""}, on_device, worker, log);
   }
   TS_ASSIGN_OR_RETURN(auto measurer, measure::make_local_measurer(device, options, worker, log));
   TS_ASSIGN_OR_RETURN(auto canary, make_machine_canary(device, options, worker, log));

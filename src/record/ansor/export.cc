@@ -4,6 +4,7 @@
 
 #include "ir/text.h"
 #include "record/ansor/write_dag.h"
+#include "target/machine.h"
 
 namespace tensorsmith::record {
 
@@ -54,7 +55,7 @@ std::string tvm_target(const target::Device& d) {
   if (d.kind != target::DeviceKind::kGpu) return "llvm -keys=cpu -mcpu=" + d.cpu;
   const std::string limits = " -max_num_threads=" + std::to_string(d.max_threads_per_block) +
                              " -thread_warp_size=" + std::to_string(d.warp_size);
-  if (d.arch == "nvptx") return "cuda -keys=cuda,gpu -arch=" + d.cpu + limits;
+  if (target::compute_capability(d) > 0) return "cuda -keys=cuda,gpu -arch=" + d.cpu + limits;
   return "opencl -keys=opencl,gpu" + limits;
 }
 

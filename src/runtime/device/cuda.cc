@@ -1,5 +1,6 @@
-#include "runtime/device/cuda.h"
-
+// GPUs through NVIDIA's driver. A module is a cubin; workspaces and offsets are addresses. The
+// device's primary context is used, so that kernels can share memory with a program's own CUDA
+// code.
 #include <algorithm>
 #include <utility>
 
@@ -16,6 +17,54 @@ namespace {
 using cuda::CudaMemory;
 using cuda::CudaModule;
 using cuda::CudaShared;
+
+// PTX for compute capability 5.0 and newer, which the driver compiles to machine code.
+constexpr std::string_view kCopyPtx = R"(
+.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry copy(.param .u64 copy_from, .param .u64 copy_to)
+{
+  .reg .b32 %r<5>;
+  .reg .f32 %f<5>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [copy_from];
+  ld.param.u64 %rd2, [copy_to];
+  cvta.to.global.u64 %rd3, %rd1;
+  cvta.to.global.u64 %rd4, %rd2;
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mad.lo.u32 %r4, %r2, %r3, %r1;
+  mul.wide.u32 %rd5, %r4, 16;
+  add.s64 %rd6, %rd3, %rd5;
+  add.s64 %rd7, %rd4, %rd5;
+  ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd6];
+  st.global.v4.f32 [%rd7], {%f1, %f2, %f3, %f4};
+  ret;
+}
+)";
+constexpr std::string_view kCanaryPtx = R"(
+.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry canary(.param .u64 canary_out)
+{
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [canary_out];
+  cvta.to.global.u64 %rd2, %rd1;
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mad.lo.s32 %r4, %r2, %r3, %r1;
+  mad.lo.s32 %r5, %r4, 3, 1;
+  mul.wide.u32 %rd3, %r4, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  st.global.u32 [%rd4], %r5;
+  ret;
+}
+)";
 
 class CudaGpu final : public Gpu {
  public:
@@ -73,9 +122,9 @@ Result<std::unique_ptr<GpuMemory>> CudaGpu::borrow(void* handle, int64_t bytes) 
   if (!ask(&ordinal, cuda::kPointerDeviceOrdinal) || !ask(&start, cuda::kPointerRangeStart) ||
       !ask(&size, cuda::kPointerRangeBytes))
     return refuse("the address was not allocated by the driver");
-  if (ordinal != p.index)
+  if (ordinal != p.place.index)
     return refuse("the memory is on device " + std::to_string(ordinal) + ", but the model is on device " +
-                  std::to_string(p.index));
+                  std::to_string(p.place.index));
   const auto available = static_cast<int64_t>(start + size - address);
   if (available < bytes)
     return refuse("the memory holds " + std::to_string(available) +
@@ -138,8 +187,6 @@ Result<std::unique_ptr<GpuModule>> CudaGpu::load(std::span<const char> module) {
   return std::unique_ptr<GpuModule>(std::make_unique<CudaModule>(*shared_, loaded));
 }
 
-}  // namespace
-
 Result<std::vector<GpuProperties>> list_cuda(const std::string& library) {
   TS_ASSIGN_OR_RETURN(const auto api, cuda::load_api(library));
   int count = 0;
@@ -167,5 +214,18 @@ Result<std::unique_ptr<Gpu>> open_cuda(int index, const std::string& library) {
       shared->check(shared->api->create_stream(&shared->stream, cuda::kStreamNonBlocking), "cuStreamCreate"));
   return std::unique_ptr<Gpu>(std::make_unique<CudaGpu>(std::move(shared)));
 }
+
+constexpr std::string_view kCudaArchs[] = {"nvptx"};
+
+}  // namespace
+
+const GpuPlatform cuda_platform = {.name = "cuda",
+                                   .title = "CUDA",
+                                   .archs = kCudaArchs,
+                                   .list = list_cuda,
+                                   .open = open_cuda,
+                                   .copy_module = kCopyPtx,
+                                   .canary_module = kCanaryPtx,
+                                   .has_nsight_compute = true};
 
 }  // namespace tensorsmith::runtime

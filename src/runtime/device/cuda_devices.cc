@@ -5,6 +5,7 @@ namespace {
 
 // NVIDIA's devices transfer 128 bytes between their caches.
 constexpr int kCachelineBytes = 128;
+constexpr int kFirstWithTensorMaps = 9;  // compute capability: Hopper
 
 int attribute(const Api& api, Device device, DeviceAttribute what) {
   int value = 0;
@@ -38,12 +39,11 @@ Result<GpuProperties> describe(const Api& api, int index) {
   if (const int code = api.get_device_count(&count); code != kSuccess)
     return Error{ErrorCode::kIo, "CUDA", "cannot count the devices: " + api.error_text(code)};
   if (index < 0 || index >= count || api.get_device(&device, index) != kSuccess) {
-    return Error{ErrorCode::kNotFound, "cuda:" + std::to_string(index),
+    return Error{ErrorCode::kNotFound, to_string(GpuPlace{&cuda_platform, index}),
                  "no such device; the driver shows " + std::to_string(count) + ", numbered from 0"};
   }
   GpuProperties p;
-  p.api = GpuApi::kCuda;
-  p.index = index;
+  p.place = {&cuda_platform, index};
   char name[256] = "";
   if (api.get_device_name(name, sizeof name, device) == kSuccess) p.name = name;
   p.vendor = "NVIDIA";
@@ -63,6 +63,7 @@ Result<GpuProperties> describe(const Api& api, int index) {
   set_limits(api, device, p);
   p.has_f64 = true;
   p.has_f16 = p.compute_major >= 6 || (p.compute_major == 5 && p.compute_minor >= 3);
+  p.has_tensor_maps = p.compute_major >= kFirstWithTensorMaps;
   return p;
 }
 

@@ -2,7 +2,7 @@
 // driver's library is loaded when a device is requested: the same program works with and without
 // it, and the build needs no driver headers.
 //
-//   TS_ASSIGN_OR_RETURN(const std::unique_ptr<Gpu> gpu, open_gpu(GpuApi::kOpenCl, 0));
+//   TS_ASSIGN_OR_RETURN(const std::unique_ptr<Gpu> gpu, open_gpu({&opencl_platform, 0}));
 //   TS_ASSIGN_OR_RETURN(const auto memory, gpu->allocate(bytes));
 //   TS_RETURN_IF_ERROR(gpu->copy_in(memory->all(), data));
 //   TS_ASSIGN_OR_RETURN(const auto module, gpu->load(bytes_of_module));
@@ -21,17 +21,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "runtime/device/gpu_platform.h"
 #include "runtime/launch.h"
 
 namespace tensorsmith::runtime {
 
-enum class GpuApi : uint8_t { kCuda, kOpenCl };
-std::string_view to_string(GpuApi api);  // "cuda" or "opencl"
-
 // Properties of a device that its driver reports; 0 = not reported.
 struct GpuProperties {
-  GpuApi api = GpuApi::kCuda;
-  int index = 0;                             // number of the device within this interface
+  GpuPlace place;
   std::string name;                          // "NVIDIA H100 80GB HBM3"
   std::string vendor;                        // only for OpenCL
   std::string driver;                        // version of the driver, as it reports it
@@ -53,6 +50,7 @@ struct GpuProperties {
   int64_t shared_memory_per_core = 0;
   int64_t registers_per_block = 0, registers_per_core = 0;  // 32-bit registers
   bool has_f64 = false, has_f16 = false;
+  bool has_tensor_maps = false;  // LaunchArgument::map
 };
 
 // Alignment of parts of a GPU's memory that suffices on every device, so that a planner that uses
@@ -155,10 +153,13 @@ class Gpu {
   static int64_t workspace_scale(std::span<const Launch> launches, int64_t alignment);
 };
 
-// Lists the devices of an interface, GPUs first. `library` is the driver's file; empty: the
-// loader's default (libcuda.so.1, libOpenCL.so.1). Returns kNotFound, with a hint what to install,
-// if there is no such library or no device.
-Result<std::vector<GpuProperties>> list_gpus(GpuApi api, const std::string& library = "");
-Result<std::unique_ptr<Gpu>> open_gpu(GpuApi api, int index, const std::string& library = "");
+// Call the platform's functions: list returns GPUs first.
+inline Result<std::vector<GpuProperties>> list_gpus(const GpuPlatform& platform,
+                                                    const std::string& library = "") {
+  return platform.list(library);
+}
+inline Result<std::unique_ptr<Gpu>> open_gpu(const GpuPlace& place, const std::string& library = "") {
+  return place.platform->open(place.index, library);
+}
 
 }  // namespace tensorsmith::runtime

@@ -3,8 +3,6 @@
 namespace tensorsmith::runtime {
 namespace {
 
-constexpr int kFirstWithTensorMaps = 9;  // compute capability: Hopper
-
 std::string text(const std::array<int64_t, 3>& extents) {
   return std::to_string(extents[0]) + " x " + std::to_string(extents[1]) + " x " + std::to_string(extents[2]);
 }
@@ -48,7 +46,7 @@ Status check_extents(const GpuProperties& device, const Launch& launch) {
 
 Status check_argument(const GpuProperties& device, const Launch& launch, const LaunchArgument& argument,
                       size_t buffers, const GpuSpan& workspace, int64_t scale) {
-  if (argument.map && (device.api != GpuApi::kCuda || device.compute_major < kFirstWithTensorMaps))
+  if (argument.map && !device.has_tensor_maps)
     return error(ErrorCode::kUnsupported, launch,
                  "takes a tensor map, but " + device.name + " does not support them");
   if (argument.buffer >= static_cast<int64_t>(buffers)) {

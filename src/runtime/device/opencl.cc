@@ -1,5 +1,6 @@
-#include "runtime/device/opencl.h"
-
+// GPUs through OpenCL 1.2 and newer. A module is the text of an OpenCL C program; an offset in the
+// workspace is a sub-buffer (Gpu::workspace_scale). If Launch::shared_bytes > 0, the kernel's last
+// argument is a __local pointer to that many bytes.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -385,8 +386,6 @@ Result<std::unique_ptr<GpuModule>> OpenClGpu::load(std::span<const char> module)
   return std::unique_ptr<GpuModule>(std::make_unique<OpenClModule>(std::move(program)));
 }
 
-}  // namespace
-
 Result<std::vector<GpuProperties>> list_opencl(const std::string& library) {
   TS_ASSIGN_OR_RETURN(const auto api, opencl::load_api(library));
   TS_ASSIGN_OR_RETURN(const auto found, opencl::find_devices(*api));
@@ -400,7 +399,7 @@ Result<std::unique_ptr<Gpu>> open_opencl(int index, const std::string& library) 
   TS_ASSIGN_OR_RETURN(shared->api, opencl::load_api(library));
   TS_ASSIGN_OR_RETURN(const auto found, opencl::find_devices(*shared->api));
   if (index < 0 || index >= static_cast<int>(found.size())) {
-    return Error{ErrorCode::kNotFound, "opencl:" + std::to_string(index),
+    return Error{ErrorCode::kNotFound, to_string(GpuPlace{&opencl_platform, index}),
                  "no such device; OpenCL has " + std::to_string(found.size()) + ", numbered from 0"};
   }
   const opencl::FoundDevice& device = found[static_cast<size_t>(index)];
@@ -417,5 +416,24 @@ Result<std::unique_ptr<Gpu>> open_opencl(int index, const std::string& library) 
   TS_RETURN_IF_ERROR(check(code, device.properties.name, "clCreateCommandQueue"));
   return std::unique_ptr<Gpu>(std::make_unique<OpenClGpu>(std::move(shared)));
 }
+
+constexpr std::string_view kCopyOpenCl =
+    "kernel void copy(global const float4* from, global float4* to) { to[get_global_id(0)] = "
+    "from[get_global_id(0)]; "
+    "}\n";
+constexpr std::string_view kCanaryOpenCl =
+    "kernel void canary(global int* out) { out[get_global_id(0)] = 3 * (int)get_global_id(0) + 1; }\n";
+constexpr std::string_view kOpenClArchs[] = {"opencl", "amdgcn"};
+
+}  // namespace
+
+const GpuPlatform opencl_platform = {.name = "opencl",
+                                     .title = "OpenCL",
+                                     .archs = kOpenClArchs,
+                                     .list = list_opencl,
+                                     .open = open_opencl,
+                                     .copy_module = kCopyOpenCl,
+                                     .canary_module = kCanaryOpenCl,
+                                     .may_be_host = true};
 
 }  // namespace tensorsmith::runtime

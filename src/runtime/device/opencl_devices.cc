@@ -25,7 +25,7 @@ std::string words(const Api& api, Device device, DeviceInfo what) {
 
 GpuProperties describe(const Api& api, Device device) {
   GpuProperties p;
-  p.api = GpuApi::kOpenCl;
+  p.place.platform = &opencl_platform;
   p.name = words(api, device, kDeviceName);
   p.vendor = words(api, device, kDeviceVendor);
   p.driver = words(api, device, kDriverVersion);
@@ -82,7 +82,7 @@ Result<std::vector<FoundDevice>> find_devices(const Api& api) {
                  "there is no device; install a driver for one (Debian: pocl-opencl-icd for processors)"};
   }
   std::stable_partition(found.begin(), found.end(), [](const FoundDevice& d) { return d.properties.is_gpu; });
-  for (size_t i = 0; i < found.size(); ++i) found[i].properties.index = static_cast<int>(i);
+  for (size_t i = 0; i < found.size(); ++i) found[i].properties.place.index = static_cast<int>(i);
   return found;
 }
 

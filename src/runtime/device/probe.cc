@@ -12,37 +12,6 @@ constexpr int64_t kCopyThreads = 128, kBytesPerThread = 16;
 constexpr int kPasses = 8;
 constexpr int kShortLaunches = 200;
 
-// Each thread copies 16 bytes.
-constexpr std::string_view kCopyPtx = R"(
-.version 6.0
-.target sm_50
-.address_size 64
-.visible .entry copy(.param .u64 copy_from, .param .u64 copy_to)
-{
-  .reg .b32 %r<5>;
-  .reg .f32 %f<5>;
-  .reg .b64 %rd<8>;
-  ld.param.u64 %rd1, [copy_from];
-  ld.param.u64 %rd2, [copy_to];
-  cvta.to.global.u64 %rd3, %rd1;
-  cvta.to.global.u64 %rd4, %rd2;
-  mov.u32 %r1, %tid.x;
-  mov.u32 %r2, %ctaid.x;
-  mov.u32 %r3, %ntid.x;
-  mad.lo.u32 %r4, %r2, %r3, %r1;
-  mul.wide.u32 %rd5, %r4, 16;
-  add.s64 %rd6, %rd3, %rd5;
-  add.s64 %rd7, %rd4, %rd5;
-  ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd6];
-  st.global.v4.f32 [%rd7], {%f1, %f2, %f3, %f4};
-  ret;
-}
-)";
-constexpr std::string_view kCopyOpenCl =
-    "kernel void copy(global const float4* from, global float4* to) { to[get_global_id(0)] = "
-    "from[get_global_id(0)]; "
-    "}\n";
-
 // Returns the shortest of several times of a sequence of launches of the kernel.
 Result<double> fastest(Gpu& gpu, const GpuModule& module, std::span<const GpuSpan> buffers, int64_t blocks,
                        int launches) {
@@ -66,7 +35,7 @@ Result<GpuMeasurements> measure_gpu(Gpu& gpu) {
   const int64_t wanted = std::max<int64_t>(kCacheMultiple * p.l2_bytes, int64_t{64} << 20);
   const int64_t most = std::min(kMostCopiedBytes, p.max_buffer_bytes / 4);
   const int64_t blocks = std::max<int64_t>(std::min(wanted, most) / unit, 1);
-  TS_ASSIGN_OR_RETURN(const auto module, gpu.load(p.api == GpuApi::kCuda ? kCopyPtx : kCopyOpenCl));
+  TS_ASSIGN_OR_RETURN(const auto module, gpu.load(p.place.platform->copy_module));
   TS_ASSIGN_OR_RETURN(const auto from, gpu.allocate(blocks * unit));
   TS_ASSIGN_OR_RETURN(const auto to, gpu.allocate(blocks * unit));
   TS_RETURN_IF_ERROR(gpu.fill(from->all(), 1));

@@ -35,7 +35,7 @@ extern "C" __global__ void illegal(float* c) { *(volatile float*)(c + (1ll << 40
 class CudaHardware : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto gpu = runtime::open_gpu(runtime::GpuApi::kCuda, 0);
+    auto gpu = runtime::open_gpu({&runtime::cuda_platform, 0});
     if (!gpu.ok()) GTEST_SKIP() << gpu.error().message();
     gpu_ = std::move(gpu).value();
     const char* folder = std::getenv("TENSORSMITH_NVRTC");

@@ -53,7 +53,7 @@ class BoundTensors : public ::testing::Test {
  protected:
   void SetUp() override {
     TS_OPENCL_OR_SKIP(gpu);
-    if (gpu->properties().api != GpuApi::kOpenCl)
+    if (gpu->properties().place.platform != &opencl_platform)
       GTEST_SKIP() << "the device is CUDA's; buffers are made by OpenCL's calls here";
     auto api = opencl::load_api("");
     ASSERT_TRUE(api.ok());

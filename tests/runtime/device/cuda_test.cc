@@ -1,6 +1,4 @@
 // The CUDA side against a driver that computes on the host (fake_cuda.cc).
-#include "runtime/device/cuda.h"
-
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +26,7 @@ class Cuda : public ::testing::Test {
     find("fake_cuda_alive", alive_);
     find("fake_cuda_first_address", first_address_);
     fail_(nullptr, 0);
-    auto gpu = open_gpu(GpuApi::kCuda, 0, FAKE_CUDA);
+    auto gpu = open_gpu({&cuda_platform, 0}, FAKE_CUDA);
     ASSERT_TRUE(gpu.ok()) << gpu.error().message();
     gpu_ = std::move(gpu).value();
     take_log_();
@@ -108,7 +106,7 @@ TEST_F(Cuda, SaysWhatTheDeviceIs) {
   EXPECT_EQ(p.shared_memory_per_block, 227 << 10);
   EXPECT_EQ(p.shared_memory_per_core, 228 << 10);
   EXPECT_EQ(p.registers_per_core, 65536);
-  const auto all = list_gpus(GpuApi::kCuda, FAKE_CUDA);
+  const auto all = list_gpus(cuda_platform, FAKE_CUDA);
   ASSERT_TRUE(all.ok());
   ASSERT_EQ(all->size(), 2u);
   EXPECT_EQ((*all)[1].name, "NVIDIA Other");
@@ -306,7 +304,7 @@ TEST_F(Cuda, LeavesTheCaptureWhenALaunchFails) {
 }
 
 TEST_F(Cuda, SaysWhichDevicesThereAre) {
-  const auto gpu = open_gpu(GpuApi::kCuda, 2, FAKE_CUDA);
+  const auto gpu = open_gpu({&cuda_platform, 2}, FAKE_CUDA);
   ASSERT_FALSE(gpu.ok());
   EXPECT_EQ(gpu.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(gpu.error().message(), HasSubstr("cuda:2: no such device; the driver shows 2"));
@@ -314,18 +312,18 @@ TEST_F(Cuda, SaysWhichDevicesThereAre) {
 
 TEST_F(Cuda, SaysWhyThereIsNone) {
   fail_("cuInit", 100);
-  const auto none = open_gpu(GpuApi::kCuda, 0, FAKE_CUDA);
+  const auto none = open_gpu({&cuda_platform, 0}, FAKE_CUDA);
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(none.error().message(), HasSubstr("there is no NVIDIA GPU that this process may use"));
   fail_("cuInit", 999);
-  const auto broken = open_gpu(GpuApi::kCuda, 0, FAKE_CUDA);
+  const auto broken = open_gpu({&cuda_platform, 0}, FAKE_CUDA);
   ASSERT_FALSE(broken.ok());
   EXPECT_THAT(broken.error().message(), HasSubstr("the driver does not start"));
 }
 
 TEST(CudaLibrary, SaysWhatToInstall) {
-  const auto gpu = open_gpu(GpuApi::kCuda, 0, "libno_such_cuda.so.1");
+  const auto gpu = open_gpu({&cuda_platform, 0}, "libno_such_cuda.so.1");
   ASSERT_FALSE(gpu.ok());
   EXPECT_EQ(gpu.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(gpu.error().message(), AllOf(HasSubstr("libno_such_cuda.so.1"),
@@ -333,7 +331,7 @@ TEST(CudaLibrary, SaysWhatToInstall) {
 }
 
 TEST(CudaLibrary, NamesWhatAnOldDriverLacks) {
-  const auto gpu = open_gpu(GpuApi::kCuda, 0, OLD_FAKE_CUDA);
+  const auto gpu = open_gpu({&cuda_platform, 0}, OLD_FAKE_CUDA);
   ASSERT_FALSE(gpu.ok());
   EXPECT_EQ(gpu.error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(gpu.error().message(),

@@ -1,6 +1,4 @@
 // Hand-written kernels on an OpenCL device, compared with the host's results.
-#include "runtime/device/opencl.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -82,8 +80,7 @@ Launch launch_of(std::string symbol, std::array<int64_t, 3> grid, std::array<int
 TEST(OpenCl, SaysWhatTheDeviceIs) {
   TS_OPENCL_OR_SKIP(gpu);
   const GpuProperties& p = gpu->properties();
-  EXPECT_EQ(p.api, GpuApi::kOpenCl);
-  EXPECT_EQ(p.index, 0);
+  EXPECT_EQ(p.place, (GpuPlace{&opencl_platform, 0}));
   EXPECT_NE(p.name, "");
   EXPECT_NE(p.driver, "");
   EXPECT_GE(p.multiprocessors, 1);
@@ -91,7 +88,7 @@ TEST(OpenCl, SaysWhatTheDeviceIs) {
   EXPECT_GE(p.max_threads_per_block, 32);
   EXPECT_GE(p.shared_memory_per_block, 16 << 10);
   for (const int64_t extent : p.max_block) EXPECT_GE(extent, 1);
-  const auto all = list_gpus(GpuApi::kOpenCl);
+  const auto all = list_gpus(opencl_platform);
   ASSERT_TRUE(all.ok());
   EXPECT_EQ(all->front().name, p.name);
   EXPECT_EQ(gpu->offset_alignment() % 64, 0);
@@ -304,7 +301,7 @@ TEST(OpenCl, RefusesMoreMemoryThanThereIs) {
 
 TEST(OpenCl, SaysWhichDevicesThereAre) {
   TS_OPENCL_OR_SKIP(first);
-  const auto gpu = open_gpu(GpuApi::kOpenCl, 99);
+  const auto gpu = open_gpu({&opencl_platform, 99});
   ASSERT_FALSE(gpu.ok());
   EXPECT_EQ(gpu.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(gpu.error().message(), HasSubstr("opencl:99: no such device; OpenCL has"));
@@ -341,7 +338,7 @@ kernel void next(global const float* a, global float* c) {
 }
 
 TEST(OpenCl, SaysWhatToInstall) {
-  const auto gpu = open_gpu(GpuApi::kOpenCl, 0, "libno_such_opencl.so.1");
+  const auto gpu = open_gpu({&opencl_platform, 0}, "libno_such_opencl.so.1");
   ASSERT_FALSE(gpu.ok());
   EXPECT_EQ(gpu.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(gpu.error().message(),

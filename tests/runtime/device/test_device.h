@@ -18,7 +18,7 @@ namespace tensorsmith::runtime {
 inline std::unique_ptr<Gpu> opencl_device() {
   if (TENSORSMITH_THREAD_SANITIZER) return nullptr;
   const char* api = std::getenv("TENSORSMITH_TEST_GPU");
-  auto gpu = open_gpu(api != nullptr && std::string(api) == "cuda" ? GpuApi::kCuda : GpuApi::kOpenCl, 0);
+  auto gpu = open_gpu(require_gpu_place(api != nullptr ? api : "opencl").value());
   if (gpu.ok()) return std::move(gpu).value();
   EXPECT_FALSE(std::getenv("TENSORSMITH_REQUIRE_OPENCL")) << gpu.error().message();
   return nullptr;
