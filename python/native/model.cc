@@ -20,28 +20,22 @@ namespace {
 using Tensor = nb::ndarray<nb::ro, nb::c_contig>;
 using OutTensor = nb::ndarray<nb::c_contig>;
 
-nb::dlpack::dtype dlpack_dtype(runtime::DType dtype) {
+nb::dlpack::dtype dlpack_dtype(DType dtype) {
   using Code = nb::dlpack::dtype_code;
-  const auto bits = static_cast<uint8_t>(8 * runtime::bytes_of(dtype));
+  const auto bits = static_cast<uint8_t>(8 * bytes_of(dtype));
   const auto make = [&](Code code) { return nb::dlpack::dtype{static_cast<uint8_t>(code), bits, 1}; };
-  switch (dtype) {
-    case runtime::DType::kBool:
+  if (dtype == DType::kBF16) return make(Code::Bfloat);
+  switch (row_of(dtype).kind) {
+    case DTypeKind::kBool:
       return make(Code::Bool);
-    case runtime::DType::kI8:
-    case runtime::DType::kI16:
-    case runtime::DType::kI32:
-    case runtime::DType::kI64:
+    case DTypeKind::kSigned:
       return make(Code::Int);
-    case runtime::DType::kU8:
-    case runtime::DType::kU16:
-    case runtime::DType::kU32:
-    case runtime::DType::kU64:
+    case DTypeKind::kUnsigned:
       return make(Code::UInt);
-    case runtime::DType::kBF16:
-      return make(Code::Bfloat);
-    default:
+    case DTypeKind::kFloat:
       return make(Code::Float);
   }
+  throw_internal_error(__FILE__, __LINE__, "unknown kind of dtype");
 }
 
 std::string text(nb::dlpack::dtype dtype) {
@@ -72,9 +66,9 @@ auto data_of(nb::handle object, const runtime::TensorInfo& info, const char* rol
   if (array.device_type() != nb::device::cpu::value && array.device_type() != 3 /* pinned, of CUDA */)
     raise({ErrorCode::kInvalidArgument, place, "is in the memory of a device; copy it to the processor's"});
   const nb::dlpack::dtype wanted = dlpack_dtype(info.dtype);
-  // NumPy has no bfloat16, so its bits are passed as uint16.
+  // The bits of a type that NumPy lacks are passed as integers.
   const bool bits =
-      info.dtype == runtime::DType::kBF16 && array.dtype() == dlpack_dtype(runtime::DType::kU16);
+      row_of(info.dtype).numpy.empty() && array.dtype() == dlpack_dtype(row_of(info.dtype).stored);
   if (array.dtype() != wanted && !bits)
     raise({ErrorCode::kInvalidArgument, place,
            "has elements of " + text(array.dtype()) + ", the model takes " + text(wanted)});
@@ -137,8 +131,8 @@ nb::list calls(const runtime::Model& model) {
 nb::list tensors(std::span<const runtime::TensorInfo> infos) {
   nb::list list;
   for (const auto& info : infos)
-    list.append(nb::make_tuple(info.name, std::string(runtime::to_string(info.dtype)),
-                               nb::tuple(nb::cast(info.shape))));
+    list.append(
+        nb::make_tuple(info.name, std::string(to_string(info.dtype)), nb::tuple(nb::cast(info.shape))));
   return list;
 }
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native, errors
+from .dtypes import ONNX_RUNTIME_TYPES
 from .onnx_runtime import results_in, runner, session_of_onnx_runtime
 
 if TYPE_CHECKING:
@@ -32,25 +33,6 @@ _HEAVY = {
     "Attention",
 }
 _FEW_NODES = 4
-
-# Names of onnx.TensorProto.DataType in ONNX Runtime.
-_ONNX_RUNTIME_TYPES = {
-    1: "tensor(float)",
-    2: "tensor(uint8)",
-    3: "tensor(int8)",
-    4: "tensor(uint16)",
-    5: "tensor(int16)",
-    6: "tensor(int32)",
-    7: "tensor(int64)",
-    8: "tensor(string)",
-    9: "tensor(bool)",
-    10: "tensor(float16)",
-    11: "tensor(double)",
-    12: "tensor(uint32)",
-    13: "tensor(uint64)",
-    16: "tensor(bfloat16)",
-}
-
 
 @dataclass
 class Part:
@@ -159,7 +141,7 @@ def _with_types_of_onnx_runtime(whole: onnx.ModelProto) -> onnx.ModelProto:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = session_of_onnx_runtime(asked.SerializeToString(), options)
-    types = {text: number for number, text in _ONNX_RUNTIME_TYPES.items()}
+    types = {text: number for number, text in ONNX_RUNTIME_TYPES.items()}
     for output in session.get_outputs():
         if output.type in types:
             whole.graph.value_info.append(

@@ -11,7 +11,7 @@ std::vector<int64_t> demands_of(const ir::Program& program, int64_t shared_bytes
   fields[TENSORSMITH_INFO_THREAD_BYTES] = thread_bytes;
   for (const auto* buffers : {&program.inputs, &program.outputs}) {
     for (const ir::Buffer& buffer : *buffers)
-      fields.push_back(buffer->allocation_elements() * ir::bytes_of(buffer->dtype));
+      fields.push_back(ir::bytes_of(buffer->dtype, buffer->allocation_elements()));
   }
   return fields;
 }

@@ -214,7 +214,7 @@ class Promoter {
   // that is not unrolled selects its elements, and its vectors have a power of two of lanes. LLVM
   // did not promote a buffer with vectors of 12 lanes that was also read by scalars.
   bool becomes_registers(const Buffer& buffer) {
-    const int64_t bytes = buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
+    const int64_t bytes = ir::bytes_of(buffer->dtype, buffer->allocation_elements());
     if (is_output(buffer) || bytes > kMaxSlots * vector_bytes_) return false;
     const auto [known, fresh] = fixed_places_.try_emplace(buffer.get(), true);
     if (!fresh) return known->second;
@@ -234,7 +234,7 @@ class Promoter {
     int64_t slots = 1;
     for (const For* l : access.loops) {
       const int64_t extent = ir::as_int(l->extent).value();
-      const int64_t bytes = extent * ir::bytes_of(buffer->dtype);
+      const int64_t bytes = ir::bytes_of(buffer->dtype, extent);
       slots *= l->kind == ForKind::kVectorized ? (bytes + vector_bytes_ - 1) / vector_bytes_ : extent;
       if (slots > (1 << 20)) break;
     }

@@ -14,8 +14,6 @@ using ir::Buffer;
 using ir::Expr;
 using ir::Stmt;
 
-bool is_short(ir::DType dtype) { return dtype == ir::DType::kF16 || dtype == ir::DType::kBF16; }
-
 // Returns the moved value e as f32.
 Expr widened(const Expr& e) {
   if (const auto* imm = ir::as<ir::FloatImm>(e)) return ir::float_imm(ir::DType::kF32, imm->value);
@@ -29,7 +27,7 @@ class Widening {
   explicit Widening(const Stmt& body) {
     ir::for_each_stmt(body, [&](const Stmt& s) {
       const auto* allocate = ir::as<ir::Allocate>(s);
-      if (allocate == nullptr || !is_short(allocate->buffer->dtype)) return;
+      if (allocate == nullptr || !ir::is_short_float(allocate->buffer->dtype)) return;
       const Buffer& b = allocate->buffer;
       wide_.emplace(b.get(), ir::make_buffer(b->name, ir::DType::kF32, b->shape, b->scope, b->strides));
     });
@@ -37,7 +35,7 @@ class Widening {
     std::unordered_set<const ir::BufferNode*> refused;
     const auto refuse_reads = [&](const Expr& e) {
       for (const ir::Load* load : ir::loads_of(read(e)))
-        if (is_short(load->buffer->dtype)) refused.insert(load->buffer.get());
+        if (ir::is_short_float(load->buffer->dtype)) refused.insert(load->buffer.get());
     };
     ir::for_each_stmt(body, [&](const Stmt& s) {
       if (const auto* store = ir::as<ir::Store>(s)) {

@@ -12,8 +12,6 @@ namespace tensorsmith::graph {
 
 namespace {
 
-bool is_short(ir::DType dtype) { return dtype == ir::DType::kF16 || dtype == ir::DType::kBF16; }
-
 // Makes an operator compute in f32 if its inputs are f16 or bf16, and rounds its results.
 //   y = exp(x)                        =>    y = bf16(exp(f32(x)))
 //   y = sum_k a[i, k] * b[k, j]       =>    s = sum_k f32(a[i, k]) * f32(b[k, j]); y = bf16(s)
@@ -26,7 +24,7 @@ class ShortFloats {
     if (std::string_view("fno").find(entry.signature[0]) == std::string_view::npos) return;
     first_ = builder.operations().size();
     for (ir::Buffer& input : seen_) {
-      if (input == nullptr || !is_short(input->dtype)) continue;
+      if (input == nullptr || !ir::is_short_float(input->dtype)) continue;
       input = ir::make_buffer(input->name, ir::DType::kF32, input->shape);
       any_ = true;
     }
@@ -46,7 +44,7 @@ class ShortFloats {
     }
     for (size_t i = first_; i < builder_.operations().size(); ++i)
       if (!move(i, results)) read_short(i);
-    if (!is_short(given_[0]->dtype)) return;
+    if (!ir::is_short_float(given_[0]->dtype)) return;
     for (size_t r = 0; r < std::min(keep, results.size()); ++r) {
       const ir::Buffer result = results[r];
       if (result == nullptr || result->dtype != ir::DType::kF32) continue;

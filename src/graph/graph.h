@@ -29,6 +29,12 @@ struct Value {
   ir::DType dtype = ir::DType::kF32;
   std::vector<int64_t> shape;
   std::shared_ptr<const lower::Tensor> constant;  // contents, if known
+
+  int64_t bytes() const {
+    int64_t elements = 1;
+    for (const int64_t extent : shape) elements *= extent;
+    return ir::bytes_of(dtype, elements);
+  }
 };
 
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,

@@ -364,8 +364,9 @@ class Grouper {
         members_[product].size() != 1)
       return;
     const auto& shape = output_shape(softmax);
-    int64_t bytes = ir::bytes_of(ir::DType::kF32);
-    for (int64_t extent : shape) bytes *= extent;
+    int64_t elements = 1;
+    for (int64_t extent : shape) elements *= extent;
+    const int64_t bytes = ir::bytes_of(ir::DType::kF32, elements);
     if (shape.size() < 2 || shape[shape.size() - 2] < kMinAttentionRows || bytes < kMinAttentionBytes) return;
     std::vector<size_t> nodes;
     if (!find_scores(node.inputs[0], nodes)) return;

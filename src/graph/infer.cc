@@ -12,7 +12,7 @@ namespace {
 
 using TensorRef = std::shared_ptr<const lower::Tensor>;
 
-int64_t bytes_of(const ir::Buffer& buffer) { return buffer->num_elements() * ir::bytes_of(buffer->dtype); }
+int64_t bytes_of(const ir::Buffer& buffer) { return ir::bytes_of(buffer->dtype, buffer->num_elements()); }
 
 bool is_fill(const std::string& op) { return op == "ConstantOfShape"; }
 

@@ -81,9 +81,7 @@ MemoryPlan plan_memory(const Graph& graph, const Partition& partition, int64_t a
         blocks[static_cast<size_t>(block)].last = c;
         continue;
       }
-      const Value& value = graph.values[static_cast<size_t>(root)];
-      int64_t bytes = ir::bytes_of(value.dtype);
-      for (int64_t extent : value.shape) bytes *= extent;
+      const int64_t bytes = graph.values[static_cast<size_t>(root)].bytes();
       block_of[static_cast<size_t>(root)] = static_cast<int>(blocks.size());
       blocks.push_back({root, std::max<int64_t>((bytes + alignment - 1) / alignment, 1) * alignment, c, c});
     }

@@ -21,12 +21,6 @@ constexpr int64_t kMostParts = 64, kMostCalls = 20'000;
 // are not counted. The value was chosen by hand.
 constexpr double kWorthSplitting = 0.9;
 
-int64_t bytes_of(const Value& value) {
-  int64_t bytes = ir::bytes_of(value.dtype);
-  for (const int64_t extent : value.shape) bytes *= extent;
-  return bytes;
-}
-
 // Returns the leading extent that all inputs share; 0 if there is none.
 int64_t batch_of(const Graph& graph) {
   int64_t images = 0;
@@ -41,7 +35,7 @@ int64_t batch_of(const Graph& graph) {
 // Returns whether parts of the user's tensors begin where buffers of kernels may begin.
 bool aligned(const Graph& graph, int64_t parts) {
   const auto fits = [&](ValueId id) {
-    return bytes_of(graph.values[index(id)]) % (parts * runtime::kBufferAlignment) == 0;
+    return graph.values[index(id)].bytes() % (parts * runtime::kBufferAlignment) == 0;
   };
   return std::all_of(graph.inputs.begin(), graph.inputs.end(), fits) &&
          std::all_of(graph.outputs.begin(), graph.outputs.end(), fits);
@@ -68,7 +62,7 @@ class BatchSplitter {
       const ValueId storage = partition_.storage_of[index(id)];
       return graph_.values[index(id)].constant ||
              (!graph_.values[index(storage)].constant && partition_.storage_offset[index(id)] == 0 &&
-              bytes_of(graph_.values[index(id)]) == bytes_of(graph_.values[index(storage)]) &&
+              graph_.values[index(id)].bytes() == graph_.values[index(storage)].bytes() &&
               sliced(graph_.values[index(id)].shape) && sliced(graph_.values[index(storage)].shape));
     };
     return std::all_of(partition_.calls.begin(), partition_.calls.end(), [&](const Call& call) {
@@ -135,7 +129,7 @@ class BatchSplitter {
     const Value& value = graph_.values[index(id)];
     const ValueId storage = partition_.storage_of[index(id)];
     Value next{value.name, value.dtype, *sliced(value.shape), nullptr};
-    const int64_t bytes = bytes_of(next);
+    const int64_t bytes = next.bytes();
     ValueId result = kNoValue;
     if (users_.contains(storage)) {
       result = append(std::move(next), storage, part * bytes);
@@ -222,12 +216,12 @@ int64_t parts_of_batch(const Graph& graph, const Partition& partition, int64_t c
     for (const ValueId id : call.inputs) {
       const Value& value = graph.values[index(id)];
       if (!value.constant) {
-        read += bytes_of(value);
+        read += value.bytes();
       } else if (constants.insert(id).second) {
-        weights += static_cast<double>(bytes_of(value));
+        weights += static_cast<double>(value.bytes());
       }
     }
-    for (const ValueId id : call.outputs) written += bytes_of(graph.values[index(id)]);
+    for (const ValueId id : call.outputs) written += graph.values[index(id)].bytes();
     // Written memory is fetched first.
     calls.emplace_back(read + written, read + 2 * written);
   }

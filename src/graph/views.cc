@@ -50,10 +50,7 @@ class ViewFinder {
   }
 
  private:
-  int64_t bytes(ValueId id) const {
-    const Value& value = graph_.values[index(id)];
-    return product(value.shape) * ir::bytes_of(value.dtype);
-  }
+  int64_t bytes(ValueId id) const { return graph_.values[index(id)].bytes(); }
 
   // Places everything that shares the memory of `part` at an offset in the memory of `whole`.
   void place(ValueId part, ValueId whole, int64_t place) {

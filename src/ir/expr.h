@@ -34,6 +34,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/result.h"
 #include "ir/dtype.h"
 
 namespace tensorsmith::ir {

@@ -173,30 +173,10 @@ Interval unite(Interval a, Interval b) { return {std::min(a.min, b.min), std::ma
 Interval intersect(Interval a, Interval b) { return {std::max(a.min, b.min), std::min(a.max, b.max)}; }
 
 Interval range_of(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return {0, 1};
-    case DType::kI8:
-      return {INT8_MIN, INT8_MAX};
-    case DType::kU8:
-      return {0, UINT8_MAX};
-    case DType::kI16:
-      return {INT16_MIN, INT16_MAX};
-    case DType::kU16:
-      return {0, UINT16_MAX};
-    case DType::kI32:
-      return {INT32_MIN, INT32_MAX};
-    case DType::kU32:
-      return {0, UINT32_MAX};
-    case DType::kI64:
-    case DType::kU64:
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kF32:
-    case DType::kF64:
-      break;
-  }
-  return {};
+  if (is_float(dtype) || bits_of(dtype) == 64) return {};
+  const bool negative = is_signed_int(dtype);
+  const int64_t end = int64_t{1} << (bits_of(dtype) - (negative ? 1 : 0));
+  return {negative ? -end : 0, end - 1};
 }
 
 }  // namespace tensorsmith::ir

@@ -9,34 +9,12 @@ namespace tensorsmith::ir {
 
 namespace {
 
-int bits_of(DType t) { return t == DType::kBool ? 1 : 8 * bytes_of(t); }
-
 int64_t wrap(DType t, uint64_t v) {
-  switch (t) {
-    case DType::kBool:
-      return v != 0 ? 1 : 0;
-    case DType::kI8:
-      return static_cast<int8_t>(v);
-    case DType::kU8:
-      return static_cast<uint8_t>(v);
-    case DType::kI16:
-      return static_cast<int16_t>(v);
-    case DType::kU16:
-      return static_cast<uint16_t>(v);
-    case DType::kI32:
-      return static_cast<int32_t>(v);
-    case DType::kU32:
-      return static_cast<uint32_t>(v);
-    case DType::kI64:
-    case DType::kU64:
-      return static_cast<int64_t>(v);
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kF32:
-    case DType::kF64:
-      break;
-  }
-  throw_internal_error(__FILE__, __LINE__, "wrap of a float dtype");
+  TS_CHECK(!is_float(t), "an integer of a float dtype");
+  if (t == DType::kBool) return v != 0 ? 1 : 0;
+  const int unused = 64 - bits_of(t);
+  v <<= unused;
+  return is_signed_int(t) ? static_cast<int64_t>(v) >> unused : static_cast<int64_t>(v >> unused);
 }
 
 Scalar make_int(DType t, uint64_t v) { return {t, wrap(t, v), 0}; }

@@ -37,12 +37,11 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 int64_t lowest_int(DType dtype) {
   if (!is_signed_int(dtype)) return 0;
-  return std::numeric_limits<int64_t>::min() >> (64 - 8 * bytes_of(dtype));
+  return std::numeric_limits<int64_t>::min() >> (64 - bits_of(dtype));
 }
 int64_t highest_int(DType dtype) {
-  if (dtype == DType::kBool) return 1;
   if (is_signed_int(dtype)) return ~lowest_int(dtype);
-  return dtype == DType::kU64 ? -1 : (int64_t{1} << (8 * bytes_of(dtype))) - 1;
+  return dtype == DType::kU64 ? -1 : (int64_t{1} << bits_of(dtype)) - 1;
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ Status launch(runtime::Gpu& gpu, const target::Device& device, const ir::Workloa
   for (const lower::Tensor& input : inputs)
     TS_RETURN_IF_ERROR(data.add(static_cast<int64_t>(input.data.size()), input.data.data()));
   for (const ir::Buffer& output : workload.outputs)
-    TS_RETURN_IF_ERROR(data.add(output->num_elements() * ir::bytes_of(output->dtype), nullptr));
+    TS_RETURN_IF_ERROR(data.add(ir::bytes_of(output->dtype, output->num_elements()), nullptr));
   ProgramData workspace(gpu);
   TS_RETURN_IF_ERROR(workspace.add(
       gpu.workspace_bytes(built.kernel.launches, built.kernel.shared_workspace_bytes), nullptr));

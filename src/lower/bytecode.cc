@@ -22,9 +22,9 @@ bool fits(DType a, DType b) {
   if (b == DType::kI64 || b == DType::kU64) return true;
   if (a == DType::kI64 || a == DType::kU64) return false;
   if (ir::is_unsigned_int(a)) {
-    return ir::is_unsigned_int(b) ? ir::bytes_of(a) <= ir::bytes_of(b) : ir::bytes_of(a) < ir::bytes_of(b);
+    return ir::is_unsigned_int(b) ? ir::bits_of(a) <= ir::bits_of(b) : ir::bits_of(a) < ir::bits_of(b);
   }
-  return ir::is_signed_int(b) && ir::bytes_of(a) <= ir::bytes_of(b);
+  return ir::is_signed_int(b) && ir::bits_of(a) <= ir::bits_of(b);
 }
 
 // Returns whether the integer operator has a 64-bit opcode, and sets `out` to it.

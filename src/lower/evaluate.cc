@@ -393,9 +393,9 @@ Status Evaluation::bind(std::span<const Tensor> inputs) {
         // Only read: no operation writes a placeholder.
         s.slot.data = const_cast<std::byte*>(t.data.data());
       } else {
-        const auto n = static_cast<size_t>(buffer->num_elements());
-        s.owned.resize(n * static_cast<size_t>(ir::bytes_of(buffer->dtype)));
-        if (lazy_) s.written.assign(std::max<size_t>(n, 1), 0);
+        const int64_t n = buffer->num_elements();
+        s.owned.resize(static_cast<size_t>(ir::bytes_of(buffer->dtype, n)));
+        if (lazy_) s.written.assign(static_cast<size_t>(std::max<int64_t>(n, 1)), 0);
       }
       producer_.push_back(o);
       slots_[buffer.get()] = storage_.push_back(std::move(s));

@@ -127,11 +127,11 @@ class ProgramRunner final : private BytecodeMachine<1> {
     for (SlotInfo& info : program_.slots) {
       BufferSlot slot;
       slot.dtype = info.buffer->dtype;
-      const auto n = static_cast<size_t>(info.buffer->allocation_elements());
-      info.data.resize(n * static_cast<size_t>(ir::bytes_of(slot.dtype)));
+      const int64_t n = info.buffer->allocation_elements();
+      info.data.resize(static_cast<size_t>(ir::bytes_of(slot.dtype, n)));
       slot.data = info.data.data();
       if (!info.is_input) {
-        info.written.assign(std::max<size_t>(n, 1), 0);
+        info.written.assign(static_cast<size_t>(std::max<int64_t>(n, 1)), 0);
         slot.written = info.written.data();
       }
       slots.push_back(slot);

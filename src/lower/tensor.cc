@@ -18,7 +18,7 @@ int64_t Tensor::num_elements() const {
   return n;
 }
 
-size_t Tensor::num_bytes() const { return static_cast<size_t>(num_elements() * ir::bytes_of(dtype)); }
+size_t Tensor::num_bytes() const { return static_cast<size_t>(ir::bytes_of(dtype, num_elements())); }
 
 ir::Scalar Tensor::at(int64_t flat) const {
   TS_CHECK(flat >= 0 && flat < num_elements(), "Tensor::at out of range");

@@ -58,9 +58,8 @@ bool computes_with_floats(const ir::Workload& workload) {
 // Whether some buffer has less than single precision.
 bool has_short_floats(const ir::Workload& workload) {
   return std::any_of(workload.operations.begin(), workload.operations.end(), [](const auto& op) {
-    return std::any_of(op->outputs.begin(), op->outputs.end(), [](const auto& buffer) {
-      return buffer->dtype == ir::DType::kF16 || buffer->dtype == ir::DType::kBF16;
-    });
+    return std::any_of(op->outputs.begin(), op->outputs.end(),
+                       [](const auto& buffer) { return ir::is_short_float(buffer->dtype); });
   });
 }
 
@@ -100,7 +99,7 @@ std::string describe(const Mismatch& m, int64_t elements) {
 std::optional<Mismatch> compare(ir::DType dtype, int64_t elements, const void* got, const void* expected,
                                 const Tolerance& tolerance) {
   if (elements == 0) return std::nullopt;
-  const auto bytes = static_cast<size_t>(elements * ir::bytes_of(dtype));
+  const auto bytes = static_cast<size_t>(ir::bytes_of(dtype, elements));
   if (dtype == ir::DType::kF32) {
     if (suspicious_f32(static_cast<const float*>(got), static_cast<const float*>(expected), elements,
                        tolerance) == 0)

@@ -76,7 +76,7 @@ runtime::Launch get_launch(WireReader& r) {
 }
 
 bool is_inside(const TensorSpec& t, int64_t memory_bytes) {
-  if (ir::bytes_of(t.dtype) == 0) return false;
+  if (!is_dtype(t.dtype)) return false;
   int64_t bytes = ir::bytes_of(t.dtype);
   for (const int64_t extent : t.shape) {
     if (extent < 0 || (extent > 0 && bytes > kMaxBytes / extent)) return false;

@@ -24,7 +24,7 @@ struct TensorSpec {
   Tolerance tolerance;         // outputs only
 
   int64_t elements() const;
-  int64_t bytes() const { return elements() * ir::bytes_of(dtype); }
+  int64_t bytes() const { return ir::bytes_of(dtype, elements()); }
 };
 
 // kTask, sent with the descriptor of a memory file that holds inputs and expected outputs. Answer:

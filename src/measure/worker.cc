@@ -217,7 +217,7 @@ Result<const std::byte*> Worker::prepared_input(const lower::PreparedConstant& w
                         prepared_input({wanted.input, wanted.transform, std::nullopt}));
     const ir::Buffer& made = wanted.transform->outputs.front();
     source = {made->dtype, made->shape, {}};
-    source.data.assign(transformed, transformed + made->num_elements() * ir::bytes_of(made->dtype));
+    source.data.assign(transformed, transformed + ir::bytes_of(made->dtype, made->num_elements()));
     last.transform = nullptr;
     bytes = 0;
     for (const auto& [input, prepared] : all) bytes += prepared.buffer.size();

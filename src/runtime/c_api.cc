@@ -6,10 +6,10 @@
 #include "runtime/model.h"
 #include "runtime/tensorsmith.h"
 
+using tensorsmith::DType;
 using tensorsmith::Error;
 using tensorsmith::ErrorCode;
 using tensorsmith::Status;
-using tensorsmith::runtime::DType;
 using tensorsmith::runtime::LoadOptions;
 using tensorsmith::runtime::Model;
 using tensorsmith::runtime::require_gpu_place;

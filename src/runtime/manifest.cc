@@ -129,9 +129,9 @@ std::vector<TensorInfo> read_tensors(ObjectReader& reader, const char* key, Stat
     if (tensor.has("quantization_step")) info.quantization_step = tensor.number("quantization_step");
     if (info.quantization_step < 0) tensor.fail("quantization_step", "is negative");
     if (!status.ok()) return;
-    auto parsed = parse_dtype(dtype);
-    if (!parsed.ok()) {
-      tensor.fail("dtype", parsed.error().reason);
+    const auto parsed = parse_dtype(dtype);
+    if (!parsed) {
+      tensor.fail("dtype", "unknown element type '" + dtype.substr(0, 32) + "'");
       return;
     }
     info.dtype = *parsed;

@@ -1,7 +1,6 @@
 #include "runtime/model_format.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -11,10 +10,6 @@
 
 namespace tensorsmith::runtime {
 namespace {
-
-constexpr std::array<std::string_view, 13> kDTypeNames = {"bool", "i8",  "u8",  "i16",  "u16", "i32", "u32",
-                                                          "i64",  "u64", "f16", "bf16", "f32", "f64"};
-constexpr std::array<int, 13> kDTypeBytes = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
 
 // Larger than any memory, but small enough that aligned sums of several sizes do not overflow.
 constexpr int64_t kMaxBytes = int64_t{1} << 46;
@@ -172,21 +167,10 @@ Status check_launches(const std::string& place, const CallInfo& call, bool gpu) 
 
 }  // namespace
 
-int bytes_of(DType dtype) { return kDTypeBytes[static_cast<size_t>(dtype)]; }
-
-std::string_view to_string(DType dtype) { return kDTypeNames[static_cast<size_t>(dtype)]; }
-
-Result<DType> parse_dtype(std::string_view name) {
-  for (size_t i = 0; i < kDTypeNames.size(); ++i) {
-    if (kDTypeNames[i] == name) return static_cast<DType>(i);
-  }
-  return corrupt("", "unknown element type '" + std::string(name.substr(0, 32)) + "'");
-}
-
 int64_t TensorInfo::bytes() const {
-  int64_t bytes = bytes_of(dtype);
-  for (const int64_t extent : shape) bytes *= extent;
-  return bytes;
+  int64_t elements = 1;
+  for (const int64_t extent : shape) elements *= extent;
+  return bytes_of(dtype, elements);
 }
 
 std::string_view kernels_file(const ModelDescription& d) {

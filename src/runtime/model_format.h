@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/result.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/launch.h"
@@ -34,12 +35,6 @@ inline constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 inline constexpr int64_t kMaxKernelBytes = int64_t{4} << 30;
 // Alignment of every buffer a kernel gets.
 inline constexpr int64_t kBufferAlignment = TENSORSMITH_BUFFER_ALIGNMENT;
-
-// Element types; the values are those of ts_dtype in runtime/tensorsmith.h.
-enum class DType : uint8_t { kBool, kI8, kU8, kI16, kU16, kI32, kU32, kI64, kU64, kF16, kBF16, kF32, kF64 };
-int bytes_of(DType dtype);
-std::string_view to_string(DType dtype);  // "f32", "i64", "bool", ...
-Result<DType> parse_dtype(std::string_view name);
 
 struct TensorInfo {
   std::string name;

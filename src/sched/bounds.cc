@@ -355,7 +355,7 @@ bool RegionInference::fits(ir::DType dtype, const SymRange& range) const {
   if (arena_.overflowed()) return false;
   if (dtype == ir::DType::kI64) return true;
   if (!ir::is_int(dtype)) return false;
-  const int bits = 8 * ir::bytes_of(dtype);
+  const int bits = ir::bits_of(dtype);
   const int64_t low = ir::is_signed_int(dtype) ? -(int64_t{1} << (bits - 1)) : 0;
   const int64_t high =
       bits == 64 ? int64_t{1} << 60 : (int64_t{1} << (ir::is_signed_int(dtype) ? bits - 1 : bits)) - 1;

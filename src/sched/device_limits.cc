@@ -111,9 +111,9 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
                                 " memory, but is not computed inside a loop bound to a block axis");
     if (scope == ir::MemoryScope::kShared) {
       for (const ir::Buffer& buffer : stage.op->outputs) {
-        int64_t bytes = ir::bytes_of(buffer->dtype);
-        for (size_t a = 0; a < stage.op->spatial.size(); ++a) bytes *= bounds.stages[s].root_extent[a];
-        kernel.shared_bytes += bytes;
+        int64_t elements = 1;
+        for (size_t a = 0; a < stage.op->spatial.size(); ++a) elements *= bounds.stages[s].root_extent[a];
+        kernel.shared_bytes += ir::bytes_of(buffer->dtype, elements);
       }
     }
   }

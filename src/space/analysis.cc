@@ -349,8 +349,7 @@ WorkloadAnalysis::WorkloadAnalysis(const ir::Workload& workload, bool widens)
   for (const StageId s : stages.ids()) {
     const auto& op = *workload.operations[s.place()];
     const ir::DType dtype = op.output()->dtype;
-    const bool is_short = dtype == ir::DType::kF16 || dtype == ir::DType::kBF16;
-    if (is_short && !op.is_placeholder() && !stays_short(workload, stages[s], op))
+    if (ir::is_short_float(dtype) && !op.is_placeholder() && !stays_short(workload, stages[s], op))
       stages[s].element_bytes = ir::bytes_of(ir::DType::kF32);
   }
 }

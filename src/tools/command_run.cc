@@ -238,9 +238,13 @@ void print_outputs(const runtime::Model& model, const std::vector<lower::Tensor>
     const lower::Tensor& tensor = outputs[i];
     const auto& info = model.outputs()[i];
     if (!options.output.empty()) {
-      const bool widened = options.format == "npy" && tensor.dtype == ir::DType::kBF16;
+      const bool widened = options.format == "npy" && row_of(tensor.dtype).numpy.empty();
       print_out("{}: '{}' {} {}{}\n", output_file(options, i), info.name, ir::to_string(tensor.dtype),
-                fmt::join(info.shape, "x"), widened ? ", written as f32: NumPy has no bf16" : "");
+                fmt::join(info.shape, "x"),
+                widened
+                    ? fmt::format(", written as {}: NumPy has no {}",
+                                  ir::to_string(row_of(tensor.dtype).computed), ir::to_string(tensor.dtype))
+                    : "");
       continue;
     }
     std::string head;

@@ -101,33 +101,17 @@ class HeaderParser {
 };
 
 using ir::DType;
-// All types except bf16, which NumPy lacks.
-constexpr std::array<std::pair<std::string_view, DType>, 12> kKnown = {{{"b1", DType::kBool},
-                                                                        {"i1", DType::kI8},
-                                                                        {"u1", DType::kU8},
-                                                                        {"i2", DType::kI16},
-                                                                        {"u2", DType::kU16},
-                                                                        {"i4", DType::kI32},
-                                                                        {"u4", DType::kU32},
-                                                                        {"i8", DType::kI64},
-                                                                        {"u8", DType::kU64},
-                                                                        {"f2", DType::kF16},
-                                                                        {"f4", DType::kF32},
-                                                                        {"f8", DType::kF64}}};
 
 std::optional<DType> dtype_of(std::string_view descr) {
   if (descr.size() != 3 || (descr[0] != '<' && descr[0] != '|' && descr[0] != '=')) return std::nullopt;
-  for (const auto& [name, dtype] : kKnown)
-    // '|': no byte order.
-    if (descr.substr(1) == name && (descr[0] != '|' || bytes_of(dtype) == 1)) return dtype;
-  return std::nullopt;
+  const auto dtype = find_dtype(&DTypeRow::numpy, descr.substr(1));
+  // '|': no byte order.
+  return dtype && (descr[0] != '|' || bytes_of(*dtype) == 1) ? dtype : std::nullopt;
 }
 
 std::string descr_of(DType dtype) {
-  const auto known =
-      std::find_if(kKnown.begin(), kKnown.end(), [&](const auto& entry) { return entry.second == dtype; });
-  TS_CHECK(known != kKnown.end(), "NumPy does not have this element type");
-  return (bytes_of(dtype) == 1 ? "|" : "<") + std::string(known->first);
+  TS_CHECK(!row_of(dtype).numpy.empty(), "NumPy does not have this element type");
+  return (bytes_of(dtype) == 1 ? "|" : "<") + std::string(row_of(dtype).numpy);
 }
 
 // Alignment of the first element (numpy.lib.format).
@@ -217,13 +201,13 @@ Result<lower::Tensor> parse_npy(std::string_view bytes, const std::string& path)
 }
 
 Status write_npy(const std::string& path, const lower::Tensor& tensor) {
-  const bool widened = tensor.dtype == DType::kBF16;
+  const bool widened = row_of(tensor.dtype).numpy.empty();
   TS_ASSIGN_OR_RETURN(const auto file, record::AtomicFileWriter::open(path));
-  TS_RETURN_IF_ERROR(file->write(npy_header(widened ? DType::kF32 : tensor.dtype, tensor.shape)));
+  TS_RETURN_IF_ERROR(
+      file->write(npy_header(widened ? row_of(tensor.dtype).computed : tensor.dtype, tensor.shape)));
   if (widened) {
-    lower::Tensor wide = lower::Tensor::zeros(DType::kF32, tensor.shape);
-    for (int64_t i = 0; i < tensor.num_elements(); ++i)
-      wide.set(i, ir::scalar_float(DType::kF32, tensor.at(i).f));
+    lower::Tensor wide = lower::Tensor::zeros(row_of(tensor.dtype).computed, tensor.shape);
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) wide.set(i, ir::eval_cast(wide.dtype, tensor.at(i)));
     TS_RETURN_IF_ERROR(file->write({reinterpret_cast<const char*>(wide.data.data()), wide.num_bytes()}));
   } else {
     TS_RETURN_IF_ERROR(file->write({reinterpret_cast<const char*>(tensor.data.data()), tensor.num_bytes()}));

@@ -80,7 +80,7 @@ Result<lower::Tensor> read_raw(const std::string& path, const runtime::TensorInf
                  "has " + std::to_string(bytes.size()) + " bytes, but the input needs " +
                      std::to_string(input.bytes())};
   }
-  lower::Tensor tensor = lower::Tensor::zeros(*ir::parse_dtype(runtime::to_string(input.dtype)), input.shape);
+  lower::Tensor tensor = lower::Tensor::zeros(input.dtype, input.shape);
   if (!bytes.empty()) std::memcpy(tensor.data.data(), bytes.data(), bytes.size());
   return tensor;
 }

@@ -21,8 +21,7 @@ std::string data(const std::string& name) {
   return std::string(TENSORSMITH_SOURCE_DIR) + "/tests/data/numpy/" + name;
 }
 
-runtime::TensorInfo info(const std::string& name, std::vector<int64_t> shape,
-                         runtime::DType dtype = runtime::DType::kF32) {
+runtime::TensorInfo info(const std::string& name, std::vector<int64_t> shape, DType dtype = DType::kF32) {
   runtime::TensorInfo out;
   out.name = name;
   out.dtype = dtype;
@@ -47,22 +46,22 @@ TEST(TensorInput, ReadsArraysOfNumpy) {
     EXPECT_THAT(values<float>(*tensor), ElementsAre(-1, -0.5, 0, 0.5, 1, 1.5)) << name;
   }
   for (const auto& [name, input] : {std::pair{"columns3.npy", "x"}, std::pair{"two.npz", "y"}}) {
-    const auto tensor = read_tensor(data(name), info(input, {2, 3, 4}, runtime::DType::kI64));
+    const auto tensor = read_tensor(data(name), info(input, {2, 3, 4}, DType::kI64));
     ASSERT_TRUE(tensor.ok()) << tensor.error().message();
     EXPECT_THAT(tensor->shape, ElementsAre(2, 3, 4));
     for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(tensor->at(i).i, i - 5);
   }
-  const auto scalar = read_tensor(data("scalar.npy"), info("x", {}, runtime::DType::kF64));
+  const auto scalar = read_tensor(data("scalar.npy"), info("x", {}, DType::kF64));
   ASSERT_TRUE(scalar.ok());
   EXPECT_TRUE(scalar->shape.empty());
   EXPECT_EQ(scalar->at(0).f, 2.5);
-  const auto empty = read_tensor(data("empty.npy"), info("x", {0, 3}, runtime::DType::kU8));
+  const auto empty = read_tensor(data("empty.npy"), info("x", {0, 3}, DType::kU8));
   ASSERT_TRUE(empty.ok());
   EXPECT_THAT(empty->shape, ElementsAre(0, 3));
-  const auto bools = read_tensor(data("bools.npy"), info("x", {3}, runtime::DType::kBool));
+  const auto bools = read_tensor(data("bools.npy"), info("x", {3}, DType::kBool));
   ASSERT_TRUE(bools.ok());
   EXPECT_THAT(values<uint8_t>(*bools), ElementsAre(1, 0, 1));
-  const auto half = read_tensor(data("half.npy"), info("x", {2}, runtime::DType::kF16));
+  const auto half = read_tensor(data("half.npy"), info("x", {2}, DType::kF16));
   ASSERT_TRUE(half.ok());
   EXPECT_EQ(half->at(1).f, -2);
 }

@@ -18,22 +18,21 @@ struct Dialect {
   std::string_view aligned;           // alignment attribute of local arrays that vectors access
   std::string_view vectors;           // macro that tells whether the compiler has vector types; empty: it
                                       // never has
-  // Names of a dtype's types: of a value (f16 and bf16 are held as float), and of an element in
-  // memory.
-  std::string_view (*value_type)(ir::DType);
-  std::string_view (*memory_type)(ir::DType);
   // Class for values of f16 (C++), whose operations take one instruction each (ts_add_f16 and the
   // like). Empty: float is used.
   std::string_view f16_class = "";
 
+  // Type of a value.
   std::string_view type_of(ir::DType dtype) const {
-    return dtype == ir::DType::kF16 && !f16_class.empty() ? f16_class : value_type(dtype);
+    return dtype == ir::DType::kF16 && !f16_class.empty() ? f16_class : row_of(row_of(dtype).computed).c;
   }
 };
 
 const Dialect& c99();
 
 // Returns the suffix of the ts_ functions on values of the dtype: "i8" ... "u64", "f32", "f64".
-std::string_view value_suffix(ir::DType dtype);
+inline std::string_view value_suffix(ir::DType dtype) { return ir::to_string(row_of(dtype).computed); }
+// Type of an element in memory.
+inline std::string_view memory_type(ir::DType dtype) { return row_of(row_of(dtype).stored).c; }
 
 }  // namespace tensorsmith::codegen

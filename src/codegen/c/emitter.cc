@@ -56,7 +56,7 @@ CSource CEmitter::run() {
 }
 
 std::string CEmitter::pointer_type(ir::DType dtype, bool read_only) const {
-  return std::string(read_only ? "const " : "") + std::string(dialect_.memory_type(dtype)) + "*";
+  return std::string(read_only ? "const " : "") + std::string(memory_type(dtype)) + "*";
 }
 
 std::string CEmitter::declaration(const ir::Buffer& buffer, bool read_only) const {
@@ -245,10 +245,10 @@ void CEmitter::emit_if(const ir::IfThenElse& branch) {
 void CEmitter::emit_allocate(const ir::Allocate& allocate) {
   const ir::Buffer& buffer = allocate.buffer;
   const int64_t elements = std::max<int64_t>(buffer->allocation_elements(), 1);
-  const int64_t bytes = elements * ir::bytes_of(buffer->dtype);
+  const int64_t bytes = ir::bytes_of(buffer->dtype, elements);
   const std::string name = env_.names.make(buffer->name);
   env_.buffers[buffer.get()] = name;
-  const std::string type(dialect_.memory_type(buffer->dtype));
+  const std::string type(memory_type(buffer->dtype));
   const bool on_stack = bytes <= kMaxStackBuffer && f_.stack_bytes + bytes <= kMaxStack;
   out_->open("");
   if (on_stack) {

@@ -46,7 +46,6 @@ bool is_leaf(const Expr& e) {
          ir::as<ir::VarRef>(e) != nullptr;
 }
 
-bool is_storage_float(DType t) { return t == DType::kF16 || t == DType::kBF16; }
 bool is_real(DType t) { return t == DType::kF32 || t == DType::kF64; }
 
 std::string suffixed(std::string_view function, DType dtype) {
@@ -218,7 +217,7 @@ Text ScalarWriter::node(const Expr& e) {
           [&](const ir::Binary& op) { return binary(e, op); },
           [&](const ir::Select& s) { return select(dtype, s); },
           [&](const ir::Cast& cast) {
-            if (is_storage_float(dtype) && cast.a.dtype() == DType::kF32) {
+            if (ir::is_short_float(dtype) && cast.a.dtype() == DType::kF32) {
               if (auto text = short_float(dtype, cast.a)) return *text;
             }
             const Text v = convert(cast.a.dtype(), dtype, value(cast.a));
@@ -229,7 +228,7 @@ Text ScalarWriter::node(const Expr& e) {
           [&](const ir::Load& l) -> Text {
             const std::string element = place(l.buffer, l.indices);
             if (dtype == DType::kBool) return {element + " != 0", Strength::kComparison};
-            if (is_storage_float(dtype))
+            if (ir::is_short_float(dtype))
               return {"ts_load_" + std::string(ir::to_string(dtype)) + "(" + element + ")"};
             return {element};
           },
@@ -267,7 +266,7 @@ std::string ScalarWriter::place(const ir::Buffer& buffer, const Expr& flat) {
 }
 
 Text ScalarWriter::to_memory(DType dtype, Text value) const {
-  if (is_storage_float(dtype)) return call_text("ts_store_" + std::string(ir::to_string(dtype)), {value});
+  if (ir::is_short_float(dtype)) return call_text("ts_store_" + std::string(ir::to_string(dtype)), {value});
   return value;
 }
 
@@ -326,14 +325,14 @@ Text ScalarWriter::binary(const Expr& e, const ir::Binary& op) {
 
 Text ScalarWriter::arithmetic(BinaryOp op, DType dtype, const Text& a, const Text& b) const {
   const auto rounded = [&](Text v) {
-    return is_storage_float(dtype) ? call_text("ts_round_" + std::string(ir::to_string(dtype)), {v}) : v;
+    return ir::is_short_float(dtype) ? call_text("ts_round_" + std::string(ir::to_string(dtype)), {v}) : v;
   };
   switch (op) {
     case BinaryOp::kAdd:
     case BinaryOp::kSub:
     case BinaryOp::kMul:
     case BinaryOp::kDiv:
-      if (op == BinaryOp::kDiv && is_storage_float(dtype))
+      if (op == BinaryOp::kDiv && ir::is_short_float(dtype))
         return rounded(call_text("ts_short_quotient", {a, b}));
       if (dtype == DType::kF16 && !env_.dialect.f16_class.empty())
         return call_text("ts_" + std::string(helper_name(op)) + "_f16", {a, b});
@@ -403,7 +402,7 @@ Text ScalarWriter::convert(DType from, DType to, Text v) const {
                 Strength::kUnary};
   };
   const auto rounded = [&](const Text& x) {
-    return is_storage_float(to) ? call_text("ts_round_" + std::string(ir::to_string(to)), {x}) : x;
+    return ir::is_short_float(to) ? call_text("ts_round_" + std::string(ir::to_string(to)), {x}) : x;
   };
   if (to == DType::kBool) return {v.at_least(Strength::kSum) + " != 0", Strength::kComparison};
   if (!ir::is_float(to)) {
@@ -423,11 +422,11 @@ Text ScalarWriter::call(DType dtype, const ir::Call& call) {
   const std::string name(ir::to_string(call.intrinsic));
   if (ir::is_dot(call.intrinsic) || call.intrinsic == ir::Intrinsic::kPair)
     return call_text("ts_" + name, arguments);
-  if (call.intrinsic == ir::Intrinsic::kErf && is_storage_float(dtype))
+  if (call.intrinsic == ir::Intrinsic::kErf && ir::is_short_float(dtype))
     return call_text("ts_round_" + std::string(ir::to_string(dtype)), {call_text("ts_short_erf", arguments)});
   const Text result = call_text(suffixed(name, call.args[0].dtype()), arguments);
-  return is_storage_float(dtype) ? call_text("ts_round_" + std::string(ir::to_string(dtype)), {result})
-                                 : result;
+  return ir::is_short_float(dtype) ? call_text("ts_round_" + std::string(ir::to_string(dtype)), {result})
+                                   : result;
 }
 
 }  // namespace tensorsmith::codegen

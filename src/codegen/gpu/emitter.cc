@@ -37,7 +37,7 @@ int64_t elements_of(const Buffer& buffer, const MmaKernel& mma) {
 }
 
 int64_t bytes_of_buffer(const Buffer& buffer, const MmaKernel& mma) {
-  return elements_of(buffer, mma) * ir::bytes_of(buffer->dtype);
+  return ir::bytes_of(buffer->dtype, elements_of(buffer, mma));
 }
 
 GpuExtents extents_with_producer(GpuExtents extents, const WarpgroupKernel& warpgroups) {
@@ -67,8 +67,8 @@ std::string GpuKernelEmitter::run(const std::string& symbol, const std::vector<B
     const std::string name = env_.names.make(b->name);
     env_.buffers[b.get()] = name;
     list += (list.empty() ? "" : ", ") + std::string(dialect_.device_pointer) +
-            (read_only.contains(b.get()) ? "const " : "") + std::string(dialect_.c.memory_type(b->dtype)) +
-            "* " + std::string(dialect_.c.restrict_pointer) + " " + name;
+            (read_only.contains(b.get()) ? "const " : "") + std::string(memory_type(b->dtype)) + "* " +
+            std::string(dialect_.c.restrict_pointer) + " " + name;
   }
   const WarpgroupPipeline* pipeline = warpgroups_.pipeline();
   if (warpgroups_.uses_boxes) {
@@ -118,7 +118,7 @@ void GpuKernelEmitter::declare_shared() {
   for (const Buffer& b : kernel_.shared) {
     const std::string name = env_.names.make(b->name);
     env_.buffers[b.get()] = name;
-    const std::string type(dialect_.c.memory_type(b->dtype));
+    const std::string type(memory_type(b->dtype));
     const int64_t elements = elements_of(b, mma_);
     if (from_launch) {
       out_->line(type + "* const " + name + " = (" + type + "*)(launch_shared + " + std::to_string(offset) +
@@ -284,7 +284,7 @@ void GpuKernelEmitter::emit_allocate(const ir::Allocate& allocate) {
   const std::string name = env_.names.make(buffer->name);
   env_.buffers[buffer.get()] = name;
   out_->open("");
-  out_->line(std::string(dialect_.c.memory_type(buffer->dtype)) + " " + name + "[" +
+  out_->line(std::string(memory_type(buffer->dtype)) + " " + name + "[" +
              std::to_string(std::max<int64_t>(buffer->allocation_elements(), 1)) + "] " +
              std::string(dialect_.c.aligned) + ";");
   emit(allocate.body);
@@ -303,8 +303,8 @@ Buffer GpuKernelEmitter::lane_array(const std::string& name, ir::DType dtype, in
   Buffer array = ir::make_buffer(name, dtype, {lanes}, ir::MemoryScope::kLocal);
   lane_arrays_.push_back(array);
   env_.buffers[array.get()] = env_.names.make(name);
-  out_->line(std::string(dialect_.c.memory_type(dtype)) + " " + env_.buffers[array.get()] + "[" +
-             std::to_string(lanes) + "] " + std::string(dialect_.c.aligned) + ";");
+  out_->line(std::string(memory_type(dtype)) + " " + env_.buffers[array.get()] + "[" + std::to_string(lanes) +
+             "] " + std::string(dialect_.c.aligned) + ";");
   return array;
 }
 

@@ -182,7 +182,7 @@ class Splitter {
     }
     if (const auto* allocate = ir::as<ir::Allocate>(s)) {
       const int64_t bytes =
-          aligned_for_gpu(allocate->buffer->allocation_elements() * ir::bytes_of(allocate->buffer->dtype));
+          aligned_for_gpu(ir::bytes_of(allocate->buffer->dtype, allocate->buffer->allocation_elements()));
       out_.workspace.push_back({allocate->buffer, used_});
       used_ += bytes;
       out_.workspace_bytes = std::max(out_.workspace_bytes, used_);

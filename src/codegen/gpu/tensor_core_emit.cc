@@ -16,13 +16,6 @@ namespace {
 
 std::string mma_number(int64_t n) { return std::to_string(n); }
 
-std::string_view mma_type(ir::DType dtype) {
-  if (dtype == ir::DType::kI8) return "s8";
-  if (dtype == ir::DType::kU8) return "u8";
-  if (dtype == ir::DType::kF32) return "tf32";
-  return dtype == ir::DType::kF16 ? "f16" : "bf16";
-}
-
 bool is_zero_value(const Expr& e) {
   if (const auto* value = ir::as<ir::FloatImm>(e)) return value->value == 0;
   return ir::is_int_value(e, 0);
@@ -122,8 +115,8 @@ void GpuKernelEmitter::emit_mma(const MmaNest& nest) {
     fragment(nest.a, a, x + " + " + mma_number(4 * r), sched::kMmaRows * r, 2 * r);
   for (int64_t c = 0; c < nest.columns; c += 2)
     fragment(nest.b, b, y + " + " + mma_number(2 * c), sched::kMmaColumns * c, c);
-  std::string name = "ts_mma_" + std::string(mma_type(nest.a.buffer->dtype));
-  if (!ir::is_float(nest.a.buffer->dtype)) name += "_" + std::string(mma_type(nest.b.buffer->dtype));
+  std::string name = "ts_mma_" + std::string(row_of(nest.a.buffer->dtype).mma);
+  if (!ir::is_float(nest.a.buffer->dtype)) name += "_" + std::string(row_of(nest.b.buffer->dtype).mma);
   const std::string sums = env_.buffers.at(nest.sums.get());
   const auto sum = [&](int64_t half, int64_t column, int64_t pair) {
     const int64_t at = nest.at[static_cast<size_t>(half * nest.columns + column)] + pair * nest.pair;
@@ -157,7 +150,7 @@ std::vector<std::string> GpuKernelEmitter::enter_place(const CopyPipeline& pipel
   for (const Buffer& buffer : pipeline.tiles) {
     std::string& name = env_.buffers.at(buffer.get());
     const std::string here = env_.names.make(buffer->name + "_at");
-    const std::string type(dialect_.c.memory_type(buffer->dtype));
+    const std::string type(memory_type(buffer->dtype));
     out_->line(type + "* const " + here + " = " + name + " + " + place + " * " +
                mma_number(buffer->allocation_elements()) + ";");
     names.push_back(std::exchange(name, here));

@@ -144,7 +144,7 @@ void GpuKernelEmitter::declare_warpgroup_shared(const WarpgroupPipeline& p) {
   for (const WarpgroupTile* tile : {&p.a, &p.b}) {
     const std::string name = env_.names.make(tile->buffer->name);
     env_.buffers[tile->buffer.get()] = name;
-    const std::string type(dialect_.c.memory_type(tile->buffer->dtype));
+    const std::string type(memory_type(tile->buffer->dtype));
     out_->line(type + "* const " + name + " = (" + type + "*)(" + base + " + " + wgmma_number(offset) + ");");
     offset += aligned_to_panel(p.loop.stages * tile->bytes());
   }

@@ -42,7 +42,7 @@ class PipelineMatcher {
     if (!find_tile(nest_.a, sched::kWarpgroupRows, sched::kMmaRows, out_.a) ||
         !find_tile(nest_.b, out_.columns, 0, out_.b))
       return std::nullopt;
-    const std::string a = type_of(nest_.a.buffer->dtype), b = type_of(nest_.b.buffer->dtype);
+    const std::string a(row_of(nest_.a.buffer->dtype).mma), b(row_of(nest_.b.buffer->dtype).mma);
     out_.type = ir::is_float(nest_.a.buffer->dtype) ? a : a + "_" + b;
     return std::move(out_);
   }
@@ -52,12 +52,6 @@ class PipelineMatcher {
   std::nullopt_t refuse(std::string reason) {
     why_ = std::move(reason);
     return std::nullopt;
-  }
-
-  static std::string type_of(ir::DType dtype) {
-    if (dtype == ir::DType::kI8) return "s8";
-    if (dtype == ir::DType::kU8) return "u8";
-    return dtype == ir::DType::kF16 ? "f16" : "bf16";
   }
 
   // Returns whether the sums are in the instruction's order: by columns of fragments, then halves

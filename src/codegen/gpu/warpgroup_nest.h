@@ -25,8 +25,8 @@ struct WarpgroupTile {
                                            // line within a panel
   ir::Expr first;                          // flat index of the warpgroup's first element
 
-  int64_t bytes() const { return lines * line * ir::bytes_of(buffer->dtype); }
-  int64_t line_bytes() const { return panel * ir::bytes_of(buffer->dtype); }  // within a panel
+  int64_t bytes() const { return ir::bytes_of(buffer->dtype, lines * line); }
+  int64_t line_bytes() const { return ir::bytes_of(buffer->dtype, panel); }  // within a panel
   int64_t panel_bytes() const { return lines * line_bytes(); }
   int64_t panels() const { return line / panel; }
 };

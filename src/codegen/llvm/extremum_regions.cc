@@ -186,7 +186,7 @@ class RegionFinder {
   }
   int64_t bytes() const {
     int64_t n = 0;
-    for (const Region& region : regions_) n += elements_of(region) * ir::bytes_of(region.buffer->dtype);
+    for (const Region& region : regions_) n += ir::bytes_of(region.buffer->dtype, elements_of(region));
     return n;
   }
   // Returns how often an element is checked on average if values are checked where they are used;

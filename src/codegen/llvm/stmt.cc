@@ -253,7 +253,7 @@ void StatementEmitter::emit_if(const ir::IfThenElse& branch) {
 void StatementEmitter::emit_allocate(const Stmt& s, const ir::Allocate& allocate) {
   const ir::BufferNode* node = allocate.buffer.get();
   const int64_t elements = std::max<int64_t>(node->allocation_elements(), 1) * context_.lanes;
-  const int64_t bytes = elements * ir::bytes_of(node->dtype);
+  const int64_t bytes = ir::bytes_of(node->dtype, elements);
   const bool serial = !f_.in_parallel;
   Value* base = nullptr;
   if (bytes <= kMaxStackBuffer && f_.stack_bytes + bytes <= kMaxStack) {

@@ -11,37 +11,14 @@ using ir::DType;
 using llvm::Type;
 using llvm::Value;
 
-Type* ValueEmitter::compute_type(DType dtype) const {
-  switch (dtype) {
-    case DType::kBool:
-      return b_.getInt1Ty();
-    case DType::kI8:
-    case DType::kU8:
-      return b_.getInt8Ty();
-    case DType::kI16:
-    case DType::kU16:
-      return b_.getInt16Ty();
-    case DType::kI32:
-    case DType::kU32:
-      return b_.getInt32Ty();
-    case DType::kI64:
-    case DType::kU64:
-      return b_.getInt64Ty();
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kF32:
-      return b_.getFloatTy();
-    case DType::kF64:
-      return b_.getDoubleTy();
-  }
-  throw_internal_error(__FILE__, __LINE__, "unknown dtype");
+Type* ValueEmitter::machine_type(DType dtype) const {
+  const DTypeRow& row = row_of(dtype);
+  if (row.kind != DTypeKind::kFloat) return b_.getIntNTy(static_cast<unsigned>(row.bits));
+  return row.bits == 64 ? b_.getDoubleTy() : b_.getFloatTy();
 }
 
-Type* ValueEmitter::memory_type(DType dtype) const {
-  if (dtype == DType::kBool) return b_.getInt8Ty();
-  if (dtype == DType::kF16 || dtype == DType::kBF16) return b_.getInt16Ty();
-  return compute_type(dtype);
-}
+Type* ValueEmitter::compute_type(DType dtype) const { return machine_type(row_of(dtype).computed); }
+Type* ValueEmitter::memory_type(DType dtype) const { return machine_type(row_of(dtype).stored); }
 
 Type* ValueEmitter::with_lanes(Type* scalar) const {
   return llvm::FixedVectorType::get(scalar, static_cast<unsigned>(context_.lanes));
@@ -75,7 +52,7 @@ Value* ValueEmitter::from_memory(DType dtype, Value* v) {
 }
 
 Value* ValueEmitter::round_to(DType dtype, Value* v) {
-  if (dtype != DType::kF16 && dtype != DType::kBF16) return v;
+  if (!ir::is_short_float(dtype)) return v;
   return from_memory(dtype, dtype == DType::kF16 ? f32_to_f16_bits(v) : f32_to_bf16_bits(v));
 }
 
@@ -146,11 +123,11 @@ Value* ValueEmitter::convert(DType from, DType to, Value* v) {
   }
   if (ir::is_float(from)) {
     if (!ir::is_float(to)) {
-      if (ir::bytes_of(to) < 4) {
+      const int bits = ir::bits_of(to);
+      if (bits < 32) {
         // LLVM's saturating conversion of vectors works element by element on x86. The limits of
         // small integers are representable as floats, so the value can be clamped before the
         // conversion; NaN becomes 0.
-        const int bits = 8 * ir::bytes_of(to);
         const double low = ir::is_signed_int(to) ? -std::ldexp(1.0, bits - 1) : 0;
         const double high = low + std::ldexp(1.0, bits) - 1;
         const auto c = [&](double x) { return llvm::ConstantFP::get(v->getType(), x); };

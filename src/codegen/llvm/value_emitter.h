@@ -32,6 +32,7 @@ class ValueEmitter {
   bool unify(Val& a, Val& b);
 
  private:
+  llvm::Type* machine_type(ir::DType dtype) const;
   llvm::Value* f32_to_f16_bits(llvm::Value* v);
   llvm::Value* f16_bits_to_f32(llvm::Value* v);
   llvm::Value* f32_to_bf16_bits(llvm::Value* v);

@@ -31,7 +31,7 @@ std::string tensor_comment(const char* kind, size_t index, const runtime::Tensor
   std::string name = tensor.name;
   std::replace(name.begin(), name.end(), '/', '.');  // keeps the name from ending the C comment
   return std::string("   ") + kind + "[" + std::to_string(index) + "]: " + name + ", " +
-         std::string(runtime::to_string(tensor.dtype)) + " " + shape + "\n";
+         std::string(to_string(tensor.dtype)) + " " + shape + "\n";
 }
 
 std::string upper(std::string text) {

@@ -80,17 +80,16 @@ std::string_view arch_of(const target::Device& device) {
   return platform != nullptr ? platform->archs.front() : std::string_view(device.arch);
 }
 
-// The runtime has its own element type so that it does not depend on compiler headers.
 runtime::TensorInfo tensor_info(const graph::Value& value) {
   runtime::TensorInfo info;
   info.name = value.name;
-  info.dtype = runtime::parse_dtype(ir::to_string(value.dtype)).value();
+  info.dtype = value.dtype;
   info.shape = value.shape;
   return info;
 }
 
 int64_t bytes_of(const ir::Buffer& buffer) {
-  return buffer->allocation_elements() * ir::bytes_of(buffer->dtype);
+  return ir::bytes_of(buffer->dtype, buffer->allocation_elements());
 }
 
 // The constants of a model's calls; constants with equal bytes are stored once.

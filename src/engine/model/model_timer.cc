@@ -36,11 +36,10 @@ ModelBuffers::ModelBuffers(const runtime::Model& model, uint64_t seed) {
   for (const auto& info : model.inputs()) {
     inputs_.push_back(allocate(info.bytes()));
     std::byte* memory = inputs_.back().get();
-    if (info.dtype == runtime::DType::kF16) fill<uint16_t>(memory, info.bytes(), rng, ir::f32_to_f16);
-    if (info.dtype == runtime::DType::kBF16) fill<uint16_t>(memory, info.bytes(), rng, ir::f32_to_bf16);
-    if (info.dtype == runtime::DType::kF32) fill<float>(memory, info.bytes(), rng, [](float x) { return x; });
-    if (info.dtype == runtime::DType::kF64)
-      fill<double>(memory, info.bytes(), rng, [](float x) { return x; });
+    if (info.dtype == DType::kF16) fill<uint16_t>(memory, info.bytes(), rng, ir::f32_to_f16);
+    if (info.dtype == DType::kBF16) fill<uint16_t>(memory, info.bytes(), rng, ir::f32_to_bf16);
+    if (info.dtype == DType::kF32) fill<float>(memory, info.bytes(), rng, [](float x) { return x; });
+    if (info.dtype == DType::kF64) fill<double>(memory, info.bytes(), rng, [](float x) { return x; });
   }
   for (const auto& info : model.outputs()) outputs_.push_back(allocate(info.bytes()));
 }

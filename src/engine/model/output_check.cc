@@ -85,19 +85,17 @@ Result<std::vector<lower::Tensor>> run_model(runtime::Model& model,
   std::vector<const void*> in;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto& info = model.inputs()[i];
-    if (runtime::to_string(info.dtype) != ir::to_string(inputs[i].dtype) || info.shape != inputs[i].shape) {
-      return Error{
-          ErrorCode::kInvalidArgument, "input '" + info.name + "'",
-          fmt::format("is {} {}, but the model needs {} {}", ir::to_string(inputs[i].dtype),
-                      shape_text(inputs[i].shape), runtime::to_string(info.dtype), shape_text(info.shape))};
+    if (info.dtype != inputs[i].dtype || info.shape != inputs[i].shape) {
+      return Error{ErrorCode::kInvalidArgument, "input '" + info.name + "'",
+                   fmt::format("is {} {}, but the model needs {} {}", ir::to_string(inputs[i].dtype),
+                               shape_text(inputs[i].shape), to_string(info.dtype), shape_text(info.shape))};
     }
   }
   for (const auto& tensor : inputs) in.push_back(tensor.data.data());
   std::vector<lower::Tensor> results;
   std::vector<void*> out;
   for (const auto& info : model.outputs()) {
-    results.push_back(
-        lower::Tensor::zeros(ir::parse_dtype(runtime::to_string(info.dtype)).value(), info.shape));
+    results.push_back(lower::Tensor::zeros(info.dtype, info.shape));
     // Filled with a pattern that reveals elements that are never written.
     std::fill(results.back().data.begin(), results.back().data.end(), std::byte{0xA5});
   }

@@ -101,14 +101,14 @@ const std::multimap<std::string, Role>& roles() {
        {1,
         [](const Graph& g, const Node& n) {
           const Value* x = value_of(g, n.inputs, 0);
-          return x == nullptr ? int64_t{0} : int64_t{8} * ir::bytes_of(x->dtype);
+          return x == nullptr ? int64_t{0} : int64_t{ir::bits_of(x->dtype)};
         }}},
   };
   return kRoles;
 }
 
 // Number of bits of the type's magnitude.
-int magnitude_bits(ir::DType dtype) { return 8 * ir::bytes_of(dtype) - (ir::is_signed_int(dtype) ? 1 : 0); }
+int magnitude_bits(ir::DType dtype) { return ir::bits_of(dtype) - (ir::is_signed_int(dtype) ? 1 : 0); }
 
 // Half of the values are small, the others are of all magnitudes or the ends of the range.
 int64_t wide_integer(ir::DType dtype, Rng& rng) {

@@ -57,12 +57,6 @@ Result<TaskPrediction> estimate_task(const graph::Task& task, const TaskSchedule
   return prediction;
 }
 
-int64_t bytes_of(const graph::Value& value) {
-  int64_t bytes = ir::bytes_of(value.dtype);
-  for (const int64_t extent : value.shape) bytes *= extent;
-  return bytes;
-}
-
 // Speeds relative to data streams that prefetchers follow, measured on networks of the zoo
 // (docs/prediction.md): the values between kernels come from the last-level cache rather than from
 // nearer ones, and the caller's tensors are read line by line in rows that are not adjacent.
@@ -90,7 +84,7 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
     for (const auto id : call.inputs) {
       const auto& value = model.graph.values[static_cast<size_t>(id)];
       if (!value.constant || ++reads[static_cast<size_t>(id)] > 1) continue;
-      footprint += static_cast<double>(bytes_of(value));
+      footprint += static_cast<double>(value.bytes());
     }
   }
   // Share of cached data that is evicted between reads if a run reads the data this many times.
@@ -104,7 +98,7 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
     double weights = 0, lost_weights = 0, given = 0, activations = 0;  // bytes
     const auto add = [&](graph::ValueId id) {
       const auto& value = model.graph.values[static_cast<size_t>(id)];
-      const auto size = static_cast<double>(bytes_of(value));
+      const auto size = static_cast<double>(value.bytes());
       if (value.constant) {
         weights += size;
         lost_weights += size * (footprint > cache ? 1 : taken_of(reads[static_cast<size_t>(id)]));
@@ -141,9 +135,9 @@ double bytes_of_run(const LoadedModel& model) {
   }
   double bytes = 0;
   for (const graph::ValueId id : used)
-    bytes += static_cast<double>(bytes_of(model.graph.values[static_cast<size_t>(id)]));
+    bytes += static_cast<double>(model.graph.values[static_cast<size_t>(id)].bytes());
   for (const auto& [id, read] : part)
-    bytes += std::min(read, static_cast<double>(bytes_of(model.graph.values[static_cast<size_t>(id)])));
+    bytes += std::min(read, static_cast<double>(model.graph.values[static_cast<size_t>(id)].bytes()));
   return bytes;
 }
 

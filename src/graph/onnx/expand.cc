@@ -50,7 +50,7 @@ Result<ValueId> Expansion::slice(ValueId id, int64_t axis, int64_t begin, int64_
 
 Result<ValueId> Expansion::cast(ValueId id, ir::DType dtype) {
   if (this->dtype(id) == dtype) return id;
-  return op("Cast", {id}, {{"to", onnx_number(dtype)}});
+  return op("Cast", {id}, {{"to", row_of(dtype).onnx}});
 }
 
 const ExpandEntry* find_expanded_operator(std::string_view op) {

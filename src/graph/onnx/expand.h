@@ -72,6 +72,5 @@ std::span<const ExpandEntry> attention_expansions();
 std::span<const ExpandEntry> text_expansions();
 
 // Returns ONNX's number of the dtype.
-int64_t onnx_number(ir::DType dtype);
 
 }  // namespace tensorsmith::graph

@@ -132,13 +132,6 @@ lower::Tensor unpacked(const lower::Tensor& bytes, ir::DType dtype, std::vector<
 
 }  // namespace
 
-int64_t onnx_number(ir::DType dtype) {
-  for (int64_t number = 1; number <= 16; ++number) {
-    if (onnx_dtype(number) == dtype) return number;
-  }
-  throw_internal_error(__FILE__, __LINE__, "dtype without an ONNX number");
-}
-
 Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSource& source) {
   const std::optional<ir::DType> narrow = narrow_dtype(proto.data_type());
   const auto dtype = narrow ? ir::DType::kU8 : onnx_dtype(proto.data_type());
@@ -159,7 +152,7 @@ Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSo
   const std::vector<int64_t> shape = tensor.shape;
   if (narrow) tensor.shape = {(tensor.num_elements() + 1) / 2};
   const int64_t count = tensor.num_elements();
-  const int64_t bytes = count * ir::bytes_of(*dtype);
+  const int64_t bytes = ir::bytes_of(*dtype, count);
   if (bytes * (narrow ? 2 : 1) > source.bytes_left) {
     return Error{ErrorCode::kResourceExhausted, "tensor '" + proto.name() + "'",
                  "the model's constants take too much memory"};
@@ -218,7 +211,7 @@ Result<lower::Tensor> read_tensor_proto(const std::string& path) {
 Status write_tensor_proto(const std::string& path, const std::string& name, const lower::Tensor& tensor) {
   onnx::TensorProto proto;
   proto.set_name(name);
-  proto.set_data_type(static_cast<int32_t>(onnx_number(tensor.dtype)));
+  proto.set_data_type(static_cast<int32_t>(row_of(tensor.dtype).onnx));
   for (int64_t extent : tensor.shape) proto.add_dims(extent);
   proto.set_raw_data(tensor.data.data(), tensor.data.size());
   proto.set_doc_string(kTensorMark);  // the last field

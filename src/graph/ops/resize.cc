@@ -377,7 +377,7 @@ Result<Buffers> emit_resize(OpContext& ctx) {
   } else {
     if (!ir::is_float(ctx.dtype(0))) return ctx.unsupported("interpolation of integers");
     // For f16 and bf16, the stages compute in f32, and only their result is rounded.
-    if (ir::bytes_of(ctx.dtype(0)) == 2) result = converted(ctx, "widen", result, DType::kF32);
+    if (ir::is_short_float(ctx.dtype(0))) result = converted(ctx, "widen", result, DType::kF32);
     for (const ResizedDimension& d : spec.dims) {
       if (spec.antialias) {
         TS_ASSIGN_OR_RETURN(result, antialias(ctx, spec, d, result));

@@ -29,7 +29,7 @@ Result<std::unique_ptr<KernelMemory>> KernelMemory::create(const ir::Program& pr
                                                            const codegen::CompiledKernel& kernel) {
   std::unique_ptr<KernelMemory> memory(new KernelMemory);
   for (const auto* list : {&program.inputs, &program.outputs})
-    for (const ir::Buffer& b : *list) memory->add(b->name, b->num_elements() * ir::bytes_of(b->dtype));
+    for (const ir::Buffer& b : *list) memory->add(b->name, ir::bytes_of(b->dtype, b->num_elements()));
   memory->add("workspace", kernel.shared_workspace_bytes);
   memory->add("thread_workspace", kernel.thread_workspace_bytes);
   memory->thread_workspace_bytes_ = kernel.thread_workspace_bytes;

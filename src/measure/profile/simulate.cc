@@ -157,8 +157,7 @@ void count_accesses(const codegen::TracedKernel& traced, const Reader& reader, c
 double buffer_bytes(const ir::Program& program) {
   double bytes = 0;
   for (const auto* list : {&program.inputs, &program.outputs})
-    for (const ir::Buffer& b : *list)
-      bytes += static_cast<double>(b->num_elements() * ir::bytes_of(b->dtype));
+    for (const ir::Buffer& b : *list) bytes += static_cast<double>(ir::bytes_of(b->dtype, b->num_elements()));
   return bytes;
 }
 

@@ -64,16 +64,8 @@ std::optional<Intrinsic> intrinsic_named(std::string_view name) {
 }
 
 std::optional<ir::DType> dtype_named(std::string_view name) {
-  static const std::unordered_map<std::string_view, ir::DType> kTable = {
-      {"bool", ir::DType::kBool},   {"uint1", ir::DType::kBool},  {"int8", ir::DType::kI8},
-      {"uint8", ir::DType::kU8},    {"int16", ir::DType::kI16},   {"uint16", ir::DType::kU16},
-      {"int32", ir::DType::kI32},   {"uint32", ir::DType::kU32},  {"int64", ir::DType::kI64},
-      {"uint64", ir::DType::kU64},  {"float16", ir::DType::kF16}, {"bfloat16", ir::DType::kBF16},
-      {"float32", ir::DType::kF32}, {"float64", ir::DType::kF64},
-  };
-  const auto it = kTable.find(name);
-  if (it == kTable.end()) return std::nullopt;
-  return it->second;
+  if (name == "uint1") return ir::DType::kBool;
+  return find_dtype(&DTypeRow::name, name);
 }
 
 std::string shown(const Token& token) {

@@ -175,20 +175,9 @@ class DagWriter {
   std::string cast(const ir::Cast& cast, DType to) {
     const std::string a = text(cast.a);
     if (cast.a.dtype() == to) return a;
-    switch (to) {
-      case DType::kF32:
-        return "float32(" + a + ")";
-      case DType::kF64:
-        return "float64(" + a + ")";
-      case DType::kI64:
-        return "int64(" + a + ")";
-      case DType::kI32:
-        return "int32(" + a + ")";
-      case DType::kBool:
-        return "bool(" + a + ")";
-      default:
-        return fail("one of its conversions cannot be written in TVM's text");
-    }
+    for (const DType written : {DType::kF32, DType::kF64, DType::kI64, DType::kI32, DType::kBool})
+      if (to == written) return std::string(row_of(to).name) + "(" + a + ")";
+    return fail("one of its conversions cannot be written in TVM's text");
   }
 
   std::string number(double value, DType dtype) {
