@@ -200,7 +200,7 @@ Result<std::unique_ptr<OurModel>> OurModel::compile(const engine::LoadedModel& m
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto& info = out->model_->inputs()[i];
     const auto elements = static_cast<int64_t>(inputs[i]->size());
-    out->short_floats_ = info.dtype == runtime::DType::kBF16;
+    out->short_floats_ = info.dtype == DType::kBF16;
     TS_CHECK(info.bytes() == elements * (out->short_floats_ ? 2 : 4), "an input of the right size");
     if (out->short_floats_) {
       Shorts& converted = out->shorts_.emplace_back();

@@ -141,8 +141,6 @@ Status check_call(const CallInfo& call, const int64_t* demands);
 // Fails with kUnsupported if this CPU (or this build of the runtime) lacks a feature that the model
 // needs: "compiled for avx512f, this CPU lacks it".
 Status check_cpu(const ModelDescription& description);
-// Returns whether the CPU has a feature, given LLVM's name; false for unknown names.
-bool cpu_has_feature(std::string_view feature);
 // Returns the architecture that this code is compiled for, as in ModelDescription::arch.
 std::string_view host_arch();
 

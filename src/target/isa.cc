@@ -1,15 +1,14 @@
-// Variants of a device with a weaker instruction set: the same caches and cores, fewer features.
+#include "target/isa.h"
+
 #include <algorithm>
 #include <array>
-
-#include "target/target.h"
+#include <iterator>
 
 namespace tensorsmith::target {
 namespace {
 
-// Features of x86-64 above each level. A removed feature is listed as "-feature", because the CPU
-// name alone implies it. The level AVX2 is that of processors from Haswell to Zen 3, so it excludes
-// AVX-VNNI and its relatives, too.
+// The level AVX2 is that of processors from Haswell to Zen 3, so it lacks AVX-VNNI and its relatives,
+// too.
 constexpr std::array<std::string_view, 3> kAboveAvx512 = {"amx-tile", "amx-int8", "amx-bf16"};
 constexpr std::array<std::string_view, 18> kAboveAvx2 = {
     "avx512f",    "avx512cd",           "avx512dq",   "avx512bw",     "avx512vl",        "avx512ifma",
@@ -18,8 +17,18 @@ constexpr std::array<std::string_view, 18> kAboveAvx2 = {
 constexpr std::array<std::string_view, 8> kAboveSse42 = {"avx",  "avx2",       "fma", "f16c",
                                                          "vaes", "vpclmulqdq", "xop", "fma4"};
 
-template <size_t N>
-void remove_features(Device& device, const std::array<std::string_view, N>& removed) {
+constexpr IsaLevel kLevels[] = {
+    {.name = "avx512",
+     .needed = "avx512vl",
+     .lacks = kAboveAvx512,
+     .lacks_if = "amx-tile",
+     .vector_bytes = 64,
+     .vector_registers = 32},
+    {.name = "avx2", .needed = "fma", .lacks = kAboveAvx2, .vector_bytes = 32},
+    {.name = "sse4.2", .needed = "sse4.2", .lacks = kAboveSse42, .fma = false},
+};
+
+void remove_features(Device& device, std::span<const std::string_view> removed) {
   std::erase_if(device.features, [&](const std::string& f) {
     return std::find(removed.begin(), removed.end(), std::string_view(f).substr(1)) != removed.end();
   });
@@ -28,37 +37,49 @@ void remove_features(Device& device, const std::array<std::string_view, N>& remo
 
 }  // namespace
 
+std::span<const IsaLevel> isa_levels() { return kLevels; }
+
+const IsaLevel* isa_level(const Device& device) {
+  for (const IsaLevel& level : kLevels) {
+    if (device.has_feature(level.needed)) return &level;
+  }
+  return nullptr;
+}
+
+std::string isa_names(std::string_view separator) {
+  std::string names;
+  for (const IsaLevel& level : kLevels) {
+    if (!names.empty()) names += separator;
+    names += level.name;
+  }
+  return names;
+}
+
 Result<Device> with_isa(const Device& device, std::string_view isa) {
   if (isa == "native") return device;
-  const bool avx512 = isa == "avx512";
-  const bool avx2 = isa == "avx2";
   const std::string place = "device " + device.name;
-  if (!avx512 && !avx2 && isa != "sse4.2") {
-    return Error{
-        ErrorCode::kInvalidArgument, place,
-        "unknown instruction set '" + std::string(isa) + "'; known are native, avx512, avx2, sse4.2"};
+  const auto* level =
+      std::find_if(std::begin(kLevels), std::end(kLevels), [&](const IsaLevel& l) { return l.name == isa; });
+  if (level == std::end(kLevels)) {
+    return Error{ErrorCode::kInvalidArgument, place,
+                 "unknown instruction set '" + std::string(isa) + "'; known are native, " + isa_names(", ")};
   }
-  const std::string_view needed = avx512 ? "avx512vl" : avx2 ? "fma" : "sse4.2";
-  if (device.arch != "x86-64" || !device.has_feature(needed)) {
+  if (device.arch != "x86-64" || !device.has_feature(level->needed)) {
     return Error{ErrorCode::kUnsupported, place,
                  "has no " + std::string(isa) + " instructions; use isa=native or a weaker one"};
   }
   Device weaker = device;
-  if (device.has_feature("amx-tile")) remove_features(weaker, kAboveAvx512);
-  if (avx512) return weaker;
-  const double lanes_before = device.fma_per_cycle * device.vector_bytes;
-  remove_features(weaker, kAboveAvx2);
-  weaker.vector_registers = 16;
-  weaker.vector_bytes = std::min(device.vector_bytes, 32);
-  if (!avx2) {
-    remove_features(weaker, kAboveSse42);
-    weaker.vector_bytes = 16;
+  for (const IsaLevel* l = kLevels; l <= level; ++l) {
+    if (l->lacks_if.empty() || device.has_feature(l->lacks_if)) remove_features(weaker, l->lacks);
   }
+  const double lanes_before = device.fma_per_cycle * device.vector_bytes;
+  weaker.vector_registers = std::min(device.vector_registers, level->vector_registers);
+  weaker.vector_bytes = std::min(device.vector_bytes, level->vector_bytes);
   // A core that splits wide vectors into two halves starts twice as many narrow ones.
   if (weaker.vector_bytes < device.vector_bytes && device.fma_per_cycle < 2)
     weaker.fma_per_cycle = 2 * device.fma_per_cycle;
   // Without FMA, a product takes a multiplication and an addition.
-  if (!avx2 && device.has_feature("fma")) weaker.fma_per_cycle /= 2;
+  if (!level->fma && device.has_feature("fma")) weaker.fma_per_cycle /= 2;
   weaker.peak_f32_gflops *= weaker.fma_per_cycle * weaker.vector_bytes / lanes_before;
   return weaker;
 }

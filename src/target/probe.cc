@@ -9,12 +9,11 @@
 #include <fstream>
 #include <string>
 
+#include "base/cpu_features.h"
 #include "base/processors.h"
+#include "target/isa.h"
 #include "target/micro_architecture.h"
 #include "target/target.h"
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 namespace tensorsmith::target {
 namespace {
@@ -98,111 +97,22 @@ double probe_clock_ghz(int cpu) {
 
 #if defined(__x86_64__)
 
-struct CpuId {
-  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
-  CpuId() = default;
-  CpuId(uint32_t leaf, uint32_t subleaf) { __get_cpuid_count(leaf, subleaf, &eax, &ebx, &ecx, &edx); }
-};
-
-// Reads extended control register 0, which tells which register states the operating system saves.
-uint64_t read_xcr0() {
-  uint32_t low = 0;
-  uint32_t high = 0;
-  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (static_cast<uint64_t>(high) << 32) | low;
-}
-
 void probe_isa(Device& d) {
   d.arch = "x86-64";
   char vendor[13] = {};
-  const CpuId leaf0(0, 0);
+  const CpuidRegisters leaf0 = cpuid(0, 0), leaf1 = cpuid(1, 0);
   std::memcpy(vendor, &leaf0.ebx, 4);
   std::memcpy(vendor + 4, &leaf0.edx, 4);
   std::memcpy(vendor + 8, &leaf0.ecx, 4);
-  const CpuId leaf1(1, 0);
-  const CpuId leaf7(7, 0);
-  const CpuId leaf7_1 = leaf7.eax >= 1 ? CpuId(7, 1) : CpuId();
-  const CpuId extended(0x80000001, 0);
-  const bool os_saves = (leaf1.ecx >> 27) & 1;
-  const uint64_t xcr0 = os_saves ? read_xcr0() : 0;
-  const bool avx_state = (xcr0 & 6) == 6;
-  const bool avx512_state = (xcr0 & 0xe6) == 0xe6;
-
-  const bool tile_state = (xcr0 & 0x60000) == 0x60000 && may_use_tiles();
-
-  enum State { kAlways, kAvx, kAvx512, kTiles };
-  struct Feature {
-    const char* name;
-    uint32_t word;
-    int bit;
-    State state;
-  };
-  const Feature features[] = {
-      {"sse3", leaf1.ecx, 0, kAlways},
-      {"ssse3", leaf1.ecx, 9, kAlways},
-      {"sse4.1", leaf1.ecx, 19, kAlways},
-      {"sse4.2", leaf1.ecx, 20, kAlways},
-      {"popcnt", leaf1.ecx, 23, kAlways},
-      {"movbe", leaf1.ecx, 22, kAlways},
-      {"aes", leaf1.ecx, 25, kAlways},
-      {"pclmul", leaf1.ecx, 1, kAlways},
-      {"bmi", leaf7.ebx, 3, kAlways},
-      {"bmi2", leaf7.ebx, 8, kAlways},
-      {"adx", leaf7.ebx, 19, kAlways},
-      {"lzcnt", extended.ecx, 5, kAlways},
-      {"gfni", leaf7.ecx, 8, kAlways},
-      {"avx", leaf1.ecx, 28, kAvx},
-      {"avx2", leaf7.ebx, 5, kAvx},
-      {"fma", leaf1.ecx, 12, kAvx},
-      {"f16c", leaf1.ecx, 29, kAvx},
-      {"vaes", leaf7.ecx, 9, kAvx},
-      {"vpclmulqdq", leaf7.ecx, 10, kAvx},
-      {"avxvnni", leaf7_1.eax, 4, kAvx},
-      {"avxifma", leaf7_1.eax, 23, kAvx},
-      {"avxvnniint8", leaf7_1.edx, 4, kAvx},
-      {"avxneconvert", leaf7_1.edx, 5, kAvx},
-      {"avx512f", leaf7.ebx, 16, kAvx512},
-      {"avx512dq", leaf7.ebx, 17, kAvx512},
-      {"avx512ifma", leaf7.ebx, 21, kAvx512},
-      {"avx512cd", leaf7.ebx, 28, kAvx512},
-      {"avx512bw", leaf7.ebx, 30, kAvx512},
-      {"avx512vl", leaf7.ebx, 31, kAvx512},
-      {"avx512vbmi", leaf7.ecx, 1, kAvx512},
-      {"avx512vbmi2", leaf7.ecx, 6, kAvx512},
-      {"avx512vnni", leaf7.ecx, 11, kAvx512},
-      {"avx512bitalg", leaf7.ecx, 12, kAvx512},
-      {"avx512vpopcntdq", leaf7.ecx, 14, kAvx512},
-      {"avx512vp2intersect", leaf7.edx, 8, kAvx512},
-      {"avx512bf16", leaf7_1.eax, 5, kAvx512},
-      {"avx512fp16", leaf7.edx, 23, kAvx512},
-  };
-  // These are listed only if the processor has them, so that the keys of devices without them,
-  // under which measurements are stored, do not change.
-  const Feature matrix_units[] = {
-      {"amx-tile", leaf7.edx, 24, kTiles},
-      {"amx-int8", leaf7.edx, 25, kTiles},
-      {"amx-bf16", leaf7.edx, 22, kTiles},
-  };
-  // These features distinguish generations of processors; no kernel uses them.
-  const Feature identifying[] = {
-      {"clwb", leaf7.ebx, 24, kAlways},
-      {"amx-fp16", leaf7_1.eax, 21, kAlways},
-      {"prefetchi", leaf7_1.edx, 14, kAlways},
-  };
-  const auto is_present = [&](const Feature& f) {
-    const bool usable[] = {true, avx_state, avx512_state, tile_state};
-    return usable[f.state] && ((f.word >> f.bit) & 1);
-  };
   ProcessorId id;
-  for (const Feature& f : features) {
-    const bool present = is_present(f);
-    d.features.push_back((present ? "+" : "-") + std::string(f.name));
-    if (present) id.features.emplace_back(f.name);
+  for (const CpuFeature& f : cpu_features()) {
+    // Matrix units are listed only if the processor has them, so that the keys of devices without
+    // them, under which measurements are stored, do not change.
+    if (f.use == CpuFeatureUse::kCode || (f.use == CpuFeatureUse::kMatrixUnits && f.reported))
+      d.features.push_back((f.usable() ? "+" : "-") + std::string(f.name));
+    if ((f.use == CpuFeatureUse::kCode || f.use == CpuFeatureUse::kIdentifies) && f.usable())
+      id.features.emplace_back(f.name);
   }
-  for (const Feature& f : matrix_units)
-    if ((f.word >> f.bit) & 1) d.features.push_back((is_present(f) ? "+" : "-") + std::string(f.name));
-  for (const Feature& f : identifying)
-    if (is_present(f)) id.features.emplace_back(f.name);
 
   id.vendor = vendor;
   id.family = static_cast<int>((leaf1.eax >> 8) & 15);
@@ -210,11 +120,9 @@ void probe_isa(Device& d) {
   if (id.family == 6 || id.family == 15) id.model += static_cast<int>((leaf1.eax >> 16) & 15) << 4;
   if (id.family == 15) id.family += static_cast<int>((leaf1.eax >> 20) & 255);
   d.cpu = micro_architecture(id);
-  if (d.has_feature("avx512vl")) {
-    d.vector_bytes = 64;
-    d.vector_registers = 32;
-  } else if (d.has_feature("avx2")) {
-    d.vector_bytes = 32;
+  if (const IsaLevel* level = isa_level(d)) {
+    d.vector_bytes = level->vector_bytes;
+    d.vector_registers = level->vector_registers;
   }
   d.fma_per_cycle = fma_per_cycle(id, d.cpu, d.vector_bytes);
 }

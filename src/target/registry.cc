@@ -7,6 +7,7 @@
 #include "base/processors.h"
 #include "target/assumed.h"
 #include "target/device_files.h"
+#include "target/isa.h"
 #include "target/target.h"
 
 namespace tensorsmith::target {
@@ -120,7 +121,7 @@ Result<Device> find_device(std::string_view spec) {
       TS_ASSIGN_OR_RETURN(device, with_threads(std::move(device), option.substr(8), most));
     } else {
       return Error{ErrorCode::kInvalidArgument, "device option '" + std::string(option) + "'",
-                   "is unknown; the options are isa=native|avx512|avx2|sse4.2 and threads=N"};
+                   "is unknown; the options are isa=native|" + isa_names("|") + " and threads=N"};
     }
   }
   return device;

@@ -106,8 +106,8 @@ double measure_memory_bandwidth(const Device& device);
 // cache, as on virtual machines. Takes a few tenths of a second.
 inline constexpr double kCacheRetentionSeconds = 2e-3;
 double measure_cache_retention(const Device& device);
-// Returns a variant of an x86-64 device with a weaker instruction set: `isa` is "native", "avx512",
-// "avx2" or "sse4.2".
+// Returns a variant of an x86-64 device with a weaker instruction set, with the same caches and
+// cores: `isa` is "native" or the name of a level (isa.h).
 Result<Device> with_isa(const Device& device, std::string_view isa);
 
 // Returns the device as the text of a JSON file, which parse_device reads back unchanged.

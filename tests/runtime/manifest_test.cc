@@ -315,22 +315,5 @@ TEST(Manifest, RandomDamageNeverCrashes) {
   EXPECT_LT(accepted, 4000);  // all other damage is detected
 }
 
-TEST(CpuFeatures, AgreeWithTheCompiler) {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  EXPECT_TRUE(cpu_has_feature("sse2"));
-  EXPECT_EQ(cpu_has_feature("sse4.2"), __builtin_cpu_supports("sse4.2") != 0);
-  EXPECT_EQ(cpu_has_feature("avx"), __builtin_cpu_supports("avx") != 0);
-  EXPECT_EQ(cpu_has_feature("avx2"), __builtin_cpu_supports("avx2") != 0);
-  EXPECT_EQ(cpu_has_feature("fma"), __builtin_cpu_supports("fma") != 0);
-  EXPECT_EQ(cpu_has_feature("bmi2"), __builtin_cpu_supports("bmi2") != 0);
-  EXPECT_EQ(cpu_has_feature("avx512f"), __builtin_cpu_supports("avx512f") != 0);
-  EXPECT_EQ(cpu_has_feature("avx512vl"), __builtin_cpu_supports("avx512vl") != 0);
-  EXPECT_EQ(cpu_has_feature("avx512vnni"), __builtin_cpu_supports("avx512vnni") != 0);
-  EXPECT_EQ(cpu_has_feature("avx512bf16"), __builtin_cpu_supports("avx512bf16") != 0);
-#endif
-  EXPECT_FALSE(cpu_has_feature("no such feature"));
-}
-
 }  // namespace
 }  // namespace tensorsmith::runtime::manifest_test

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "target/device_files.h"
+#include "target/isa.h"
 #include "target/probe_clock.h"
 #include "target/probe_memory.h"
 
@@ -205,6 +206,17 @@ TEST(FindDevice, ReadsAFile) {
   EXPECT_THAT(find_device(path).error().message(), HasSubstr("board.json: not a JSON object"));
   EXPECT_EQ(find_device("./absent").error().code, ErrorCode::kNotFound);
   EXPECT_FALSE(find_device(::testing::TempDir() + "/").ok());
+}
+
+TEST(WithIsa, LevelsAreFoundByWhatTheyNeed) {
+  EXPECT_EQ(isa_names("|"), "avx512|avx2|sse4.2");
+  EXPECT_EQ(isa_level(find_device("graviton2").value()), nullptr);
+  for (const IsaLevel& level : isa_levels()) {
+    const Device device = find_device("xeon-8480plus:isa=" + std::string(level.name)).value();
+    EXPECT_EQ(isa_level(device), &level);
+    EXPECT_EQ(device.vector_bytes, level.vector_bytes);
+    EXPECT_EQ(device.vector_registers, level.vector_registers);
+  }
 }
 
 TEST(WithIsa, WeakerLevelsDropFeaturesAndPeak) {

@@ -7,6 +7,7 @@
 #include "ir/text.h"
 #include "learn/dataset/import.h"
 #include "record/database.h"
+#include "target/isa.h"
 
 namespace tensorsmith::learn {
 
@@ -193,10 +194,8 @@ class DatabaseImport {
 
 std::string stored_device_name(const target::Device& device) {
   if (device.name != "local") return device.name;
-  const char* isa = device.has_feature("avx512vl") ? "avx512"
-                    : device.has_feature("avx2")   ? "avx2"
-                    : device.arch == "x86-64"      ? "sse4.2"
-                                                   : "simd";
+  const target::IsaLevel* level = target::isa_level(device);
+  const std::string isa(level != nullptr ? level->name : "simd");
   return (device.cpu.empty() ? device.arch : device.cpu) + "-" + isa + "-" + std::to_string(device.cores) +
          "t";
 }
