@@ -23,7 +23,8 @@ namespace {
 
 static_assert(static_cast<int>(DType::kBool) == TS_BOOL && static_cast<int>(DType::kI64) == TS_I64 &&
                   static_cast<int>(DType::kF16) == TS_F16 && static_cast<int>(DType::kBF16) == TS_BF16 &&
-                  static_cast<int>(DType::kF32) == TS_F32 && static_cast<int>(DType::kF64) == TS_F64,
+                  static_cast<int>(DType::kF32) == TS_F32 && static_cast<int>(DType::kF64) == TS_F64 &&
+                  tensorsmith::kDTypes.size() == TS_F64 + 1,
               "ts_dtype mirrors DType");
 
 // The error state of the C interface; its contract is one per thread.
