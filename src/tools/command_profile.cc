@@ -150,8 +150,9 @@ void add_profile_command(CLI::App& app, int& exit_code) {
       ->add_option(
           "--profiler", o->profiler,
           "Source of the counters: perf (hardware counters of the CPU), simulation (a model of the CPU's "
-          "caches), ncu (counters of a GPU, by NVIDIA Nsight Compute), auto (the first of these that works) "
-          "or timing (no counters: measure the time again; with --again the smallest time is kept)")
+          "caches), ncu (counters of a GPU, by NVIDIA Nsight Compute) or auto (the first of these that "
+          "works). "
+          "timing counts nothing and measures the times again; with --again the smallest time is kept")
       ->check(CLI::IsMember({"auto", "perf", "simulation", "ncu", "timing"}))
       ->capture_default_str();
   add_whole(*command, "--per-task", o->per_task, 0, kMaxCount,

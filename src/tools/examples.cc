@@ -105,7 +105,7 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith profile zoo:bert_base --db bert.db --per-task 100"},
       {"profile import", "  tensorsmith profile import gpu.db launches.csv"},
       {"profile transfer",
-       "  tensorsmith profile transfer bert.db --task matmul_add --task softmax --json transfer.json"},
+       "  tensorsmith profile transfer bert.db --task matmul_add --task softmax --json > transfer.json"},
       {"report",
        "  tensorsmith report tensorsmith.db tuned -o report.html\n"
        "  tensorsmith report tensorsmith.db -o records.html\n"

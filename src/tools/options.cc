@@ -166,7 +166,7 @@ Result<learn::Processes> ProcessesOptions::get() const {
 void DeviceOptions::add_to(CLI::App& command) {
   command
       .add_option("--device", device,
-                  "Device to compile for: local, local:isa=avx2, cuda, opencl:1, a device file, ... (see "
+                  "Target device: local, local:isa=avx2, cuda, opencl:1, a device file, ... (see "
                   "`tensorsmith devices list`)")
       ->capture_default_str()
       ->configurable()

@@ -95,9 +95,8 @@ void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model)
 
 // Help text of --fleet.
 inline constexpr const char* kFleetHelp =
-    "Let workers on other machines of this kind do the measuring (see `tensorsmith worker`); they take their "
-    "work "
-    "from the database of --db";
+    "Let workers on other machines of this kind do the measuring (see `tensorsmith worker`); they get their "
+    "work from the record database";
 
 // Adds --no-winograd.
 void add_schedule_options(CLI::App& command, engine::ScheduleOptions& schedules);
