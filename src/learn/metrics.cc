@@ -18,10 +18,6 @@ std::vector<size_t> best_first(std::span<const double> scores) {
   return order;
 }
 
-double mean_of(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 // Returns ranks from 1 on; equal values share their mean rank.
 std::vector<double> mean_ranks(std::span<const double> values) {
   const std::vector<size_t> order = best_first(values);
@@ -29,7 +25,7 @@ std::vector<double> mean_ranks(std::span<const double> values) {
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin;
     while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
-    for (size_t i = begin; i < end; ++i) ranks[order[i]] = static_cast<double>(begin + 1 + end) / 2;
+    for (size_t i = begin; i < end; ++i) ranks[order[i]] = (begin + 1 + end) / 2.0;
     begin = end;
   }
   return ranks;
@@ -39,12 +35,16 @@ void check_sizes(size_t a, size_t b) { TS_CHECK(a == b, "metrics: spans of diffe
 
 }  // namespace
 
+double mean_of(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / values.size();
+}
+
 double rmse(std::span<const double> truth, std::span<const double> predicted) {
   check_sizes(truth.size(), predicted.size());
   if (truth.empty()) return 0;
   double sum = 0;
   for (size_t i = 0; i < truth.size(); ++i) sum += (truth[i] - predicted[i]) * (truth[i] - predicted[i]);
-  return std::sqrt(sum / static_cast<double>(truth.size()));
+  return std::sqrt(sum / truth.size());
 }
 
 double r_squared(std::span<const double> truth, std::span<const double> predicted) {
@@ -68,7 +68,7 @@ double mape(std::span<const double> truth, std::span<const double> predicted) {
     sum += std::abs(truth[i] - predicted[i]) / std::abs(truth[i]);
     ++count;
   }
-  return count > 0 ? sum / static_cast<double>(count) : 0;
+  return count > 0 ? sum / count : 0;
 }
 
 double pairwise_accuracy(std::span<const double> labels, std::span<const double> scores) {
@@ -79,7 +79,7 @@ double pairwise_accuracy(std::span<const double> labels, std::span<const double>
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = i + 1; j < n; ++j) agree += (scores[i] > scores[j]) == (labels[i] > labels[j]) ? 1 : 0;
   }
-  return static_cast<double>(agree) / (0.5 * static_cast<double>(n) * static_cast<double>(n - 1));
+  return agree / (0.5 * n * (n - 1));
 }
 
 double peak_at_k(std::span<const double> labels, std::span<const double> scores, int k) {
@@ -90,8 +90,7 @@ double peak_at_k(std::span<const double> labels, std::span<const double> scores,
   const std::vector<size_t> order = best_first(scores);
   double sum = 0, running = -std::numeric_limits<double>::infinity();
   for (int i = 0; i < k; ++i) {
-    if (static_cast<size_t>(i) < order.size())
-      running = std::max(running, labels[order[static_cast<size_t>(i)]]);
+    if (i < std::ssize(order)) running = std::max(running, labels[order[i]]);
     sum += running / best;
   }
   return sum / k;
@@ -111,15 +110,14 @@ double kendall_tau(std::span<const double> truth, std::span<const double> predic
     }
   }
   if (untied_truth == 0 || untied_predicted == 0) return 0;
-  return static_cast<double>(difference) /
-         std::sqrt(static_cast<double>(untied_truth) * static_cast<double>(untied_predicted));
+  return difference / std::sqrt(static_cast<double>(untied_truth) * untied_predicted);
 }
 
 double spearman(std::span<const double> truth, std::span<const double> predicted) {
   check_sizes(truth.size(), predicted.size());
   if (truth.empty()) return 0;
   const std::vector<double> a = mean_ranks(truth), b = mean_ranks(predicted);
-  const double mean = static_cast<double>(truth.size() + 1) / 2;
+  const double mean = (truth.size() + 1) / 2.0;
   double ab = 0, aa = 0, bb = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     ab += (a[i] - mean) * (b[i] - mean);
@@ -136,7 +134,7 @@ double top_k_score(std::span<const ScoredTask> network, int k) {
     if (task.seconds.empty()) continue;
     const std::vector<size_t> order = best_first(task.scores);
     double chosen = std::numeric_limits<double>::infinity();
-    for (size_t i = 0; i < order.size() && i < static_cast<size_t>(std::max(k, 0)); ++i)
+    for (size_t i = 0; i < std::min<size_t>(std::max(k, 0), order.size()); ++i)
       chosen = std::min(chosen, task.seconds[order[i]]);
     best_total += task.weight * *std::min_element(task.seconds.begin(), task.seconds.end());
     chosen_total += task.weight * chosen;

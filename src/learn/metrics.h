@@ -8,6 +8,9 @@
 
 namespace tensorsmith::learn {
 
+// Arithmetic mean of at least one value.
+double mean_of(std::span<const double> values);
+
 // Root mean squared difference; 0 if there are no items. In all metrics, the spans must have equal
 // sizes.
 double rmse(std::span<const double> truth, std::span<const double> predicted);

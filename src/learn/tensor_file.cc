@@ -195,7 +195,7 @@ Result<TensorFile> parse_tensor_file(std::string_view bytes, const MetadataCheck
   std::vector<Placed> placed;
   for (const auto& [name, entry] : header.items()) {
     if (name == kMetadata) continue;
-    TS_ASSIGN_OR_RETURN(Placed one, parse_entry(name, entry, static_cast<int64_t>(data.size())));
+    TS_ASSIGN_OR_RETURN(Placed one, parse_entry(name, entry, std::ssize(data)));
     placed.push_back(std::move(one));
   }
   std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
@@ -210,7 +210,7 @@ Result<TensorFile> parse_tensor_file(std::string_view bytes, const MetadataCheck
     one.tensor.data.assign(part.begin(), part.end());
     file.tensors.push_back(std::move(one.tensor));
   }
-  if (at != static_cast<int64_t>(data.size())) return corrupt_tensors("has data that belongs to no tensor");
+  if (at != std::ssize(data)) return corrupt_tensors("has data that belongs to no tensor");
   const auto hash = file.metadata.find("hash");
   if (hash == file.metadata.end()) return corrupt_tensors("has no hash in its metadata");
   if (hash_of(header, data) != hash->second)

@@ -1,4 +1,6 @@
 // Our own latency model: its factors, training, and files.
+#include "learn/latency/tensorsmith_model.h"
+
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -6,7 +8,6 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <set>
 
 #include "base/rng.h"
@@ -14,7 +15,6 @@
 #include "learn/gbt/relative_loss.h"
 #include "learn/latency/evaluation.h"
 #include "learn/latency/resource_fit.h"
-#include "learn/latency/tensorsmith_data.h"
 #include "support/quality.h"
 
 namespace tensorsmith::learn::tensorsmith_model_test {
@@ -141,27 +141,24 @@ TEST(TensorsmithModel, EveryPartCanBeSwitchedOff) {
 
 // Trees do not see the sizes if the base does; without a base, no other part would see them.
 TEST(TensorsmithModel, TreesSeeSizesOnlyWithoutABase) {
-  for (int k = 0; k < feature::kProgramKinds; ++k) {
-    SummarizedProgram program;
-    program.summary.kind = static_cast<feature::ProgramKind>(k);
-    const feature::SummarySchema& schema = feature::summary_schema(program.summary.kind);
-    program.summary.roofline_seconds = 1e-5;
-    program.summary.resources.assign(schema.resources.columns.size(), 1e-5);
-    program.summary.columns.assign(schema.columns.columns.size(), 3.0F);
-    program.base = 1e-4;
-    for (const auto base :
-         {TensorsmithBase::kResources, TensorsmithBase::kRoofline, TensorsmithBase::kNone}) {
-      TensorsmithModel model;
-      model.base = base;
+  for (const auto kind : kAllProgramKinds) {
+    feature::ProgramSummary program;
+    program.kind = kind;
+    const feature::SummarySchema& schema = feature::summary_schema(kind);
+    program.roofline_seconds = 1e-5;
+    program.resources.assign(schema.resources.columns.size(), 1e-5);
+    program.columns.assign(schema.columns.columns.size(), 3.0F);
+    for (const auto base : {BaseFormula::kResources, BaseFormula::kRoofline, BaseFormula::kNone}) {
+      const TensorsmithModel model({.base = base});
       std::vector<float> row;
-      model.append_row(program, row);
-      ASSERT_EQ(row.size(), static_cast<size_t>(TensorsmithModel::width(program.summary.kind)));
+      model.kinds[kind].correction.columns.append_row(program, 1e-4, row);
+      ASSERT_EQ(row.size(), static_cast<size_t>(tree_row_width(kind)));
       size_t sizes = 0;
       for (size_t c = 0; c < schema.columns.columns.size(); ++c) {
         const bool of_size = schema.columns.columns[c].of_size;
         sizes += of_size ? 1 : 0;
         EXPECT_EQ(row[schema.resources.columns.size() + c],
-                  of_size && base != TensorsmithBase::kNone ? 0.0F : 3.0F)
+                  of_size && base != BaseFormula::kNone ? 0.0F : 3.0F)
             << schema.columns.columns[c].name();
       }
       EXPECT_GT(sizes, 3U);
@@ -314,9 +311,11 @@ TEST(TensorsmithModel, FewProgramsOfAnotherDeviceAreEnough) {
   EXPECT_THAT((*tuned)->card().devices, ::testing::ElementsAre("k80", "v100"));
 }
 
-feature::ProgramSummary summary_of(feature::ProgramKind kind, double seconds) {
+feature::ProgramSummary summary_of(feature::ProgramKind kind, feature::WorkloadStructure structure,
+                                   double seconds) {
   feature::ProgramSummary out;
   out.kind = kind;
+  out.structure = structure;
   out.roofline_seconds = 1e-3;
   out.resources.assign(feature::summary_schema(kind).resources.columns.size(), 0);
   out.resources[0] = seconds;
@@ -329,17 +328,17 @@ TEST(TensorsmithModel, StructuresThatADeviceNeverShowed) {
   using feature::WorkloadStructure;
   const MadeStore made({.devices = {"v100", "k80"}, .tasks = 2, .programs = 30});
   constexpr auto kKind = feature::ProgramKind::kGpuFlat;
-  const auto kind = static_cast<size_t>(kKind);
   const size_t width = feature::summary_schema(kKind).resources.columns.size();
   std::vector<double> ones(width, 0), threes(width, 0);
   ones[0] = 1;
   threes[0] = 3;
-  TensorsmithModel model;
-  model.kinds[kind].factors.entries = {{WorkloadStructure::kElementwise, "v100", ones},
-                                       {WorkloadStructure::kPooling, "v100", threes}};
+  TensorsmithBase base;
+  base.set(WorkloadStructure::kElementwise, "v100", ones);
+  base.set(WorkloadStructure::kPooling, "v100", threes);
   // Elementwise programs of the K80 take four times as long as with the V100's factors.
   KindData data;
-  data.resources = static_cast<int>(width);
+  data.kind = kKind;
+  data.resources = width;
   for (int i = 0; i < 40; ++i) {
     data.values.push_back(1e-3F * static_cast<float>(1 + i));
     data.values.insert(data.values.end(), width - 1, 0.0F);
@@ -347,20 +346,18 @@ TEST(TensorsmithModel, StructuresThatADeviceNeverShowed) {
     data.roofline.push_back(1e-3);
     data.workload.push_back(0);
     data.device.push_back(1);
-    data.structure.push_back(static_cast<uint8_t>(WorkloadStructure::kElementwise));
+    data.structure.push_back(WorkloadStructure::kElementwise);
   }
-  std::vector<size_t> all(data.size());
-  std::iota(all.begin(), all.end(), size_t{0});
-  std::array<DeviceScales, feature::kProgramKinds> scales;
-  scales[kind] = fit_resources(model, kKind, data, all, made.data(), 0, true);
-  complete_resources(model, scales, made.data());
-  const auto base = [&](WorkloadStructure structure, const char* device) {
-    return model.base_seconds(summary_of(kKind, 1e-2), structure, device);
+  const std::vector<size_t> all = all_programs(data);
+  const DeviceScales scales = base.fit({data, all}, made.data(), 0, true);
+  base.complete(scales, scales, made.data());
+  const auto seconds = [&](WorkloadStructure structure, const char* device) {
+    return base.seconds(summary_of(kKind, structure, 1e-2), device);
   };
-  EXPECT_NEAR(base(WorkloadStructure::kElementwise, "k80"), 4e-2, 1e-4);
-  EXPECT_NEAR(base(WorkloadStructure::kPooling, "k80"), 4 * 3e-2, 1e-3);
-  EXPECT_NEAR(base(WorkloadStructure::kPooling, "v100"), 3e-2, 1e-9);
-  EXPECT_EQ(base(WorkloadStructure::kReduction, "k80"), 1e-3);
+  EXPECT_NEAR(seconds(WorkloadStructure::kElementwise, "k80"), 4e-2, 1e-4);
+  EXPECT_NEAR(seconds(WorkloadStructure::kPooling, "k80"), 4 * 3e-2, 1e-3);
+  EXPECT_NEAR(seconds(WorkloadStructure::kPooling, "v100"), 3e-2, 1e-9);
+  EXPECT_EQ(seconds(WorkloadStructure::kReduction, "k80"), 1e-3);
 }
 
 // Corrections learned on a device apply to another one as far as they are similar: little for
@@ -388,13 +385,12 @@ TEST(TensorsmithModel, PredictsADeviceThatNobodyMeasured) {
   const auto* ours = dynamic_cast<const TensorsmithModel*>(model->get());
   ASSERT_NE(ours, nullptr);
   bool any = false;
-  for (int k = 0; k < feature::kProgramKinds; ++k) {
-    const auto& kind = ours->kinds[static_cast<size_t>(k)];
-    if (kind.factors.entries.empty()) continue;
+  for (const TensorsmithParts& kind : ours->kinds) {
+    if (kind.base.to_json().empty()) continue;
     any = true;
-    EXPECT_EQ(kind.devices.size(), 2u);
-    EXPECT_TRUE(ours->is_new_device(static_cast<feature::ProgramKind>(k), "rtx2080ti"));
-    EXPECT_FALSE(ours->is_new_device(static_cast<feature::ProgramKind>(k), "v100"));
+    EXPECT_EQ(kind.adaptation.forests.size(), 2u);
+    EXPECT_TRUE(kind.adaptation.covers(kind.base, "rtx2080ti"));
+    EXPECT_FALSE(kind.adaptation.covers(kind.base, "v100"));
   }
   EXPECT_TRUE(any);
 }
@@ -411,14 +407,14 @@ TEST(TensorsmithModel, FoldsShareOutEachStructure) {
         for (int program = 0; program < 3; ++program) {
           data.seconds.push_back(1);
           data.workload.push_back(workload);
-          data.structure.push_back(static_cast<uint8_t>(s));
+          data.structure.push_back(static_cast<feature::WorkloadStructure>(s));
         }
       }
     }
     const std::vector<int> folds = fold_numbers(data, 4, seed);
     ASSERT_EQ(folds.size(), data.size());
     std::map<uint32_t, int> fold_of;
-    std::map<uint8_t, std::map<int, std::set<uint32_t>>> by_structure;
+    std::map<feature::WorkloadStructure, std::map<int, std::set<uint32_t>>> by_structure;
     std::set<int> used;
     for (size_t i = 0; i < folds.size(); ++i) {
       EXPECT_EQ(fold_of.emplace(data.workload[i], folds[i]).first->second, folds[i]);
@@ -427,7 +423,7 @@ TEST(TensorsmithModel, FoldsShareOutEachStructure) {
     }
     EXPECT_EQ(used, (std::set<int>{0, 1, 2, 3}));
     for (const auto& [structure, in_folds] : by_structure) {
-      const auto n = static_cast<size_t>(workloads[structure]);
+      const auto n = static_cast<size_t>(workloads[static_cast<size_t>(structure)]);
       for (const auto& [fold, present] : in_folds) EXPECT_LE(present.size(), (n + 3) / 4);
     }
   }
@@ -492,34 +488,27 @@ TEST(TensorsmithModel, FewWorkloadsCountBesideWhatAllDevicesHaveInCommon) {
   ASSERT_TRUE(read.ok()) << read.error().message();
   const auto& model = dynamic_cast<const TensorsmithModel&>(**read);
   TensorsmithModel own = model;
-  for (TensorsmithKind& kind : own.kinds) kind.shown.clear();
+  for (TensorsmithParts& kind : own.kinds) kind.adaptation.shown.clear();
   const auto devices = pointers_to(made.devices());
   const auto gathered = gather_summaries(made.data(), made.test());
   ASSERT_TRUE(gathered.ok());
   int compared = 0;
-  for (int k = 0; k < feature::kProgramKinds; ++k) {
-    const auto kind = static_cast<feature::ProgramKind>(k);
-    const KindData& data = (*gathered)[static_cast<size_t>(k)];
+  for (const KindData& data : *gathered) {
+    const TensorsmithParts &parts = model.kinds[data.kind], &own_parts = own.kinds[data.kind];
     for (size_t i = 0; i < data.size(); ++i) {
       const target::Device& device = *devices[data.device[i]];
-      const auto predict = [&](auto function) {
-        std::vector<SummarizedProgram> programs = {data.program(kind, i)};
-        std::vector<double> out(1);
-        function(std::span(programs), std::span(out));
-        return out[0];
-      };
-      const double mixed = predict([&](auto p, auto out) { model.log_seconds(kind, device, p, out); });
-      const double alone = predict([&](auto p, auto out) { own.log_seconds(kind, device, p, out); });
+      const std::vector<feature::ProgramSummary> program = {data.program(i)};
+      std::vector<double> mixed(1), alone(1), common(1);
+      parts.log_seconds(device, program, mixed);
+      own_parts.log_seconds(device, program, alone);
       if (data.device[i] == 0) {
         EXPECT_EQ(mixed, alone);
         continue;
       }
-      const auto& shown =
-          model.kinds[static_cast<size_t>(k)].shown.at(device.name).at(data.program(kind, i).structure);
+      const auto& shown = parts.adaptation.shown.at(device.name).at(data.structure[i]);
       EXPECT_EQ(shown.workloads, static_cast<int>(kShown));
-      const double common =
-          predict([&](auto p, auto out) { model.common_log_seconds(kind, device, p, out); });
-      EXPECT_NEAR(mixed, 4.0 / 6 * alone + 2.0 / 6 * (common + shown.shift), 1e-9);
+      parts.adaptation.log_seconds(parts.base, device, program, common);
+      EXPECT_NEAR(mixed[0], 4.0 / 6 * alone[0] + 2.0 / 6 * (common[0] + shown.shift), 1e-9);
       ++compared;
     }
   }

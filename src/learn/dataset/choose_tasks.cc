@@ -26,7 +26,7 @@ size_t medoid_programs(size_t tasks) {
 double squared_distance(const float* point, const double* centroid, size_t width) {
   double sum = 0;
   for (size_t c = 0; c < width; ++c) {
-    const double d = static_cast<double>(point[c]) - centroid[c];
+    const double d = point[c] - centroid[c];
     sum += d * d;
   }
   return sum;
@@ -36,13 +36,13 @@ double squared_distance(const float* point, const double* centroid, size_t width
 // standardized to mean 0 and standard deviation 1.
 class ProgramVectors {
  public:
-  static constexpr auto kFeatures = static_cast<size_t>(feature::kPerStoreWidth);
+  static constexpr size_t kFeatures = feature::kPerStoreWidth;
   static constexpr size_t kWidth = kFeatures + 1;
 
   void add(const feature::LeafFeatures& leaves) {
     values_.resize(values_.size() + kWidth, 0.0F);
     float* row = values_.data() + values_.size() - kWidth;
-    const auto count = static_cast<float>(leaves.vectors.rows);
+    const float count = leaves.vectors.rows;
     for (int l = 0; l < leaves.vectors.rows; ++l) {
       const auto vector = leaves.vectors.row(l);
       for (size_t c = 0; c < kFeatures; ++c) row[c] += vector[c] / count;
@@ -52,19 +52,18 @@ class ProgramVectors {
   // Returns the vectors, row-major with width kWidth.
   std::vector<float> standardized() && {
     const size_t rows = values_.size() / kWidth;
-    const auto n = static_cast<double>(std::max<size_t>(rows, 1));
+    const double n = std::max<size_t>(rows, 1);
     for (size_t c = 0; c < kWidth; ++c) {
       double sum = 0, squares = 0;
-      for (size_t i = 0; i < rows; ++i) sum += static_cast<double>(values_[i * kWidth + c]);
+      for (size_t i = 0; i < rows; ++i) sum += values_[i * kWidth + c];
       const double mean = sum / n;
       for (size_t i = 0; i < rows; ++i) {
-        const double d = static_cast<double>(values_[i * kWidth + c]) - mean;
+        const double d = values_[i * kWidth + c] - mean;
         squares += d * d;
       }
       const double scale = squares > 1e-9 * n ? 1 / std::sqrt(squares / n) : 0;
       for (size_t i = 0; i < rows; ++i)
-        values_[i * kWidth + c] =
-            static_cast<float>((static_cast<double>(values_[i * kWidth + c]) - mean) * scale);
+        values_[i * kWidth + c] = static_cast<float>((values_[i * kWidth + c] - mean) * scale);
     }
     return std::move(values_);
   }
@@ -118,7 +117,7 @@ std::vector<uint32_t> by_clusters(const Store& store, const std::map<uint32_t, s
       for (size_t i = begin[task]; i < begin[task + 1]; ++i)
         sum += std::sqrt(
             squared_distance(points.data() + i * width, clusters.centroids.data() + c * width, width));
-      const double mean = sum / static_cast<double>(begin[task + 1] - begin[task]);
+      const double mean = sum / (begin[task + 1] - begin[task]);
       ++task;
       if (mean < nearest && std::find(chosen.begin(), chosen.end(), workload) == chosen.end()) {
         nearest = mean;
@@ -148,9 +147,9 @@ std::vector<double> task_distances(std::span<const float> points, size_t width,
           for (size_t c = 0; c < width; ++c) square += (x[c] - y[c]) * (x[c] - y[c]);
           nearest = std::min(nearest, square);
         }
-        sum += std::sqrt(static_cast<double>(nearest));
+        sum += std::sqrt(double{nearest});
       }
-      out[a * tasks + b] = sum / static_cast<double>(begin[a + 1] - begin[a]);
+      out[a * tasks + b] = sum / (begin[a + 1] - begin[a]);
     }
   }
   return out;
@@ -164,7 +163,7 @@ std::vector<uint32_t> by_medoids(const Store& store, const std::map<uint32_t, st
   for (const auto& [workload, all] : tasks) {
     workloads.push_back(workload);
     CandidateTask& candidate = candidates.emplace_back();
-    candidate.weight = static_cast<double>(std::min(all.size(), kMostTaskWeight));
+    candidate.weight = std::min(all.size(), kMostTaskWeight);
     for (size_t i = begin[candidates.size() - 1]; i < begin[candidates.size()]; ++i)
       store.leaves(records[i], candidate.programs.emplace_back());
   }
@@ -246,8 +245,7 @@ Clusters cluster(std::span<const float> points, size_t width, size_t k, uint64_t
   Clusters out;
   out.width = width;
   const auto add_centroid = [&](size_t point) {
-    for (size_t c = 0; c < width; ++c)
-      out.centroids.push_back(static_cast<double>(points[point * width + c]));
+    for (size_t c = 0; c < width; ++c) out.centroids.push_back(points[point * width + c]);
   };
   add_centroid(rng.below(n));
   std::vector<double> nearest(n, std::numeric_limits<double>::infinity());
@@ -281,14 +279,12 @@ Clusters cluster(std::span<const float> points, size_t width, size_t k, uint64_t
     std::vector<double> sums(k * width, 0);
     for (size_t i = 0; i < n; ++i) {
       ++out.sizes[out.of[i]];
-      for (size_t c = 0; c < width; ++c)
-        sums[out.of[i] * width + c] += static_cast<double>(points[i * width + c]);
+      for (size_t c = 0; c < width; ++c) sums[out.of[i] * width + c] += points[i * width + c];
     }
     if (!moved) break;
     for (size_t j = 0; j < k; ++j) {
       if (out.sizes[j] == 0) continue;  // an empty cluster keeps its centroid
-      for (size_t c = 0; c < width; ++c)
-        out.centroids[j * width + c] = sums[j * width + c] / static_cast<double>(out.sizes[j]);
+      for (size_t c = 0; c < width; ++c) out.centroids[j * width + c] = sums[j * width + c] / out.sizes[j];
     }
   }
   return out;
@@ -303,7 +299,7 @@ std::vector<uint32_t> choose_tasks(const Store& store, uint32_t device, int k, T
   }
   std::vector<uint32_t> all;
   for (const auto& [workload, records] : tasks) all.push_back(workload);
-  const size_t wanted = std::min(static_cast<size_t>(std::max(k, 0)), all.size());
+  const size_t wanted = std::min<size_t>(std::max(k, 0), all.size());
   Rng rng(seed);
   if (wanted < all.size()) {
     if (choice == TaskChoice::kRandom || wanted == 0) {

@@ -74,12 +74,12 @@ Status ProgramReader::read(const std::string& path, const std::function<Status(I
       if (!blank) ++count;
     }
     const auto work = [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) make(slots_[static_cast<size_t>(i)]);
+      for (int64_t i = first; i < last; ++i) make(slots_[i]);
     };
     if (pool) {
-      pool->parallel_for(static_cast<int64_t>(count), 16, work);
+      pool->parallel_for(count, 16, work);
     } else {
-      work(0, static_cast<int64_t>(count));
+      work(0, count);
     }
     for (size_t i = 0; i < count; ++i) {
       Slot& slot = slots_[i];

@@ -129,8 +129,8 @@ class DatabaseImport {
   }
 
   Status flush() {
-    pool_.parallel_for(static_cast<int64_t>(slots_.size()), 16, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) make(slots_[static_cast<size_t>(i)]);
+    pool_.parallel_for(std::ssize(slots_), 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) make(slots_[i]);
     });
     for (Slot& slot : slots_) {
       if (!slot.status.ok()) {

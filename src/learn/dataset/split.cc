@@ -39,8 +39,7 @@ std::vector<Part> parts_of_workloads(const Store& store, const SplitOptions& o) 
     order.emplace_back(draw(o.seed, Hasher().add(store.workloads()[w].key).digest64()), w);
   std::sort(order.begin(), order.end());
   std::vector<Part> parts(order.size());
-  for (size_t i = 0; i < order.size(); ++i)
-    parts[order[i].second] = part_at((static_cast<double>(i) + 0.5) / static_cast<double>(order.size()), o);
+  for (size_t i = 0; i < order.size(); ++i) parts[order[i].second] = part_at((i + 0.5) / order.size(), o);
   return parts;
 }
 
@@ -86,7 +85,7 @@ Result<SplitKind> parse_split_kind(const std::string& name) {
 std::vector<int64_t> Split::records_of(Part part) const {
   std::vector<int64_t> out;
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i] == part) out.push_back(static_cast<int64_t>(i));
+    if (parts[i] == part) out.push_back(i);
   }
   return out;
 }
@@ -114,13 +113,13 @@ Result<Split> make_split(const Store& store, const SplitOptions& options) {
       const auto it = std::find(store.devices().begin(), store.devices().end(), name);
       if (it == store.devices().end())
         return Error{ErrorCode::kNotFound, "", "device '" + name + "' is not in the store"};
-      tests[static_cast<size_t>(it - store.devices().begin())] = 1;
+      tests[it - store.devices().begin()] = 1;
     }
   }
   Split split;
   split.options = options;
   split.store_hash = store.content_hash();
-  split.parts.resize(static_cast<size_t>(store.size()), Part::kUnused);
+  split.parts.resize(store.size(), Part::kUnused);
   const std::vector<Part> by_workload = parts_of_workloads(store, options);
   SplitOptions training = options;
   training.test = 0;
@@ -130,7 +129,7 @@ Result<Split> make_split(const Store& store, const SplitOptions& options) {
                                  [&](const StoredWorkload& workload) { return workload.key == key; });
     if (it == store.workloads().end())
       return Error{ErrorCode::kNotFound, "", "workload '" + key + "' is not in the store"};
-    named.push_back(static_cast<uint32_t>(it - store.workloads().begin()));
+    named.push_back(it - store.workloads().begin());
   }
   std::set<std::pair<uint32_t, uint32_t>> profiled;  // pairs (workload, device)
   for (uint32_t d = 0; d < tests.size() && options.kind == SplitKind::kFewTasks; ++d) {
@@ -163,17 +162,17 @@ Result<Split> make_split(const Store& store, const SplitOptions& options) {
                    : part_at(draw(options.seed, entry.program), training);
         break;
     }
-    split.parts[static_cast<size_t>(i)] = part;
+    split.parts[i] = part;
   }
   return split;
 }
 
 Status check_split(const Store& store, const Split& split) {
-  if (split.store_hash != store.content_hash() || split.parts.size() != static_cast<size_t>(store.size()))
+  if (split.store_hash != store.content_hash() || std::ssize(split.parts) != store.size())
     return Error{ErrorCode::kMismatch, "", "the split was made for another store"};
   std::unordered_map<uint64_t, Part> seen;
   for (int64_t i = 0; i < store.size(); ++i) {
-    const Part part = split.parts[static_cast<size_t>(i)];
+    const Part part = split.parts[i];
     if (part == Part::kUnused) continue;
     const Store::Entry entry = store.entry(i);
     uint64_t key = entry.program;

@@ -113,17 +113,17 @@ class MappedStore : public Store {
     out.seconds = g->seconds.subspan(first, fixed.seconds_end - first);
     out.unix_seconds = fixed.unix_seconds;
     out.program = fixed.program;
-    out.leaves = static_cast<int>(fixed.leaves_end - first_leaf(*g, r));
-    out.rows = static_cast<int>(fixed.rows);
-    out.tree_nodes = static_cast<int>(fixed.tree_nodes);
+    out.leaves = fixed.leaves_end - first_leaf(*g, r);
+    out.rows = fixed.rows;
+    out.tree_nodes = fixed.tree_nodes;
     return out;
   }
 
   void leaves(int64_t i, feature::LeafFeatures& out) const override {
     const auto [g, r] = find(i);
     const uint32_t first = first_leaf(*g, r), last = g->records[r].leaves_end;
-    out.tree_nodes = static_cast<int>(g->records[r].tree_nodes);
-    out.vectors.rows = static_cast<int>(last - first);
+    out.tree_nodes = g->records[r].tree_nodes;
+    out.vectors.rows = last - first;
     out.vectors.values.resize(static_cast<size_t>(last - first) * feature::kPerStoreWidth);
     out.positions.clear();
     out.row_numbers.clear();
@@ -138,8 +138,8 @@ class MappedStore : public Store {
   feature::FeatureMatrix per_store(int64_t i) const override {
     const auto [g, r] = find(i);
     feature::FeatureMatrix out;
-    out.rows = static_cast<int>(g->records[r].rows);
-    out.values.resize(static_cast<size_t>(out.rows) * feature::kPerStoreWidth);
+    out.rows = g->records[r].rows;
+    out.values.resize(size_t{g->records[r].rows} * feature::kPerStoreWidth);
     for (uint32_t l = first_leaf(*g, r); l < g->records[r].leaves_end; ++l) {
       if (g->leaves[l].row >= 0)
         expand(*g, l, out.values.data() + g->leaves[l].row * feature::kPerStoreWidth);
@@ -185,7 +185,7 @@ class MappedStore : public Store {
     g.traces = {traces.data(), traces.size()};
     TS_RETURN_IF_ERROR(check(g));
     groups_.push_back(g);
-    size_ += static_cast<int64_t>(g.sizes.records);
+    size_ += g.sizes.records;
     ends_.push_back(size_);
     return {};
   }
@@ -216,7 +216,7 @@ class MappedStore : public Store {
 
   std::pair<const Group*, size_t> find(int64_t i) const {
     TS_CHECK(i >= 0 && i < size_, "record number out of range");
-    const auto at = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), i) - ends_.begin());
+    const size_t at = std::upper_bound(ends_.begin(), ends_.end(), i) - ends_.begin();
     return {&groups_[at], static_cast<size_t>(i - (at == 0 ? 0 : ends_[at - 1]))};
   }
 
@@ -227,7 +227,7 @@ class MappedStore : public Store {
     const float* value = g.values.data() + (l == 0 ? 0 : g.leaves[l - 1].values_end);
     for (size_t w = 0; w < g.leaves[l].mask.size(); ++w) {
       for (uint64_t word = g.leaves[l].mask[w]; word != 0; word &= word - 1)
-        out[w * 64 + static_cast<size_t>(std::countr_zero(word))] = *value++;
+        out[w * 64 + std::countr_zero(word)] = *value++;
     }
   }
 
@@ -250,13 +250,12 @@ class MappedStore : public Store {
 Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
   TS_ASSIGN_OR_RETURN(const FileDescriptor file, open_input(path));
   TS_ASSIGN_OR_RETURN(const int64_t bytes, input_bytes(file, path));
-  if (bytes < static_cast<int64_t>(sizeof(Header)))
+  if (bytes < int64_t{sizeof(Header)})
     return Error{ErrorCode::kCorrupt, path, "is not a store that Tensorsmith made"};
-  void* address = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_SHARED, file.get(), 0);
+  void* address = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
   if (address == MAP_FAILED)
     return Error{ErrorCode::kIo, path, std::string("cannot be read: ") + std::strerror(errno)};
-  auto store = std::make_unique<MappedStore>(path, static_cast<const std::byte*>(address),
-                                             static_cast<uint64_t>(bytes));
+  auto store = std::make_unique<MappedStore>(path, static_cast<const std::byte*>(address), bytes);
   TS_RETURN_IF_ERROR(store->load());
   return std::unique_ptr<Store>(std::move(store));
 }

@@ -36,8 +36,7 @@ class Writer : public StoreWriter {
   }
 
   uint32_t add_workload(const StoredWorkload& workload) override {
-    const auto [it, added] =
-        workload_numbers_.emplace(workload.key, static_cast<uint32_t>(workloads_.size()));
+    const auto [it, added] = workload_numbers_.emplace(workload.key, workloads_.size());
     if (added) {
       workloads_.push_back(workload);
     } else {
@@ -51,11 +50,11 @@ class Writer : public StoreWriter {
 
   uint32_t add_device(const std::string& name, const std::optional<target::Device>& attributes) override {
     for (size_t d = 0; d < devices_.size(); ++d) {
-      if (devices_[d] == name) return static_cast<uint32_t>(d);
+      if (devices_[d] == name) return d;
     }
     devices_.push_back(name);
     if (attributes) device_attributes_[name] = parse_json<nlohmann::json>(target::to_json(*attributes));
-    return static_cast<uint32_t>(devices_.size()) - 1;
+    return devices_.size() - 1;
   }
 
   Status add(const StoreRecord& record) override {
@@ -68,7 +67,7 @@ class Writer : public StoreWriter {
     fixed.workload = record.workload;
     fixed.device = record.device;
     fixed.error_no = record.error_no;
-    fixed.tree_nodes = static_cast<uint32_t>(leaves.tree_nodes);
+    fixed.tree_nodes = leaves.tree_nodes;
     const size_t trace_begin = trace_.size();
     record::encode_trace(record.trace, trace_);
     fixed.program = Hasher()
@@ -84,20 +83,20 @@ class Writer : public StoreWriter {
         leaf.mask[c / 64] |= uint64_t{1} << (c % 64);
         values_.push_back(vector[c]);
       }
-      const int position = leaves.positions[static_cast<size_t>(l)];
+      const int position = leaves.positions[l];
       if (position > UINT16_MAX || leaves.vectors.rows > INT16_MAX)
         return Error{ErrorCode::kUnsupported, path_, "a program has too many statements for this format"};
-      leaf.values_end = static_cast<uint32_t>(values_.size());
-      leaf.position = static_cast<uint16_t>(position);
-      leaf.row = static_cast<int16_t>(leaves.row_numbers[static_cast<size_t>(l)]);
+      leaf.values_end = values_.size();
+      leaf.position = position;
+      leaf.row = leaves.row_numbers[l];
       fixed.rows += leaf.row >= 0 ? 1 : 0;
       leaves_.push_back(leaf);
     }
-    fixed.seconds_end = static_cast<uint32_t>(seconds_.size());
-    fixed.leaves_end = static_cast<uint32_t>(leaves_.size());
-    fixed.trace_end = static_cast<uint32_t>(trace_.size());
+    fixed.seconds_end = seconds_.size();
+    fixed.leaves_end = leaves_.size();
+    fixed.trace_end = trace_.size();
     records_.push_back(fixed);
-    return records_.size() == static_cast<size_t>(kGroupRecords) ? flush() : Status();
+    return records_.size() == kGroupRecords ? flush() : Status();
   }
 
   Status finish() override {
@@ -144,8 +143,8 @@ class Writer : public StoreWriter {
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) return io_error("writing");
       at += count;
-      bytes -= static_cast<size_t>(count);
-      offset_ += static_cast<uint64_t>(count);
+      bytes -= count;
+      offset_ += count;
     }
     return {};
   }
@@ -154,7 +153,7 @@ class Writer : public StoreWriter {
     hash_.add(std::string_view(static_cast<const char*>(data), bytes));
     TS_RETURN_IF_ERROR(write(data, bytes));
     static constexpr char kZeros[8] = {};
-    return write(kZeros, static_cast<size_t>(aligned(bytes) - bytes));
+    return write(kZeros, aligned(bytes) - bytes);
   }
 
   Status flush() {

@@ -15,7 +15,7 @@ Error bad_tree(const std::string& what) { return {ErrorCode::kInvalidArgument, "
 
 }  // namespace
 
-Result<Forest> Forest::create(std::span<const Tree> trees, int width) {
+Result<Forest> Forest::create(std::span<const Tree> trees, size_t width) {
   if (width < 1 || width > 65535) return bad_tree("row width is not in [1, 65535]");
   Forest forest;
   forest.width_ = width;
@@ -26,13 +26,13 @@ Result<Forest> Forest::create(std::span<const Tree> trees, int width) {
     if (tree.right.size() != size || tree.feature.size() != size || tree.threshold.size() != size ||
         tree.value.size() != size)
       return bad_tree("with arrays of different lengths");
-    const auto first = static_cast<uint32_t>(forest.nodes_.size());
+    const uint32_t first = forest.nodes_.size();
     // Renumbers the nodes breadth-first: order[i] is the old number of new node i. If a node had
     // two parents, order would grow beyond the size of the tree.
     std::vector<int> order = {0};
     std::vector<uint32_t> depth = {0};
     for (size_t i = 0; i < order.size(); ++i) {
-      const auto old = static_cast<size_t>(order[i]);
+      const size_t old = order[i];
       if (tree.left[old] < 0) {
         if (!std::isfinite(tree.value[old])) return bad_tree("with a leaf value that is not finite");
         forest.nodes_.push_back({std::numeric_limits<float>::quiet_NaN(), 0, static_cast<uint16_t>(i)});
@@ -40,10 +40,10 @@ Result<Forest> Forest::create(std::span<const Tree> trees, int width) {
         continue;
       }
       for (const int child : {tree.left[old], tree.right[old]}) {
-        if (child < 0 || static_cast<size_t>(child) >= size) return bad_tree("with a child outside of it");
+        if (child < 0 || child >= std::ssize(tree.left)) return bad_tree("with a child outside of it");
       }
       if (order.size() + 2 > size) return bad_tree("with a node that has two parents");
-      if (tree.feature[old] < 0 || tree.feature[old] >= width)
+      if (tree.feature[old] < 0 || tree.feature[old] >= static_cast<int>(width))
         return bad_tree("with a feature outside the row");
       if (!std::isfinite(tree.threshold[old])) return bad_tree("with a threshold that is not finite");
       forest.nodes_.push_back({tree.threshold[old], static_cast<uint16_t>(tree.feature[old]),
@@ -90,7 +90,7 @@ void Forest::add_shallow_trees() {
 }
 
 void Forest::predict(std::span<const float> rows, std::span<float> out) const {
-  const auto width = static_cast<size_t>(width_);
+  const size_t width = width_;
   TS_CHECK(rows.size() == out.size() * width, "Forest::predict: rows do not match the output");
   std::fill(out.begin(), out.end(), 0.0F);
   if (shallow_ != nullptr && out.size() >= ShallowTrees::kLeastRows)
@@ -108,7 +108,7 @@ void Forest::predict(std::span<const float> rows, std::span<float> out) const {
 #pragma GCC unroll 8
           for (size_t lane = 0; lane < kLanes; ++lane) {
             const Node node = nodes[at[lane]];
-            at[lane] = node.left + static_cast<uint32_t>(base[lane * width + node.feature] >= node.threshold);
+            at[lane] = node.left + (base[lane * width + node.feature] >= node.threshold);
           }
         }
         for (size_t lane = 0; lane < kLanes; ++lane) out[row + lane] += values[at[lane]];
@@ -117,7 +117,7 @@ void Forest::predict(std::span<const float> rows, std::span<float> out) const {
         uint32_t at = 0;
         for (uint32_t step = 0; step < root.depth; ++step) {
           const Node node = nodes[at];
-          at = node.left + static_cast<uint32_t>(rows[row * width + node.feature] >= node.threshold);
+          at = node.left + (rows[row * width + node.feature] >= node.threshold);
         }
         out[row] += values[at];
       }
@@ -130,7 +130,7 @@ Forest::Arrays Forest::to_arrays() const {
   for (size_t t = 0; t < roots_.size(); ++t) {
     const size_t begin = roots_[t].first;
     const size_t end = t + 1 < roots_.size() ? roots_[t + 1].first : nodes_.size();
-    out.sizes.push_back(static_cast<int32_t>(end - begin));
+    out.sizes.push_back(end - begin);
     for (size_t i = begin; i < end; ++i) {
       const bool leaf = nodes_[i].left == i - begin;
       out.number.push_back(leaf ? values_[i] : nodes_[i].threshold);
@@ -141,7 +141,7 @@ Forest::Arrays Forest::to_arrays() const {
   return out;
 }
 
-Result<Forest> Forest::from_arrays(const Arrays& arrays, int width) {
+Result<Forest> Forest::from_arrays(const Arrays& arrays, size_t width) {
   const auto corrupt = [](const std::string& what) { return Error{ErrorCode::kCorrupt, "", what}; };
   const size_t nodes = arrays.number.size();
   if (arrays.feature.size() != nodes || arrays.left.size() != nodes)
@@ -149,9 +149,9 @@ Result<Forest> Forest::from_arrays(const Arrays& arrays, int width) {
   std::vector<Tree> trees;
   size_t at = 0;
   for (const int32_t size : arrays.sizes) {
-    if (size < 1 || static_cast<size_t>(size) > nodes - at) return corrupt("a tree is cut off");
+    if (size < 1 || at + size > nodes) return corrupt("a tree is cut off");
     Tree tree;
-    for (const size_t end = at + static_cast<size_t>(size); at < end; ++at) {
+    for (const size_t end = at + size; at < end; ++at) {
       const int left = arrays.left[at] == 0 ? -1 : arrays.left[at];
       tree.left.push_back(left);
       tree.right.push_back(left + 1);
@@ -169,7 +169,7 @@ Result<Forest> Forest::from_arrays(const Arrays& arrays, int width) {
 
 void Forest::append(const Forest& other) {
   TS_CHECK(width_ == other.width_, "Forest::append: the trees have another row width");
-  const auto first = static_cast<uint32_t>(nodes_.size());
+  const uint32_t first = nodes_.size();
   nodes_.insert(nodes_.end(), other.nodes_.begin(), other.nodes_.end());
   values_.insert(values_.end(), other.values_.begin(), other.values_.end());
   for (const Root& root : other.roots_) roots_.push_back({root.first + first, root.depth});

@@ -30,9 +30,9 @@ class Forest {
  public:
   // kInvalidArgument for nodes that do not form a tree, a feature outside [0, width), or over
   // 65,536 nodes.
-  static Result<Forest> create(std::span<const Tree> trees, int width);
+  static Result<Forest> create(std::span<const Tree> trees, size_t width);
 
-  int width() const { return width_; }
+  size_t width() const { return width_; }
   size_t tree_count() const { return roots_.size(); }
   // Sets out[r] to the sum, over the trees in order, of the value for row r. rows: row-major,
   // out.size() * width values, all finite.
@@ -48,7 +48,7 @@ class Forest {
   };
   Arrays to_arrays() const;
   // Makes the same checks as create(), with kCorrupt as the error.
-  static Result<Forest> from_arrays(const Arrays& arrays, int width);
+  static Result<Forest> from_arrays(const Arrays& arrays, size_t width);
   // Appends the trees of `other`, which must have the same width.
   void append(const Forest& other);
 
@@ -63,7 +63,7 @@ class Forest {
   void complete(uint32_t first, uint32_t at, uint32_t node, uint32_t level,
                 ShallowTrees::CompleteTree& out) const;
 
-  int width_ = 0;
+  size_t width_ = 0;
   std::vector<Node> nodes_;
   std::vector<float> values_;  // by node; 0 for inner nodes
   struct Root {

@@ -11,6 +11,6 @@ namespace tensorsmith::learn {
 
 void add_forest(TensorFile& file, const std::string& name, const Forest& forest);
 // kCorrupt if the file has no such trees for rows of this width.
-Result<Forest> read_forest(const TensorFile& file, const std::string& name, int width);
+Result<Forest> read_forest(const TensorFile& file, const std::string& name, size_t width);
 
 }  // namespace tensorsmith::learn

@@ -29,7 +29,7 @@ std::vector<float> relative_speeds(std::span<const MeasuredProgram> programs) {
   for (const MeasuredProgram& measured : programs) {
     seconds.push_back(measured.seconds);
     const std::pair group(measured.program.workload, measured.program.device);
-    groups.push_back(numbers.emplace(group, static_cast<int>(numbers.size())).first->second);
+    groups.push_back(numbers.emplace(group, numbers.size()).first->second);
   }
   return relative_speeds(seconds, groups);
 }
@@ -45,8 +45,7 @@ Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, std::span<
   data.width = feature::kPerStoreWidth;
   data.column_name = [](size_t c) { return feature::kPerStoreColumns[c].name(); };
   for (size_t p = 0; p < programs.size(); ++p) {
-    const float weight =
-        options.weight_by_label ? std::max(speeds[p], static_cast<float>(options.min_weight)) : 1.0F;
+    const float weight = options.weight_by_label ? std::max<float>(speeds[p], options.min_weight) : 1.0F;
     data.add(programs[p].program.rows->values, labels[p], weight);
   }
   PackSumOptions fit;
@@ -65,7 +64,7 @@ std::vector<double> sum_rows(const Forest& forest, std::span<const ProgramQuery>
   // Evaluates the rows of several programs together; a single program has too few to fill the
   // pipeline.
   constexpr size_t kRows = 1024;
-  const auto width = static_cast<size_t>(forest.width());
+  const size_t width = forest.width();
   std::vector<double> sums(programs.size(), 0);
   std::vector<float> rows, predicted;
   size_t begin = 0;
@@ -82,7 +81,7 @@ std::vector<double> sum_rows(const Forest& forest, std::span<const ProgramQuery>
     for (size_t p = begin; p < end; ++p) {
       float sum = 0;
       for (int r = 0; r < programs[p].rows->rows; ++r) sum += predicted[row++];
-      sums[p] = static_cast<double>(sum);
+      sums[p] = sum;
     }
     begin = end;
   }

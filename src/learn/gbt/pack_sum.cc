@@ -46,7 +46,7 @@ struct Booster {
 // Returns the columns that are not constant (about half of them, if all devices are of one kind),
 // because the time of XGBoost is proportional to the number of columns.
 Result<std::vector<int>> varying_columns(const PackSumData& data) {
-  const auto width = static_cast<size_t>(data.width);
+  const size_t width = data.width;
   std::vector<char> varies(width, 0);
   for (size_t p = 0; p < data.programs(); ++p) {
     for (size_t r = data.begin[p]; r < data.begin[p + 1]; ++r) {
@@ -55,13 +55,13 @@ Result<std::vector<int>> varying_columns(const PackSumData& data) {
         if (!std::isfinite(row[c]))
           return Error{ErrorCode::kInvalidArgument, "program " + std::to_string(p),
                        "feature " + data.column_name(c) + " is not finite"};
-        varies[c] = static_cast<char>(varies[c] | static_cast<char>(row[c] != data.values[c]));
+        varies[c] |= row[c] != data.values[c] ? 1 : 0;
       }
     }
   }
   std::vector<int> columns;
   for (size_t c = 0; c < width; ++c) {
-    if (varies[c] != 0) columns.push_back(static_cast<int>(c));
+    if (varies[c] != 0) columns.push_back(c);
   }
   if (columns.empty()) columns.push_back(0);  // nothing to split on, but XGBoost needs a column
   return columns;
@@ -69,7 +69,7 @@ Result<std::vector<int>> varying_columns(const PackSumData& data) {
 
 // Removes all other columns. Works in place, since the data may be most of the memory in use.
 void keep_columns(PackSumData& data, const std::vector<int>& columns) {
-  const auto width = static_cast<size_t>(data.width);
+  const size_t width = data.width;
   const size_t rows = data.begin.back();
   float* out = data.values.data();
   for (size_t r = 0; r < rows; ++r) {
@@ -77,13 +77,12 @@ void keep_columns(PackSumData& data, const std::vector<int>& columns) {
     for (const int c : columns) *out++ = row[c];
   }
   data.values.resize(rows * columns.size());
-  data.width = static_cast<int>(columns.size());
+  data.width = columns.size();
 }
 
 // Copies the values into XGBoost's matrix and frees them.
 Status make_matrix(PackSumData& data, int threads, Matrix& matrix) {
-  TS_XGBOOST(XGDMatrixCreateFromMat_omp(data.values.data(), data.begin.back(),
-                                        static_cast<bst_ulong>(data.width),
+  TS_XGBOOST(XGDMatrixCreateFromMat_omp(data.values.data(), data.begin.back(), data.width,
                                         std::numeric_limits<float>::quiet_NaN(), &matrix.handle, threads));
   std::vector<float>().swap(data.values);
   return {};
@@ -116,7 +115,7 @@ Result<std::vector<Tree>> read_trees(BoosterHandle booster, const std::vector<in
     TS_ASSIGN_OR_RETURN(tree.threshold, numbers<float>(item, "split_conditions"));
     tree.value = tree.threshold;
     for (size_t i = 0; i < tree.size(); ++i) {
-      if (tree.left[i] >= 0) tree.feature[i] = columns[static_cast<size_t>(tree.feature[i])];
+      if (tree.left[i] >= 0) tree.feature[i] = columns[tree.feature[i]];
     }
     trees.push_back(std::move(tree));
   }
@@ -166,7 +165,7 @@ struct Loss {
   double sum = 0, weights = 0;
   void add(float error, float weight) {
     const double e = error;
-    sum += static_cast<double>(weight) * (kind == PackSumLoss::kRelative ? std::abs(std::expm1(e)) : e * e);
+    sum += weight * (kind == PackSumLoss::kRelative ? std::abs(std::expm1(e)) : e * e);
     weights += weight;
   }
   double mean() const { return weights > 0 ? sum / weights : NAN; }
@@ -185,7 +184,7 @@ Status keep(BoosterHandle booster, const PackSumOptions& options, PackSumState& 
 
 void PackSumData::add(std::span<const float> rows, float label, float weight) {
   values.insert(values.end(), rows.begin(), rows.end());
-  begin.push_back(begin.back() + rows.size() / static_cast<size_t>(width));
+  begin.push_back(begin.back() + rows.size() / width);
   labels.push_back(label);
   weights.push_back(weight);
 }
@@ -196,7 +195,7 @@ Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const
   if (row_count == 0) return Error{ErrorCode::kInvalidArgument, "", "no feature rows to train on"};
   PackSumOptions options = given;
   options.threads = useful_threads(given.threads, row_count);
-  const int width = train.width;
+  const size_t width = train.width;
   TS_ASSIGN_OR_RETURN(const std::vector<int> columns, varying_columns(train));
   keep_columns(train, columns);
   Matrix matrix, validation_matrix;
@@ -239,9 +238,9 @@ Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const
       loss.add(error, weight);
       float slope = error, curvature = 1;
       if (options.loss == PackSumLoss::kRelative) {
-        const RelativeLoss relative(static_cast<double>(error));
-        slope = static_cast<float>(relative.gradient);
-        curvature = static_cast<float>(relative.hessian);
+        const RelativeLoss relative(error);
+        slope = relative.gradient;
+        curvature = relative.hessian;
       } else if (options.loss == PackSumLoss::kHuber) {
         slope = std::clamp(error, -1.0F, 1.0F);
       }
@@ -273,8 +272,7 @@ Result<PackSumFit> fit_pack_sum(PackSumData train, PackSumData validation, const
   TS_XGBOOST(XGBoosterPredict(booster.handle, matrix.handle, 0, 0, 0, &predicted_count, &predicted));
   PackSumFit fit;
   fit.row_predictions.assign(predicted, predicted + predicted_count);
-  const auto kept =
-      static_cast<size_t>(validates && options.validation_chooses ? state.best_rounds : state.rounds);
+  const auto kept = validates && options.validation_chooses ? state.best_rounds : state.rounds;
   TS_ASSIGN_OR_RETURN(const std::vector<Tree> trees, read_trees(booster.handle, columns, kept));
   TS_ASSIGN_OR_RETURN(fit.forest, Forest::create(trees, width));
   return fit;

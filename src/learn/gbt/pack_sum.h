@@ -16,7 +16,7 @@ namespace tensorsmith::learn {
 
 // The rows of programs, and a label for each program.
 struct PackSumData {
-  int width = 0;
+  size_t width = 0;
   std::function<std::string(size_t)> column_name;  // for error messages
   std::vector<float> values;                       // row-major
   std::vector<size_t> begin = {0};                 // index of each program's first row; programs + 1 entries

@@ -84,7 +84,7 @@ struct Places {
 template <size_t Level, size_t From = 0>
 TS_AVX512 __m512 blended(const int32_t* feature, const float* columns, const Places& places) {
   if constexpr (From == Level) {
-    return _mm512_loadu_ps(columns + static_cast<size_t>(*feature) * kShallowLanes);
+    return _mm512_loadu_ps(columns + (*feature) * kShallowLanes);
   } else {
     constexpr size_t kHalf = size_t{1} << (Level - From - 1);
     return _mm512_mask_blend_ps(places.right[From], blended<Level, From + 1>(feature, columns, places),
@@ -158,9 +158,9 @@ void ShallowTrees::predict(std::span<const float> rows, size_t width, std::span<
     const size_t count = std::min(kRows, out.size() - block);
     put_block(rows.data() + block * width, count, width, columns.data());
     float sums[kRows] = {};
-    std::copy_n(out.begin() + static_cast<std::ptrdiff_t>(block), count, sums);
+    std::copy_n(out.begin() + block, count, sums);
     add_values(trees_, columns.data(), width, sums);
-    std::copy_n(sums, count, out.begin() + static_cast<std::ptrdiff_t>(block));
+    std::copy_n(sums, count, out.begin() + block);
   }
 }
 

@@ -34,7 +34,7 @@ ModelCard make_card(const std::string& kind, const TrainingData& data, const Tra
                     const nlohmann::json& parameters, const ModelCard* base) {
   ModelCard card = untrained_card(kind, control.seed);
   card.store_hash = data.store->content_hash();
-  card.records = static_cast<int64_t>(data.train.size());
+  card.records = std::ssize(data.train);
   card.command = control.command;
   card.split = control.split;
   card.parameters = parameters.dump();
@@ -79,8 +79,8 @@ std::string training_hash(const std::string& kind, const TrainingData& data, con
   Hasher hasher;
   hasher.add(kind).add(parameters.dump()).add(control.seed).add(data.store->content_hash());
   for (const auto* part : {&data.train, &data.validation, &data.unlabelled}) {
-    hasher.add(static_cast<uint64_t>(part->size()));
-    for (const int64_t i : *part) hasher.add(static_cast<uint64_t>(i));
+    hasher.add(part->size());
+    for (const int64_t i : *part) hasher.add(i);
   }
   for (const target::Device* device : data.devices) hasher.add(device->key());
   if (base != nullptr) {

@@ -6,7 +6,7 @@ namespace tensorsmith::learn {
 
 namespace {
 
-constexpr double kib(int64_t bytes) { return static_cast<double>(bytes) / 1024; }
+constexpr double kib(int64_t bytes) { return bytes / 1024.0; }
 
 }  // namespace
 
@@ -31,7 +31,7 @@ std::array<float, kDeviceColumns> device_columns(const target::Device& device) {
   figures.set("device.warp_size", device.warp_size);
   figures.set("device.max_threads_per_core", device.max_threads_per_core);
   figures.set("device.shared_kib_per_core", kib(device.shared_memory_per_core));
-  figures.set("device.registers_per_core", static_cast<double>(device.registers_per_core));
+  figures.set("device.registers_per_core", device.registers_per_core);
   figures.set("device.gpu", device.kind == target::DeviceKind::kGpu ? 1 : 0);
   std::array<float, kDeviceColumns> out{};
   for (size_t c = 0; c < out.size(); ++c) {

@@ -14,12 +14,15 @@ constexpr double kDistance = 4;  // in doublings; at this distance a weight has 
 
 DeviceTraits traits_of(const target::Device& device) {
   DeviceTraits out{device.arch, {}};
-  for (const double figure :
-       {static_cast<double>(device.vector_bytes), device.fma_per_cycle, static_cast<double>(device.l1_bytes),
-        static_cast<double>(device.cacheline_bytes), static_cast<double>(device.warp_size),
-        static_cast<double>(device.max_threads_per_core), static_cast<double>(device.shared_memory_per_core),
-        static_cast<double>(device.registers_per_core)})
-    out.values.push_back(std::log2(figure + 1));
+  const auto add = [&](double figure) { out.values.push_back(std::log2(figure + 1)); };
+  add(device.vector_bytes);
+  add(device.fma_per_cycle);
+  add(device.l1_bytes);
+  add(device.cacheline_bytes);
+  add(device.warp_size);
+  add(device.max_threads_per_core);
+  add(device.shared_memory_per_core);
+  add(device.registers_per_core);
   return out;
 }
 

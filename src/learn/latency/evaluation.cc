@@ -39,7 +39,7 @@ std::vector<std::pair<std::string, Scores>> Evaluation::grouped(Key key) const {
       scores.failed += task->failed;
       if (task->items.empty()) continue;
       ++scores.tasks;
-      scores.records += static_cast<int64_t>(task->items.size());
+      scores.records += std::ssize(task->items);
       ScoredTask& r = ranked.emplace_back();
       std::vector<double> speeds;
       for (const Item& item : task->items) {
@@ -60,7 +60,7 @@ std::vector<std::pair<std::string, Scores>> Evaluation::grouped(Key key) const {
       scores.pairwise += pairwise_accuracy(speeds, r.scores);
     }
     if (scores.records > 0) {
-      const auto n = static_cast<double>(scores.records), t = static_cast<double>(scores.tasks);
+      const double n = scores.records, t = scores.tasks;
       scores.mape = errors_sum / n;
       scores.mape_median = errors.empty() ? 0 : median(std::move(errors));
       scores.rmse = std::sqrt(squares / n);
@@ -70,7 +70,7 @@ std::vector<std::pair<std::string, Scores>> Evaluation::grouped(Key key) const {
       scores.peak1 /= t;
       scores.peak5 /= t;
       // Without pairs, none is ranked wrongly (as in learn/metrics.h).
-      scores.pairwise = pairs_tasks > 0 ? scores.pairwise / static_cast<double>(pairs_tasks) : 1;
+      scores.pairwise = pairs_tasks > 0 ? scores.pairwise / pairs_tasks : 1;
     }
     out.emplace_back(name, scores);
   }
@@ -95,13 +95,13 @@ int64_t Evaluation::seen_workloads(const std::vector<std::string>& keys) const {
   for (const Task& task : tasks_) {
     if (std::binary_search(keys.begin(), keys.end(), task.workload)) seen.insert(task.workload);
   }
-  return static_cast<int64_t>(seen.size());
+  return std::ssize(seen);
 }
 
 int64_t Evaluation::workloads() const {
   std::set<std::string> all;
   for (const Task& task : tasks_) all.insert(task.workload);
-  return static_cast<int64_t>(all.size());
+  return std::ssize(all);
 }
 
 double Evaluation::log_sigma() const {
@@ -121,7 +121,7 @@ double Evaluation::inside(double Item::* half_width) const {
       ++all;
     }
   }
-  return static_cast<double>(inside) / static_cast<double>(std::max<int64_t>(all, 1));
+  return static_cast<double>(inside) / std::max<int64_t>(all, 1);
 }
 
 std::pair<double, double> Evaluation::coverage() const {

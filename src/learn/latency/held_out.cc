@@ -71,7 +71,7 @@ std::map<uint32_t, int> workload_folds(const Store& store, std::span<const int64
   });
   std::map<uint32_t, int> out;
   for (size_t i = 0; i < order.size(); ++i)
-    out[order[i]] = static_cast<int>(i * static_cast<size_t>(kHeldOutFolds) / order.size());
+    out[order[i]] = static_cast<int>(i * kHeldOutFolds / order.size());
   return out;
 }
 
@@ -225,7 +225,7 @@ HeldOutError held_out_error(std::span<const DeviceErrors> devices, bool shifted,
   for (const DeviceErrors& device : devices) {
     if (device.errors.empty()) continue;
     ++out.devices;
-    out.records += static_cast<int64_t>(device.errors.size());
+    out.records += std::ssize(device.errors);
     double all = 0;
     for (size_t i = 0; i < device.errors.size(); ++i) all += device.weights.empty() ? 1 : device.weights[i];
     for (size_t i = 0; i < device.errors.size(); ++i)
@@ -368,7 +368,7 @@ Status hold_out_devices(const TrainingData& data, uint64_t seed,
     // A model that lacks one of n devices estimates the spread of the others less well than the
     // full model: the variance of a new device around the mean of n devices is 1 + 1 / n times that
     // between devices.
-    const auto n = static_cast<double>(of_device[k].size());
+    const double n = of_device[k].size();
     const double spread = n > 1 ? std::sqrt((1 + 1 / n) / (1 + 1 / (n - 1))) : 1;
     if (!of_device[k].empty())
       card.new_device[k] = held_out_error(of_device[k], false, spread,

@@ -14,13 +14,13 @@ namespace {
 
 double extent_of(const std::vector<ir::Axis>& axes) {
   double out = 1;
-  for (const ir::Axis& axis : axes) out *= static_cast<double>(axis.extent);
+  for (const ir::Axis& axis : axes) out *= axis.extent;
   return out;
 }
 
 double bytes_of(const ir::Buffer& buffer) {
   double out = ir::bytes_of(buffer->dtype);
-  for (const int64_t extent : buffer->shape) out *= static_cast<double>(extent);
+  for (const int64_t extent : buffer->shape) out *= extent;
   return out;
 }
 
@@ -95,9 +95,9 @@ std::vector<double> read_bytes(const ir::Workload& workload) {
 
 double streaming_seconds(double bytes, const target::Device& device) {
   if (device.memory_bandwidth_gbs <= 0) return 0;
-  const double l2 = static_cast<double>(device.l2_bytes) *
-                    (device.kind == target::DeviceKind::kCpu ? std::max(device.cores, 1) : 1);
-  return bytes > l2 + static_cast<double>(device.l3_bytes) ? bytes / (device.memory_bandwidth_gbs * 1e9) : 0;
+  const double l2 =
+      device.l2_bytes * (device.kind == target::DeviceKind::kCpu ? std::max(device.cores, 1) : 1);
+  return bytes > l2 + device.l3_bytes ? bytes / (device.memory_bandwidth_gbs * 1e9) : 0;
 }
 
 namespace {

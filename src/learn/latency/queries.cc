@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/hash.h"
+#include "ir/text.h"
 
 namespace tensorsmith::learn {
 
@@ -58,6 +59,21 @@ Result<std::span<const ProgramQuery>> QueryBatch::make(std::span<const int64_t> 
   return std::span<const ProgramQuery>(queries_);
 }
 
+feature::ProgramSummary QuerySummarizer::summarize(const ProgramQuery& query) {
+  const StoredWorkload& workload = *query.workload;
+  const auto [known, added] = known_.try_emplace(&workload);
+  feature::WorkloadAccess& access = known->second;
+  if (added) {
+    access.flops = workload.flops;
+    if (auto parsed = ir::parse_workload(workload.text); parsed.ok()) {
+      access = feature::analyze_accesses(*parsed, workload.flops);
+      if (workload.foreign_keys.empty())
+        access.workload = std::make_shared<const ir::Workload>(std::move(parsed).value());
+    }
+  }
+  return feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
+}
+
 Result<std::vector<Prediction>> predict_records(const CostModel& model, const Store& store,
                                                 std::span<const target::Device* const> devices,
                                                 std::span<const int64_t> records) {
@@ -107,8 +123,7 @@ std::vector<int64_t> some_records(const Store& store, std::span<const int64_t> r
   std::vector<int64_t> out;
   for (auto& [task, programs] : tasks) {
     std::sort(programs.begin(), programs.end());
-    if (max_programs > 0 && programs.size() > static_cast<size_t>(max_programs))
-      programs.resize(static_cast<size_t>(max_programs));
+    if (max_programs > 0 && std::ssize(programs) > max_programs) programs.resize(max_programs);
     for (const auto& [draw, i] : programs) out.push_back(i);
   }
   std::sort(out.begin(), out.end());

@@ -1,8 +1,7 @@
 // Converts records of a store into queries for models.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -34,6 +33,17 @@ class QueryBatch {
   std::vector<feature::FeatureMatrix> rows_;
   std::vector<sched::Trace> steps_;
   std::vector<ProgramQuery> queries_;
+};
+
+// Summarizes programs, and keeps the access analysis of their workloads. For a workload whose text
+// cannot be parsed only the flops are known.
+class QuerySummarizer {
+ public:
+  // Reads the query's workload, leaves, trace and device.
+  feature::ProgramSummary summarize(const ProgramQuery& query);
+
+ private:
+  std::map<const StoredWorkload*, feature::WorkloadAccess> known_;
 };
 
 // Predicts the records in batches; the results are in the order of the records.

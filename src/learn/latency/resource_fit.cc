@@ -33,47 +33,46 @@ void solve_nonnegative(const std::vector<double>& gram, const std::vector<double
 
 }  // namespace
 
-std::vector<double> fit_factors(std::span<const double> rows, std::span<const double> weights, int width,
+std::vector<double> fit_factors(std::span<const double> rows, std::span<const double> weights, size_t width,
                                 std::span<const double> prior, double ridge) {
-  const auto columns = static_cast<size_t>(width);
-  const size_t count = weights.size();
-  if (count == 0) return {};
-  std::vector<double> scale(columns, 0), x(columns, 0);
-  for (size_t i = 0; i < count; ++i) {
-    for (size_t j = 0; j < columns; ++j) scale[j] += rows[i * columns + j] * rows[i * columns + j];
+  if (weights.empty()) return {};
+  const double count = weights.size();
+  std::vector<double> scale(width, 0), x(width, 0);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    for (size_t j = 0; j < width; ++j) scale[j] += rows[i * width + j] * rows[i * width + j];
   }
-  for (double& s : scale) s = std::sqrt(s / static_cast<double>(count)) + 1e-12;
+  for (double& s : scale) s = std::sqrt(s / count) + 1e-12;
   for (size_t j = 0; j < prior.size(); ++j) x[j] = prior[j] * scale[j];
   std::vector<double> scaled(rows.begin(), rows.end()), now(weights.begin(), weights.end());
-  for (size_t i = 0; i < count; ++i) {
-    for (size_t j = 0; j < columns; ++j) scaled[i * columns + j] /= scale[j];
+  for (size_t i = 0; i < weights.size(); ++i) {
+    for (size_t j = 0; j < width; ++j) scaled[i * width + j] /= scale[j];
   }
-  std::vector<double> gram(columns * columns), right(columns);
+  std::vector<double> gram(width * width), right(width);
   for (int round = 0; round < kReweightings; ++round) {
     std::fill(gram.begin(), gram.end(), 0);
     std::fill(right.begin(), right.end(), 0);
-    for (size_t i = 0; i < count; ++i) {
-      const double* row = scaled.data() + i * columns;
-      for (size_t j = 0; j < columns; ++j) {
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const double* row = scaled.data() + i * width;
+      for (size_t j = 0; j < width; ++j) {
         if (row[j] == 0) continue;
         const double weighted = now[i] * row[j];
         right[j] += weighted;
-        for (size_t k = 0; k <= j; ++k) gram[j * columns + k] += weighted * row[k];
+        for (size_t k = 0; k <= j; ++k) gram[j * width + k] += weighted * row[k];
       }
     }
-    for (size_t j = 0; j < columns; ++j) {
-      gram[j * columns + j] += ridge * static_cast<double>(count);
-      if (!prior.empty()) right[j] += ridge * static_cast<double>(count) * prior[j] * scale[j];
-      for (size_t k = 0; k < j; ++k) gram[k * columns + j] = gram[j * columns + k];
+    for (size_t j = 0; j < width; ++j) {
+      gram[j * width + j] += ridge * count;
+      if (!prior.empty()) right[j] += ridge * count * prior[j] * scale[j];
+      for (size_t k = 0; k < j; ++k) gram[k * width + j] = gram[j * width + k];
     }
     solve_nonnegative(gram, right, x);
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < weights.size(); ++i) {
       double error = -1;
-      for (size_t j = 0; j < columns; ++j) error += scaled[i * columns + j] * x[j];
+      for (size_t j = 0; j < width; ++j) error += scaled[i * width + j] * x[j];
       now[i] = weights[i] / std::sqrt(error * error + kCorner * kCorner);
     }
   }
-  for (size_t j = 0; j < columns; ++j) x[j] /= scale[j];
+  for (size_t j = 0; j < width; ++j) x[j] /= scale[j];
   return x;
 }
 

@@ -2,7 +2,7 @@
 // its time.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -18,7 +18,7 @@ inline constexpr double kFactorRidge = 0.01;
 // 1977), each step by coordinate descent. rows: weights.size() x width, row-major, finite and not
 // negative. weights: positive. Returns an empty vector if there are no rows. The ridge pulls
 // towards `prior` (width factors), or towards 0 if it is empty.
-std::vector<double> fit_factors(std::span<const double> rows, std::span<const double> weights, int width,
+std::vector<double> fit_factors(std::span<const double> rows, std::span<const double> weights, size_t width,
                                 std::span<const double> prior = {}, double ridge = kFactorRidge);
 
 // Returns the scale that adapts the prior's factors to the device that the rows come from: 1 /

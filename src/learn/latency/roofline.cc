@@ -35,7 +35,7 @@ double utilization(const PerStoreRow& leaf, const target::GpuMachine& gpu) {
                         count(leaf.quantity("blockIdx_z_len"));
   const double threads = count(leaf.quantity("threadIdx_x_len")) * count(leaf.quantity("threadIdx_y_len")) *
                          count(leaf.quantity("threadIdx_z_len"));
-  const double warp = static_cast<double>(gpu.warp), issued = std::ceil(threads / warp) * warp;
+  const double warp = gpu.warp, issued = std::ceil(threads / warp) * warp;
   // If fewer blocks exist than would fit, they are spread over the multiprocessors.
   const double resident = std::min(gpu.resident_blocks(issued), std::max(std::ceil(blocks / gpu.cores), 1.0));
   const double wave = gpu.cores * resident;
@@ -77,22 +77,22 @@ double roofline_seconds(const feature::LeafFeatures& leaves, const target::Devic
 namespace {
 
 // Correction of the estimate, fitted to measurements on one kind of device.
-struct RooflineCalibration {
+struct RooflineScale {
   double log_scale = 0;  // median of log(measured / estimate)
   double log_sigma = 0;  // 0.6827-quantile of the distance from that median
 };
 
 class RooflineModel final : public CostModel {
  public:
-  RooflineModel(ModelCard card, const std::array<RooflineCalibration, 2>& calibration)
-      : card_(std::move(card)), calibration_(calibration) {}
+  RooflineModel(ModelCard card, const std::array<RooflineScale, 2>& scales)
+      : card_(std::move(card)), scales_(scales) {}
 
   Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
     std::vector<Prediction> out;
     out.reserve(queries.size());
     UnseenEffects unseen(card_);
     for (const ProgramQuery& query : queries) {
-      const RooflineCalibration& c = calibration_[static_cast<size_t>(query.device->kind)];
+      const RooflineScale& c = scales_[static_cast<size_t>(query.device->kind)];
       out.push_back({std::exp(c.log_scale) * roofline_seconds(*query.leaves, *query.device), c.log_sigma});
       unseen.apply(*query.device, out.back());
     }
@@ -102,24 +102,24 @@ class RooflineModel final : public CostModel {
   Status save(const std::string& path) const override {
     ModelFile file;
     file.card = card_;
-    const double scales[] = {calibration_[0].log_scale, calibration_[1].log_scale};
-    const double sigmas[] = {calibration_[0].log_sigma, calibration_[1].log_sigma};
-    file.add<double>("log_scale", {2}, scales);
+    const double log_scales[] = {scales_[0].log_scale, scales_[1].log_scale};
+    const double sigmas[] = {scales_[0].log_sigma, scales_[1].log_sigma};
+    file.add<double>("log_scale", {2}, log_scales);
     file.add<double>("log_sigma", {2}, sigmas);
     return write_model_file(file, path);
   }
-  const std::array<RooflineCalibration, 2>& calibration() const { return calibration_; }
+  const std::array<RooflineScale, 2>& scales() const { return scales_; }
 
  private:
   ModelCard card_;
-  std::array<RooflineCalibration, 2> calibration_;  // indexed by target::DeviceKind
+  std::array<RooflineScale, 2> scales_;  // indexed by target::DeviceKind
 };
 
-// Fits the calibration. base: the model that training continues from, may be nullptr.
-Result<std::unique_ptr<CostModel>> calibrate(const RooflineModel* base, const TrainingData& data,
-                                             const TrainingControl& control, bool hold_out = true) {
-  std::array<RooflineCalibration, 2> calibration{};
-  if (base != nullptr) calibration = base->calibration();
+// Fits the scales. base: the model that training continues from, may be nullptr.
+Result<std::unique_ptr<CostModel>> fit_roofline(const RooflineModel* base, const TrainingData& data,
+                                                const TrainingControl& control, bool hold_out = true) {
+  std::array<RooflineScale, 2> scales{};
+  if (base != nullptr) scales = base->scales();
   std::array<std::vector<double>, 2> errors;
   feature::LeafFeatures leaves;
   for (const int64_t i : data.train) {
@@ -135,44 +135,44 @@ Result<std::unique_ptr<CostModel>> calibrate(const RooflineModel* base, const Tr
     if (e.empty()) continue;
     const double middle = quantile(e, 0.5);
     for (double& x : e) x = std::abs(x - middle);
-    calibration[kind] = {middle, quantile(e, 0.6827)};
+    scales[kind] = {middle, quantile(e, 0.6827)};
   }
   ModelCard card = make_card("roofline", data, control, nlohmann::json::object(),
                              base != nullptr ? &base->card() : nullptr);
   if (hold_out) {
     TS_RETURN_IF_ERROR(hold_out_devices(
         data, control.seed,
-        [&](const TrainingData& others) { return calibrate(nullptr, others, control, false); }, card));
+        [&](const TrainingData& others) { return fit_roofline(nullptr, others, control, false); }, card));
   }
-  TS_ASSIGN_OR_RETURN(card.metrics, validation_metrics(RooflineModel(card, calibration), data));
-  return std::unique_ptr<CostModel>(std::make_unique<RooflineModel>(std::move(card), calibration));
+  TS_ASSIGN_OR_RETURN(card.metrics, validation_metrics(RooflineModel(card, scales), data));
+  return std::unique_ptr<CostModel>(std::make_unique<RooflineModel>(std::move(card), scales));
 }
 
 class RooflineTrainer final : public CostModelTrainer {
  public:
   Result<std::unique_ptr<CostModel>> train(const TrainingData& data,
                                            const TrainingControl& control) const override {
-    return calibrate(nullptr, data, control);
+    return fit_roofline(nullptr, data, control);
   }
   Result<std::unique_ptr<CostModel>> fine_tune(const CostModel& model, const TrainingData& data,
                                                const TrainingControl& control) const override {
     const auto* roofline = dynamic_cast<const RooflineModel*>(&model);
     if (roofline == nullptr)
       return Error{ErrorCode::kInvalidArgument, "", "the model to fine-tune has a different kind"};
-    return calibrate(roofline, data, control);
+    return fit_roofline(roofline, data, control);
   }
 };
 
 Result<std::unique_ptr<CostModel>> roofline_from_file(ModelFile file) {
-  TS_ASSIGN_OR_RETURN(const std::vector<double> scales, file.values<double>("log_scale", {2}));
+  TS_ASSIGN_OR_RETURN(const std::vector<double> log_scales, file.values<double>("log_scale", {2}));
   TS_ASSIGN_OR_RETURN(const std::vector<double> sigmas, file.values<double>("log_sigma", {2}));
   for (size_t i = 0; i < 2; ++i) {
-    if (!(std::abs(scales[i]) < 100) || !(sigmas[i] >= 0 && sigmas[i] < 100))
+    if (!(std::abs(log_scales[i]) < 100) || !(sigmas[i] >= 0 && sigmas[i] < 100))
       return Error{ErrorCode::kCorrupt, "", "the calibration is out of range"};
   }
-  const std::array<RooflineCalibration, 2> calibration = {RooflineCalibration{scales[0], sigmas[0]},
-                                                          RooflineCalibration{scales[1], sigmas[1]}};
-  return std::unique_ptr<CostModel>(std::make_unique<RooflineModel>(std::move(file.card), calibration));
+  const std::array<RooflineScale, 2> scales = {RooflineScale{log_scales[0], sigmas[0]},
+                                               RooflineScale{log_scales[1], sigmas[1]}};
+  return std::unique_ptr<CostModel>(std::make_unique<RooflineModel>(std::move(file.card), scales));
 }
 
 }  // namespace
@@ -186,7 +186,7 @@ const CostModelKind& roofline_kind() {
       },
       [](const UntrainedOptions& options) -> std::unique_ptr<CostModel> {
         return std::make_unique<RooflineModel>(untrained_card("roofline", options.seed),
-                                               std::array<RooflineCalibration, 2>());
+                                               std::array<RooflineScale, 2>());
       },
       roofline_from_file};
   return kind;

@@ -1,60 +1,66 @@
 #include "learn/latency/tensorsmith_rows.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tensorsmith::learn {
+
 namespace {
 
-PackSumData no_rows(feature::ProgramKind kind) {
-  PackSumData rows;
-  rows.width = TensorsmithModel::width(kind);
-  rows.column_name = [kind](size_t column) { return TensorsmithModel::column_name(kind, column); };
-  return rows;
+std::string tree_column_name(feature::ProgramKind kind, size_t column) {
+  const feature::SummarySchema& schema = feature::summary_schema(kind);
+  for (const feature::Schema& part : {schema.resources, schema.columns}) {
+    if (column < part.columns.size()) return part.columns[column].name();
+    column -= part.columns.size();
+  }
+  return "base_over_roofline";
 }
 
 }  // namespace
 
-TreeRows tree_rows(const TensorsmithModel& model, feature::ProgramKind kind, const ChosenPrograms& programs,
-                   const TrainingData& source) {
-  const auto& [data, chosen] = programs;
-  TreeRows out{no_rows(kind), {}};
-  const std::vector<double> weights = task_weights(data, chosen);
-  std::vector<float> all;
-  std::vector<double> labels;
-  for (const size_t i : chosen) {
-    SummarizedProgram program = data.program(kind, i);
-    program.base =
-        model.base_seconds(program.summary, program.structure, source.devices[data.device[i]]->name);
-    model.append_row(program, all);
-    labels.push_back(std::log(data.seconds[i] / program.base));
+void RowColumns::append_row(const feature::ProgramSummary& program, double base_seconds,
+                            std::vector<float>& out) const {
+  for (const double seconds : program.resources)
+    out.push_back(static_cast<float>(std::log2(std::max(seconds / base_seconds, least_share))));
+  const auto columns = feature::summary_schema(program.kind).columns.columns;
+  for (size_t c = 0; c < program.columns.size(); ++c) {
+    const bool hidden = (columns[c].of_device && !of_device) || (columns[c].of_size && !of_size);
+    out.push_back(hidden ? 0 : program.columns[c]);
   }
-  std::vector<double> sums(chosen.size(), 0), rank_sums(chosen.size(), 0);
-  if (!model.kinds[static_cast<size_t>(kind)].members.empty())
-    model.add_trees(kind, all, sums, {}, rank_sums);
-  const auto width = static_cast<size_t>(out.data.width);
-  for (size_t i = 0; i < chosen.size(); ++i) {
-    out.data.add(std::span(all).subspan(i * width, width), static_cast<float>(labels[i] - sums[i]),
-                 static_cast<float>(weights[i]));
-    out.rank_labels.push_back(static_cast<float>(labels[i] - rank_sums[i]));
+  out.push_back(static_cast<float>(std::log2(base_seconds / program.roofline_seconds)));
+}
+
+size_t tree_row_width(feature::ProgramKind kind) {
+  const feature::SummarySchema& schema = feature::summary_schema(kind);
+  return (schema.resources.columns.size() + schema.columns.columns.size()) + 1;
+}
+
+BaseRows base_rows(const TensorsmithBase& base, const RowColumns& columns, const ChosenPrograms& programs,
+                   const TrainingData* source) {
+  const KindData& data = programs.data;
+  BaseRows out;
+  for (const size_t i : programs.chosen) {
+    const feature::ProgramSummary program = data.program(i);
+    const double seconds =
+        base.seconds(program, source != nullptr ? source->devices[data.device[i]]->name : "");
+    columns.append_row(program, seconds, out.values);
+    out.errors.push_back(std::log(data.seconds[i] / seconds));
   }
   return out;
 }
 
-PackSumData device_tree_rows(const TensorsmithModel& model, feature::ProgramKind kind,
-                             const ChosenPrograms& programs) {
-  const auto& [data, chosen] = programs;
-  PackSumData rows = no_rows(kind);
-  const std::vector<double> weights = task_weights(data, chosen);
-  std::vector<float> row;
-  for (size_t j = 0; j < chosen.size(); ++j) {
-    SummarizedProgram program = data.program(kind, chosen[j]);
-    program.base = model.base_seconds(program.summary, program.structure, "");
-    row.clear();
-    model.append_general_row(program, row);
-    rows.add(row, static_cast<float>(std::log(data.seconds[chosen[j]] / program.base)),
-             static_cast<float>(weights[j]));
+PackSumData pack_rows(const ChosenPrograms& programs, std::span<const float> rows,
+                      std::span<const double> labels) {
+  const feature::ProgramKind kind = programs.data.kind;
+  PackSumData out;
+  out.width = tree_row_width(kind);
+  out.column_name = [kind](size_t column) { return tree_column_name(kind, column); };
+  const std::vector<double> weights = task_weights(programs);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const size_t width = rows.size() / labels.size();
+    out.add(rows.subspan(i * width, width), static_cast<float>(labels[i]), static_cast<float>(weights[i]));
   }
-  return rows;
+  return out;
 }
 
 }  // namespace tensorsmith::learn

@@ -56,8 +56,7 @@ Place place_of(std::span<const Dimension> space, const Json& parameters) {
     if (d.choices.empty()) {
       out.push_back(to_unit(d, value.get<double>()));
     } else {
-      out.push_back(
-          static_cast<double>(std::find(d.choices.begin(), d.choices.end(), value) - d.choices.begin()));
+      out.push_back((std::find(d.choices.begin(), d.choices.end(), value) - d.choices.begin()));
     }
   }
   return out;
@@ -71,8 +70,8 @@ class Density {
  public:
   Density(std::span<const Dimension> space, std::span<const Trial* const> trials) : space_(space) {
     for (const Trial* trial : trials) centers_.push_back(place_of(space, trial->parameters));
-    const double n = std::max<double>(1, static_cast<double>(centers_.size()));
-    width_ = std::max(0.03, 0.2 * std::pow(n, -1.0 / (static_cast<double>(space.size()) + 4)));
+    const double n = std::max<double>(1, centers_.size());
+    width_ = std::max(0.03, 0.2 * std::pow(n, -1.0 / (space.size() + 4)));
     own_ = std::sqrt(n);
   }
   Place draw(Rng& rng) const {
@@ -82,7 +81,7 @@ class Density {
       const size_t choices = space_[k].choices.size();
       const bool even = i == centers_.size() || (choices > 0 && !near(choices, rng));
       if (choices > 0) {
-        out.push_back(even ? static_cast<double>(rng.below(choices)) : centers_[i][k]);
+        out.push_back(even ? rng.below(choices) : centers_[i][k]);
       } else {
         out.push_back(even ? rng.uniform() : around(centers_[i][k], rng));
       }
@@ -91,12 +90,12 @@ class Density {
   }
   double at(const Place& x) const {
     double even = 1;
-    for (const Dimension& d : space_) even /= static_cast<double>(std::max<size_t>(d.choices.size(), 1));
+    for (const Dimension& d : space_) even /= std::max<size_t>(d.choices.size(), 1);
     double sum = even;
     for (const Place& center : centers_) {
       double product = 1;
       for (size_t k = 0; k < space_.size(); ++k) {
-        const auto choices = static_cast<double>(space_[k].choices.size());
+        const double choices = space_[k].choices.size();
         if (choices > 0) {
           product *= (1 + (center[k] == x[k] ? own_ : 0)) / (choices + own_);
         } else {
@@ -108,15 +107,13 @@ class Density {
       }
       sum += product;
     }
-    return sum / static_cast<double>(centers_.size() + 1);
+    return sum / (centers_.size() + 1);
   }
 
  private:
   // Whether to take the kernel's own choice rather than a uniformly drawn one, so that the own
   // choice has weight 1 + sqrt(n) out of choices + sqrt(n).
-  bool near(size_t choices, Rng& rng) const {
-    return rng.bernoulli(own_ / (static_cast<double>(choices) + own_));
-  }
+  bool near(size_t choices, Rng& rng) const { return rng.bernoulli(own_ / (choices + own_)); }
   double around(double center, Rng& rng) const {
     while (true) {
       const double x = center + width_ * rng.normal();
@@ -172,7 +169,7 @@ Result<Dimension> parse_dimension(const std::string& text) {
 
 Json propose(std::span<const Dimension> space, std::span<const Trial> trials, SearchMethod method,
              uint64_t seed) {
-  Rng rng(Hasher().add(seed).add(static_cast<uint64_t>(trials.size())).digest64());
+  Rng rng(Hasher().add(seed).add(trials.size()).digest64());
   std::vector<const Trial*> order;
   for (const Trial& trial : trials) order.push_back(&trial);
   std::stable_sort(order.begin(), order.end(),
@@ -182,7 +179,7 @@ Json propose(std::span<const Dimension> space, std::span<const Trial> trials, Se
     for (const Dimension& d : space) out[d.name] = draw_uniform(d, rng);
     return out;
   }
-  const auto count = static_cast<size_t>(std::ceil(kGoodShare * static_cast<double>(order.size())));
+  const auto count = static_cast<size_t>(std::ceil(kGoodShare * order.size()));
   const std::span<const Trial* const> all(order);
   const Density likely(space, all.first(count)), unlikely(space, all.subspan(count));
   Place best;

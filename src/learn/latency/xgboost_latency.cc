@@ -79,7 +79,7 @@ struct XgboostOptions {
 void append_rows(const feature::LeafFeatures& leaves, const std::array<float, kDeviceColumns>& device,
                  std::vector<float>& out) {
   for (int l = 0; l < leaves.vectors.rows; ++l) {
-    if (leaves.row_numbers[static_cast<size_t>(l)] < 0) continue;
+    if (leaves.row_numbers[l] < 0) continue;
     const auto row = leaves.vectors.row(l);
     out.insert(out.end(), row.begin(), row.end());
     out.insert(out.end(), device.begin(), device.end());
@@ -170,9 +170,9 @@ Result<PackSumData> gather(const TrainingData& data, std::span<const int64_t> re
     const Store::Entry entry = data.store->entry(i);
     if (entry.rows == 0 || (entry.failed() && label != Label::kSpeed)) continue;
     used.push_back(i);
-    rows += static_cast<size_t>(entry.rows);
+    rows += entry.rows;
     seconds.push_back(entry.failed() ? INFINITY : entry.mean_seconds);
-    tasks.push_back(static_cast<int>(entry.workload * data.devices.size() + entry.device));
+    tasks.push_back(entry.workload * data.devices.size() + entry.device);
   }
   std::vector<float> speeds;
   if (label == Label::kSpeed) speeds = relative_speeds(seconds, tasks);
@@ -185,7 +185,7 @@ Result<PackSumData> gather(const TrainingData& data, std::span<const int64_t> re
   for (size_t i = 0; i < used.size(); ++i) {
     TS_ASSIGN_OR_RETURN(const auto queries, batch.make(std::span(used).subspan(i, 1)));
     const ProgramQuery& query = queries[0];
-    double y = label == Label::kSpeed ? static_cast<double>(speeds[i]) : std::log(seconds[i]);
+    double y = label == Label::kSpeed ? speeds[i] : std::log(seconds[i]);
     if (label == Label::kSecondsPerOp) y -= std::log(std::max(query.workload->flops, 1.0));
     if (base != nullptr) y -= base->raw(queries)[0];
     program.clear();
@@ -222,10 +222,11 @@ class XgboostTrainer final : public CostModelTrainer {
     auto model = std::make_unique<XgboostModel>();
     model->label = label;
     double mean = 0;
-    for (const float y : train.labels) mean += static_cast<double>(y);
-    mean /= static_cast<double>(std::max<size_t>(train.programs(), 1));
-    for (float& y : train.labels) y -= static_cast<float>(mean);
-    for (float& y : validation.labels) y -= static_cast<float>(mean);
+    for (const float y : train.labels) mean += y;
+    mean /= std::max<size_t>(train.programs(), 1);
+    const auto offset = static_cast<float>(mean);
+    for (float& y : train.labels) y -= offset;
+    for (float& y : validation.labels) y -= offset;
     model->bias = mean + (base != nullptr ? base->bias : 0);
 
     PackSumOptions fit = options_.fit;
@@ -286,7 +287,7 @@ class XgboostTrainer final : public CostModelTrainer {
     file.card = checkpoint_card(training);
     const int32_t rounds[] = {state.rounds, state.best_rounds};
     const double loss[] = {state.best_loss};
-    file.add<uint8_t>("booster", {static_cast<int64_t>(state.booster.size())}, state.booster);
+    file.add<uint8_t>("booster", {std::ssize(state.booster)}, state.booster);
     file.add<int32_t>("rounds", {2}, rounds);
     file.add<double>("best_loss", {1}, loss);
     return write_model_file(file, path);

@@ -33,9 +33,9 @@ void TokenWalk::describe(Quality quality, Positions& out) const {
   if (before_ >= 0) out.add_number(NumberKind::kDecided, before_);
   if (writing()) {
     out.add_number(NumberKind::kDigits, high_);
-    out.add_amount(kWritten, static_cast<float>(written_) / 4);
+    out.add_amount(kWritten, written_ / 4.0);
   }
-  out.add_amount(kDecided, static_cast<float>(decided_) / 16);
+  out.add_amount(kDecided, decided_ / 16.0);
   out.end_position();
 }
 
@@ -71,8 +71,7 @@ bool TokenWalk::allows(uint8_t token) const {
 
 std::bitset<kOutputs> TokenWalk::allowed() const {
   std::bitset<kOutputs> result;
-  for (int token = 0; token < kOutputs; ++token)
-    result[static_cast<size_t>(token)] = allows(static_cast<uint8_t>(token));
+  for (int token = 0; token < kOutputs; ++token) result[token] = allows(static_cast<uint8_t>(token));
   return result;
 }
 

@@ -49,7 +49,7 @@ Result<Corpus> read_corpus_file(const TensorFile& file) {
     if (prompt.task < 0 || std::cmp_greater_equal(prompt.task, corpus.tasks.size()))
       return damaged("a prompt refers to a task that does not exist");
   TS_ASSIGN_OR_RETURN(const auto prompts, file.values<int32_t>("sentence.prompt", {-1}));
-  const auto count = static_cast<int64_t>(prompts.size());
+  const auto count = std::ssize(prompts);
   TS_ASSIGN_OR_RETURN(const auto quality, file.values<uint8_t>("sentence.quality", {count}));
   TS_ASSIGN_OR_RETURN(const auto begin, file.values<int32_t>("sentence.begin", {count + 1}));
   TS_ASSIGN_OR_RETURN(const auto mask_begin, file.values<int32_t>("sentence.mask_begin", {count + 1}));
@@ -71,8 +71,7 @@ Result<Corpus> read_corpus_file(const TensorFile& file) {
     sentence.decisions.assign(decisions.begin() + begin[i], decisions.begin() + begin[i + 1]);
     for (int32_t m = mask_begin[i]; m < mask_begin[i + 1]; ++m) {
       TokenMask mask;
-      for (size_t b = 0; b < kOutputs; ++b)
-        mask[b] = (masks[static_cast<size_t>(m) * kMaskBytes + b / 8] >> (b % 8) & 1) != 0;
+      for (size_t b = 0; b < kOutputs; ++b) mask[b] = (masks[m * kMaskBytes + b / 8] >> (b % 8) & 1) != 0;
       sentence.allowed.push_back(mask);
     }
     corpus.sentences.push_back(std::move(sentence));
@@ -103,14 +102,14 @@ TensorFile to_file(const Corpus& corpus) {
     prompt.push_back(s.prompt);
     quality.push_back(static_cast<uint8_t>(s.quality));
     for (const int64_t d : s.decisions) decisions.push_back(static_cast<int32_t>(d));
-    begin.push_back(static_cast<int32_t>(decisions.size()));
+    begin.push_back(decisions.size());
     for (const TokenMask& mask : s.allowed) {
       uint8_t bytes[kMaskBytes] = {};
       for (size_t b = 0; b < kOutputs; ++b)
         if (mask[b]) bytes[b / 8] = static_cast<uint8_t>(bytes[b / 8] | 1U << (b % 8));
       masks.insert(masks.end(), std::begin(bytes), std::end(bytes));
     }
-    mask_begin.push_back(static_cast<int32_t>(masks.size() / kMaskBytes));
+    mask_begin.push_back(masks.size() / kMaskBytes);
   }
   const auto count = std::ssize(prompt);
   file.add<int32_t>("sentence.prompt", {count}, prompt);
@@ -128,8 +127,8 @@ TensorFile to_file(const Corpus& corpus) {
 
 void add_task(Corpus& corpus, Corpus::Task task, std::vector<Corpus::Prompt> prompts,
               std::vector<Corpus::Sentence> sentences) {
-  const auto number = static_cast<int32_t>(corpus.tasks.size());
-  const auto first = static_cast<int32_t>(corpus.prompts.size());
+  const int32_t number = corpus.tasks.size();
+  const int32_t first = corpus.prompts.size();
   corpus.tasks.push_back(std::move(task));
   for (auto& prompt : prompts) {
     prompt.task = number;

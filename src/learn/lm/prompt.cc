@@ -25,7 +25,7 @@ static_assert(kGuarded < 32, "the upper half is for answers");
 double points_of(const ir::Operation& op) {
   double points = 1;
   for (const auto* axes : {&op.spatial, &op.reduce})
-    for (const auto& axis : *axes) points *= static_cast<double>(axis.extent);
+    for (const auto& axis : *axes) points *= axis.extent;
   return points;
 }
 
@@ -40,10 +40,9 @@ class PromptMaker {
   void add_device(const target::Device& device, int threads) {
     out_.add_word(WordKind::kPosition, "device");
     const auto columns = device_columns(device);
-    for (int c = 0; c < kDeviceColumns; ++c)
-      out_.add_amount(kDeviceAmounts + c, columns[static_cast<size_t>(c)] / 16);
-    out_.add_amount(kThreads, static_cast<float>(std::log2(threads + 1.0) / 4));
-    out_.add_amount(kVectorRegisters, static_cast<float>(device.vector_registers / 32.0));
+    for (int c = 0; c < kDeviceColumns; ++c) out_.add_amount(kDeviceAmounts + c, columns[c] / 16);
+    out_.add_amount(kThreads, std::log2(threads + 1.0) / 4);
+    out_.add_amount(kVectorRegisters, device.vector_registers / 32.0);
     out_.add_word(WordKind::kDevice, device.arch);
     out_.add_word(WordKind::kDevice, "vectors of " + std::to_string(device.vector_bytes));
     out_.end_position();
@@ -99,7 +98,7 @@ class PromptMaker {
   Positions take() {
     if (out_.size() > options_.most) {  // happens if one operation has very many axes
       out_.begin.resize(options_.most + 1);
-      out_.features.resize(static_cast<size_t>(out_.begin.back()));
+      out_.features.resize(out_.begin.back());
     }
     return std::move(out_);
   }
@@ -115,8 +114,8 @@ class PromptMaker {
                   std::string("dtype ") + std::string(ir::to_string(op.output()->dtype)));
     if (is_output(op)) out_.add_word(WordKind::kOperation, "output");
     out_.add_number(NumberKind::kElements, op.output()->num_elements());
-    out_.add_amount(kShareOfWork, static_cast<float>(points_of(op) / std::max(all_points_, 1.0)));
-    out_.add_amount(kStage, static_cast<float>(number) / 16);
+    out_.add_amount(kShareOfWork, points_of(op) / std::max(all_points_, 1.0));
+    out_.add_amount(kStage, number / 16.0);
     std::map<std::string, int> nodes;
     for (const auto& body : op.bodies)
       ir::for_each_expr(body, [&](const ir::Expr& e) {
@@ -142,8 +141,8 @@ class PromptMaker {
       out_.add_word(WordKind::kAxis, without_number(axes[a].var.name()));
       out_.add_word(WordKind::kOperation, without_number(op.name), 0.5F);
       out_.add_number(NumberKind::kExtent, axes[a].extent);
-      out_.add_amount(kStage, static_cast<float>(number) / 16);
-      out_.add_amount(kFromEnd, static_cast<float>(axes.size() - 1 - a) / 4);
+      out_.add_amount(kStage, number / 16.0);
+      out_.add_amount(kFromEnd, (axes.size() - 1 - a) / 4.0);
       out_.end_position();
     }
   }
@@ -170,7 +169,7 @@ class PromptMaker {
         if (made != nullptr && !placeholder)
           out_.add_word(WordKind::kOperation, without_number(made->name), 0.5F);
         out_.add_number(NumberKind::kElements, load->buffer->num_elements());
-        out_.add_amount(kStage, static_cast<float>(number) / 16);
+        out_.add_amount(kStage, number / 16.0);
         if (!strides) {
           out_.add_word(WordKind::kAxis, "not affine");
         } else {

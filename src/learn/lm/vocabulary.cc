@@ -25,14 +25,14 @@ static_assert(kLargestItself >= 64);
 void Positions::add_number(NumberKind kind, int64_t value) {
   const int base = static_cast<int>(kind) * kNumberFeatures;
   const int64_t magnitude = value < 0 ? -value : value;
-  const double log = std::log2(static_cast<double>(magnitude) + 1);
+  const double log = std::log2(magnitude + 1.0);
   features.push_back({base + kLogarithm, static_cast<float>(log / 8)});
   features.push_back({base + kSquare, static_cast<float>(log * log / 64)});
   if (magnitude == 0) features.push_back({base + kZero, 1});
   // Interpolates between two bins, so that close numbers have similar features.
   const double place = std::min(log, kBinCount - 1.001);
   const int bin = static_cast<int>(place);
-  const auto above = static_cast<float>(place - bin);
+  const float above = place - bin;
   features.push_back({base + kBins + bin, 1 - above});
   if (above > 0) features.push_back({base + kBins + bin + 1, above});
   for (size_t i = 0; magnitude > 0 && i < std::size(kDivisorList); ++i)
@@ -45,9 +45,10 @@ void Positions::add_word(WordKind kind, std::string_view word, float weight) {
   features.push_back({kFirstWord + static_cast<int32_t>(kind) * kWordFeatures + hashed, weight});
 }
 
-void Positions::add_amount(int amount, float value) {
+void Positions::add_amount(int amount, double value) {
   TS_CHECK(amount >= 0 && amount < kAmounts, "amount out of range");
-  if (value != 0) features.push_back({kFirstAmount + amount, value});
+  const auto weight = static_cast<float>(value);
+  if (weight != 0) features.push_back({kFirstAmount + amount, weight});
 }
 
 void Positions::clear() {

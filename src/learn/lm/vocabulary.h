@@ -66,11 +66,11 @@ struct Positions {
 
   size_t size() const { return begin.size() - 1; }
   // Ends the position that features have been added to.
-  void end_position() { begin.push_back(static_cast<int32_t>(features.size())); }
+  void end_position() { begin.push_back(features.size()); }
   void add_number(NumberKind kind, int64_t value);
   void add_word(WordKind kind, std::string_view word, float weight = 1);
   // amount: in [0, kAmounts). value: should not be much larger than 1.
-  void add_amount(int amount, float value);
+  void add_amount(int amount, double value);
   void clear();
 };
 

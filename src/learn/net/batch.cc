@@ -35,8 +35,7 @@ Status Batch::add_summary(const ProgramQuery& query) {
   if (query.trace == nullptr || query.leaves == nullptr)
     return Error{ErrorCode::kInvalidArgument, "program " + std::to_string(programs),
                  "has no schedule steps, which this model needs"};
-  const feature::WorkloadAccess& access = accesses.of(*query.workload);
-  const auto summary = feature::summarize_program(access, *query.leaves, *query.trace, *query.device);
+  const auto summary = summarizer.summarize(query);
   SummaryRows& rows_of_kind = summaries[static_cast<size_t>(summary.kind)];
   rows_of_kind.places.push_back(programs);
   rows_of_kind.structure.push_back(static_cast<int64_t>(summary.structure));
@@ -77,7 +76,7 @@ Status Batch::add(const ProgramQuery& query, const BatchOptions& options) {
       return bad("has no features, because the program could not be built");
     const feature::LeafFeatures& leaves = *query.leaves;
     for (int l = 0; l < leaves.vectors.rows; ++l) {
-      const auto at = static_cast<size_t>(l);
+      const size_t at = l;
       if (options.rows == RowKind::kStores && leaves.row_numbers[at] < 0) continue;
       const std::span<const float> row = leaves.vectors.row(l);
       rows.insert(rows.end(), row.begin(), row.end());

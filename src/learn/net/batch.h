@@ -12,7 +12,7 @@
 
 #include "feature/program_summary.h"
 #include "learn/latency/device_columns.h"
-#include "learn/latency/tensorsmith_model.h"
+#include "learn/latency/queries.h"
 #include "learn/net/statistics.h"
 #include "learn/net/step_sequence.h"
 #include "learn/training.h"
@@ -77,7 +77,7 @@ struct Batch {
   std::vector<float> device_features;
   std::vector<double> base;  // by program: log(seconds), see BaseKind
   std::array<SummaryRows, feature::kProgramKinds> summaries;
-  AccessCache accesses;  // of the workloads; kept from batch to batch
+  QuerySummarizer summarizer;  // kept from batch to batch
 
   // Labels by program; empty if programs are only predicted.
   std::vector<double> log_seconds;  // +inf for a failed program

@@ -18,7 +18,7 @@ constexpr int64_t kMaxFileBytes = int64_t{8} << 30;
 
 Tensor numbers_of(const TrainState& s) {
   return torch::tensor({static_cast<int64_t>(s.epoch), s.step, s.programs, static_cast<int64_t>(s.best_epoch),
-                        static_cast<int64_t>(s.best.size())},
+                        std::ssize(s.best)},
                        torch::kInt64);
 }
 

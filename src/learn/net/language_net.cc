@@ -33,7 +33,7 @@ class LanguageLayerImpl : public torch::nn::Module {
   void forward(Tensor& prompt, const Tensor& absent, Tensor& answer, const Tensor& later) {
     const int64_t g = prompt.size(0), p = prompt.size(1), width = prompt.size(2);
     const int64_t m = answer.size(1), t = answer.size(2), size = width / heads_;
-    const double scale = 1 / std::sqrt(static_cast<double>(size));
+    const double scale = 1 / std::sqrt(size);
     // [3, prompts, heads, positions, size]
     const Tensor of_prompt = qkv_(norm1_(prompt)).view({g, p, 3, heads_, size}).permute({2, 0, 3, 1, 4});
     // [3, prompts, answers, heads, positions, size]

@@ -16,12 +16,12 @@ class PositionCollector {
  public:
   void add(const lm::Positions& positions) {
     for (size_t i = 0; i + 1 < positions.begin.size(); ++i)
-      begin_.push_back(static_cast<int64_t>(entries_.size()) + positions.begin[i]);
+      begin_.push_back(std::ssize(entries_) + positions.begin[i]);
     for (const lm::Feature& feature : positions.features) {
       entries_.push_back(feature.entry);
       weights_.push_back(feature.weight);
     }
-    rows_.push_back(rows_.back() + static_cast<int64_t>(positions.size()));
+    rows_.push_back(rows_.back() + std::ssize(positions));
   }
   void tensors(torch::Device device, Tensor& entries, Tensor& weights, Tensor& begin, Ragged& ragged) const {
     entries = torch::tensor(entries_, torch::kInt64).to(device);
@@ -75,7 +75,7 @@ LanguageReader::LanguageReader(const lm::SentenceSource& source, const lm::Langu
     Rng rng(Hasher().add("validation").add(source.task_of(p)).digest64());
     (rng.uniform() < training.validation ? validation_ : train_).push_back(std::move(prompt));
   }
-  for (const Prompt& prompt : train_) count_ += static_cast<int64_t>(prompt.drawn);
+  for (const Prompt& prompt : train_) count_ += prompt.drawn;
 }
 
 LanguageReader::Prompt LanguageReader::choose(size_t number) const {
@@ -97,7 +97,7 @@ LanguageReader::Prompt LanguageReader::choose(size_t number) const {
   const auto end = std::find_if(prompt.sentences.begin(), prompt.sentences.end(), [&](int32_t s) {
     return quality(s) > training_.worst || quality(s) == last;
   });
-  prompt.drawn = static_cast<size_t>(end - prompt.sentences.begin());
+  prompt.drawn = end - prompt.sentences.begin();
   return prompt;
 }
 
@@ -118,10 +118,10 @@ LanguageReader::Read LanguageReader::draw_worse(const Prompt& prompt, const Read
 }
 
 LanguageBatch LanguageReader::make(const std::vector<Prompt>& from, const char* what, int64_t number) const {
-  Rng rng(Hasher().add(what).add(seed_).add(static_cast<uint64_t>(number)).digest64());
+  Rng rng(Hasher().add(what).add(seed_).add(number).digest64());
   // Prompts with more sentences are read more often, but less than in proportion.
   std::vector<double> weights;
-  for (const Prompt& prompt : from) weights.push_back(std::sqrt(static_cast<double>(prompt.drawn)));
+  for (const Prompt& prompt : from) weights.push_back(std::sqrt(prompt.drawn));
   PositionCollector prompts;
   AnswerCollector answers;
   const auto add = [&](const Read& read) {
@@ -130,7 +130,7 @@ LanguageBatch LanguageReader::make(const std::vector<Prompt>& from, const char* 
     answers.add(answer, training_.masked);
   };
   for (int i = 0; i < training_.prompts; ++i) {
-    const Prompt& prompt = from[static_cast<size_t>(rng.weighted(weights))];
+    const Prompt& prompt = from[rng.weighted(weights)];
     prompts.add(source_.prompt(prompt.number));
     for (int a = 0; a < draws_; ++a) {
       const Read read = draw(prompt, rng);

@@ -72,9 +72,8 @@ class LanguageTrainer {
         net_->parameters(),
         torch::optim::AdamWOptions(training_.learning_rate).weight_decay(training_.weight_decay));
     const int64_t batch = reader_.batch_size() * processes;
-    const auto steps = std::max<int64_t>(
-        1, static_cast<int64_t>(training_.epochs * static_cast<double>(reader_.sentences()) /
-                                static_cast<double>(batch)));
+    const auto steps =
+        std::max<int64_t>(1, static_cast<int64_t>(training_.epochs * reader_.sentences() / batch));
     TrainOptions rate;
     rate.learning_rate = training_.learning_rate;
     const std::string name = training_name();
@@ -105,9 +104,8 @@ class LanguageTrainer {
       auto value = loss.item<double>();
       if (std::isfinite(value)) loss.backward();
       if (group != nullptr) {
-        value /= static_cast<double>(processes);
-        TS_RETURN_IF_ERROR(
-            group->sum_gradients(net_->parameters(), 1 / static_cast<double>(processes), value));
+        value /= processes;
+        TS_RETURN_IF_ERROR(group->sum_gradients(net_->parameters(), 1.0 / processes, value));
       }
       if (!std::isfinite(value))
         return Error{ErrorCode::kInvalidArgument, "step " + std::to_string(state_.step),
@@ -198,12 +196,12 @@ class LanguageTrainer {
     TrainingProgress progress;
     progress.step = static_cast<int>(state_.step + 1);
     progress.steps = static_cast<int>(steps);
-    progress.train_loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.programs));
+    progress.train_loss = state_.loss_sum / std::max<int64_t>(1, state_.programs);
     state_.loss_sum = 0;
     state_.programs = 0;
     progress.validation_loss = validate();
     const double seconds = steady_seconds() - begin;
-    progress.samples_per_second = seconds > 0 ? static_cast<double>(done) / seconds : 0;
+    progress.samples_per_second = seconds > 0 ? done / seconds : 0;
     last_ = progress;
     if (control_.progress) control_.progress(progress);
   }
@@ -215,7 +213,7 @@ class LanguageTrainer {
     double sum = 0;
     for (int64_t b = 0; b < kValidationBatches; ++b)
       sum += loss_of(reader_.validation_batch(b)).item<double>();
-    return sum / static_cast<double>(kValidationBatches);
+    return sum / kValidationBatches;
   }
 
   // Returns the share of validation pairs whose better answer has the higher probability.
@@ -226,7 +224,7 @@ class LanguageTrainer {
     for (int64_t b = 0; b < kValidationBatches; ++b) {
       const Tensor margin = margins(pair_likelihoods(net, reader_.validation_batch(b)));
       right += (margin > 0).sum().item<double>();
-      pairs += static_cast<double>(margin.size(0));
+      pairs += margin.size(0);
     }
     return right / pairs;
   }

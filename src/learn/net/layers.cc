@@ -36,7 +36,7 @@ class TakeRows : public torch::autograd::Function<TakeRows> {
 
 Ragged Ragged::create(std::span<const int64_t> begin, torch::Device device) {
   Ragged out;
-  out.programs = static_cast<int64_t>(begin.size()) - 1;
+  out.programs = std::ssize(begin) - 1;
   out.rows = begin.back();
   for (size_t p = 1; p < begin.size(); ++p) out.longest = std::max(out.longest, begin[p] - begin[p - 1]);
   const auto numbers = torch::TensorOptions().dtype(torch::kInt64);
@@ -47,7 +47,7 @@ Ragged Ragged::create(std::span<const int64_t> begin, torch::Device device) {
   auto* places = out.places.data_ptr<int64_t>();
   auto* owner = out.owner.data_ptr<int64_t>();
   for (int64_t p = 0; p < out.programs; ++p) {
-    const auto at = static_cast<size_t>(p);
+    const size_t at = p;
     for (int64_t r = begin[at]; r < begin[at + 1]; ++r) {
       places[r] = p * out.longest + r - begin[at];
       slots[places[r]] = r;
@@ -79,8 +79,7 @@ ScalerImpl::ScalerImpl(int64_t width) {
 }
 
 void ScalerImpl::set(const ColumnScaling& scaling) {
-  TS_CHECK(static_cast<int64_t>(scaling.shift.size()) == shift_.size(0),
-           "the scaling has another width than the layer");
+  TS_CHECK(std::ssize(scaling.shift) == shift_.size(0), "the scaling has another width than the layer");
   for (const auto& [to, from] : {std::pair(&shift_, &scaling.shift), std::pair(&scale_, &scaling.scale)})
     to->copy_(torch::from_blob(const_cast<float*>(from->data()), {to->size(0)}, torch::kFloat32));
 }
@@ -110,7 +109,7 @@ Tensor AttentionImpl::forward(const Tensor& rows, const Ragged& ragged) {
   const Tensor qkv = pad(qkv_(rows), ragged)
                          .view({ragged.programs, ragged.longest, 3, heads_, width / heads_})
                          .permute({2, 0, 3, 1, 4});
-  const double scale = 1 / std::sqrt(static_cast<double>(width / heads_));
+  const double scale = 1 / std::sqrt(width / heads_);
   const Tensor scores = torch::matmul(qkv[0] * scale, qkv[1].transpose(2, 3));
   // Only keys are masked; what an empty slot computes as a query is dropped by unpad().
   const Tensor empty = ragged.mask.logical_not().view({ragged.programs, 1, 1, ragged.longest});
@@ -149,7 +148,7 @@ Tensor AttentionPoolImpl::forward(const Tensor& rows, const Ragged& ragged) {
 Tensor position_encoding(const Tensor& positions, int64_t width) {
   const int64_t half = (width + 1) / 2;
   const Tensor rate = torch::exp(torch::arange(half, torch::TensorOptions().dtype(torch::kFloat32)) *
-                                 (-2 * std::log(10000.0) / static_cast<double>(width)))
+                                 (-2 * std::log(10000.0) / width))
                           .to(positions.device());
   const Tensor angle = positions.to(torch::kFloat32).unsqueeze(1) * rate.unsqueeze(0);
   // sin, cos, sin, cos, ...
@@ -162,7 +161,7 @@ void initialize(torch::nn::Module& module, uint64_t seed) {
   for (const auto& item : module.named_modules()) {
     auto* linear = item.value()->as<torch::nn::Linear>();
     if (linear == nullptr) continue;
-    const double bound = 1 / std::sqrt(static_cast<double>(linear->weight.size(1)));
+    const double bound = 1 / std::sqrt(linear->weight.size(1));
     linear->weight.uniform_(-bound, bound, generator);
     if (linear->bias.defined()) linear->bias.uniform_(-bound, bound, generator);
   }

@@ -18,7 +18,7 @@ Targets Targets::create(const Batch& batch, const LabelTransform& transform, tor
     const double label = batch.log_seconds[p] - batch.base[p];
     r.push_back(static_cast<float>(label));
     z.push_back(static_cast<float>(transform.encode(label)));
-    measured.push_back(static_cast<int64_t>(p));
+    measured.push_back(p);
   }
   out.z = torch::tensor(z, torch::kFloat32).to(device);
   out.r = torch::tensor(r, torch::kFloat32).to(device);
@@ -50,7 +50,7 @@ Tensor relative_loss(const Tensor& predicted, const Tensor& truth) {
 Tensor lambda_rank(const Tensor& p, const Tensor& y, const std::vector<int64_t>& task) {
   std::vector<int64_t> begin = {0};
   for (size_t i = 1; i <= task.size(); ++i) {
-    if (i == task.size() || task[i] != task[i - 1]) begin.push_back(static_cast<int64_t>(i));
+    if (i == task.size() || task[i] != task[i - 1]) begin.push_back(i);
   }
   const Ragged lists = Ragged::create(begin, p.device());
   if (lists.longest < 2) return p.sum() * 0;

@@ -27,12 +27,12 @@ NetInput NetInput::create(const Batch& batch, const BatchOptions& options, torch
         to_tensor(batch.steps, {out.steps.rows, options.step_options.width()}, torch::kFloat32, device);
   }
   for (int k = 0; k < feature::kProgramKinds && options.summaries; ++k) {
-    const SummaryRows& rows = batch.summaries[static_cast<size_t>(k)];
-    const auto n = static_cast<int64_t>(rows.places.size());
+    const SummaryRows& rows = batch.summaries[k];
+    const auto n = std::ssize(rows.places);
     const int width = summary_width(static_cast<feature::ProgramKind>(k));
-    out.summaries[static_cast<size_t>(k)] = {to_tensor(rows.places, {n}, torch::kInt64, device),
-                                             to_tensor(rows.structure, {n}, torch::kInt64, device),
-                                             to_tensor(rows.values, {n, width}, torch::kFloat32, device)};
+    out.summaries[k] = {to_tensor(rows.places, {n}, torch::kInt64, device),
+                        to_tensor(rows.structure, {n}, torch::kInt64, device),
+                        to_tensor(rows.values, {n, width}, torch::kFloat32, device)};
   }
   out.device = to_tensor(batch.device, {batch.programs}, torch::kInt64, device);
   out.device_features =

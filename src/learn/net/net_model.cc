@@ -131,7 +131,7 @@ class NetModel final : public CostModel {
 };
 
 // Returns the standard deviation of log(seconds) on the validation records; 0 if there are none.
-Result<double> calibrate(Net& net, Records& records, const LabelTransform& transform) {
+Result<double> validation_sigma(Net& net, Records& records, const LabelTransform& transform) {
   const std::vector<int64_t>& numbers = records.validation();
   if (numbers.empty()) return 0.0;
   TS_ASSIGN_OR_RETURN(const std::vector<double> predicted,
@@ -180,7 +180,7 @@ class NetTrainer final : public CostModelTrainer {
     TS_ASSIGN_OR_RETURN(const auto records,
                         Records::create(data, design.batch, design.training.loss.ranks()));
     TS_ASSIGN_OR_RETURN(const Records::Fit fit, records->fit(design.scaling, design.transform));
-    const std::shared_ptr<Net> net = design.make_net(static_cast<int64_t>(card.devices.size()));
+    const std::shared_ptr<Net> net = design.make_net(std::ssize(card.devices));
     initialize(*net, control.seed);
     net->set_scaling(fit.inputs);
     return finish(design, net, fit.labels, 0, std::move(card), *records, data, control, nullptr, group.get());
@@ -204,7 +204,7 @@ class NetTrainer final : public CostModelTrainer {
     ModelCard card = make_card(kind_.name, data, control, parameters, &from->card());
     design.batch.devices = card.devices;
     const std::vector<std::string>& trained_on = from->card().devices;
-    const std::shared_ptr<Net> net = design.make_net(static_cast<int64_t>(trained_on.size()));
+    const std::shared_ptr<Net> net = design.make_net(std::ssize(trained_on));
     copy_state(from->net(), *net);
     std::vector<int64_t> sources;
     for (const std::string& name : card.devices) {
@@ -243,7 +243,7 @@ class NetTrainer final : public CostModelTrainer {
       const target::Device* other = find(trained_on[d]);
       if (device == nullptr || other == nullptr || distance(*device, *other) >= least) continue;
       least = distance(*device, *other);
-      best = static_cast<int64_t>(d);
+      best = d;
     }
     return best;
   }
@@ -267,8 +267,8 @@ class NetTrainer final : public CostModelTrainer {
     const std::string training = training_hash(kind_.name, data, control, Json::parse(card.parameters), base);
     TS_ASSIGN_OR_RETURN(const TrainOutcome outcome, train_net(*net, records, transform, design.training,
                                                               control, training, device, group));
-    TS_ASSIGN_OR_RETURN(const double calibrated, calibrate(*net, records, transform));
-    if (calibrated > 0) sigma = calibrated;
+    TS_ASSIGN_OR_RETURN(const double measured, validation_sigma(*net, records, transform));
+    if (measured > 0) sigma = measured;
     auto model = std::make_unique<NetModel>(kind_, design, std::move(net), transform, sigma, std::move(card));
     TS_ASSIGN_OR_RETURN(const std::string scores, validation_metrics(*model, data));
     Json metrics = Json::parse(scores);
@@ -301,7 +301,7 @@ Result<std::unique_ptr<CostModel>> net_from_file(const NetKind& kind, const Mode
   if (!design.ok()) return Error{ErrorCode::kCorrupt, "", "has bad parameters: " + design.error().message()};
   TS_ASSIGN_OR_RETURN(const std::vector<double> label, file.values<double>("label", {4}));
   TS_ASSIGN_OR_RETURN(const std::vector<double> sigma, file.values<double>("sigma", {1}));
-  const std::shared_ptr<Net> net = design->make_net(static_cast<int64_t>(file.card.devices.size()));
+  const std::shared_ptr<Net> net = design->make_net(std::ssize(file.card.devices));
   for (const auto& [name, to] : state_of(*net)) {
     TS_ASSIGN_OR_RETURN(std::vector<float> values_of,
                         file.values<float>("net." + name, std::span<const int64_t>(to.sizes().vec())));

@@ -121,9 +121,9 @@ Result<bool> ProcessGroup::any(bool here) {
 }
 
 Result<std::string> ProcessGroup::broadcast(std::string bytes) {
-  Tensor size = torch::full({1}, static_cast<int64_t>(bytes.size()), torch::kInt64);
+  Tensor size = torch::full({1}, std::ssize(bytes), torch::kInt64);
   TS_RETURN_IF_ERROR(broadcast(size));
-  bytes.resize(static_cast<size_t>(size.item<int64_t>()));
+  bytes.resize(size.item<int64_t>());
   if (bytes.empty()) return bytes;
   Tensor values = torch::from_blob(bytes.data(), {size.item<int64_t>()}, torch::kUInt8);
   TS_RETURN_IF_ERROR(broadcast(values));
@@ -174,9 +174,7 @@ Status ProcessGroup::check_same(const std::string& text, const std::string& what
 
 std::pair<size_t, size_t> share_of(size_t count, size_t unit, int rank, int processes) {
   const size_t units = (count + unit - 1) / unit;
-  const auto end = [&](int r) {
-    return std::min(count, units * static_cast<size_t>(r) / static_cast<size_t>(processes) * unit);
-  };
+  const auto end = [&](int r) { return std::min(count, units * r / processes * unit); };
   return {end(rank), rank + 1 == processes ? count : end(rank + 1)};
 }
 

@@ -17,10 +17,10 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Returns every n-th record, for the smallest n that leaves at most `most`.
 std::vector<int64_t> thinned(const std::vector<int64_t>& records, int64_t most) {
-  const int64_t n = static_cast<int64_t>(records.size());
+  const int64_t n = std::ssize(records);
   const int64_t step = std::max<int64_t>(1, (n + most - 1) / most);
   std::vector<int64_t> out;
-  for (int64_t i = 0; i < n; i += step) out.push_back(records[static_cast<size_t>(i)]);
+  for (int64_t i = 0; i < n; i += step) out.push_back(records[i]);
   return out;
 }
 
@@ -72,39 +72,32 @@ Result<std::unique_ptr<Records>> Records::create(const TrainingData& data, const
 }
 
 std::vector<int64_t> Records::order(uint64_t seed, int epoch, int list) const {
-  Rng rng(Hasher().add(seed).add(static_cast<uint64_t>(epoch)).digest64());
+  Rng rng(Hasher().add(seed).add(epoch).digest64());
   if (list <= 0) {
     std::vector<int64_t> out = train_;
     rng.shuffle(out);
     return out;
   }
   // Shuffles records within their tasks, cuts them into lists, and shuffles the lists.
-  std::vector<int64_t> places(train_.size());
-  std::iota(places.begin(), places.end(), 0);
+  std::vector<size_t> places(train_.size());
+  std::iota(places.begin(), places.end(), size_t{0});
   rng.shuffle(places);
-  std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
-    return train_task_[static_cast<size_t>(a)] < train_task_[static_cast<size_t>(b)];
-  });
-  std::vector<int64_t> starts;
-  for (size_t i = 0, length = 0; i < places.size(); ++i) {
-    const bool new_task = i == 0 || train_task_[static_cast<size_t>(places[i])] !=
-                                        train_task_[static_cast<size_t>(places[i - 1])];
-    if (new_task || length == static_cast<size_t>(list)) {
-      starts.push_back(static_cast<int64_t>(i));
-      length = 0;
-    }
-    ++length;
+  std::stable_sort(places.begin(), places.end(),
+                   [&](size_t a, size_t b) { return train_task_[a] < train_task_[b]; });
+  const size_t most = list;
+  const auto same_task = [&](size_t i, size_t j) { return train_task_[places[i]] == train_task_[places[j]]; };
+  std::vector<size_t> starts;
+  for (size_t i = 0, length = 0; i < places.size(); ++i, ++length) {
+    if (i > 0 && length < most && same_task(i, i - 1)) continue;
+    starts.push_back(i);
+    length = 0;
   }
   rng.shuffle(starts);
   std::vector<int64_t> out;
   out.reserve(train_.size());
-  for (const int64_t start : starts) {
-    const uint32_t task = train_task_[static_cast<size_t>(places[static_cast<size_t>(start)])];
-    for (auto i = static_cast<size_t>(start), n = size_t{0};
-         i < places.size() && n < static_cast<size_t>(list) &&
-         train_task_[static_cast<size_t>(places[i])] == task;
-         ++i, ++n)
-      out.push_back(train_[static_cast<size_t>(places[i])]);
+  for (const size_t start : starts) {
+    for (size_t i = start; i < std::min(places.size(), start + most) && same_task(i, start); ++i)
+      out.push_back(train_[places[i]]);
   }
   return out;
 }

@@ -23,7 +23,7 @@ class Records {
   const BatchOptions& options() const { return options_; }
   const std::vector<int64_t>& validation() const { return validation_; }  // by task, then ascending
   const std::vector<int64_t>& unlabelled() const { return unlabelled_; }
-  int64_t train_size() const { return static_cast<int64_t>(train_.size()); }
+  int64_t train_size() const { return std::ssize(train_); }
 
   // Returns the training records in the order of an epoch, which depends only on seed and epoch.
   // list > 0: groups of up to `list` records of a task stay together (ranking losses compare within

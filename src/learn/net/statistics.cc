@@ -5,7 +5,7 @@
 
 namespace tensorsmith::learn::net {
 
-ColumnStatistics::ColumnStatistics(int width) : columns_(static_cast<size_t>(width)) {}
+ColumnStatistics::ColumnStatistics(int width) : columns_(width) {}
 
 void ColumnStatistics::add(std::span<const float> rows) {
   if (columns_.empty()) return;
@@ -17,7 +17,7 @@ void ColumnStatistics::add(std::span<const float> rows) {
       if (count_ == 1) column = {0, 0, x, x};
       // Welford's algorithm.
       const double delta = x - column.mean;
-      column.mean += delta / static_cast<double>(count_);
+      column.mean += delta / count_;
       column.squares += delta * (x - column.mean);
       column.low = std::min(column.low, x);
       column.high = std::max(column.high, x);
@@ -39,7 +39,7 @@ ColumnScaling ColumnStatistics::scaling(ScalingKind kind) const {
         break;
       case ScalingKind::kStandard:
         shift = column.mean;
-        spread = count_ > 0 ? std::sqrt(column.squares / static_cast<double>(count_)) : 0;
+        spread = count_ > 0 ? std::sqrt(column.squares / count_) : 0;
         break;
     }
     if (column.high == column.low) spread = 0;

@@ -38,23 +38,23 @@ void add_fields(std::vector<int64_t>& out, const S& step) {
 }  // namespace
 
 int encode_steps(const sched::Trace& trace, const StepOptions& options, std::vector<float>& out) {
-  const auto steps = std::min(trace.steps.size(), static_cast<size_t>(options.max_steps));
+  const size_t steps = std::min<size_t>(trace.steps.size(), options.max_steps);
   std::vector<int64_t> numbers;
   for (size_t i = 0; i < steps; ++i) {
     const size_t at = out.size();
-    out.resize(at + static_cast<size_t>(options.width()), 0.0F);
+    out.resize(at + options.width(), 0.0F);
     out[at + trace.steps[i].index()] = 1;
     numbers.clear();
     std::visit([&](const auto& step) { add_fields(numbers, step); }, trace.steps[i]);
-    const size_t kept = std::min(numbers.size(), static_cast<size_t>(options.numbers));
+    const size_t kept = std::min<size_t>(numbers.size(), options.numbers);
     for (size_t n = 0; n < kept; ++n) {
-      const auto x = static_cast<double>(numbers[n]);
+      const double x = numbers[n];
       const double value = options.log_numbers ? std::copysign(std::log2(1 + std::abs(x)), x) : x;
-      out[at + static_cast<size_t>(kStepTypes) + n] = static_cast<float>(value);
+      out[at + kStepTypes + n] = value;
     }
   }
   if (steps > 0) return static_cast<int>(steps);
-  out.resize(out.size() + static_cast<size_t>(options.width()), 0.0F);
+  out.resize(out.size() + options.width(), 0.0F);
   return 1;
 }
 

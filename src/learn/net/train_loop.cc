@@ -47,7 +47,7 @@ double wrong_pairs(const std::vector<double>& truth, const std::vector<double>& 
       }
     }
   }
-  return all == 0 ? 0 : static_cast<double>(wrong) / static_cast<double>(all);
+  return all == 0 ? 0 : static_cast<double>(wrong) / all;
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ void TrainOptions::read(Parameters& p) {
 }
 
 double learning_rate_at(const TrainOptions& options, int64_t step, int64_t steps) {
-  const double at = static_cast<double>(step) / static_cast<double>(std::max<int64_t>(1, steps));
+  const double at = static_cast<double>(step) / std::max<int64_t>(1, steps);
   const auto down = [](double x) { return 0.5 * (1 + std::cos(std::numbers::pi * x)); };
   double factor = 1;
   if (options.schedule == "one-cycle") {
@@ -211,16 +211,16 @@ class Training {
                 ? "training was interrupted"
                 : "training was interrupted; the same command continues from " + control_.checkpoint};
       }
-      const auto first = static_cast<size_t>(state_.step * options_.batch);
+      const size_t first = state_.step * options_.batch;
       TS_RETURN_IF_ERROR(train_step(std::span<const int64_t>(order).subspan(
-          first, std::min(static_cast<size_t>(options_.batch), order.size() - first))));
+          first, std::min<size_t>(options_.batch, order.size() - first))));
     }
     const double seconds = steady_seconds() - begin;
     TrainingProgress progress;
     progress.step = state_.epoch + 1;
     progress.steps = options_.epochs;
-    progress.train_loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.programs));
-    progress.samples_per_second = seconds > 0 ? static_cast<double>(state_.programs - done) / seconds : 0;
+    progress.train_loss = state_.loss_sum / std::max<int64_t>(1, state_.programs);
+    progress.samples_per_second = seconds > 0 ? (state_.programs - done) / seconds : 0;
     // Processors may round the optimizer's steps differently, so all take the weights of process 0.
     if (group_ != nullptr) TS_RETURN_IF_ERROR(group_->broadcast(state_of(net_)));
     TS_RETURN_IF_ERROR(validate(progress));
@@ -239,9 +239,9 @@ class Training {
     if (group_ == nullptr) {
       TS_ASSIGN_OR_RETURN(value, add_gradients(numbers, global_step));
     } else {
-      const size_t unit = options_.loss.ranks() ? static_cast<size_t>(options_.list) : 1;
+      const size_t unit = options_.loss.ranks() ? options_.list : 1;
       const auto [begin, end] = share_of(numbers.size(), unit, group_->rank(), group_->count());
-      const double weight = static_cast<double>(end - begin) / static_cast<double>(numbers.size());
+      const double weight = static_cast<double>(end - begin) / numbers.size();
       if (end > begin) {
         TS_ASSIGN_OR_RETURN(value, add_gradients(numbers.subspan(begin, end - begin), global_step));
       }
@@ -251,8 +251,8 @@ class Training {
     if (!std::isfinite(value))
       return Error{ErrorCode::kInvalidArgument, "epoch " + std::to_string(state_.epoch + 1),
                    "the training loss is no longer finite; lower learning_rate"};
-    state_.loss_sum += value * static_cast<double>(numbers.size());
-    state_.programs += static_cast<int64_t>(numbers.size());
+    state_.loss_sum += value * numbers.size();
+    state_.programs += std::ssize(numbers);
     if (options_.clip > 0) torch::nn::utils::clip_grad_norm_(net_.parameters(), options_.clip);
     for (auto& group : optimizer_->param_groups())
       group.options().set_lr(learning_rate_at(options_, global_step, steps_ * options_.epochs));
@@ -279,8 +279,8 @@ class Training {
 
   Status draw_unlabelled(size_t count, int64_t step) {
     Hasher hasher;
-    hasher.add(control_.seed).add(static_cast<uint64_t>(step)).add("unlabelled");
-    if (!is_first()) hasher.add(static_cast<uint64_t>(group_->rank()));
+    hasher.add(control_.seed).add(step).add("unlabelled");
+    if (!is_first()) hasher.add(group_->rank());
     Rng rng(hasher.digest64());
     std::vector<int64_t> drawn;
     const std::vector<int64_t>& from = records_.unlabelled();
@@ -299,7 +299,7 @@ class Training {
       const double relative = std::abs(std::expm1(predicted[i] - truth_[i]));
       error += std::isfinite(relative) ? std::min(relative, kMostError) : kMostError;
     }
-    return error / static_cast<double>(truth_.size());
+    return error / truth_.size();
   }
 
   Status validate(TrainingProgress& progress) {

@@ -28,8 +28,7 @@ Mlp::Layer::Layer(size_t in, size_t out) : inputs(in), outputs(out) {
 }
 
 void Mlp::Layer::draw_weights(Rng& rng) {
-  for (size_t i = 0; i < outputs * inputs; ++i)
-    weights[i] = rng.normal() * std::sqrt(2.0 / static_cast<double>(inputs));
+  for (size_t i = 0; i < outputs * inputs; ++i) weights[i] = rng.normal() * std::sqrt(2.0 / inputs);
 }
 
 std::vector<Mlp::Layer> Mlp::make_layers(size_t width) {
@@ -40,7 +39,7 @@ Mlp::Mlp(const ProgramRows& train, std::span<const double> labels, const Program
          std::span<const double> validation_labels, uint64_t seed) {
   Rng rng(seed);
   fit_scale(train);
-  for (const double label : labels) mean_label_ += label / static_cast<double>(labels.size());
+  for (const double label : labels) mean_label_ += label / labels.size();
   layers_ = make_layers(train.width);
   for (Layer& layer : layers_) layer.draw_weights(rng);
   std::vector<size_t> order(train.programs());
@@ -61,7 +60,7 @@ Mlp::Mlp(const ProgramRows& train, std::span<const double> labels, const Program
           forward({train.values.data() + (train.begin[p] + r) * train.width, train.width}, rows[r]);
           score += rows[r].back()[0];
         }
-        for (auto& row : rows) backward(row, (score - labels[p]) / static_cast<double>(end - at));
+        for (auto& row : rows) backward(row, (score - labels[p]) / (end - at));
       }
       step(++steps);
     }
@@ -79,7 +78,7 @@ void Mlp::fit_scale(const ProgramRows& train) {
   low_.assign(train.width, std::numeric_limits<double>::infinity());
   std::vector<double> high(train.width, -std::numeric_limits<double>::infinity());
   for (size_t i = 0; i < train.values.size(); ++i) {
-    const auto x = static_cast<double>(train.values[i]);
+    const double x = train.values[i];
     low_[i % train.width] = std::min(low_[i % train.width], x);
     high[i % train.width] = std::max(high[i % train.width], x);
   }
@@ -90,8 +89,7 @@ void Mlp::fit_scale(const ProgramRows& train) {
 void Mlp::forward(std::span<const float> row, std::vector<std::vector<double>>& activations) const {
   activations.assign(1, {});
   for (size_t c = 0; c < row.size(); ++c)
-    activations[0].push_back(
-        std::clamp((static_cast<double>(row[c]) - low_[c]) * scale_[c], 1 - kFarthest, kFarthest));
+    activations[0].push_back(std::clamp((row[c] - low_[c]) * scale_[c], 1 - kFarthest, kFarthest));
   for (const Layer& layer : layers_) {
     std::vector<double> out(layer.outputs);
     const std::vector<double>& in = activations.back();
@@ -126,8 +124,8 @@ void Mlp::backward(std::vector<std::vector<double>>& activations, double slope) 
 }
 
 void Mlp::step(int64_t number) {
-  const double of_mean = 1 - std::pow(kMeanDecay, static_cast<double>(number));
-  const double of_square = 1 - std::pow(kSquareDecay, static_cast<double>(number));
+  const double of_mean = 1 - std::pow(kMeanDecay, number);
+  const double of_square = 1 - std::pow(kSquareDecay, number);
   for (Layer& layer : layers_) {
     for (size_t i = 0; i < layer.weights.size(); ++i) {
       const double g = layer.gradient[i];
@@ -145,7 +143,7 @@ double Mlp::loss(const ProgramRows& rows, std::span<const double> labels) const 
   double sum = 0;
   for (size_t p = 0; p < predicted.size(); ++p)
     sum += (predicted[p] - labels[p]) * (predicted[p] - labels[p]);
-  return sum / static_cast<double>(std::max<size_t>(predicted.size(), 1));
+  return sum / std::max<size_t>(predicted.size(), 1);
 }
 
 std::vector<double> Mlp::scores(const ProgramRows& rows) const {
@@ -163,13 +161,13 @@ std::vector<double> Mlp::scores(const ProgramRows& rows) const {
 }
 
 void Mlp::add_to(TensorFile& file) const {
-  const auto width = static_cast<int64_t>(low_.size());
+  const auto width = std::ssize(low_);
   const double mean[] = {mean_label_};
   file.add<double>("low", {width}, low_);
   file.add<double>("scale", {width}, scale_);
   file.add<double>("mean_label", {1}, mean);
   for (size_t l = 0; l < layers_.size(); ++l)
-    file.add<double>(layer_name(l), {static_cast<int64_t>(layers_[l].weights.size())}, layers_[l].weights);
+    file.add<double>(layer_name(l), {std::ssize(layers_[l].weights)}, layers_[l].weights);
 }
 
 Result<std::unique_ptr<Mlp>> Mlp::read(const TensorFile& file, size_t width) {

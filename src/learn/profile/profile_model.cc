@@ -64,7 +64,7 @@ class ProfileModel final : public CostModel {
         {"learner", to_string(learner)},
         {"columns",
          columns_of(width)}}.dump();
-    file.add<uint8_t>(kReads, {static_cast<int64_t>(reads.size())},
+    file.add<uint8_t>(kReads, {std::ssize(reads)},
                       {reinterpret_cast<const uint8_t*>(reads.data()), reads.size()});
     ranker->add_to(file);
     return write_model_file(file, path);

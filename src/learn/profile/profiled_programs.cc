@@ -7,7 +7,7 @@
 #include "ir/text.h"
 #include "learn/latency/held_out.h"
 #include "learn/latency/kinds.h"
-#include "learn/latency/tensorsmith_model.h"
+#include "learn/latency/queries.h"
 #include "learn/profile/static_row.h"
 #include "record/database.h"
 #include "record/ncu_csv.h"
@@ -81,9 +81,9 @@ class Reader {
         continue;
       out_.tasks.push_back({task->second.key, task->second.name, task->second.text, task->second.flops, {}});
     }
-    AccessCache accesses;
+    QuerySummarizer summarizer;
     for (const Found* found : order) {
-      auto program = make(*found, accesses);
+      auto program = make(*found, summarizer);
       if (program.ok()) {
         out_.programs.push_back(std::move(*program));
       } else if (out_.problems.size() < kMostProblems) {
@@ -94,7 +94,7 @@ class Reader {
   }
 
  private:
-  Result<ProfiledProgram> make(const Found& found, AccessCache& accesses) const {
+  Result<ProfiledProgram> make(const Found& found, QuerySummarizer& summarizer) const {
     const auto number = numbers_.find(found.record.task_key);
     if (number == numbers_.end()) return Error{ErrorCode::kCorrupt, "", "its task is not in the database"};
     const StoredWorkload& task = out_.tasks[number->second];
@@ -114,7 +114,8 @@ class Reader {
     TS_ASSIGN_OR_RETURN(out.leaves,
                         feature::extract_leaves(schedule, {.cacheline_bytes = out_.device.cacheline_bytes}));
     out.per_store = out.leaves.per_store();
-    const auto summary = feature::summarize_program(accesses.of(task), out.leaves, out.trace, out_.device);
+    const auto summary = summarizer.summarize(
+        {.workload = &task, .leaves = &out.leaves, .trace = &out.trace, .device = &out_.device});
     if (summary.kind == feature::ProgramKind::kCpuNests) {
       TS_ASSIGN_OR_RETURN(out.summary, static_row(summary));
     }
@@ -167,7 +168,7 @@ ModelCard card_of_profiles(const ProfiledPrograms& data, const std::string& kind
   Hasher hash;
   for (const ProfiledProgram& program : data.programs) hash.add(program.record);
   card.store_hash = hash.hex128();
-  card.records = static_cast<int64_t>(data.programs.size());
+  card.records = std::ssize(data.programs);
   card.metrics = "{}";
   return card;
 }

@@ -36,15 +36,11 @@ RankScores rank_scores(std::span<const double> labels, std::span<const double> s
   const std::vector<size_t> fast = best_half(labels), found = best_half(scores);
   std::vector<size_t> both;
   std::set_intersection(fast.begin(), fast.end(), found.begin(), found.end(), std::back_inserter(both));
-  out.top_half = static_cast<double>(both.size()) / static_cast<double>(std::max<size_t>(fast.size(), 1));
+  out.top_half = static_cast<double>(both.size()) / std::max<size_t>(fast.size(), 1);
   out.misranked = 1 - pairwise_accuracy(labels, scores);
   const auto first = std::max_element(scores.begin(), scores.end()) - scores.begin();
-  out.top1_gap =
-      std::exp(*std::max_element(labels.begin(), labels.end()) - labels[static_cast<size_t>(first)]) - 1;
-  const auto mean = [](std::span<const double> values) {
-    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  };
-  const double shift = mean(scores) - mean(labels);
+  out.top1_gap = std::exp(*std::max_element(labels.begin(), labels.end()) - labels[first]) - 1;
+  const double shift = mean_of(scores) - mean_of(labels);
   std::vector<double> shifted;
   for (const double score : scores) shifted.push_back(score - shift);
   out.rmse = rmse(labels, shifted);
@@ -65,22 +61,21 @@ RankSets::RankSets(const ProfiledPrograms& data, size_t task, const RankSetOptio
   std::iota(places.begin(), places.end(), size_t{0});
   for (int d = 0; d < options.draws; ++d) {
     draws_.push_back(shuffled(places, rng));
-    draws_.back().resize(static_cast<size_t>(options.set_size));
+    draws_.back().resize(options.set_size);
   }
 }
 
 RankScores RankSets::mean(std::span<const double> scores) const {
   RankScores out;
   for (const auto& draw : draws_)
-    add(out, rank_scores(chosen(labels_, draw), chosen(scores, draw)),
-        1.0 / static_cast<double>(draws_.size()));
+    add(out, rank_scores(chosen(labels_, draw), chosen(scores, draw)), 1.0 / draws_.size());
   return out;
 }
 
 std::vector<size_t> tasks_with(const ProfiledPrograms& data, int64_t programs) {
   std::vector<size_t> out;
   for (size_t t = 0; t < data.tasks.size(); ++t)
-    if (static_cast<int64_t>(data.of_task(t).size()) >= programs) out.push_back(t);
+    if (std::ssize(data.of_task(t)) >= programs) out.push_back(t);
   return out;
 }
 
@@ -98,7 +93,7 @@ Result<std::vector<TaskRanking>> rank_tasks(const ProfiledPrograms& data, const 
     TS_ASSIGN_OR_RETURN(const auto predictions, model.predict(queries));
     std::vector<double> scores;
     for (const Prediction& prediction : predictions) scores.push_back(-std::log(prediction.ranked()));
-    out.push_back({task, static_cast<int64_t>(queries.size()), sets.mean(scores)});
+    out.push_back({task, std::ssize(queries), sets.mean(scores)});
   }
   return out;
 }

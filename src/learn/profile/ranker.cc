@@ -37,7 +37,7 @@ class TreeRanker final : public Ranker {
     std::vector<double> out;
     for (size_t p = 0; p < rows.programs(); ++p) {
       double sum = 0;
-      for (size_t r = rows.begin[p]; r < rows.begin[p + 1]; ++r) sum += static_cast<double>(values[r]);
+      for (size_t r = rows.begin[p]; r < rows.begin[p + 1]; ++r) sum += values[r];
       out.push_back(sum);
     }
     return out;
@@ -50,7 +50,7 @@ class TreeRanker final : public Ranker {
 
 PackSumData pack_sum_data(const ProgramRows& rows, std::span<const double> labels, double mean) {
   PackSumData out;
-  out.width = static_cast<int>(rows.width);
+  out.width = rows.width;
   out.column_name = [](size_t column) { return "column " + std::to_string(column); };
   for (size_t p = 0; p < rows.programs(); ++p) {
     const float* first = rows.values.data() + rows.begin[p] * rows.width;
@@ -118,7 +118,7 @@ Result<std::unique_ptr<Ranker>> train_ranker(Learner learner, const ProgramRows&
   if (learner == Learner::kMlp)
     return std::unique_ptr<Ranker>(std::make_unique<Mlp>(train, labels, validation, validation_labels, seed));
   double mean = 0;
-  for (const double label : labels) mean += label / static_cast<double>(labels.size());
+  for (const double label : labels) mean += label / labels.size();
   PackSumOptions options = tree_options(seed);
   if (validation.programs() == 0) options.early_stop = 0;
   TS_ASSIGN_OR_RETURN(PackSumFit fit,
@@ -147,7 +147,7 @@ Result<std::unique_ptr<Ranker>> read_ranker(Learner learner, const TensorFile& f
     TS_ASSIGN_OR_RETURN(auto net, Mlp::read(file, width));
     return std::unique_ptr<Ranker>(std::move(net));
   }
-  TS_ASSIGN_OR_RETURN(Forest forest, read_forest(file, kTrees, static_cast<int>(width)));
+  TS_ASSIGN_OR_RETURN(Forest forest, read_forest(file, kTrees, width));
   return std::unique_ptr<Ranker>(std::make_unique<TreeRanker>(std::move(forest)));
 }
 

@@ -19,7 +19,7 @@ Result<std::vector<float>> static_row(const feature::ProgramSummary& summary) {
         ErrorCode::kUnsupported, "program",
         "is not one of Tensorsmith's own CPU programs; static features can only be computed for those"};
   const feature::ColumnValues<feature::kCpuNestsColumns> columns(summary.columns);
-  const double compute = std::exp2(static_cast<double>(columns["compute_seconds"]));
+  const double compute = std::exp2(double{columns["compute_seconds"]});
   std::vector<float> row;
   row.reserve(static_width());
   for (const double seconds : summary.resources)

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/rng.h"
+#include "learn/metrics.h"
 
 namespace tensorsmith::learn {
 namespace {
@@ -20,7 +21,7 @@ Result<TransferRow> run(const ProfiledPrograms& data, const TransferOptions& opt
   const ProgramRows rows = rows_of(data, sets.programs(), features);
   std::vector<double> by_seed;
   for (int s = 0; s < options.seeds; ++s) {
-    const auto seed = options.sets.seed + static_cast<uint64_t>(s);
+    const auto seed = options.sets.seed + s;
     TS_ASSIGN_OR_RETURN(const auto ranker,
                         train_on_programs(data, data.of_task(train), features, learner, seed));
     const RankScores mean = sets.mean(ranker->scores(rows));
@@ -28,14 +29,14 @@ Result<TransferRow> run(const ProfiledPrograms& data, const TransferOptions& opt
     by_seed.push_back(mean.top_half);
   }
   for (const double x : by_seed) row.top_half_sd += (x - row.mean.top_half) * (x - row.mean.top_half);
-  row.top_half_sd = std::sqrt(row.top_half_sd / std::max<double>(1, static_cast<double>(by_seed.size()) - 1));
+  row.top_half_sd = std::sqrt(row.top_half_sd / std::max(1.0, by_seed.size() - 1.0));
   return row;
 }
 
 double mean_squared(std::span<const double> a, std::span<const double> b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-  return sum / static_cast<double>(std::max<size_t>(a.size(), 1));
+  return sum / std::max<size_t>(a.size(), 1);
 }
 
 // Permutes a column between programs: row r of a program gets the value of row r of another
@@ -81,7 +82,7 @@ Result<std::vector<double>> importance(const ProfiledPrograms& data, std::span<c
   Rng rng(seed);
   const std::vector<size_t> order = shuffled({programs.begin(), programs.end()}, rng);
   const std::vector<double> labels = speeds_of(data, order);
-  const double mean = std::accumulate(labels.begin(), labels.end(), 0.0) / static_cast<double>(labels.size());
+  const double mean = mean_of(labels);
   const double variance = mean_squared(labels, std::vector<double>(labels.size(), mean));
   std::vector<double> out;
   for (size_t fold = 0; fold < kFolds; ++fold) {

@@ -13,7 +13,7 @@
 #include "learn/gbt/pack_sum.h"
 #include "learn/latency/held_out.h"
 #include "learn/latency/kinds.h"
-#include "learn/latency/tensorsmith_model.h"
+#include "learn/latency/queries.h"
 #include "learn/profile/static_row.h"
 
 namespace tensorsmith::learn {
@@ -40,7 +40,7 @@ std::vector<double> predict_rows(const Regression& regression, const Rows& rows)
   std::vector<float> values(rows.count());
   regression.forest.predict(rows.values, values);
   std::vector<double> out;
-  for (const float value : values) out.push_back(regression.bias + static_cast<double>(value));
+  for (const float value : values) out.push_back(regression.bias + value);
   return out;
 }
 
@@ -56,14 +56,14 @@ Result<Regression> read_regression(const ModelFile& file, const std::string& nam
   if (!(std::abs(bias[0]) < 1e3))
     return Error{ErrorCode::kCorrupt, "", "the model's numbers are out of range"};
   out.bias = bias[0];
-  TS_ASSIGN_OR_RETURN(out.forest, read_forest(file, name, static_cast<int>(width)));
+  TS_ASSIGN_OR_RETURN(out.forest, read_forest(file, name, width));
   return out;
 }
 
 // Returns the seconds that the operations take at the device's peak; labels are relative to it.
 double compute_seconds(const feature::ProgramSummary& summary) {
   constexpr size_t kPlace = feature::place_of(feature::kCpuNestsColumns, "compute_seconds");
-  return std::exp2(static_cast<double>(summary.columns[kPlace]));
+  return std::exp2(double{summary.columns[kPlace]});
 }
 
 class TwoStepModel final : public CostModel {
@@ -86,12 +86,11 @@ class TwoStepModel final : public CostModel {
   }
 
   Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
-    AccessCache accesses;
+    QuerySummarizer summarizer;
     Rows first{static_width(), {}};
     std::vector<double> compute;
     for (const ProgramQuery& query : queries) {
-      const auto summary = feature::summarize_program(accesses.of(*query.workload), *query.leaves,
-                                                      *query.trace, *query.device);
+      const auto summary = summarizer.summarize(query);
       TS_ASSIGN_OR_RETURN(const auto row, static_row(summary));
       first.values.insert(first.values.end(), row.begin(), row.end());
       compute.push_back(compute_seconds(summary));
@@ -149,9 +148,9 @@ Result<std::unique_ptr<CostModel>> read_two_step(ModelFile file) {
 Result<Regression> fit(const Rows& rows, std::span<const double> labels, std::span<const size_t> programs,
                        int rounds, const TwoStepOptions& options) {
   Regression out;
-  for (const size_t i : programs) out.bias += labels[i] / static_cast<double>(programs.size());
+  for (const size_t i : programs) out.bias += labels[i] / programs.size();
   PackSumData data;
-  data.width = static_cast<int>(rows.width);
+  data.width = rows.width;
   data.column_name = [](size_t column) { return "column " + std::to_string(column); };
   for (const size_t i : programs) data.add(rows.row(i), static_cast<float>(labels[i] - out.bias), 1.0F);
   PackSumOptions trees;
@@ -173,13 +172,12 @@ class Training {
     const size_t at = static_width() - feature::kCpuNestsColumns.size() + kPlace;
     for (const ProfiledProgram& program : data.programs) {
       first_.values.insert(first_.values.end(), program.summary.begin(), program.summary.end());
-      labels_.push_back(std::log(program.seconds) - std::log(2.0) * static_cast<double>(program.summary[at]));
+      labels_.push_back(std::log(program.seconds) - std::log(2.0) * program.summary[at]);
       all_.push_back(all_.size());
     }
     for (size_t c = 0; options.counters && c < kCounters; ++c) {
       counters_.emplace_back();
-      for (const ProfiledProgram& program : data.programs)
-        counters_.back().push_back(static_cast<double>(program.profile[c]));
+      for (const ProfiledProgram& program : data.programs) counters_.back().push_back(program.profile[c]);
     }
     assign_folds();
   }
