@@ -23,7 +23,8 @@ NB_MODULE(_native, module) {
         }
         return rows;
       },
-      "Returns the element types: name, name of NumPy's type (or that of the bits), number and name in ONNX.");
+      "Returns the element types: name, name of NumPy's type (or that of the bits), number and name in "
+      "ONNX.");
   python::bind_model(module);
   python::bind_work(module);
   python::bind_database(module);

@@ -14,7 +14,7 @@ struct CpuidRegisters {
 // virtual machine, since the host emulates the instruction.
 CpuidRegisters cpuid(uint32_t leaf, uint32_t subleaf);
 
-// What a feature is known for.
+// The reason why a feature is in the table.
 enum class CpuFeatureUse : uint8_t {
   kBase,         // every x86-64 processor has it
   kCode,         // kernels may use its instructions

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/analysis.h"
+#include "ir/parts.h"
 #include "ir/structural.h"
 
 namespace tensorsmith::codegen {
@@ -38,15 +39,8 @@ void for_each_access(const Stmt& s, const std::function<void(const Access&, bool
         if (const auto* load = ir::as<ir::Load>(x)) fn({load->buffer.get(), &load->indices}, false);
       });
     };
-    ir::visit(ir::overloaded{[&](const For& loop) { loads(loop.extent); },
-                             [&](const ir::Store& store) {
-                               loads(store.value);
-                               for (const Expr& i : store.indices) loads(i);
-                               fn({store.buffer.get(), &store.indices}, true);
-                             },
-                             [&](const ir::IfThenElse& branch) { loads(branch.condition); },
-                             [&](const ir::Seq&) {}, [&](const ir::Allocate&) {}},
-              inner);
+    ir::for_each_own_expr(inner, loads);
+    if (const auto* store = ir::as<ir::Store>(inner)) fn({store->buffer.get(), &store->indices}, true);
   });
 }
 
@@ -177,27 +171,12 @@ void Plan::find_register_loops(const Stmt& s) {
   };
   const std::function<void(const Stmt&)> walk = [&](const Stmt& inner) {
     if (!ok) return;
-    ir::visit(ir::overloaded{[&](const For& loop) {
-                               scan_loads(loop.extent);
-                               loops.push_back(inner.get());
-                               walk(loop.body);
-                               loops.pop_back();
-                             },
-                             [&](const ir::Store& store) {
-                               scan_loads(store.value);
-                               for (const Expr& i : store.indices) scan_loads(i);
-                               access(store.buffer.get(), store.indices);
-                             },
-                             [&](const ir::IfThenElse& branch) {
-                               scan_loads(branch.condition);
-                               walk(branch.then_body);
-                               if (branch.else_body) walk(branch.else_body);
-                             },
-                             [&](const ir::Seq& seq) {
-                               for (const Stmt& part : seq.stmts) walk(part);
-                             },
-                             [&](const ir::Allocate& inner_allocate) { walk(inner_allocate.body); }},
-              inner);
+    ir::for_each_own_expr(inner, scan_loads);
+    if (const auto* store = ir::as<ir::Store>(inner)) access(store->buffer.get(), store->indices);
+    const bool is_loop = ir::as<For>(inner) != nullptr;
+    if (is_loop) loops.push_back(inner.get());
+    ir::for_each_part(inner, walk);
+    if (is_loop) loops.pop_back();
   };
   walk(allocate.body);
   if (!ok || copies > kMaxUnrolledSteps) return;

@@ -11,7 +11,7 @@
 #include "codegen/matrix_nest.h"
 #include "ir/analysis.h"
 #include "ir/linear.h"
-#include "ir/map_parts.h"
+#include "ir/parts.h"
 #include "ir/structural.h"
 
 namespace tensorsmith::codegen {
@@ -71,31 +71,21 @@ class Walker {
   Walker(const ir::BufferNode* buffer, Callback fn) : buffer_(buffer), fn_(std::move(fn)) {}
 
   void walk(const Stmt& s) {
-    if (!s) return;
-    ir::visit(ir::overloaded{[&](const For& loop) {
-                               loads(loop.extent);
-                               context_.loops.push_back(&loop);
-                               walk(loop.body);
-                               context_.loops.pop_back();
-                             },
-                             [&](const ir::Store& store) {
-                               loads(store.value);
-                               for (const Expr& i : store.indices) loads(i);
-                               if (store.buffer.get() == buffer_) fn_(store.indices, context_, true);
-                             },
-                             [&](const ir::IfThenElse& branch) {
-                               loads(branch.condition);
-                               context_.conditions.push_back(branch.condition);
-                               walk(branch.then_body);
-                               context_.conditions.back() = !branch.condition;
-                               walk(branch.else_body);
-                               context_.conditions.pop_back();
-                             },
-                             [&](const ir::Seq& seq) {
-                               for (const Stmt& part : seq.stmts) walk(part);
-                             },
-                             [&](const ir::Allocate& allocate) { walk(allocate.body); }},
-              s);
+    ir::for_each_own_expr(s, [&](const Expr& e) { loads(e); });
+    if (const auto* branch = ir::as<ir::IfThenElse>(s)) {
+      context_.conditions.push_back(branch->condition);
+      if (branch->then_body) walk(branch->then_body);
+      context_.conditions.back() = !branch->condition;
+      if (branch->else_body) walk(branch->else_body);
+      context_.conditions.pop_back();
+      return;
+    }
+    const auto* store = ir::as<ir::Store>(s);
+    if (store != nullptr && store->buffer.get() == buffer_) fn_(store->indices, context_, true);
+    const auto* loop = ir::as<For>(s);
+    if (loop != nullptr) context_.loops.push_back(loop);
+    ir::for_each_part(s, [&](const Stmt& part) { walk(part); });
+    if (loop != nullptr) context_.loops.pop_back();
   }
 
  private:

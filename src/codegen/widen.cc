@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "ir/analysis.h"
-#include "ir/map_parts.h"
+#include "ir/parts.h"
 
 namespace tensorsmith::codegen {
 
@@ -38,15 +38,9 @@ class Widening {
         if (ir::is_short_float(load->buffer->dtype)) refused.insert(load->buffer.get());
     };
     ir::for_each_stmt(body, [&](const Stmt& s) {
-      if (const auto* store = ir::as<ir::Store>(s)) {
-        if (!ir::only_moves(store->value)) refused.insert(store->buffer.get());
-        refuse_reads(store->value);
-        for (const Expr& index : store->indices) refuse_reads(index);
-      } else if (const auto* branch = ir::as<ir::IfThenElse>(s)) {
-        refuse_reads(branch->condition);
-      } else if (const auto* loop = ir::as<ir::For>(s)) {
-        refuse_reads(loop->extent);
-      }
+      const auto* store = ir::as<ir::Store>(s);
+      if (store != nullptr && !ir::only_moves(store->value)) refused.insert(store->buffer.get());
+      ir::for_each_own_expr(s, refuse_reads);
     });
     for (const ir::BufferNode* b : refused) wide_.erase(b);
   }

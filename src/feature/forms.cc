@@ -1,16 +1,16 @@
 #include "feature/forms.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <ranges>
 #include <utility>
 
 #include "base/floor_div.h"
+#include "ir/affine_visitor.h"
+#include "ir/parts.h"
 
 namespace tensorsmith::feature {
 
 namespace {
-
-using ir::BinaryOp;
 
 ValueRange remainder(const ValueRange& a, int64_t c) {
   if (ir::single_quotient(a, c)) return {floor_mod(a.min, c), floor_mod(a.max, c)};
@@ -18,6 +18,13 @@ ValueRange remainder(const ValueRange& a, int64_t c) {
 }
 ValueRange hull(const ValueRange& a, const ValueRange& b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
+}
+
+// Returns the innermost binding of the variable, or null.
+const Form* binding_of(const ir::Var& var, std::span<const Binding> bindings) {
+  for (const auto& [bound, form] : std::views::reverse(bindings))
+    if (bound == var.get()) return &form;
+  return nullptr;
 }
 
 }  // namespace
@@ -170,102 +177,62 @@ ValueRange FormArena::atom_range_from(const Atom& atom, size_t level) const {
 }
 
 uint64_t FormArena::loops_of(const ir::Expr& e, std::span<const Binding> bindings) const {
-  return ir::visit(ir::overloaded{
-                       [](const ir::IntImm&) { return uint64_t{0}; },
-                       [](const ir::FloatImm&) { return uint64_t{0}; },
-                       [&](const ir::VarRef& ref) {
-                         for (size_t i = bindings.size(); i-- > 0;) {
-                           if (bindings[i].first == ref.var.get()) return loops_of(bindings[i].second);
-                         }
-                         return uint64_t{0};
-                       },
-                       [&](const ir::Unary& unary) { return loops_of(unary.a, bindings); },
-                       [&](const ir::Binary& binary) {
-                         return loops_of(binary.a, bindings) | loops_of(binary.b, bindings);
-                       },
-                       [&](const ir::Select& select) {
-                         return loops_of(select.condition, bindings) | loops_of(select.a, bindings) |
-                                loops_of(select.b, bindings);
-                       },
-                       [&](const ir::Cast& cast) { return loops_of(cast.a, bindings); },
-                       [&](const ir::Call& call) {
-                         uint64_t loops = 0;
-                         for (const ir::Expr& arg : call.args) loops |= loops_of(arg, bindings);
-                         return loops;
-                       },
-                       [&](const ir::Load& load) {
-                         uint64_t loops = 0;
-                         for (const ir::Expr& index : load.indices) loops |= loops_of(index, bindings);
-                         return loops;
-                       },
-                   },
-                   e);
+  uint64_t loops = 0;
+  if (const auto* ref = ir::as<ir::VarRef>(e)) {
+    if (const Form* bound = binding_of(ref->var, bindings)) loops = loops_of(*bound);
+  }
+  ir::for_each_part(e, [&](const ir::Expr& part) { loops |= loops_of(part, bindings); });
+  return loops;
 }
 
-Form FormArena::of(const ir::Expr& e, std::span<const Binding> bindings) {
-  if (const auto* ref = ir::as<ir::VarRef>(e)) {
-    for (size_t i = bindings.size(); i-- > 0;) {
-      if (bindings[i].first == ref->var.get()) return bindings[i].second;
-    }
-  } else if (const auto* imm = ir::as<ir::IntImm>(e)) {
-    return constant(std::clamp(imm->value, -kUnknownBound, kUnknownBound));
-  } else if (const auto* binary = ir::as<ir::Binary>(e)) {
-    const auto c = ir::as_int(binary->b);
-    switch (binary->op) {
-      case BinaryOp::kAdd:
-        return add(of(binary->a, bindings), of(binary->b, bindings));
-      case BinaryOp::kSub:
-        return add(of(binary->a, bindings), of(binary->b, bindings), -1);
-      case BinaryOp::kMul:
-        if (c) return scale(of(binary->a, bindings), *c);
-        if (const auto a = ir::as_int(binary->a)) return scale(of(binary->b, bindings), *a);
-        break;
-      case BinaryOp::kFloorDiv:
-        if (c && *c > 0) return floordiv(of(binary->a, bindings), *c);
-        break;
-      case BinaryOp::kFloorMod:
-        if (c && *c > 0) return floormod(of(binary->a, bindings), *c);
-        break;
-      case BinaryOp::kMin:
-        return minimum(of(binary->a, bindings), of(binary->b, bindings));
-      case BinaryOp::kMax:
-        return maximum(of(binary->a, bindings), of(binary->b, bindings));
-      case BinaryOp::kDiv:
-      case BinaryOp::kEq:
-      case BinaryOp::kNe:
-      case BinaryOp::kLt:
-      case BinaryOp::kLe:
-      case BinaryOp::kGt:
-      case BinaryOp::kGe:
-      case BinaryOp::kAnd:
-      case BinaryOp::kOr:
-      case BinaryOp::kBitAnd:
-      case BinaryOp::kBitOr:
-      case BinaryOp::kBitXor:
-      case BinaryOp::kShl:
-      case BinaryOp::kShr:
-        break;
-    }
-  } else if (const auto* cast = ir::as<ir::Cast>(e)) {
-    if (ir::is_int(cast->a.dtype())) return of(cast->a, bindings);
-  } else if (const auto* unary = ir::as<ir::Unary>(e)) {
-    if (unary->op == ir::UnaryOp::kNeg) return scale(of(unary->a, bindings), -1);
-  } else if (const auto* select = ir::as<ir::Select>(e)) {
+class FormArena::Reader : public ir::AffineVisitor<Reader, Form> {
+ public:
+  Reader(FormArena& arena, std::span<const Binding> bindings) : arena_(arena), bindings_(bindings) {}
+
+  FormArena& algebra() { return arena_; }
+  Form operand(const ir::Expr& e) { return evaluate(e); }
+  static Form literal(int64_t value, const ir::Expr&) {
+    return constant(std::clamp(value, -kUnknownBound, kUnknownBound));
+  }
+  Form variable(const ir::VarRef& n, const ir::Expr& e) {
+    const Form* bound = binding_of(n.var, bindings_);
+    return bound != nullptr ? *bound : other(e);
+  }
+  static std::optional<int64_t> constant_of(const Form& f) {
+    return f.is_constant() ? std::optional(f.constant) : std::nullopt;
+  }
+  static bool never_negative(const Form&) { return false; }
+  Form cast(const ir::Cast& n, const ir::Expr& e) {
+    return ir::is_int(n.a.dtype()) ? operand(n.a) : other(e);
+  }
+  Form select(const ir::Select& n, const ir::Expr& e) {
     Atom atom;
     atom.kind = Kind::kEither;
-    atom.a = of(select->a, bindings);
-    atom.b = of(select->b, bindings);
-    atom.range = hull(range(atom.a), range(atom.b));
-    atom.loops = loops_of(e, bindings);
-    atom.expr = &e;
-    return of_atom(atom);
+    atom.a = operand(n.a);
+    atom.b = operand(n.b);
+    atom.range = hull(arena_.range(atom.a), arena_.range(atom.b));
+    return of_expression(std::move(atom), e);
   }
-  Atom atom;
-  atom.kind = Kind::kOpaque;
-  atom.range = ValueRange::everything();
-  atom.loops = loops_of(e, bindings);
-  atom.expr = &e;
-  return of_atom(atom);
+  Form other(const ir::Expr& e) {
+    Atom atom;
+    atom.kind = Kind::kOpaque;
+    atom.range = ValueRange::everything();
+    return of_expression(std::move(atom), e);
+  }
+
+ private:
+  Form of_expression(Atom atom, const ir::Expr& e) {
+    atom.loops = arena_.loops_of(e, bindings_);
+    atom.expr = &e;
+    return arena_.of_atom(std::move(atom));
+  }
+
+  FormArena& arena_;
+  std::span<const Binding> bindings_;
+};
+
+Form FormArena::of(const ir::Expr& e, std::span<const Binding> bindings) {
+  return Reader(*this, bindings).evaluate(e);
 }
 
 }  // namespace tensorsmith::feature

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/floor_div.h"
 #include "ir/analysis.h"
 #include "ir/linear.h"
 

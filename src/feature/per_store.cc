@@ -5,6 +5,7 @@
 
 #include "feature/store_collector.h"
 #include "feature/value_ops.h"
+#include "ir/parts.h"
 
 namespace tensorsmith::feature {
 
@@ -62,11 +63,8 @@ class ProgramWalker {
   void visit_store(const ir::Store& store) {
     FormArena& forms = collector_.forms();
     const auto saved = forms.mark();
-    const StoredBufferId buffer = id_of(*store.buffer);
-    collector_.begin_store(buffer);
-    for (const ir::Expr& index : store.indices)
-      collector_.add_index(forms.rewritten(forms.of(index, bindings_)));
-    collector_.add_access(buffer, true);
+    collector_.begin_store(id_of(*store.buffer));
+    add_access(store.buffer, store.indices, true);
     OpCounts ops;
     visit_value(store.value, ops);
     collector_.end_store(ops);
@@ -75,39 +73,25 @@ class ProgramWalker {
 
   // The value runs as it is written, so operations are counted on the expression tree.
   void visit_value(const ir::Expr& e, OpCounts& ops) {
-    ir::visit(
-        ir::overloaded{
-            [](const ir::IntImm&) {},
-            [](const ir::FloatImm&) {},
-            [](const ir::VarRef&) {},
-            [&](const ir::Unary& unary) {
-              count_unary(unary.op, e.dtype(), ops);
-              visit_value(unary.a, ops);
-            },
-            [&](const ir::Binary& binary) {
-              count_binary(binary.op, binary.a.dtype(), ops);
-              visit_value(binary.a, ops);
-              visit_value(binary.b, ops);
-            },
-            [&](const ir::Select& select) {
-              count_select(select, e.dtype(), ops);
-              visit_value(select.condition, ops);
-              visit_value(select.a, ops);
-              visit_value(select.b, ops);
-            },
-            [&](const ir::Cast& cast) { visit_value(cast.a, ops); },
-            [&](const ir::Call& call) {
-              ops.add("mathfunc", ir::is_float(e.dtype()));
-              for (const ir::Expr& arg : call.args) visit_value(arg, ops);
-            },
-            [&](const ir::Load& load) {
-              for (const ir::Expr& index : load.indices)
-                collector_.add_index(collector_.forms().rewritten(collector_.forms().of(index, bindings_)));
-              collector_.add_access(id_of(*load.buffer), false);
-              for (const ir::Expr& index : load.indices) visit_value(index, ops);
-            },
-        },
-        e);
+    ir::visit(ir::overloaded{
+                  [](const ir::IntImm&) {},
+                  [](const ir::FloatImm&) {},
+                  [](const ir::VarRef&) {},
+                  [&](const ir::Unary& unary) { count_unary(unary.op, e.dtype(), ops); },
+                  [&](const ir::Binary& binary) { count_binary(binary.op, binary.a.dtype(), ops); },
+                  [&](const ir::Select& select) { count_select(select, e.dtype(), ops); },
+                  [](const ir::Cast&) {},
+                  [&](const ir::Call&) { ops.add("mathfunc", ir::is_float(e.dtype())); },
+                  [&](const ir::Load& load) { add_access(load.buffer, load.indices, false); },
+              },
+              e);
+    ir::for_each_part(e, [&](const ir::Expr& part) { visit_value(part, ops); });
+  }
+
+  void add_access(const ir::Buffer& buffer, const std::vector<ir::Expr>& indices, bool write) {
+    FormArena& forms = collector_.forms();
+    for (const ir::Expr& index : indices) collector_.add_index(forms.rewritten(forms.of(index, bindings_)));
+    collector_.add_access(id_of(*buffer), write);
   }
 
   StoreCollector collector_;

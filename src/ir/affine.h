@@ -18,36 +18,13 @@
 #include <vector>
 
 #include "base/floor_div.h"
+#include "ir/affine_sum.h"
 #include "ir/bounds.h"
 
 namespace tensorsmith::ir {
 
 using tensorsmith::floor_div;
 using tensorsmith::floor_mod;
-
-// Index values of this magnitude and beyond are not computed: a range that reaches it is unknown.
-inline constexpr int64_t kIndexLimit = int64_t{1} << 60;
-
-template <class AtomType>
-struct AffineTerm {
-  AtomType atom{};
-  int64_t coefficient = 0;
-  friend bool operator==(const AffineTerm&, const AffineTerm&) = default;
-};
-
-// constant + sum(coefficient * atom). No atom occurs twice, and no coefficient is 0. Terms are
-// ordered by their atoms unless the user defines another order.
-template <class AtomType, class TermList = std::vector<AffineTerm<AtomType>>>
-struct AffineSum {
-  using Term = AffineTerm<AtomType>;
-  int64_t constant = 0;
-  TermList terms;
-
-  AffineSum() = default;
-  AffineSum(int64_t value) : constant(value) {}  // NOLINT(google-explicit-constructor)
-  bool is_constant() const { return terms.empty(); }
-  friend bool operator==(const AffineSum&, const AffineSum&) = default;
-};
 
 // An affine sum whose terms are the part [begin, begin + count) of an arena's terms.
 struct AffineSlice {

@@ -4,87 +4,11 @@
 #include <utility>
 
 #include "ir/expr_memo.h"
-#include "ir/map_parts.h"
+#include "ir/parts.h"
 
 namespace tensorsmith::ir {
 
 namespace {
-
-// Rebuilds a node with its children mapped by fn; returns the same node if all children stay the
-// same.
-template <class Fn>
-Expr map_children(const Expr& e, const Fn& fn) {
-  const auto map_list = [&](const std::vector<Expr>& list, std::vector<Expr>& out) {
-    bool changed = false;
-    out.reserve(list.size());
-    for (const Expr& item : list) {
-      out.push_back(fn(item));
-      changed |= !out.back().same_as(item);
-    }
-    return changed;
-  };
-  return visit(overloaded{
-                   [&](const IntImm&) { return e; },
-                   [&](const FloatImm&) { return e; },
-                   [&](const VarRef&) { return e; },
-                   [&](const Unary& n) {
-                     Expr a = fn(n.a);
-                     return a.same_as(n.a) ? e : unary(n.op, std::move(a));
-                   },
-                   [&](const Binary& n) {
-                     Expr a = fn(n.a);
-                     Expr b = fn(n.b);
-                     return a.same_as(n.a) && b.same_as(n.b) ? e : binary(n.op, std::move(a), std::move(b));
-                   },
-                   [&](const Select& n) {
-                     Expr c = fn(n.condition);
-                     Expr a = fn(n.a);
-                     Expr b = fn(n.b);
-                     if (c.same_as(n.condition) && a.same_as(n.a) && b.same_as(n.b)) return e;
-                     return select(std::move(c), std::move(a), std::move(b));
-                   },
-                   [&](const Cast& n) {
-                     Expr a = fn(n.a);
-                     return a.same_as(n.a) ? e : cast(e.dtype(), std::move(a));
-                   },
-                   [&](const Call& n) {
-                     std::vector<Expr> args;
-                     return map_list(n.args, args) ? call(n.intrinsic, std::move(args)) : e;
-                   },
-                   [&](const Load& n) {
-                     std::vector<Expr> indices;
-                     return map_list(n.indices, indices) ? load(n.buffer, std::move(indices)) : e;
-                   },
-               },
-               e);
-}
-
-template <class Fn>
-void visit_children(const Expr& e, const Fn& fn) {
-  visit(overloaded{
-            [&](const IntImm&) {},
-            [&](const FloatImm&) {},
-            [&](const VarRef&) {},
-            [&](const Unary& n) { fn(n.a); },
-            [&](const Binary& n) {
-              fn(n.a);
-              fn(n.b);
-            },
-            [&](const Select& n) {
-              fn(n.condition);
-              fn(n.a);
-              fn(n.b);
-            },
-            [&](const Cast& n) { fn(n.a); },
-            [&](const Call& n) {
-              for (const Expr& arg : n.args) fn(arg);
-            },
-            [&](const Load& n) {
-              for (const Expr& index : n.indices) fn(index);
-            },
-        },
-        e);
-}
 
 Expr substitute(const Expr& e, const VarMap& map, ExprMemo<Expr>& memo) {
   if (const VarRef* ref = as<VarRef>(e)) {
@@ -92,14 +16,14 @@ Expr substitute(const Expr& e, const VarMap& map, ExprMemo<Expr>& memo) {
     return it == map.end() ? e : it->second;
   }
   if (const Expr* known = memo.find(e)) return *known;
-  Expr out = map_children(e, [&](const Expr& child) { return substitute(child, map, memo); });
+  Expr out = map_parts(e, [&](const Expr& child) { return substitute(child, map, memo); });
   memo.remember(e, out);
   return out;
 }
 
 Expr rewrite(const Expr& e, const std::function<Expr(const Expr&)>& fn, ExprMemo<Expr>& memo) {
   if (const Expr* known = memo.find(e)) return *known;
-  Expr out = fn(map_children(e, [&](const Expr& child) { return rewrite(child, fn, memo); }));
+  Expr out = fn(map_parts(e, [&](const Expr& child) { return rewrite(child, fn, memo); }));
   memo.remember(e, out);
   return out;
 }
@@ -109,14 +33,14 @@ using Visited = std::unordered_set<const ExprNode*>;
 void for_each_expr(const Expr& e, const std::function<void(const Expr&)>& fn, Visited& visited) {
   if (worth_remembering(e) && !visited.insert(e.get()).second) return;
   fn(e);
-  visit_children(e, [&](const Expr& child) { for_each_expr(child, fn, visited); });
+  for_each_part(e, [&](const Expr& child) { for_each_expr(child, fn, visited); });
 }
 
 bool uses_var(const Expr& e, const Var& var, Visited& visited) {
   if (const VarRef* ref = as<VarRef>(e)) return ref->var == var;
   if (worth_remembering(e) && !visited.insert(e.get()).second) return false;
   bool found = false;
-  visit_children(e, [&](const Expr& child) { found = found || uses_var(child, var, visited); });
+  for_each_part(e, [&](const Expr& child) { found = found || uses_var(child, var, visited); });
   return found;
 }
 
@@ -128,7 +52,7 @@ int64_t written_size(const Expr& e, const LoadSize& extra, ExprMemo<int64_t>& me
   const auto add = [&](int64_t more) {
     if (__builtin_add_overflow(size, more, &size)) size = INT64_MAX;
   };
-  visit_children(e, [&](const Expr& child) { add(written_size(child, extra, memo)); });
+  for_each_part(e, [&](const Expr& child) { add(written_size(child, extra, memo)); });
   if (const Load* l = as<Load>(e); l != nullptr && extra) add(extra(*l));
   memo.remember(e, size);
   return size;
@@ -167,13 +91,8 @@ Stmt rewrite_exprs(const Stmt& s, const std::function<Expr(const Expr&)>& fn) {
             return make_for(std::move(loop));
           },
           [&](const Store& n) {
-            bool changed = false;
             std::vector<Expr> indices;
-            indices.reserve(n.indices.size());
-            for (const Expr& index : n.indices) {
-              indices.push_back(fn(index));
-              changed |= !indices.back().same_as(index);
-            }
+            bool changed = map_list(n.indices, fn, indices);
             Expr value = fn(n.value);
             changed |= !value.same_as(n.value);
             return changed ? make_store(n.buffer, std::move(indices), std::move(value)) : s;
@@ -200,19 +119,7 @@ void for_each_expr(const Expr& e, const std::function<void(const Expr&)>& fn) {
 void for_each_stmt(const Stmt& s, const std::function<void(const Stmt&)>& fn) {
   if (s == nullptr) return;
   fn(s);
-  visit(overloaded{
-            [&](const For& n) { for_each_stmt(n.body, fn); },
-            [&](const Store&) {},
-            [&](const IfThenElse& n) {
-              for_each_stmt(n.then_body, fn);
-              for_each_stmt(n.else_body, fn);
-            },
-            [&](const Seq& n) {
-              for (const Stmt& child : n.stmts) for_each_stmt(child, fn);
-            },
-            [&](const Allocate& n) { for_each_stmt(n.body, fn); },
-        },
-        s);
+  for_each_part(s, [&](const Stmt& part) { for_each_stmt(part, fn); });
 }
 
 bool uses_var(const Expr& e, const Var& var) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/affine.h"
 #include "ir/analysis.h"
 #include "ir/linear.h"
 #include "ir/simplifier.h"

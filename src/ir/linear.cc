@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/affine.h"
 #include "ir/structural.h"
 
 namespace tensorsmith::ir {

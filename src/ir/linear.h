@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/affine.h"
+#include "ir/affine_sum.h"
 #include "ir/bounds.h"
 #include "ir/expr.h"
 

@@ -43,9 +43,9 @@ class Simplifier {
   // simplify_index.cc: kI64
   LinearSum linear(const Expr& e);
   void collect(const Expr& e, int64_t scale, LinearSum& out);
-  LinearSum linear_atom(const Expr& e);
-  LinearSum linear_binary(const Expr& e, const Binary& n);
-  class Rules;  // ir/affine.h for sums over expressions
+  LinearSum linear_general(BinaryOp op, const LinearSum& a, const LinearSum& b);
+  class Rules;   // ir/affine.h for sums over expressions
+  class Reader;  // expressions to sums
   LinearSum div_const(const LinearSum& n, int64_t divisor);
   LinearSum mod_const(const LinearSum& n, int64_t divisor);
   LinearSum div_general(const LinearSum& a, const LinearSum& b, bool truncate);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/floor_div.h"
 #include "ir/analysis.h"
 #include "ir/linear.h"
 #include "ir/scalar.h"

@@ -1,8 +1,10 @@
 // Simplification of kI64 expressions, which are index arithmetic and assumed not to overflow.
 #include <algorithm>
-#include <numeric>
+#include <optional>
 #include <utility>
 
+#include "ir/affine.h"
+#include "ir/affine_visitor.h"
 #include "ir/linear.h"
 #include "ir/simplifier.h"
 #include "ir/structural.h"
@@ -25,6 +27,12 @@ LinearSum atom_sum(const Expr& e) {
     out = {};
     out.terms.push_back({e, 1});
   }
+  return out;
+}
+
+LinearSum scaled(const LinearSum& a, int64_t factor) {
+  LinearSum out;
+  out.add(a, factor);
   return out;
 }
 
@@ -68,6 +76,7 @@ class Simplifier::Rules : public AffineRules<Rules, LinearSum> {
     out.add(b, factor);
     return out;
   }
+  static LinearSum scale(const LinearSum& a, int64_t factor) { return scaled(a, factor); }
   static LinearSum plus(LinearSum a, int64_t value, int64_t factor = 1) {
     a.add_constant(value, factor);
     return a;
@@ -113,18 +122,11 @@ LinearSum Simplifier::div_general(const LinearSum& a, const LinearSum& b, bool t
     if (b.constant != INT64_MIN) {
       // Negating both operands changes neither kind of division; truncating division is odd in each
       // operand.
-      LinearSum n;
-      n.add(a, b.constant < 0 ? -1 : 1);
+      const LinearSum n = scaled(a, b.constant < 0 ? -1 : 1);
       const int64_t divisor = b.constant < 0 ? -b.constant : b.constant;
       const Interval range = interval(n);
       if (!truncate || range.min >= 0) return div_const(n, divisor);
-      if (range.max <= 0) {
-        LinearSum negated;
-        negated.add(n, -1);
-        LinearSum out;
-        out.add(div_const(negated, divisor), -1);
-        return out;
-      }
+      if (range.max <= 0) return scaled(div_const(scaled(n, -1), divisor), -1);
     }
   } else if (interval(a).min >= 0 && interval(difference(a, b)).max < 0) {
     return constant_sum(0);
@@ -135,14 +137,7 @@ LinearSum Simplifier::div_general(const LinearSum& a, const LinearSum& b, bool t
 LinearSum Simplifier::mod_general(const LinearSum& a, const LinearSum& b) {
   if (b.is_constant()) {
     if (b.constant == 0) return constant_sum(0);
-    if (b.constant > 0) return mod_const(a, b.constant);
-    if (b.constant != INT64_MIN) {
-      LinearSum negated;
-      negated.add(a, -1);
-      LinearSum out;
-      out.add(mod_const(negated, -b.constant), -1);
-      return out;
-    }
+    if (b.constant != INT64_MIN) return scaled(mod_const(scaled(a, -1), -b.constant), -1);
   } else if (interval(a).min >= 0 && interval(difference(a, b)).max < 0) {
     return a;
   }
@@ -175,65 +170,33 @@ LinearSum Simplifier::min_max(BinaryOp op, const LinearSum& a, const LinearSum& 
   return atom_sum(binary(op, to_expr(a), to_expr(b)));
 }
 
-LinearSum Simplifier::linear_binary(const Expr& e, const Binary& n) {
-  const LinearSum a = linear(n.a);
-  const LinearSum b = linear(n.b);
-  LinearSum out;
-  switch (n.op) {
-    case BinaryOp::kAdd:
-      out = a;
-      out.add(b);
-      break;
-    case BinaryOp::kSub:
-      out = difference(a, b);
-      break;
-    case BinaryOp::kMul:
-      if (b.is_constant()) {
-        out.add(a, b.constant);
-      } else if (a.is_constant()) {
-        out.add(b, a.constant);
-      } else {
-        out = atom_sum(to_expr(a) * to_expr(b));
-      }
-      break;
+// Returns the sum of a op b where AffineVisitor has no rule.
+LinearSum Simplifier::linear_general(BinaryOp op, const LinearSum& a, const LinearSum& b) {
+  const auto kept = [&] { return atom_sum(ir::binary(op, to_expr(a), to_expr(b))); };
+  const bool shifts = b.is_constant() && b.constant >= 0 && b.constant < 62;
+  switch (op) {
     case BinaryOp::kDiv:
     case BinaryOp::kFloorDiv:
-      out = div_general(a, b, n.op == BinaryOp::kDiv);
-      break;
+      return div_general(a, b, op == BinaryOp::kDiv);
     case BinaryOp::kFloorMod:
-      out = mod_general(a, b);
-      break;
-    case BinaryOp::kMin:
-    case BinaryOp::kMax:
-      out = min_max(n.op, a, b);
-      break;
+      return mod_general(a, b);
     case BinaryOp::kShl:
-      if (b.is_constant() && b.constant >= 0 && b.constant < 62) {
-        out.add(a, int64_t{1} << b.constant);
-      } else {
-        out = atom_sum(binary(n.op, to_expr(a), to_expr(b)));
-      }
-      break;
+      return shifts ? scaled(a, int64_t{1} << b.constant) : kept();
     case BinaryOp::kShr:
-      if (b.is_constant() && b.constant >= 0 && b.constant < 62) {
-        out = div_const(a, int64_t{1} << b.constant);
-      } else {
-        out = atom_sum(binary(n.op, to_expr(a), to_expr(b)));
-      }
-      break;
+      return shifts ? div_const(a, int64_t{1} << b.constant) : kept();
     case BinaryOp::kBitAnd:
       // x & (2^k - 1) => x % 2^k
-      if (b.is_constant() && b.constant > 0 && b.constant < INT64_MAX &&
-          ((b.constant + 1) & b.constant) == 0) {
-        out = mod_const(a, b.constant + 1);
-      } else {
-        out = atom_sum(binary(n.op, to_expr(a), to_expr(b)));
-      }
-      break;
+      if (b.is_constant() && b.constant > 0 && b.constant < INT64_MAX && ((b.constant + 1) & b.constant) == 0)
+        return mod_const(a, b.constant + 1);
+      return kept();
+    case BinaryOp::kMul:
     case BinaryOp::kBitOr:
     case BinaryOp::kBitXor:
-      out = atom_sum(binary(n.op, to_expr(a), to_expr(b)));
-      break;
+      return kept();
+    case BinaryOp::kAdd:
+    case BinaryOp::kSub:
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
     case BinaryOp::kEq:
     case BinaryOp::kNe:
     case BinaryOp::kLt:
@@ -242,33 +205,53 @@ LinearSum Simplifier::linear_binary(const Expr& e, const Binary& n) {
     case BinaryOp::kGe:
     case BinaryOp::kAnd:
     case BinaryOp::kOr:
-      throw_internal_error(__FILE__, __LINE__, "a condition among index expressions");
+      break;
   }
-  if (!out.bad) return out;
-  // A coefficient overflowed int64: the operator is kept as it is.
-  const Expr kept_a = to_expr(a);
-  const Expr kept_b = to_expr(b);
-  if (kept_a.same_as(n.a) && kept_b.same_as(n.b)) return atom_sum(e);
-  return atom_sum(binary(n.op, kept_a, kept_b));
+  throw_internal_error(__FILE__, __LINE__, "a condition among index expressions");
 }
 
-LinearSum Simplifier::linear_atom(const Expr& e) {
-  if (const VarRef* ref = as<VarRef>(e)) {
-    const Interval r = range(ref->var);
+class Simplifier::Reader : public AffineVisitor<Reader, LinearSum> {
+ public:
+  explicit Reader(Simplifier& simplifier) : simplifier_(simplifier) {}
+
+  Rules algebra() { return Rules(simplifier_); }
+  LinearSum operand(const Expr& e) { return simplifier_.linear(e); }
+  static LinearSum literal(int64_t value, const Expr&) { return constant_sum(value); }
+  LinearSum variable(const VarRef& n, const Expr& e) {
+    const Interval r = simplifier_.range(n.var);
     return r.min == r.max ? constant_sum(r.min) : atom_sum(e);
   }
-  if (const Binary* n = as<Binary>(e)) return linear_binary(e, *n);
-  if (const Unary* n = as<Unary>(e)) {
-    // -x, and ~x = -1 - x
-    LinearSum out;
-    out.add(linear(n->a), -1);
-    if (n->op == UnaryOp::kBitNot) out.add_constant(-1);
+  static std::optional<int64_t> constant_of(const LinearSum& a) {
+    return a.is_constant() ? std::optional(a.constant) : std::nullopt;
+  }
+  bool never_negative(const LinearSum& a) { return simplifier_.interval(a).min >= 0; }
+  // -x, and ~x = -1 - x
+  LinearSum unary(const Unary& n, const Expr& e) {
+    LinearSum out = scaled(operand(n.a), -1);
+    if (n.op == UnaryOp::kBitNot) out.add_constant(-1);
     return out.bad ? atom_sum(e) : out;
   }
-  const Expr simple = simplify_node(e);
-  // A select or a cast may have become any other simplified expression.
-  return atom_sum(simple);
-}
+  LinearSum binary(const Binary& n, const Expr& e) {
+    const LinearSum a = operand(n.a);
+    const LinearSum b = operand(n.b);
+    std::optional<LinearSum> sum = apply(n.op, a, b, e);
+    if (!sum) sum = simplifier_.linear_general(n.op, a, b);
+    if (!sum->bad) return *std::move(sum);
+    // A coefficient overflowed int64: the operator is kept as it is.
+    const Expr kept_a = to_expr(a);
+    const Expr kept_b = to_expr(b);
+    if (kept_a.same_as(n.a) && kept_b.same_as(n.b)) return atom_sum(e);
+    return atom_sum(ir::binary(n.op, kept_a, kept_b));
+  }
+  LinearSum extremum(BinaryOp op, const LinearSum& a, const LinearSum& b, const Expr&) {
+    return simplifier_.min_max(op, a, b);
+  }
+  // A select or a cast may become any other simplified expression.
+  LinearSum other(const Expr& e) { return atom_sum(simplifier_.simplify_node(e)); }
+
+ private:
+  Simplifier& simplifier_;
+};
 
 void Simplifier::collect(const Expr& e, int64_t scale, LinearSum& out) {
   if (out.bad) return;
@@ -278,7 +261,7 @@ void Simplifier::collect(const Expr& e, int64_t scale, LinearSum& out) {
     if (n->op == BinaryOp::kSub && __builtin_mul_overflow(scale, int64_t{-1}, &scale)) out.bad = true;
     return collect(n->b, scale, out);
   }
-  out.add(linear_atom(e), scale);
+  out.add(Reader(*this).evaluate(e), scale);
 }
 
 // The result is never bad.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/expr_memo.h"
+#include "ir/parts.h"
 #include "ir/simplifier.h"
 #include "ir/text.h"
 
@@ -178,30 +179,18 @@ class ProgramVerifier {
     if (!e.defined()) return fail("an expression is undefined");
     if (checked_.find(e) != nullptr) return;
     checked_.remember(e, true);
-    visit(overloaded{
-              [&](const IntImm&) {},
-              [&](const FloatImm&) {},
-              [&](const VarRef& n) {
-                if (variables_.count(n.var.get()) == 0)
-                  fail("variable '" + n.var.name() + "' is used outside of its loop");
-              },
-              [&](const Unary& n) { expr(n.a); },
-              [&](const Binary& n) {
-                expr(n.a);
-                expr(n.b);
-              },
-              [&](const Select& n) {
-                expr(n.condition);
-                under(n.condition, true, [&] { expr(n.a); });
-                under(n.condition, false, [&] { expr(n.b); });
-              },
-              [&](const Cast& n) { expr(n.a); },
-              [&](const Call& n) {
-                for (const Expr& arg : n.args) expr(arg);
-              },
-              [&](const Load& n) { access(*n.buffer, n.indices); },
-          },
-          e);
+    if (const VarRef* ref = as<VarRef>(e)) {
+      if (variables_.count(ref->var.get()) == 0)
+        fail("variable '" + ref->var.name() + "' is used outside of its loop");
+    } else if (const Select* select = as<Select>(e)) {
+      expr(select->condition);
+      under(select->condition, true, [&] { expr(select->a); });
+      under(select->condition, false, [&] { expr(select->b); });
+    } else if (const Load* load = as<Load>(e)) {
+      access(*load->buffer, load->indices);
+    } else {
+      for_each_part(e, [&](const Expr& part) { expr(part); });
+    }
   }
 
   void access(const BufferNode& buffer, const std::vector<Expr>& indices) {

@@ -1,9 +1,12 @@
 #include "lower/rewriter.h"
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "ir/affine_visitor.h"
 #include "ir/analysis.h"
+#include "ir/linear.h"
+#include "ir/parts.h"
 
 namespace tensorsmith::lower {
 
@@ -20,91 +23,54 @@ constexpr int64_t kLargestConstant = int64_t{1} << 40;
 
 }  // namespace
 
+class Rewriter::Reader : public ir::AffineVisitor<Reader, Index> {
+ public:
+  explicit Reader(Rewriter& rewriter) : rewriter_(rewriter) {}
+
+  IndexArena& algebra() { return rewriter_.arena_; }
+  static bool left_first(BinaryOp op) { return op == BinaryOp::kMul; }
+  Index operand(const Expr& e) { return rewriter_.index(e); }
+  Index variable(const ir::VarRef& n, const Expr&) {
+    for (const auto& [var, value] : rewriter_.bindings_) {
+      if (var == n.var.get()) return value;
+    }
+    TS_CHECK(false, "variable '" + n.var.name() + "' has no value here");
+  }
+  static std::optional<int64_t> factor(const Index& a) { return constant_below(a, kLargestFactor); }
+  static std::optional<int64_t> divisor(const Index& a) {
+    return a.constant > 0 ? constant_below(a, kLargestConstant) : std::nullopt;
+  }
+  bool never_negative(const Index& a) const { return rewriter_.arena_.range(a).min >= 0; }
+  Index literal(int64_t value, const Expr& e) {
+    return value < kLargestConstant && value > -kLargestConstant ? Index(value) : other(e);
+  }
+  Index unary(const ir::Unary&, const Expr& e) { return other(e); }
+  Index select(const ir::Select& n, const Expr&) {
+    const Expr condition = rewriter_.value(n.condition);
+    if (const auto known = ir::as_int(condition)) return operand(*known != 0 ? n.a : n.b);
+    const Index a = operand(n.a);
+    const Index b = operand(n.b);
+    if (a == b) return a;
+    const IndexArena& arena = rewriter_.arena_;
+    return algebra().opaque(ir::select(condition, arena.to_expr(a), arena.to_expr(b)),
+                            ir::unite(arena.range(a), arena.range(b)));
+  }
+  Index other(const Expr& e) { return algebra().opaque(rewriter_.rebuild(e)); }
+
+ private:
+  static std::optional<int64_t> constant_below(const Index& a, int64_t limit) {
+    if (!a.is_constant() || a.constant >= limit || a.constant <= -limit) return std::nullopt;
+    return a.constant;
+  }
+
+  Rewriter& rewriter_;
+};
+
 Index Rewriter::index(const Expr& e) {
   if (const Index* known = results_.indices.find(e)) return *known;
-  Index out = index_node(e);
+  Index out = Reader(*this).evaluate(e);
   results_.indices.remember(e, out);
   return out;
-}
-
-Index Rewriter::index_node(const Expr& e) {
-  if (const auto value = ir::as_int(e); value && *value < kLargestConstant && *value > -kLargestConstant) {
-    return *value;
-  }
-  if (const auto* ref = ir::as<ir::VarRef>(e)) {
-    for (const auto& [var, value] : bindings_) {
-      if (var == ref->var.get()) return value;
-    }
-    TS_CHECK(false, "variable '" + ref->var.name() + "' has no value here");
-  }
-  if (const auto* n = ir::as<ir::Binary>(e)) {
-    if (Index out; index_binary(*n, &out)) return out;
-  }
-  if (const auto* n = ir::as<ir::Select>(e)) {
-    const Expr condition = value(n->condition);
-    if (const auto known = ir::as_int(condition)) return index(*known != 0 ? n->a : n->b);
-    const Index a = index(n->a);
-    const Index b = index(n->b);
-    if (a == b) return a;
-    const ir::Interval x = arena_.range(a);
-    const ir::Interval y = arena_.range(b);
-    return arena_.opaque(ir::select(condition, arena_.to_expr(a), arena_.to_expr(b)),
-                         {std::min(x.min, y.min), std::max(x.max, y.max)});
-  }
-  return arena_.opaque(rebuild(e));
-}
-
-bool Rewriter::index_binary(const ir::Binary& n, Index* out) {
-  if (n.a.dtype() != DType::kI64) return false;
-  switch (n.op) {
-    case BinaryOp::kAdd:
-      *out = index(n.a) + index(n.b);
-      return true;
-    case BinaryOp::kSub:
-      *out = index(n.a) - index(n.b);
-      return true;
-    case BinaryOp::kMul: {
-      const Index a = index(n.a);
-      const Index b = index(n.b);
-      const Index& factor = b.is_constant() ? b : a;
-      if (!factor.is_constant() || factor.constant >= kLargestFactor || factor.constant <= -kLargestFactor)
-        break;
-      *out = (b.is_constant() ? a : b) * factor.constant;
-      return true;
-    }
-    case BinaryOp::kDiv:
-    case BinaryOp::kFloorDiv:
-    case BinaryOp::kFloorMod: {
-      const auto divisor = ir::as_int(n.b);
-      if (!divisor || *divisor <= 0 || *divisor >= kLargestConstant) break;
-      const Index a = index(n.a);
-      if (n.op == BinaryOp::kDiv && arena_.range(a).min < 0)
-        break;  // truncation is not floor division below zero
-      *out = n.op == BinaryOp::kFloorMod ? arena_.floormod(a, *divisor) : arena_.floordiv(a, *divisor);
-      return true;
-    }
-    case BinaryOp::kMin:
-      *out = arena_.minimum(index(n.a), index(n.b));
-      return true;
-    case BinaryOp::kMax:
-      *out = arena_.maximum(index(n.a), index(n.b));
-      return true;
-    case BinaryOp::kEq:
-    case BinaryOp::kNe:
-    case BinaryOp::kLt:
-    case BinaryOp::kLe:
-    case BinaryOp::kGt:
-    case BinaryOp::kGe:
-    case BinaryOp::kAnd:
-    case BinaryOp::kOr:
-    case BinaryOp::kBitAnd:
-    case BinaryOp::kBitOr:
-    case BinaryOp::kBitXor:
-    case BinaryOp::kShl:
-    case BinaryOp::kShr:
-      break;
-  }
-  return false;
 }
 
 Expr Rewriter::value(const Expr& e) {
@@ -124,6 +90,7 @@ Expr Rewriter::value_node(const Expr& e) {
 
 // Returns the node with its operands rewritten.
 Expr Rewriter::rebuild(const Expr& e) {
+  const auto operand = [this](const Expr& part) { return value(part); };
   return ir::visit(ir::overloaded{
                        [&](const ir::IntImm&) { return e; },
                        [&](const ir::FloatImm&) { return e; },
@@ -137,20 +104,8 @@ Expr Rewriter::rebuild(const Expr& e) {
                        },
                        [&](const ir::Binary& n) { return rebuild_binary(e, n); },
                        [&](const ir::Select& n) { return rebuild_select(e, n); },
-                       [&](const ir::Cast& n) {
-                         Expr a = value(n.a);
-                         return a.same_as(n.a) ? e : ir::cast(e.dtype(), std::move(a));
-                       },
-                       [&](const ir::Call& n) {
-                         std::vector<Expr> args;
-                         args.reserve(n.args.size());
-                         bool same = true;
-                         for (const Expr& arg : n.args) {
-                           args.push_back(value(arg));
-                           same = same && args.back().same_as(arg);
-                         }
-                         return same ? e : ir::call(n.intrinsic, std::move(args));
-                       },
+                       [&](const ir::Cast&) { return ir::map_parts(e, operand); },
+                       [&](const ir::Call&) { return ir::map_parts(e, operand); },
                        [&](const ir::Load& n) {
                          std::vector<Index> indices;
                          indices.reserve(n.indices.size());

@@ -26,10 +26,9 @@ class Rewriter {
   ir::Expr value(const ir::Expr& e);
 
  private:
-  Index index_node(const ir::Expr& e);
+  class Reader;  // expressions to indices
   ir::Expr value_node(const ir::Expr& e);
   ir::Expr rebuild_select(const ir::Expr& e, const ir::Select& n);
-  bool index_binary(const ir::Binary& n, Index* out);
   void assume(const ir::Expr& condition);
   ir::Expr rebuild(const ir::Expr& e);
   bool is_unbounded_data(const ir::Expr& e);

@@ -4,6 +4,7 @@
 #include <ranges>
 #include <span>
 
+#include "ir/affine_visitor.h"
 #include "sched/regions.h"
 #include "sched/relations.h"
 
@@ -241,113 +242,63 @@ void RegionInference::pass_up(StageId r) {
   }
 }
 
+// Evaluates an index expression of the reader, whose axes_ are set. After an expression that nothing is known about,
+// known() is false.
+class RegionInference::Reader : public ir::AffineVisitor<Reader, SymRange> {
+ public:
+  Reader(RegionInference& inference, const ir::Operation& op) : inference_(inference), op_(op) {}
+
+  bool known() const { return known_; }
+  SymArena& algebra() { return inference_.arena_; }
+  static bool left_first(ir::BinaryOp) { return true; }
+  SymRange operand(const ir::Expr& e) {
+    if (!known_) return unknown();
+    const SymRange range = evaluate(e);
+    return inference_.fits(e.dtype(), range) ? range : unknown();
+  }
+  SymRange literal(int64_t value, const ir::Expr&) {
+    return value < ir::kIndexLimit && value > -ir::kIndexLimit ? SymArena::point(SymArena::constant(value))
+                                                               : unknown();
+  }
+  SymRange variable(const ir::VarRef& n, const ir::Expr&) {
+    const auto axis = axis_number(op_, n.var);
+    return axis ? inference_.axes_[IteratorId(*axis)] : unknown();
+  }
+  static std::optional<int64_t> constant_of(const SymRange& range) {
+    return range.min.is_constant() && range.width == 1 ? std::optional(range.min.constant) : std::nullopt;
+  }
+  bool never_negative(const SymRange& range) const { return inference_.arena_.lowest(range.min) >= 0; }
+  SymRange select(const ir::Select& n, const ir::Expr&) {
+    const SymRange a = operand(n.a), b = operand(n.b);
+    return known_ ? algebra().unite(a, b) : unknown();
+  }
+  SymRange cast(const ir::Cast& n, const ir::Expr&) {
+    return ir::is_int(n.a.dtype()) ? operand(n.a) : unknown();
+  }
+  SymRange other(const ir::Expr&) { return unknown(); }
+
+ private:
+  SymRange unknown() {
+    known_ = false;
+    return SymArena::point(SymArena::constant(0));
+  }
+
+  RegionInference& inference_;
+  const ir::Operation& op_;
+  bool known_ = true;
+};
+
 // Sums of axes are evaluated from their form in Reads; other expressions are traversed.
 bool RegionInference::eval(const Stage& reader, const Reads::Index& index, SymRange* out) {
-  if (!index.sum) return eval(*reader.op, *index.expr, out);
+  if (!index.sum) {
+    Reader expression(*this, *reader.op);
+    *out = expression.operand(*index.expr);
+    return expression.known();
+  }
   *out = SymArena::point(SymArena::constant(index.sum->constant));
   for (const auto& [axis, factor] : index.sum->terms)
     *out = arena_.add(*out, arena_.scale(axes_[reader.root(axis)], factor));
   return true;
-}
-
-// Evaluates an index expression of the reader, whose axes_ are set; returns false if nothing is
-// known about it.
-bool RegionInference::eval(const ir::Operation& reader, const ir::Expr& e, SymRange* out) {
-  return ir::visit(ir::overloaded{
-                       [&](const ir::IntImm& n) {
-                         *out = SymArena::point(SymArena::constant(n.value));
-                         return n.value < (int64_t{1} << 60) && n.value > -(int64_t{1} << 60);
-                       },
-                       [&](const ir::FloatImm&) { return false; },
-                       [&](const ir::VarRef& n) {
-                         const size_t rank = reader.spatial.size();
-                         for (size_t a = 0; a < rank + reader.reduce.size(); ++a) {
-                           const ir::Axis& axis = a < rank ? reader.spatial[a] : reader.reduce[a - rank];
-                           if (axis.var == n.var) {
-                             *out = axes_[IteratorId(a)];
-                             return true;
-                           }
-                         }
-                         return false;
-                       },
-                       [&](const ir::Unary& n) {
-                         if (n.op != ir::UnaryOp::kNeg || !eval(reader, n.a, out)) return false;
-                         *out = arena_.scale(*out, -1);
-                         return fits(e.dtype(), *out);
-                       },
-                       [&](const ir::Binary& n) {
-                         SymRange b;
-                         return eval(reader, n.a, out) && eval(reader, n.b, &b) &&
-                                eval_binary(n.op, b, out) && fits(e.dtype(), *out);
-                       },
-                       [&](const ir::Select& n) {
-                         SymRange b;
-                         if (!eval(reader, n.a, out) || !eval(reader, n.b, &b)) return false;
-                         *out = arena_.unite(*out, b);
-                         return true;
-                       },
-                       [&](const ir::Cast& n) {
-                         return ir::is_int(n.a.dtype()) && eval(reader, n.a, out) && fits(e.dtype(), *out);
-                       },
-                       [&](const ir::Call&) { return false; },
-                       [&](const ir::Load&) { return false; },
-                   },
-                   e);
-}
-
-// Computes *out = *out op b.
-bool RegionInference::eval_binary(ir::BinaryOp op, SymRange b, SymRange* out) {
-  const bool constant = b.min.is_constant() && b.width == 1;
-  switch (op) {
-    case ir::BinaryOp::kAdd:
-      *out = arena_.add(*out, b);
-      return true;
-    case ir::BinaryOp::kSub:
-      *out = arena_.add(*out, arena_.scale(b, -1));
-      return true;
-    case ir::BinaryOp::kMul:
-      if (!constant && out->min.is_constant() && out->width == 1) {
-        *out = arena_.scale(b, out->min.constant);
-        return true;
-      }
-      if (!constant) return false;
-      *out = arena_.scale(*out, b.min.constant);
-      return true;
-    case ir::BinaryOp::kDiv:
-      // For values >= 0, truncation is floor division.
-      if (!constant || b.min.constant <= 0 || arena_.lowest(out->min) < 0) return false;
-      *out = arena_.floordiv(*out, b.min.constant);
-      return true;
-    case ir::BinaryOp::kFloorDiv:
-      if (!constant || b.min.constant <= 0) return false;
-      *out = arena_.floordiv(*out, b.min.constant);
-      return true;
-    case ir::BinaryOp::kFloorMod:
-      if (!constant || b.min.constant <= 0) return false;
-      *out = arena_.floormod(*out, b.min.constant);
-      return true;
-    case ir::BinaryOp::kMin:
-      *out = arena_.minimum(*out, b);
-      return true;
-    case ir::BinaryOp::kMax:
-      *out = arena_.maximum(*out, b);
-      return true;
-    case ir::BinaryOp::kEq:
-    case ir::BinaryOp::kNe:
-    case ir::BinaryOp::kLt:
-    case ir::BinaryOp::kLe:
-    case ir::BinaryOp::kGt:
-    case ir::BinaryOp::kGe:
-    case ir::BinaryOp::kAnd:
-    case ir::BinaryOp::kOr:
-    case ir::BinaryOp::kBitAnd:
-    case ir::BinaryOp::kBitOr:
-    case ir::BinaryOp::kBitXor:
-    case ir::BinaryOp::kShl:
-    case ir::BinaryOp::kShr:
-      return false;
-  }
-  return false;
 }
 
 // Returns whether arithmetic in the dtype gives these values without wrapping.

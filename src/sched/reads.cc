@@ -9,13 +9,6 @@
 
 namespace tensorsmith::sched {
 
-namespace {
-
-// A new expression is compared with at most this many others. Hand-written operations have fewer,
-// and an index that gets two ids only costs time.
-constexpr size_t kCompared = 64;
-constexpr int64_t kLimit = int64_t{1} << 60;
-
 std::optional<size_t> axis_number(const ir::Operation& op, const ir::Var& var) {
   for (size_t a = 0; a < op.spatial.size(); ++a)
     if (op.spatial[a].var == var) return a;
@@ -24,10 +17,16 @@ std::optional<size_t> axis_number(const ir::Operation& op, const ir::Var& var) {
   return std::nullopt;
 }
 
+namespace {
+
+// A new expression is compared with at most this many others. Hand-written operations have fewer,
+// and an index that gets two ids only costs time.
+constexpr size_t kCompared = 64;
+
 // Adds factor * e; returns false if e is no sum of axes, or if an axis occurs twice.
 bool take_apart(const ir::Operation& op, const ir::Expr& e, int64_t factor, ir::AffineSum<size_t>& out) {
   if (e.dtype() != ir::DType::kI64) return false;
-  const auto bounded = [](int64_t x) { return x < kLimit && x > -kLimit; };
+  const auto bounded = [](int64_t x) { return x < ir::kIndexLimit && x > -ir::kIndexLimit; };
   if (const auto* imm = ir::as<ir::IntImm>(e)) {
     int64_t value = 0;
     if (!bounded(imm->value) || __builtin_mul_overflow(imm->value, factor, &value)) return false;

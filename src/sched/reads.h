@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "base/id.h"
-#include "ir/affine.h"
+#include "ir/affine_sum.h"
 #include "ir/workload.h"
 
 namespace tensorsmith::sched {
+
+// Returns the number of the axis with this variable: spatial axes are counted first, then reduce axes.
+std::optional<size_t> axis_number(const ir::Operation& op, const ir::Var& var);
 
 class Reads {
  public:

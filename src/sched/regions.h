@@ -27,6 +27,7 @@ class RegionInference {
   const SymArena& arena() const { return arena_; }
 
  private:
+  class Reader;  // expressions to ranges
   struct Loop {
     SymLoopId id;  // none for iterators that are no leaf or have extent 1
     Sym value;     // the loop's variable, or 0
@@ -40,8 +41,6 @@ class RegionInference {
   void pass_up(StageId r);
   void take_read(const Stage& stage, const Stage& reader, const Reads::Use& use);
   bool eval(const Stage& reader, const Reads::Index& index, SymRange* out);
-  bool eval(const ir::Operation& reader, const ir::Expr& e, SymRange* out);
-  bool eval_binary(ir::BinaryOp op, SymRange b, SymRange* out);
   bool fits(ir::DType dtype, const SymRange& range) const;
 
   const Schedule* schedule_ = nullptr;

@@ -31,7 +31,8 @@ Sym SymArena::loop(SymLoop loop, int64_t extent) {
   return of_atom(atom);
 }
 
-SymRange SymArena::add(SymRange a, SymRange b) {
+SymRange SymArena::add(SymRange a, SymRange b, int64_t factor) {
+  if (factor != 1) b = scale(b, factor);
   return {add(a.min, b.min), checked(int128_t{a.width} + b.width - 1)};
 }
 

@@ -50,7 +50,7 @@ class SymArena : public ir::AffineArena<SymArena, SymAtom> {
   Sym loop(SymLoop loop, int64_t extent);
 
   using AffineArena::add, AffineArena::scale;
-  SymRange add(SymRange a, SymRange b);
+  SymRange add(SymRange a, SymRange b, int64_t factor = 1);  // a + factor * b
   SymRange scale(SymRange a, int64_t factor);
   // The result is exact if min's remainder is known, else an enclosure; c > 0.
   SymRange floordiv(SymRange a, int64_t c);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "space/estimate/gpu_units.h"
+
 namespace tensorsmith::space {
 
 size_t Plan::add_tile(std::string name, int64_t extent, size_t parts, int64_t unit, int64_t max_innermost,
@@ -26,6 +28,31 @@ size_t Plan::add_category(std::string name, DecisionRole role, std::vector<doubl
   slot.offset = width();
   slots_.push_back(std::move(slot));
   return slots_.size() - 1;
+}
+
+size_t Plan::add_parallel(const std::string& stage, size_t loops) {
+  if (context_.threads <= 1 || loops == 0) return kNone;
+  std::vector<double> weights(loops + 1, 1.0);
+  weights[0] = 0.1;
+  return add_category(stage + ".parallel", DecisionRole::kParallel, std::move(weights));
+}
+
+size_t Plan::add_gpu_vector(std::string name, int64_t element_bytes,
+                            const std::function<bool(int64_t)>& fits) {
+  constexpr int64_t kMostLanes = 8;
+  std::vector<double> weights;
+  for (int64_t v = 1; v * element_bytes <= kMaxVectorBytes && v <= kMostLanes && fits(v); v *= 2)
+    weights.push_back(1);
+  if (weights.size() <= 1) return kNone;
+  return add_category(std::move(name), DecisionRole::kVectorize, std::move(weights));
+}
+
+int64_t Plan::set_length(std::span<int64_t> decisions, size_t slot, size_t part, int64_t wanted) const {
+  const Slot& s = slots_[slot];
+  const auto own = decisions.subspan(s.offset, s.width());
+  own[part] = std::max<int64_t>(wanted, 1);
+  s.tiles->fit(own, own);
+  return own[part];
 }
 
 void Plan::sample_slot(Rng& rng, size_t slot, std::span<int64_t> decisions) const {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/parts.h"
 #include "ir/scalar.h"
 #include "ir/simplify.h"
 
@@ -18,28 +19,6 @@ namespace {
 
 // Expressions of more characters than this get a name.
 constexpr size_t kMaxText = 120;
-
-void for_each_child(const Expr& e, const auto& fn) {
-  ir::visit(ir::overloaded{[&](const ir::IntImm&) {}, [&](const ir::FloatImm&) {}, [&](const ir::VarRef&) {},
-                           [&](const ir::Unary& op) { fn(op.a); },
-                           [&](const ir::Binary& op) {
-                             fn(op.a);
-                             fn(op.b);
-                           },
-                           [&](const ir::Select& s) {
-                             fn(s.condition);
-                             fn(s.a);
-                             fn(s.b);
-                           },
-                           [&](const ir::Cast& c) { fn(c.a); },
-                           [&](const ir::Call& c) {
-                             for (const Expr& a : c.args) fn(a);
-                           },
-                           [&](const ir::Load& l) {
-                             for (const Expr& i : l.indices) fn(i);
-                           }},
-            e);
-}
 
 bool is_leaf(const Expr& e) {
   return ir::as<ir::IntImm>(e) != nullptr || ir::as<ir::FloatImm>(e) != nullptr ||
@@ -161,7 +140,7 @@ std::optional<FusedProduct> fused_product(const Expr& e, const CodegenOptions& o
 
 void count_uses(const Expr& e, UseCounts& uses) {
   ir::for_each_expr(
-      e, [&](const Expr& x) { for_each_child(x, [&](const Expr& child) { ++uses[child.get()]; }); });
+      e, [&](const Expr& x) { ir::for_each_part(x, [&](const Expr& child) { ++uses[child.get()]; }); });
 }
 
 Expr ScalarWriter::announce(const Expr& e) {
@@ -374,8 +353,7 @@ Text ScalarWriter::select(DType dtype, const ir::Select& select) {
   Text a, b;
   Block first = nested([&] { a = value(select.a); });
   Block second = nested([&] { b = value(select.b); });
-  if (dtype == DType::kF16 && !env_.dialect.f16_class.empty()) {  // both sides must have the same
-                                                                  // C++ type
+  if (dtype == DType::kF16 && !env_.dialect.f16_class.empty()) {  // both sides must have the same C++ type
     for (Text* side : {&a, &b}) *side = call_text(std::string(env_.dialect.f16_class), {*side});
   }
   if (first.empty() && second.empty() && a.text.size() + b.text.size() < kMaxText) {

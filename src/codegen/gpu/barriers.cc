@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/analysis.h"
+#include "ir/parts.h"
 
 namespace tensorsmith::codegen {
 
@@ -77,15 +78,10 @@ class BarrierPlacer {
   Touches touches_of(const Stmt& s) const {
     Touches out;
     ir::for_each_stmt(s, [&](const Stmt& inner) {
-      if (const auto* store = ir::as<ir::Store>(inner)) {
-        touches_of(store->value, out);
-        for (const Expr& i : store->indices) touches_of(i, out);
-        if (is_shared(store->buffer)) add(out[store->buffer.get()], access(store->indices, true));
-      } else if (const auto* branch = ir::as<ir::IfThenElse>(inner)) {
-        touches_of(branch->condition, out);
-      } else if (const auto* loop = ir::as<ir::For>(inner)) {
-        touches_of(loop->extent, out);
-      }
+      ir::for_each_own_expr(inner, [&](const Expr& e) { touches_of(e, out); });
+      const auto* store = ir::as<ir::Store>(inner);
+      if (store != nullptr && is_shared(store->buffer))
+        add(out[store->buffer.get()], access(store->indices, true));
     });
     return out;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/analysis.h"
+#include "ir/parts.h"
 
 namespace tensorsmith::codegen {
 
@@ -16,15 +17,8 @@ void BufferUses::add(const Stmt& s) {
     const auto read = [&](const ir::Expr& e) {
       for (const ir::Load* load : ir::loads_of(e)) ++reads[load->buffer.get()];
     };
-    if (const auto* store = ir::as<ir::Store>(inner)) {
-      read(store->value);
-      for (const ir::Expr& i : store->indices) read(i);
-      ++writes[store->buffer.get()];
-    } else if (const auto* branch = ir::as<ir::IfThenElse>(inner)) {
-      read(branch->condition);
-    } else if (const auto* loop = ir::as<For>(inner)) {
-      read(loop->extent);
-    }
+    ir::for_each_own_expr(inner, read);
+    if (const auto* store = ir::as<ir::Store>(inner)) ++writes[store->buffer.get()];
   });
 }
 

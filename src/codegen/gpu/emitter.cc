@@ -12,6 +12,7 @@
 #include "codegen/launch.h"
 #include "codegen/plan.h"
 #include "ir/analysis.h"
+#include "ir/parts.h"
 #include "ir/simplify.h"
 #include "ir/verify_program.h"
 #include "sched/tensor_cores.h"
@@ -446,15 +447,8 @@ std::vector<Buffer> device_buffers(const GpuKernel& kernel) {
     for (const ir::Load* load : ir::loads_of(e)) use(load->buffer);
   };
   ir::for_each_stmt(kernel.body, [&](const Stmt& s) {
-    if (const auto* store = ir::as<ir::Store>(s)) {
-      use(store->buffer);
-      use_loads(store->value);
-      for (const Expr& i : store->indices) use_loads(i);
-    } else if (const auto* branch = ir::as<ir::IfThenElse>(s)) {
-      use_loads(branch->condition);
-    } else if (const auto* loop = ir::as<For>(s)) {
-      use_loads(loop->extent);
-    }
+    if (const auto* store = ir::as<ir::Store>(s)) use(store->buffer);
+    ir::for_each_own_expr(s, use_loads);
   });
   return used;
 }

@@ -4,6 +4,7 @@
 
 #include "codegen/c/expr.h"
 #include "ir/analysis.h"
+#include "ir/parts.h"
 
 namespace tensorsmith::codegen {
 
@@ -44,32 +45,14 @@ class WidthCheck {
   }
 
   void visit(const ir::Stmt& s) {
-    if (s == nullptr || !fits_) return;
-    ir::visit(ir::overloaded{
-                  [&](const ir::For& loop) {
-                    check(loop.extent);
-                    const ir::Interval range = ir::bounds_of(loop.extent, bounds_);
-                    bounds_[loop.var.get()] = {0, range.max == ir::Interval::kPosInf
-                                                      ? range.max
-                                                      : std::max<int64_t>(range.max - 1, 0)};
-                    visit(loop.body);
-                  },
-                  [&](const ir::Store& store) {
-                    check(store.value);
-                    for (const Expr& i : store.indices) check(i);
-                    check_place(store.buffer, store.indices);
-                  },
-                  [&](const ir::IfThenElse& branch) {
-                    check(branch.condition);
-                    visit(branch.then_body);
-                    visit(branch.else_body);
-                  },
-                  [&](const ir::Seq& seq) {
-                    for (const ir::Stmt& part : seq.stmts) visit(part);
-                  },
-                  [&](const ir::Allocate& allocate) { visit(allocate.body); },
-              },
-              s);
+    if (!fits_) return;
+    ir::for_each_own_expr(s, [&](const Expr& e) { check(e); });
+    if (const auto* store = ir::as<ir::Store>(s)) check_place(store->buffer, store->indices);
+    if (const auto* loop = ir::as<ir::For>(s)) {
+      const int64_t most = ir::bounds_of(loop->extent, bounds_).max;
+      bounds_[loop->var.get()] = {0, most == ir::Interval::kPosInf ? most : std::max<int64_t>(most - 1, 0)};
+    }
+    ir::for_each_part(s, [&](const ir::Stmt& part) { visit(part); });
   }
 
   ir::VarBounds bounds_;

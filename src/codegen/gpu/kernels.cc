@@ -6,6 +6,7 @@
 
 #include "codegen/launch.h"
 #include "ir/analysis.h"
+#include "ir/parts.h"
 #include "runtime/device/gpu.h"
 
 namespace tensorsmith::codegen {
@@ -90,10 +91,8 @@ class KernelMaker {
                            return ir::make_if(here(branch.condition), rewrite(branch.then_body),
                                               rewrite(branch.else_body));
                          },
-                         [&](const ir::Seq& seq) {
-                           std::vector<Stmt> list;
-                           for (const Stmt& part : seq.stmts) list.push_back(rewrite(part));
-                           return ir::make_seq(std::move(list));
+                         [&](const ir::Seq&) {
+                           return ir::map_parts(s, [this](const Stmt& part) { return rewrite(part); });
                          },
                          [&](const ir::Allocate& allocate) { return rewrite_allocate(allocate); },
                      },

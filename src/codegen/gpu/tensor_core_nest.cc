@@ -9,6 +9,7 @@
 #include "codegen/c/expr.h"
 #include "codegen/gpu/separable.h"
 #include "ir/analysis.h"
+#include "ir/parts.h"
 #include "ir/simplify.h"
 #include "ir/structural.h"
 #include "sched/tensor_cores.h"
@@ -303,26 +304,17 @@ namespace {
 
 // Looks at outermost loops first, and not inside a nest or a refused candidate.
 void find_nests(const GpuKernel& kernel, int capability, const Stmt& s, MmaKernel& out) {
-  if (s == nullptr) return;
-  const auto into = [&](const Stmt& part) { find_nests(kernel, capability, part, out); };
-  ir::visit(ir::overloaded{[&](const For& loop) {
-                             NestMatcher matcher(kernel, capability);
-                             if (!matcher.is_candidate(s)) return into(loop.body);
-                             if (auto nest = matcher.match())
-                               out.nests.emplace(s.get(), std::move(*nest));
-                             else
-                               out.refused.push_back(matcher.why());
-                           },
-                           [&](const ir::Store&) {},
-                           [&](const ir::IfThenElse& branch) {
-                             into(branch.then_body);
-                             into(branch.else_body);
-                           },
-                           [&](const ir::Seq& seq) {
-                             for (const Stmt& part : seq.stmts) into(part);
-                           },
-                           [&](const ir::Allocate& allocate) { into(allocate.body); }},
-            s);
+  if (ir::as<For>(s) != nullptr) {
+    NestMatcher matcher(kernel, capability);
+    if (matcher.is_candidate(s)) {
+      if (auto nest = matcher.match())
+        out.nests.emplace(s.get(), std::move(*nest));
+      else
+        out.refused.push_back(matcher.why());
+      return;
+    }
+  }
+  ir::for_each_part(s, [&](const Stmt& part) { find_nests(kernel, capability, part, out); });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "codegen/c/expr.h"
 #include "ir/analysis.h"
+#include "ir/parts.h"
 #include "ir/simplify.h"
 
 namespace tensorsmith::codegen {
@@ -35,20 +36,9 @@ namespace {
 
 void collect(const Expr& e, std::unordered_set<const ir::ExprNode*>& seen, std::vector<Expr>& loads) {
   if (!seen.insert(e.get()).second) return;
-  const auto all = [&](const std::vector<Expr>& parts) {
-    for (const Expr& part : parts) collect(part, seen, loads);
-  };
-  ir::visit(ir::overloaded{[&](const ir::IntImm&) {}, [&](const ir::FloatImm&) {}, [&](const ir::VarRef&) {},
-                           [&](const ir::Unary& op) { collect(op.a, seen, loads); },
-                           [&](const ir::Binary& op) { all({op.a, op.b}); },
-                           [&](const ir::Select& select) { collect(select.condition, seen, loads); },
-                           [&](const ir::Cast& cast) { collect(cast.a, seen, loads); },
-                           [&](const ir::Call& call) { all(call.args); },
-                           [&](const ir::Load& load) {
-                             loads.push_back(e);
-                             all(load.indices);
-                           }},
-            e);
+  if (const auto* select = ir::as<ir::Select>(e)) return collect(select->condition, seen, loads);
+  if (ir::as<ir::Load>(e) != nullptr) loads.push_back(e);
+  ir::for_each_part(e, [&](const Expr& part) { collect(part, seen, loads); });
 }
 
 }  // namespace

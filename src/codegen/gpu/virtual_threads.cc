@@ -1,9 +1,11 @@
 #include "codegen/gpu/virtual_threads.h"
 
+#include <functional>
 #include <unordered_set>
 #include <utility>
 
 #include "ir/analysis.h"
+#include "ir/parts.h"
 
 namespace tensorsmith::codegen {
 
@@ -32,25 +34,18 @@ class Pusher {
     return false;
   }
 
-  bool differs(const ir::Store& store) const {
-    if (copied_.contains(store.buffer.get()) || differs(store.value)) return true;
-    for (const Expr& i : store.indices)
-      if (differs(i)) return true;
-    return false;
+  // Returns whether the statement itself differs between virtual threads, without the statements inside it.
+  bool differs_itself(const Stmt& s) const {
+    const auto* store = ir::as<ir::Store>(s);
+    bool found = store != nullptr && copied_.contains(store->buffer.get());
+    ir::for_each_own_expr(s, [&](const Expr& e) { found = found || differs(e); });
+    return found;
   }
 
-  // Returns whether the statement, or a condition or extent in it, differs between virtual threads.
+  // Returns whether the statement, or one inside it, differs between virtual threads.
   bool differs(const Stmt& s) const {
     bool found = false;
-    ir::for_each_stmt(s, [&](const Stmt& inner) {
-      if (const auto* store = ir::as<ir::Store>(inner)) {
-        found = found || differs(*store);
-      } else if (const auto* branch = ir::as<ir::IfThenElse>(inner)) {
-        found = found || differs(branch->condition);
-      } else if (const auto* loop = ir::as<ir::For>(inner)) {
-        found = found || differs(loop->extent);
-      }
-    });
+    ir::for_each_stmt(s, [&](const Stmt& inner) { found = found || differs_itself(inner); });
     return found;
   }
 
@@ -69,58 +64,29 @@ class Pusher {
   }
 
   void mark(const Stmt& s, const std::unordered_set<const ir::BufferNode*>& inside, bool under) {
-    if (s == nullptr) return;
-    ir::visit(ir::overloaded{
-                  [&](const ir::For& loop) { mark(loop.body, inside, under || differs(loop.extent)); },
-                  [&](const ir::Store& store) {
-                    const bool is_private = kernel_.memory.contains(store.buffer.get()) &&
-                                            kernel_.memory.at(store.buffer.get()) == GpuMemory::kPrivate;
-                    if (is_private && inside.contains(store.buffer.get()) && (under || differs(store)))
-                      copied_.insert(store.buffer.get());
-                  },
-                  [&](const ir::IfThenElse& branch) {
-                    const bool now = under || differs(branch.condition);
-                    mark(branch.then_body, inside, now);
-                    mark(branch.else_body, inside, now);
-                  },
-                  [&](const ir::Seq& seq) {
-                    for (const Stmt& part : seq.stmts) mark(part, inside, under);
-                  },
-                  [&](const ir::Allocate& allocate) { mark(allocate.body, inside, under); },
-              },
-              s);
+    under = under || differs_itself(s);
+    if (const auto* store = ir::as<ir::Store>(s); store != nullptr && under) {
+      const auto memory = kernel_.memory.find(store->buffer.get());
+      const bool is_private = memory != kernel_.memory.end() && memory->second == GpuMemory::kPrivate;
+      if (is_private && inside.contains(store->buffer.get())) copied_.insert(store->buffer.get());
+    }
+    ir::for_each_part(s, [&](const Stmt& part) { mark(part, inside, under); });
   }
 
   Stmt push(const Stmt& s) {
-    if (s == nullptr) return nullptr;
-    return ir::visit(
-        ir::overloaded{
-            [&](const ir::For& loop) {
-              // Vectorized loops are repeated as a whole.
-              const bool vector = loop.kind == ir::ForKind::kVectorized && differs(loop.body);
-              if (vector || differs(loop.extent)) return repeat(s);
-              ir::For out = loop;
-              out.body = push(loop.body);
-              return ir::make_for(std::move(out));
-            },
-            [&](const ir::Store& store) { return differs(store) ? repeat(s) : s; },
-            [&](const ir::IfThenElse& branch) {
-              if (differs(branch.condition)) return repeat(s);
-              return ir::make_if(branch.condition, push(branch.then_body), push(branch.else_body));
-            },
-            [&](const ir::Seq& seq) {
-              std::vector<Stmt> list;
-              for (const Stmt& part : seq.stmts) list.push_back(push(part));
-              return ir::make_seq(std::move(list));
-            },
-            [&](const ir::Allocate& allocate) {
-              Stmt body = push(allocate.body);
-              return ir::make_allocate(
-                  copied_.contains(allocate.buffer.get()) ? copy_of(allocate.buffer) : allocate.buffer,
-                  std::move(body));
-            },
-        },
-        s);
+    // Vectorized loops are repeated as a whole.
+    const auto* loop = ir::as<ir::For>(s);
+    const bool vector = loop != nullptr && loop->kind == ir::ForKind::kVectorized && differs(loop->body);
+    if (vector || differs_itself(s)) return repeat(s);
+    const Stmt pushed = ir::map_parts(s, [this](const Stmt& part) { return push(part); });
+    return with_copied_allocation(pushed);
+  }
+
+  // Returns an allocation of a copied buffer as an allocation of its copies.
+  Stmt with_copied_allocation(const Stmt& s) {
+    const auto* allocate = ir::as<ir::Allocate>(s);
+    if (allocate == nullptr || !copied_.contains(allocate->buffer.get())) return s;
+    return ir::make_allocate(copy_of(allocate->buffer), allocate->body);
   }
 
   // Repeats the statement for each virtual thread.
@@ -143,9 +109,9 @@ class Pusher {
     return ir::make_for(std::move(loop));
   }
 
-  // Replaces buffers by the virtual thread's own copies.
+  // Replaces buffers by the virtual thread's own copies. A buffer that lives only inside the statement needs just
+  // one copy.
   Stmt with_copies(const Stmt& s, const ir::Var& thread) {
-    if (s == nullptr) return nullptr;
     const auto value = [&](const Expr& e) {
       return ir::rewrite(e, [&](const Expr& x) -> Expr {
         const auto* load = ir::as<ir::Load>(x);
@@ -153,38 +119,13 @@ class Pusher {
         return ir::load(copy_of(load->buffer), with_thread(load->indices, thread));
       });
     };
-    return ir::visit(
-        ir::overloaded{
-            [&](const ir::For& loop) {
-              ir::For out = loop;
-              out.extent = value(loop.extent);
-              out.body = with_copies(loop.body, thread);
-              return ir::make_for(std::move(out));
-            },
-            [&](const ir::Store& store) {
-              std::vector<Expr> indices;
-              for (const Expr& i : store.indices) indices.push_back(value(i));
-              if (!copied_.contains(store.buffer.get()))
-                return ir::make_store(store.buffer, std::move(indices), value(store.value));
-              return ir::make_store(copy_of(store.buffer), with_thread(indices, thread), value(store.value));
-            },
-            [&](const ir::IfThenElse& branch) {
-              return ir::make_if(value(branch.condition), with_copies(branch.then_body, thread),
-                                 with_copies(branch.else_body, thread));
-            },
-            [&](const ir::Seq& seq) {
-              std::vector<Stmt> list;
-              for (const Stmt& part : seq.stmts) list.push_back(with_copies(part, thread));
-              return ir::make_seq(std::move(list));
-            },
-            [&](const ir::Allocate& allocate) {
-              // A buffer that lives only inside the statement needs just one copy.
-              return ir::make_allocate(
-                  copied_.contains(allocate.buffer.get()) ? copy_of(allocate.buffer) : allocate.buffer,
-                  with_copies(allocate.body, thread));
-            },
-        },
-        s);
+    const std::function<Stmt(const Stmt&)> with_stores = [&](const Stmt& part) -> Stmt {
+      const auto* store = ir::as<ir::Store>(part);
+      if (store != nullptr && copied_.contains(store->buffer.get()))
+        return ir::make_store(copy_of(store->buffer), with_thread(store->indices, thread), store->value);
+      return with_copied_allocation(ir::map_parts(part, with_stores));
+    };
+    return with_stores(ir::rewrite_exprs(s, value));
   }
 
   static std::vector<Expr> with_thread(std::vector<Expr> indices, const ir::Var& thread) {
@@ -215,32 +156,13 @@ class Pusher {
 
 // Pushes all loops over virtual threads inwards, inner loops first.
 Stmt push_all(GpuKernel& kernel, const Stmt& s, Status& status) {
-  if (s == nullptr) return nullptr;
-  return ir::visit(ir::overloaded{
-                       [&](const ir::For& loop) {
-                         ir::For out = loop;
-                         out.body = push_all(kernel, loop.body, status);
-                         if (loop.kind != ir::ForKind::kThread) return ir::make_for(std::move(out));
-                         Pusher pusher(kernel, out);
-                         Stmt body = pusher.run();
-                         if (!pusher.status().ok()) status = pusher.status();
-                         return body;
-                       },
-                       [&](const ir::Store&) { return s; },
-                       [&](const ir::IfThenElse& branch) {
-                         return ir::make_if(branch.condition, push_all(kernel, branch.then_body, status),
-                                            push_all(kernel, branch.else_body, status));
-                       },
-                       [&](const ir::Seq& seq) {
-                         std::vector<Stmt> list;
-                         for (const Stmt& part : seq.stmts) list.push_back(push_all(kernel, part, status));
-                         return ir::make_seq(std::move(list));
-                       },
-                       [&](const ir::Allocate& allocate) {
-                         return ir::make_allocate(allocate.buffer, push_all(kernel, allocate.body, status));
-                       },
-                   },
-                   s);
+  const Stmt pushed = ir::map_parts(s, [&](const Stmt& part) { return push_all(kernel, part, status); });
+  const auto* loop = ir::as<ir::For>(pushed);
+  if (loop == nullptr || loop->kind != ir::ForKind::kThread) return pushed;
+  Pusher pusher(kernel, *loop);
+  Stmt body = pusher.run();
+  if (!pusher.status().ok()) status = pusher.status();
+  return body;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "codegen/llvm/extremum_regions.h"
 #include "codegen/plan.h"
 #include "ir/analysis.h"
-#include "ir/map_parts.h"
+#include "ir/parts.h"
 
 namespace tensorsmith::codegen {
 namespace {

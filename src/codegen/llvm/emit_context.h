@@ -5,7 +5,7 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>
 
-#include "ir/affine.h"
+#include "ir/affine_sum.h"
 #include "ir/bounds.h"
 #include "ir/expr_memo.h"
 #include "sched/matrix_units.h"

@@ -9,6 +9,7 @@
 
 #include "ir/analysis.h"
 #include "ir/bounds.h"
+#include "ir/parts.h"
 #include "ir/structural.h"
 
 namespace tensorsmith::codegen {
@@ -208,34 +209,26 @@ class RegionFinder {
   }
 
   void walk(const Stmt& s) {
-    if (!s || !ok_) return;
-    ir::visit(ir::overloaded{[&](const For& loop) {
-                               const int64_t extent = ir::bounds_of(loop.extent, inner_).max;
-                               const double before = times_;
-                               times_ *= static_cast<double>(extent);
-                               inner_[loop.var.get()] = {0, std::max<int64_t>(extent - 1, 0)};
-                               walk(loop.body);
-                               inner_.erase(loop.var.get());
-                               times_ = before;
-                             },
-                             [&](const ir::Store& store) {
-                               if (!is_source(store)) return;
-                               for_each_source(value_of(store), [&](const ir::Load& load) {
-                                 if (inputs_.contains(load.buffer.get())) add(load);
-                                 if (is_float_extremum_update(store) && !numbers_.contains(load.buffer.get()))
-                                   looks_ += times_;
-                                 return true;
-                               });
-                             },
-                             [&](const ir::IfThenElse& branch) {
-                               walk(branch.then_body);
-                               walk(branch.else_body);
-                             },
-                             [&](const ir::Seq& seq) {
-                               for (const Stmt& part : seq.stmts) walk(part);
-                             },
-                             [&](const ir::Allocate& allocate) { walk(allocate.body); }},
-              s);
+    if (!ok_) return;
+    if (const auto* loop = ir::as<For>(s)) {
+      const int64_t extent = ir::bounds_of(loop->extent, inner_).max;
+      const double before = times_;
+      times_ *= extent;
+      inner_[loop->var.get()] = {0, std::max<int64_t>(extent - 1, 0)};
+      walk(loop->body);
+      inner_.erase(loop->var.get());
+      times_ = before;
+      return;
+    }
+    const auto* store = ir::as<ir::Store>(s);
+    if (store != nullptr && is_source(*store)) {
+      for_each_source(value_of(*store), [&](const ir::Load& load) {
+        if (inputs_.contains(load.buffer.get())) add(load);
+        if (is_float_extremum_update(*store) && !numbers_.contains(load.buffer.get())) looks_ += times_;
+        return true;
+      });
+    }
+    ir::for_each_part(s, [&](const Stmt& part) { walk(part); });
   }
 
   void add(const ir::Load& load) {
@@ -295,29 +288,23 @@ class Accesses {
   };
 
   void walk(const Stmt& s, bool conditional) {
-    if (!s) return;
-    ir::visit(ir::overloaded{[&](const For& loop) {
-                               const int64_t extent = ir::bounds_of(loop.extent, vars_).max;
-                               vars_[loop.var.get()] = {0, std::max<int64_t>(extent - 1, 0)};
-                               walk(loop.body, conditional || ir::as_int(loop.extent).value_or(0) < 1);
-                               vars_.erase(loop.var.get());
-                             },
-                             [&](const ir::Store& store) {
-                               for (const ir::Load* load : ir::loads_of(store.value))
-                                 access(load->buffer, load->indices, true, conditional);
-                               access(store.buffer, store.indices, false, conditional);
-                             },
-                             [&](const ir::IfThenElse& branch) {
-                               for (const ir::Load* load : ir::loads_of(branch.condition))
-                                 access(load->buffer, load->indices, true, conditional);
-                               walk(branch.then_body, true);
-                               walk(branch.else_body, true);
-                             },
-                             [&](const ir::Seq& seq) {
-                               for (const Stmt& part : seq.stmts) walk(part, conditional);
-                             },
-                             [&](const ir::Allocate& allocate) { walk(allocate.body, conditional); }},
-              s);
+    const auto read = [&](const Expr& e) {
+      for (const ir::Load* load : ir::loads_of(e)) access(load->buffer, load->indices, true, conditional);
+    };
+    if (const auto* loop = ir::as<For>(s)) {
+      const int64_t extent = ir::bounds_of(loop->extent, vars_).max;
+      vars_[loop->var.get()] = {0, std::max<int64_t>(extent - 1, 0)};
+      walk(loop->body, conditional || ir::as_int(loop->extent).value_or(0) < 1);
+      vars_.erase(loop->var.get());
+      return;
+    }
+    const auto* branch = ir::as<ir::IfThenElse>(s);
+    if (branch != nullptr) read(branch->condition);
+    if (const auto* store = ir::as<ir::Store>(s)) {
+      read(store->value);
+      access(store->buffer, store->indices, false, conditional);
+    }
+    ir::for_each_part(s, [&](const Stmt& part) { walk(part, conditional || branch != nullptr); });
   }
 
   void access(const ir::Buffer& buffer, const std::vector<Expr>& indices, bool is_read, bool conditional) {
@@ -446,29 +433,18 @@ bool SpeculativeParts::is_repeatable_in(const For& loop) {
 }
 
 void SpeculativeParts::consider(const Stmt& s) {
-  if (!s || !updates(s)) return;
+  if (!updates(s)) return;
   if (is_repeatable(s)) return choose(s, nullptr);
-  ir::visit(ir::overloaded{[&](const For& loop) {
-                             if (loop.kind != ir::ForKind::kParallel && loop.kind != ir::ForKind::kSerial)
-                               return;
-                             const bool range = loop.kind == ir::ForKind::kParallel && is_repeatable_in(loop);
-                             loops_.push_back(&loop);
-                             if (range) {
-                               choose(loop.body, &loop);
-                             } else {
-                               consider(loop.body);
-                             }
-                           },
-                           [&](const ir::Store&) {},
-                           [&](const ir::IfThenElse& branch) {
-                             consider(branch.then_body);
-                             consider(branch.else_body);
-                           },
-                           [&](const ir::Seq& seq) {
-                             for (const Stmt& part : seq.stmts) consider(part);
-                           },
-                           [&](const ir::Allocate& allocate) { consider(allocate.body); }},
-            s);
+  const auto* loop = ir::as<For>(s);
+  if (loop == nullptr) return ir::for_each_part(s, [&](const Stmt& part) { consider(part); });
+  if (loop->kind != ir::ForKind::kParallel && loop->kind != ir::ForKind::kSerial) return;
+  const bool range = loop->kind == ir::ForKind::kParallel && is_repeatable_in(*loop);
+  loops_.push_back(loop);
+  if (range) {
+    choose(loop->body, loop);
+  } else {
+    consider(loop->body);
+  }
 }
 
 void SpeculativeParts::choose(const Stmt& s, const For* parallel) {

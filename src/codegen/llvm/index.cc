@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "codegen/llvm/index_emitter.h"
+#include "ir/affine.h"
+#include "ir/affine_visitor.h"
 #include "ir/analysis.h"
 #include "ir/linear.h"
 
@@ -74,6 +76,50 @@ class IndexEmitter::Rules : public ir::AffineRules<Rules, Affine> {
     return rest.uniform() ? emitter_.divided_atom(rest, divisor, kind == ir::AffineKind::kFloorMod)
                           : emitter_.divided_lanes(rest, divisor, values);
   }
+
+ private:
+  IndexEmitter& emitter_;
+};
+
+class IndexEmitter::Reader : public ir::AffineVisitor<Reader, Affine> {
+ public:
+  explicit Reader(IndexEmitter& emitter) : emitter_(emitter) {}
+
+  Reader& algebra() { return *this; }
+  Affine add(const Affine& a, const Affine& b, int64_t factor) { return emitter_.sum(a, b, factor); }
+  Affine scale(const Affine& a, int64_t factor) { return emitter_.sum(Affine(), a, factor); }
+  Affine floordiv(const Affine& a, int64_t divisor) { return emitter_.floor_div(a, divisor); }
+  Affine floormod(const Affine& a, int64_t divisor) { return emitter_.floor_mod(a, divisor); }
+
+  static bool left_first(BinaryOp op) { return op == BinaryOp::kMin || op == BinaryOp::kMax; }
+  Affine operand(const Expr& e) { return emitter_.index(e); }
+  static Affine literal(int64_t value, const Expr&) { return Affine::of(value); }
+  Affine variable(const ir::VarRef& n, const Expr&) { return emitter_.value_of(n.var); }
+  static std::optional<int64_t> constant_of(const Affine& a) {
+    return a.is_constant() ? std::optional(a.constant) : std::nullopt;
+  }
+  bool never_negative(const Affine& a) const {
+    const Interval range = emitter_.range_of(a);
+    return near(range) && range.min >= 0;
+  }
+  Affine extremum(BinaryOp op, const Affine& a, const Affine& b, const Expr& e) {
+    const Interval difference = emitter_.range_of(add(a, b, -1));
+    const bool is_min = op == BinaryOp::kMin;
+    if (near(difference) && difference.max <= 0) return is_min ? a : b;
+    if (near(difference) && difference.min >= 0) return is_min ? b : a;
+    return emitter_.extremum(e, op, a, b);
+  }
+  Affine select(const ir::Select& n, const Expr& e) {
+    if (const auto* c = llvm::dyn_cast<llvm::ConstantInt>(emitter_.evaluate_(n.condition).value))
+      return operand(c->isZero() ? n.b : n.a);
+    return other(e);
+  }
+  // The range of an i64 that was converted from a narrower integer is that of the
+  // narrower type.
+  Affine cast(const ir::Cast& n, const Expr& e) {
+    return ir::is_int(n.a.dtype()) && n.a.dtype() != DType::kU64 ? operand(n.a) : other(e);
+  }
+  Affine other(const Expr& e) { return emitter_.opaque(e); }
 
  private:
   IndexEmitter& emitter_;
@@ -158,77 +204,9 @@ int IndexEmitter::depth_needed_by(const Expr& e) const {
 Affine IndexEmitter::index(const Expr& e) {
   if (e.dtype() != DType::kI64) return opaque(e);
   if (const Affine* known = context_.evaluated.indices.find(e)) return *known;
-  Affine a = index_node(e);
+  Affine a = Reader(*this).evaluate(e);
   context_.evaluated.indices.remember(e, a);
   return a;
-}
-
-Affine IndexEmitter::index_node(const Expr& e) {
-  return ir::visit(
-      ir::overloaded{
-          [&](const ir::IntImm& imm) { return Affine::of(imm.value); },
-          [&](const ir::VarRef& ref) { return value_of(ref.var); },
-          [&](const ir::Unary& op) {
-            if (op.op == ir::UnaryOp::kNeg) return sum(Affine(), index(op.a), -1);
-            return opaque(e);
-          },
-          [&](const ir::Binary& op) {
-            switch (op.op) {
-              case BinaryOp::kAdd:
-                return sum(index(op.a), index(op.b), 1);
-              case BinaryOp::kSub:
-                return sum(index(op.a), index(op.b), -1);
-              case BinaryOp::kMul: {
-                const Affine b = index(op.b);
-                if (b.is_constant()) return sum(Affine(), index(op.a), b.constant);
-                const Affine a = index(op.a);
-                if (a.is_constant()) return sum(Affine(), b, a.constant);
-                return opaque(e);
-              }
-              case BinaryOp::kFloorDiv:
-              case BinaryOp::kFloorMod:
-              case BinaryOp::kDiv: {
-                const Affine b = index(op.b);
-                if (!b.is_constant() || b.constant <= 0) return opaque(e);
-                const Affine a = index(op.a);
-                if (op.op == BinaryOp::kFloorMod) return floor_mod(a, b.constant);
-                const Interval range = range_of(a);
-                if (op.op == BinaryOp::kFloorDiv || (near(range) && range.min >= 0))
-                  return floor_div(a, b.constant);
-                return opaque(e);
-              }
-              case BinaryOp::kMin:
-              case BinaryOp::kMax: {
-                const Affine a = index(op.a);
-                const Affine b = index(op.b);
-                const Interval difference = range_of(sum(a, b, -1));
-                const bool is_min = op.op == BinaryOp::kMin;
-                if (near(difference) && difference.max <= 0) return is_min ? a : b;
-                if (near(difference) && difference.min >= 0) return is_min ? b : a;
-                return extremum(e, op.op, a, b);
-              }
-              default:
-                return opaque(e);
-            }
-          },
-          [&](const ir::Select& select) {
-            if (const auto* c = llvm::dyn_cast<llvm::ConstantInt>(evaluate_(select.condition).value))
-              return index(c->isZero() ? select.b : select.a);
-            return opaque(e);
-          },
-          [&](const ir::Cast& cast) {
-            // The range of an i64 that was converted from a narrower integer is that of the
-            // narrower type.
-            if (ir::is_int(cast.a.dtype()) && cast.a.dtype() != DType::kU64) return index(cast.a);
-            return opaque(e);
-          },
-          [&](const ir::Call&) { return opaque(e); },
-          [&](const ir::Load&) { return opaque(e); },
-          [&](const ir::FloatImm&) -> Affine {
-            throw_internal_error(__FILE__, __LINE__, "a float as an index");
-          },
-      },
-      e);
 }
 
 // Makes the value a single atom, computed in the outermost scope that defines its operands.

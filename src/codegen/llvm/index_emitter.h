@@ -84,7 +84,8 @@ class IndexEmitter {
   Affine defined_in_scope(llvm::Value* v, ir::Interval range);
 
  private:
-  class Rules;
+  class Rules;   // division of sums
+  class Reader;  // expressions to sums
   // The variable of a loop, or the part of a fused loop's variable that stands for one of the
   // original loops.
   struct Digit {
@@ -101,7 +102,6 @@ class IndexEmitter {
     size_t first = 0;             // scope of the first loop
   };
   std::optional<ReadNest> nest_of(const Affine& element) const;
-  Affine index_node(const ir::Expr& e);
   Affine opaque(const ir::Expr& e);
   Affine extremum(const ir::Expr& e, ir::BinaryOp op, const Affine& a, const Affine& b);
   Affine floor_div(const Affine& a, int64_t divisor);

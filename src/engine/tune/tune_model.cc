@@ -15,8 +15,8 @@
 #include "engine/model/compile_model.h"
 #include "engine/tune/model_trials.h"
 #include "learn/search_model.h"
-#include "sched/trace_traits.h"
 #include "runtime/device/gpu_platform.h"
+#include "sched/trace_traits.h"
 
 namespace tensorsmith::engine {
 namespace {

@@ -127,20 +127,18 @@ int64_t AttentionPlan::vectors(const Tile& tile) const { return tile.columns / t
 
 Status AttentionPlan::check(Decisions d) const {
   const Choice c = decode(d);
-  const auto refuse = [&](std::string reason) {
-    return Error{ErrorCode::kResourceExhausted, context_.op(stages_.product).name, std::move(reason)};
-  };
   const int64_t lanes = context_.machine.lanes(4);
   for (const auto& [tile, columns] : {std::pair{&c.scores, keys_}, std::pair{&c.product, width_}}) {
     if (tile->rows * vectors(*tile) > context_.machine.registers)
-      return refuse("the register tile does not fit the register file");
+      return refuse(stages_.product, "the register tile does not fit the register file");
     if (tile->columns < lanes && tile->columns < columns)
-      return refuse("the vectors of the register tile are not full");
-    if (tile->rows * vectors(*tile) * tile->unroll > 128) return refuse("too much unrolled code");
+      return refuse(stages_.product, "the vectors of the register tile are not full");
+    if (tile->rows * vectors(*tile) * tile->unroll > 128)
+      return refuse(stages_.product, "too much unrolled code");
   }
   const double block = 8.0 * (c.rows * keys_);
   if (c.rows > 16 && block > 2 * context_.machine.l2_bytes)
-    return refuse("the scores of a block do not fit the cache");
+    return refuse(stages_.product, "the scores of a block do not fit the cache");
   return {};
 }
 

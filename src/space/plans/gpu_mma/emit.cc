@@ -5,12 +5,9 @@
 
 namespace tensorsmith::space {
 
-namespace {}  // namespace
-
 void GpuMmaPlan::emit(TraceMaker& maker, Decisions d) const {
   const Choice c = decode(d);
-  const StageId anchor = self_ ? maker.cache_write(output_, ir::MemoryScope::kLocal)
-                               : move_to(maker, anchor_, ir::MemoryScope::kLocal);
+  const StageId anchor = compute_locally(maker, output_, anchor_);
   std::vector<std::pair<StageId, Copy>> copies;
   for (const auto& [read, own] : {std::pair(&product_.a, product_.rows), {&product_.b, product_.columns}}) {
     const StageId made =
@@ -56,16 +53,8 @@ LoopId GpuMmaPlan::emit_output(TraceMaker& maker, const Choice& c) const {
   };
   const auto i = split(rows, outer_rows, of_rows, {sched::kMmaGroups});
   const auto j = split(columns, outer_columns, of_columns, {sched::kMmaPlaces, sched::kMmaPairs});
-  LoopId outer = c.columns_outside ? j[0] : i[0], group;
-  const LoopId inner = c.columns_outside ? i[0] : j[0];
-  if (c.group > 1) {
-    const auto made = maker.split(output_, outer, {c.group}, kPredicate);
-    outer = made[0];
-    group = made[1];
-  }
-  blocks.push_back(outer);
-  blocks.push_back(inner);
-  if (group.valid()) blocks.push_back(group);
+  append_grouped(maker, output_, c.columns_outside ? j[0] : i[0], c.columns_outside ? i[0] : j[0], c.group,
+                 blocks);
   const std::vector<LoopId> fragments = {i[2], i[3], j[2]}, warps = {i[1], j[1]}, lanes = {i[4], j[3]};
   std::vector<LoopId> order = blocks;
   for (const auto* loops : {&fragments, &warps, &lanes})
@@ -106,16 +95,7 @@ void GpuMmaPlan::emit_copy(TraceMaker& maker, const Choice& c, const Copy& copy,
   if (copy.aligned.valid()) {
     maker.storage_align(stage, maker.axis_loops(stage)[copy.aligned], copy.factor, copy.offset);
   }
-  const auto& leaves = maker.leaves(stage);
-  const std::vector<LoopId> spatial(leaves.begin(),
-                                    leaves.begin() + static_cast<std::ptrdiff_t>(maker.num_spatial(stage)));
-  const LoopId all = fuse_or_unit(maker, stage, spatial);
-  std::vector<int64_t> lengths = {c.warps(), 32};
-  if (copy.vector > 1) lengths.push_back(copy.vector);
-  const auto made = maker.split(stage, all, lengths, kPredicate);
-  maker.annotate(stage, made[1], sched::Annotation::kThreadY);
-  maker.annotate(stage, made[2], sched::Annotation::kThreadX);
-  if (copy.vector > 1) maker.annotate(stage, made[3], sched::Annotation::kVectorize);
+  share_among_warps(maker, stage, c.warps(), copy.vector);
 }
 
 }  // namespace tensorsmith::space

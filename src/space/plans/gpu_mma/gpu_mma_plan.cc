@@ -43,14 +43,7 @@ int64_t step_of(const Read& read, AxisId axis) {
 
 GpuMmaPlan::GpuMmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product,
                        std::vector<StageId> pads)
-    : Plan(context),
-      output_(output),
-      anchor_(anchor),
-      self_(output == anchor),
-      info_(context.stage(anchor)),
-      output_axis_(axes_in(context, output, anchor)),
-      product_(std::move(product)),
-      pads_(std::move(pads)) {
+    : AnchoredPlan(context, output, anchor, std::move(pads)), product_(std::move(product)) {
   const std::string name = context_.op(anchor_).name + ".mma.";
   warp_rows_ = add_category(name + "warp_rows", DecisionRole::kTile, {0.3, 1, 2, 0.5});
   warp_columns_ = add_category(name + "warp_columns", DecisionRole::kTile, {0.3, 1, 2, 0.5});
@@ -170,29 +163,27 @@ int64_t GpuMmaPlan::chunks(const Choice& c) const {
 
 Status GpuMmaPlan::check(Decisions d) const {
   const Choice c = decode(d);
-  const std::string& name = context_.op(anchor_).name;
-  const auto refuse = [&](std::string reason) {
-    return Error{ErrorCode::kResourceExhausted, name, std::move(reason)};
-  };
   const int64_t sum = extent(product_.sum);
   // Tails of rows and columns are zeros in shared memory. The reduction must have no tail.
-  if (sum % c.chunk != 0) return refuse("the reduction is not a whole number of chunks");
+  if (sum % c.chunk != 0) return refuse(anchor_, "the reduction is not a whole number of chunks");
   if (!fits(product_.a, product_.rows, c.rows()) || !fits(product_.b, product_.columns, c.columns()))
-    return refuse("a tile is larger than the output");
-  if (c.warp_rows * c.warp_columns / 32 > kMostSums) return refuse("a thread has more sums than registers");
-  if (c.stages > 1 && c.stages > chunks(c)) return refuse("more stages than chunks");
-  if (outer_tiles(c) % c.group != 0) return refuse("the tiles are not a whole number of groups of blocks");
+    return refuse(anchor_, "a tile is larger than the output");
+  if (c.warp_rows * c.warp_columns / 32 > kMostSums)
+    return refuse(anchor_, "a thread has more sums than registers");
+  if (c.stages > 1 && c.stages > chunks(c)) return refuse(anchor_, "more stages than chunks");
+  if (outer_tiles(c) % c.group != 0)
+    return refuse(anchor_, "the tiles are not a whole number of groups of blocks");
   if (covered(product_.rows, c.rows()) * covered(product_.columns, c.columns()) >
       2 * points(product_.rows) * points(product_.columns))
-    return refuse("more than half of the tiles would be tail");
+    return refuse(anchor_, "more than half of the tiles would be tail");
   for (const auto& [read, own] : {std::pair(&product_.a, product_.rows), {&product_.b, product_.columns}}) {
     const Copy copy = copy_of(c, *read, own);
     if (copy.vector * product_.element_bytes < 4 && c.stages > 1)
-      return refuse("copies that run ahead need vectors of at least 4 bytes");
+      return refuse(anchor_, "copies that run ahead need vectors of at least 4 bytes");
     if (copy.vector * product_.element_bytes < c.vector_bytes && c.vector_bytes > 4)
-      return refuse("rows of an operand are not a whole number of vectors");
+      return refuse(anchor_, "rows of an operand are not a whole number of vectors");
   }
-  return check_block(context_.machine.gpu, block(c), name, info_.spatial_points());
+  return check_block(context_.machine.gpu, block(c), context_.op(anchor_).name, info_.spatial_points());
 }
 
 // Draws the decisions that must fit the shapes among those that do, since few of all combinations

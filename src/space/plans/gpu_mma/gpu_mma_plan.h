@@ -12,13 +12,13 @@
 
 #include <vector>
 
+#include "space/anchored_plan.h"
 #include "space/estimate/gpu_kernel.h"
 #include "space/mma_product.h"
-#include "space/plan_kind.h"
 
 namespace tensorsmith::space {
 
-class GpuMmaPlan final : public Plan {
+class GpuMmaPlan final : public AnchoredPlan {
  public:
   // `pads`: stages that are computed where an operand is copied.
   GpuMmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product,
@@ -58,7 +58,6 @@ class GpuMmaPlan final : public Plan {
   };
 
   Choice decode(Decisions decisions) const;
-  int64_t extent(AxisId axis) const { return info_.extent(axis); }
   bool is_aligned(const ReadIndex& index, AxisId own, int64_t line, int64_t vector) const;
   Copy copy_of(const Choice& c, const Read& read, AxisId own) const;
   GpuBlock block(const Choice& c) const;
@@ -83,12 +82,7 @@ class GpuMmaPlan final : public Plan {
   LoopId emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const;
   void emit_copy(TraceMaker& maker, const Choice& c, const Copy& copy, StageId stage) const;
 
-  StageId output_, anchor_;
-  bool self_;  // the anchor is the output
-  const StageInfo& info_;
-  AxisMap output_axis_;
   MmaProduct product_;
-  std::vector<StageId> pads_;
   size_t warp_rows_ = kNone, warp_columns_ = kNone, warps_down_ = kNone, warps_across_ = kNone,
          chunk_ = kNone, stages_ = kNone, layout_ = kNone, order_ = kNone, group_ = kNone, vector_ = kNone;
 };

@@ -4,6 +4,7 @@
 
 #include "ir/expr.h"
 #include "sched/tensor_cores.h"
+#include "space/plan_kind.h"
 #include "space/plans/gpu_mma/gpu_mma_plan.h"
 
 namespace tensorsmith::space {

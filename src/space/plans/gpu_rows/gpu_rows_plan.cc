@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 namespace tensorsmith::space {
 
@@ -21,15 +22,12 @@ GpuRowsPlan::GpuRowsPlan(const PlanContext& context, const Group& group)
       info_(context.stage(group.root)),
       self_(info_.reduction),
       warp_(std::min(context.machine.gpu.warp, context.machine.gpu.max_threads)) {
-  if (self_) {
-    add_member(output_);
-    for (const AxisId a : info_.spatial_axes()) members_.back().to_output[a] = a;
-  }
+  if (self_) add_row_member(context, output_, output_, members_);
   std::vector<StageId> attached = group.attached;
   if (group.anchor.valid() && group.anchor != group.root) attached.push_back(group.anchor);
   std::sort(attached.begin(), attached.end());
-  for (size_t k = attached.size(); k-- > 0;) add_member(attached[k]);
-  map_members();
+  for (const StageId stage : std::views::reverse(attached)) add_row_member(context, output_, stage, members_);
+  map_to_root(context, output_, members_);
   for (const AxisId a : info_.spatial_axes()) {
     if (info_.extent(a) <= 1) continue;
     const bool row = std::all_of(members_.begin(), members_.end(),
@@ -44,13 +42,10 @@ GpuRowsPlan::GpuRowsPlan(const PlanContext& context, const Group& group)
   for (int64_t r = 1; r <= kMaxRows && !rows_.empty() && info_.extent(rows_.back()) % r == 0; r *= 2)
     rows.push_back(1);
   if (rows.size() > 1) rows_slot_ = add_category(name + ".rows", DecisionRole::kTile, rows);
-  std::vector<double> vectors;
   const AxisId last = info_.contiguous_axis;
   if (last.valid() && contains(columns_, last))
-    for (int64_t v = 1; v * info_.element_bytes <= kMaxVectorBytes && v <= 8 && info_.extent(last) % v == 0;
-         v *= 2)
-      vectors.push_back(1);
-  if (vectors.size() > 1) vector_slot_ = add_category(name + ".vectorize", DecisionRole::kVectorize, vectors);
+    vector_slot_ = add_gpu_vector(name + ".vectorize", info_.element_bytes,
+                                  [&](int64_t lanes) { return info_.extent(last) % lanes == 0; });
   IdVector<StageId, bool> inlined = context.inlined;  // also the members that may be inlined
   for (auto& member : members_) {
     const auto& stage = context.stage(member.stage);
@@ -65,45 +60,6 @@ GpuRowsPlan::GpuRowsPlan(const PlanContext& context, const Group& group)
     member.shared_slot = add_category(context.op(member.stage).name + ".shared", DecisionRole::kLocation,
                                       fits ? std::vector<double>{1, 1} : std::vector<double>{1e-9, 1});
   }
-}
-
-void GpuRowsPlan::add_member(StageId stage) {
-  Member member;
-  member.stage = stage;
-  member.to_output.resize(context_.stage(stage).num_spatial);
-  members_.push_back(std::move(member));
-}
-
-// Finds the root's axis that indexes each axis of a member in all reads. Readers come before the
-// members that they read.
-void GpuRowsPlan::map_members() {
-  for (size_t k = self_ ? 1 : 0; k < members_.size(); ++k) {
-    Member& member = members_[k];
-    bool first = true;
-    if (!self_) member.to_output = map_through(output_, nullptr, member, first, member.to_output);
-    for (size_t other = 0; other < k; ++other)
-      member.to_output =
-          map_through(members_[other].stage, &members_[other].to_output, member, first, member.to_output);
-  }
-}
-
-AxisMap GpuRowsPlan::map_through(StageId consumer, const AxisMap* consumer_map, Member& member, bool& first,
-                                 AxisMap merged) const {
-  const auto& by = context_.stage(consumer);
-  for (const auto& read : effective_reads(context_, consumer)) {
-    if (read.producer != member.stage) continue;
-    const auto map = context_.analysis->axis_map(read);
-    for (const AxisId x : map.ids()) {
-      member.moved = member.moved || (!map[x].valid() && context_.stage(member.stage).extent(x) > 1);
-      AxisId to;
-      const bool spatial = map[x].valid() && !by.is_reduce(map[x]);
-      if (spatial) to = consumer_map == nullptr ? map[x] : (*consumer_map)[map[x]];
-      if (to.valid() && info_.extent(to) != context_.stage(member.stage).extent(x)) to = {};
-      merged[x] = first || merged[x] == to ? to : AxisId();
-    }
-    first = false;
-  }
-  return merged;
 }
 
 // Distributes over lanes the reduce axis along memory if it has enough points for a warp, else all
@@ -206,15 +162,13 @@ GpuBlock GpuRowsPlan::block(Decisions d) const {
 }
 
 Status GpuRowsPlan::check(Decisions d) const {
-  const std::string& name = context_.op(output_).name;
-  if (rows(d) > threads(d))
-    return Error{ErrorCode::kResourceExhausted, name, "a block has more rows than threads"};
+  if (rows(d) > threads(d)) return refuse(output_, "a block has more rows than threads");
   for (const auto& member : members_) {
     if (member.shared_slot == kNone || in_shared(d, member)) continue;
     if (slots()[member.shared_slot].weights[0] < 1e-6)
-      return Error{ErrorCode::kResourceExhausted, name, "the definition would become too large"};
+      return refuse(output_, "the definition would become too large");
   }
-  return check_block(context_.machine.gpu, block(d), name, info_.spatial_points());
+  return check_block(context_.machine.gpu, block(d), context_.op(output_).name, info_.spatial_points());
 }
 
 }  // namespace tensorsmith::space

@@ -14,6 +14,7 @@
 
 #include "space/estimate/gpu_kernel.h"
 #include "space/plan_kind.h"
+#include "space/row_members.h"
 
 namespace tensorsmith::space {
 
@@ -27,19 +28,12 @@ class GpuRowsPlan final : public Plan {
   double estimate(Decisions d) const override;
 
  private:
-  struct Member {
-    StageId stage;
-    AxisMap to_output;              // for each own spatial axis, the root stage's axis or none
+  struct Member : RowMember {
     size_t shared_slot = kNone;     // elementwise stages only
-    bool moved = false;             // some read of it is not at the reader's own index
     std::vector<AxisId> lane_axes;  // reductions only: reduce axes that lanes share, as one loop
   };
 
-  void add_member(StageId stage);
-  void map_members();
   void find_lanes(Member& member);
-  AxisMap map_through(StageId consumer, const AxisMap* consumer_map, Member& member, bool& first,
-                      AxisMap merged) const;
 
   int64_t threads(Decisions d) const { return warp_ << category(d, threads_slot_); }
   int64_t rows(Decisions d) const { return rows_slot_ == kNone ? 1 : int64_t{1} << category(d, rows_slot_); }

@@ -58,12 +58,10 @@ GpuSpatialPlan::GpuSpatialPlan(const PlanContext& context, const Group& group)
     warps.push_back(w * warp_ >= 128 && w * warp_ <= 512 ? 1 : 0.3);
   threads_slot_ = add_category(name + ".threads", DecisionRole::kParallel, warps);
   // A vector has adjacent elements in memory and begins at a multiple of its length.
-  std::vector<double> vectors;
   const auto row = static_cast<int64_t>(info_.spatial_points());
   if (!computed_.reduction)
-    for (int64_t v = 1; v * info_.element_bytes <= kMaxVectorBytes && v <= 8 && row % v == 0; v *= 2)
-      vectors.push_back(1);
-  if (vectors.size() > 1) vector_slot_ = add_category(name + ".vectorize", DecisionRole::kVectorize, vectors);
+    vector_slot_ = add_gpu_vector(name + ".vectorize", info_.element_bytes,
+                                  [&](int64_t lanes) { return row % lanes == 0; });
   items_slot_ = add_category(name + ".items", DecisionRole::kTile, {1, 0.7, 0.5, 0.3, 0.2});
 }
 
@@ -76,9 +74,7 @@ std::string GpuSpatialPlan::describe() const {
 void GpuSpatialPlan::emit(TraceMaker& maker, Decisions d) const {
   for (const StageId p : pads_) maker.compute_inline(p);
   StageId sum;
-  if (anchor_.valid() && !computed_.arg_reduction)
-    sum = anchor_ == output_ ? maker.cache_write(output_, ir::MemoryScope::kLocal)
-                             : move_to(maker, anchor_, ir::MemoryScope::kLocal);
+  if (anchor_.valid() && !computed_.arg_reduction) sum = compute_locally(maker, output_, anchor_);
   const auto axes = maker.axis_loops(output_);
   const auto rank = static_cast<std::ptrdiff_t>(info_.num_spatial);
   const std::vector<LoopId> reduce(axes.begin() + rank, axes.end());
@@ -101,8 +97,7 @@ Status GpuSpatialPlan::check(Decisions d) const {
   block.threads = threads(d);
   const double points = info_.spatial_points();
   if (items(d) * vector(d) > 1 && points < static_cast<double>(items(d) * vector(d) * warp_))
-    return Error{ErrorCode::kResourceExhausted, context_.op(output_).name,
-                 "a single warp would compute more than all outputs"};
+    return refuse(output_, "a single warp would compute more than all outputs");
   return check_block(context_.machine.gpu, block, context_.op(output_).name, points);
 }
 

@@ -14,8 +14,7 @@ void append(std::vector<LoopId>& list, const std::vector<LoopId>& more) {
 
 void GpuTiledPlan::emit(TraceMaker& maker, Decisions d) const {
   const Choice c = decode(d);
-  const StageId anchor = self_ ? maker.cache_write(output_, ir::MemoryScope::kLocal)
-                               : move_to(maker, anchor_, ir::MemoryScope::kLocal);
+  const StageId anchor = compute_locally(maker, output_, anchor_);
   struct Made {
     StageId stage;
     Copy copy;

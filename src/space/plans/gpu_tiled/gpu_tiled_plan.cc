@@ -39,29 +39,12 @@ bool begins_at(const ReadIndex& index, int64_t multiple) {
 
 GpuTiledPlan::GpuTiledPlan(const PlanContext& context, StageId output, StageId anchor,
                            std::vector<StageId> pads)
-    : Plan(context),
-      output_(output),
-      anchor_(anchor),
-      self_(output == anchor),
-      pads_(std::move(pads)),
-      info_(context.stage(anchor)),
-      output_axis_(axes_in(context, output, anchor)) {
-  const auto& out = context.stage(output);
-  for (const AxisId a : info_.spatial_axes()) {
-    if (extent(a) <= 1) continue;
-    live_.push_back(a);
-    if (output_axis_[a] == out.contiguous_axis) contiguous_ = a;
-  }
-  for (const AxisId a : info_.reduce_axes())
-    if (extent(a) > 1) live_reduce_.push_back(a);
-  std::sort(live_.begin(), live_.end(),
-            [&](AxisId x, AxisId y) { return output_axis_[x] < output_axis_[y]; });
+    : AnchoredPlan(context, output, anchor, std::move(pads)) {
   collect_operands();
   make_slots();
 }
 
 void GpuTiledPlan::collect_operands() {
-  block_.assign(info_.num_spatial, 1);
   for (auto& read : effective_reads(context_, anchor_)) {
     const auto seen = std::find_if(operands_.begin(), operands_.end(), [&](const Operand& other) {
       return other.read.producer == read.producer;
@@ -82,23 +65,6 @@ void GpuTiledPlan::collect_operands() {
   }
 }
 
-// As for CPUs, a read that stays in place over a block of a spatial axis (the channels of a grouped
-// convolution) counts as affine if tiles of that axis divide the block.
-bool GpuTiledPlan::tile_within_blocks(const Read& read) {
-  if (!read.blocked) return false;
-  Lengths blocks = block_;
-  for (const AxisId a : info_.axes()) {
-    const int64_t block = read.block_of(a);
-    if (block == 1) continue;
-    if (info_.is_reduce(a)) return false;
-    auto& own = blocks[a];
-    own = own == 1 ? block : std::gcd(own, block);
-    if (own == 1 || extent(a) % own != 0) return false;
-  }
-  block_ = std::move(blocks);
-  return true;
-}
-
 void GpuTiledPlan::make_slots() {
   const std::string name = context_.op(anchor_).name;
   tile_slot_.assign(info_.num_axes(), kNone);
@@ -115,11 +81,7 @@ void GpuTiledPlan::make_slots() {
     tile_slot_[a] = add_tile(name + ".tile." + context_.axis_name(anchor_, a), extent(a), 2, 1, kMaxStep,
                              divisor > 2 || extent(a) <= kMaxStep);
   }
-  if (live_.size() > 1) {
-    std::vector<double> order(live_.size(), 1.0);
-    order[0] = 2;
-    order_slot_ = add_category(name + ".order", DecisionRole::kLocation, order);
-  }
+  order_slot_ = add_order();
   for (auto& operand : operands_) {
     if (!operand.cacheable) continue;
     bool reused = false;
@@ -131,10 +93,9 @@ void GpuTiledPlan::make_slots() {
     const std::string copy = name + ".shared." + context_.op(operand.read.producer).name;
     operand.cache_slot = add_category(copy, DecisionRole::kCacheWrite,
                                       reused ? std::vector<double>{0.1, 0.9} : std::vector<double>{0.7, 0.3});
-    std::vector<double> vectors;
-    for (int64_t v = 1; v * producer.element_bytes <= kMaxVectorBytes && v <= 8; v *= 2) vectors.push_back(1);
-    if (vectors.size() > 1 && operand.pad == kNone)
-      operand.vector_slot = add_category(copy + ".vectorize", DecisionRole::kVectorize, vectors);
+    if (operand.pad == kNone)
+      operand.vector_slot =
+          add_gpu_vector(copy + ".vectorize", producer.element_bytes, [](int64_t) { return true; });
     if (producer.contiguous_axis.valid() && producer.contiguous_axis != AxisId(0))
       operand.align_slot = add_category(copy + ".align", DecisionRole::kLayout, {1, 1});
   }
@@ -163,12 +124,7 @@ GpuTiledPlan::Choice GpuTiledPlan::decode(Decisions d) const {
     c.chunk[r] = l[0];
     c.step[r] = l[1];
   }
-  c.block_order = live_;
-  if (order_slot_ != kNone) {
-    // Category k: the k-th axis from the end comes last.
-    const auto last = std::span(c.block_order).last(category(d, order_slot_) + 1);
-    std::rotate(last.begin(), last.begin() + 1, last.end());
-  }
+  c.block_order = ordered(d, order_slot_);
   if (unroll_slot_ != kNone) c.unroll = kGpuUnrollLimits[category(d, unroll_slot_)];
   if (stages_slot_ != kNone) c.stages = static_cast<int64_t>(category(d, stages_slot_)) + 1;
   return c;
@@ -235,12 +191,7 @@ GpuTiledPlan::Copy GpuTiledPlan::copy_of(Decisions d, const Choice& c, const Ope
   return copy;
 }
 
-std::string GpuTiledPlan::describe() const {
-  std::string text = "tile SSSRRSRS " + context_.op(anchor_).name;
-  if (!self_) text += " into " + context_.op(output_).name;
-  for (const StageId p : pads_) text += " with " + context_.op(p).name;
-  return text;
-}
+std::string GpuTiledPlan::describe() const { return describe_stages("tile SSSRRSRS"); }
 
 int64_t GpuTiledPlan::threads(const Choice& c) const {
   int64_t threads = 1;
@@ -336,10 +287,6 @@ bool GpuTiledPlan::guards_products(Decisions d, const Choice& c) const {
 
 Status GpuTiledPlan::check(Decisions d) const {
   const Choice c = decode(d);
-  const std::string& name = context_.op(anchor_).name;
-  const auto refuse = [&](std::string reason) {
-    return Error{ErrorCode::kResourceExhausted, name, std::move(reason)};
-  };
   double padded = 1, points = 1;
   for (const AxisId a : live_) {
     const double tile = static_cast<double>(c.tile(a)), length = static_cast<double>(extent(a));
@@ -347,16 +294,17 @@ Status GpuTiledPlan::check(Decisions d) const {
     points *= length;
   }
   if (guards_products(d, c))
-    return refuse("an operand that is read in place ends inside a tile of another operand");
-  if (padded > 2 * points) return refuse("more than half of the tiles would be tail");
+    return refuse(anchor_, "an operand that is read in place ends inside a tile of another operand");
+  if (padded > 2 * points) return refuse(anchor_, "more than half of the tiles would be tail");
   const auto made = [&](const Operand& operand) {
     return operand.cache_slot != kNone && category(d, operand.cache_slot) == 1;
   };
   if (c.stages > 1 && std::none_of(operands_.begin(), operands_.end(), made))
-    return refuse("several stages, but no operand is copied");
-  if (c.stages > 1 && static_cast<double>(c.stages) > chunks(c)) return refuse("more stages than chunks");
-  if (unrolled(c) > kMostUnrolled) return refuse("too much unrolled code");
-  return check_block(context_.machine.gpu, block(d, c), name, info_.spatial_points());
+    return refuse(anchor_, "several stages, but no operand is copied");
+  if (c.stages > 1 && static_cast<double>(c.stages) > chunks(c))
+    return refuse(anchor_, "more stages than chunks");
+  if (unrolled(c) > kMostUnrolled) return refuse(anchor_, "too much unrolled code");
+  return check_block(context_.machine.gpu, block(d, c), context_.op(anchor_).name, info_.spatial_points());
 }
 
 }  // namespace tensorsmith::space

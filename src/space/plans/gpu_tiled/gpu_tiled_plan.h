@@ -11,13 +11,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "space/anchored_plan.h"
 #include "space/estimate/gpu_access.h"
 #include "space/estimate/gpu_kernel.h"
-#include "space/plan_kind.h"
 
 namespace tensorsmith::space {
 
-class GpuTiledPlan final : public Plan {
+class GpuTiledPlan final : public AnchoredPlan {
  public:
   GpuTiledPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads);
 
@@ -28,13 +28,12 @@ class GpuTiledPlan final : public Plan {
   void sample(Rng& rng, std::span<int64_t> decisions) const override;
 
  private:
-  using Lengths = IdVector<AxisId, int64_t>;
-
   // The decisions, by axis of the anchor. Lengths are 1 where an axis has no slot.
   struct Choice {
-    Lengths vthreads, threads;        // of spatial axes
-    Lengths outer, inner;             // of spatial axes: both levels of the register tile
-    Lengths chunk, step;              // of reduce axes: steps of a chunk, and the points of each
+    Lengths vthreads, threads;  // of spatial axes
+    Lengths outer, inner;       // of spatial axes: both levels of the register tile
+    Lengths chunk,
+        step;                         // of reduce axes: steps of a chunk, and the points of each
     std::vector<AxisId> block_order;  // spatial axes; blocks are numbered with the last one fastest
     int64_t unroll = 1;               // points of the reduction that are unrolled
     int64_t stages = 1;               // chunks of the operands in shared memory at a time
@@ -63,13 +62,11 @@ class GpuTiledPlan final : public Plan {
     int64_t bytes = 0;
   };
 
-  int64_t extent(AxisId axis) const { return info_.extent(axis); }
   Choice decode(Decisions decisions) const;
   // Returns the extents of the region that is read, by axis of the producer.
   Lengths region(const Read& read, const AxisRanges& ranges) const;
   Copy copy_of(Decisions decisions, const Choice& c, const Operand& operand) const;
   void collect_operands();
-  bool tile_within_blocks(const Read& read);
   void make_slots();
 
   std::vector<LoopId> emit_output(TraceMaker& maker, const Choice& c) const;
@@ -105,17 +102,7 @@ class GpuTiledPlan final : public Plan {
   double unrolled(const Choice& c) const;  // products that are unrolled
   bool guards_products(Decisions decisions, const Choice& c) const;
 
-  StageId output_, anchor_;
-  bool self_;  // the anchor is the output
-  std::vector<StageId> pads_;
-  const StageInfo& info_;  // of the anchor
-  AxisMap output_axis_;    // for each spatial axis of the anchor, the axis of the output stage
-  AxisId contiguous_;      // the anchor's axis that is contiguous in the output, if any
   std::vector<Operand> operands_;
-  Lengths block_;                    // by spatial axis: a length that tiles must divide; 1 = any tile
-  std::vector<AxisId> live_;         // spatial axes of extent > 1, in the output's order
-  std::vector<AxisId> live_reduce_;  // reduce axes of extent > 1
-
   IdVector<AxisId, size_t> tile_slot_;
   size_t order_slot_ = kNone, unroll_slot_ = kNone, stages_slot_ = kNone;
 };

@@ -5,12 +5,9 @@
 
 namespace tensorsmith::space {
 
-namespace {}  // namespace
-
 void GpuWgmmaPlan::emit(TraceMaker& maker, Decisions d) const {
   const Choice c = decode(d);
-  const StageId anchor = self_ ? maker.cache_write(output_, ir::MemoryScope::kLocal)
-                               : move_to(maker, anchor_, ir::MemoryScope::kLocal);
+  const StageId anchor = compute_locally(maker, output_, anchor_);
   std::vector<StageId> copies;
   for (const Read* read : {&product_.a, &product_.b})
     copies.push_back(
@@ -39,16 +36,8 @@ LoopId GpuWgmmaPlan::emit_output(TraceMaker& maker, const Choice& c) const {
   std::vector<LoopId> blocks;
   for (const AxisId a : axes.ids())
     if (a != rows && a != columns) blocks.push_back(axes[a]);
-  LoopId outer = c.columns_outside ? j[0] : i[0], group;
-  const LoopId inner = c.columns_outside ? i[0] : j[0];
-  if (c.group > 1) {
-    const auto made = maker.split(output_, outer, {c.group}, kPredicate);
-    outer = made[0];
-    group = made[1];
-  }
-  blocks.push_back(outer);
-  blocks.push_back(inner);
-  if (group.valid()) blocks.push_back(group);
+  append_grouped(maker, output_, c.columns_outside ? j[0] : i[0], c.columns_outside ? i[0] : j[0], c.group,
+                 blocks);
   // The sums in the order of the instruction: fragments of eight columns, halves of rows, pairs.
   const std::vector<LoopId> fragments = {j[2], i[3]}, warps = {i[1], j[1], i[2]}, lanes = {i[4], j[3]};
   std::vector<LoopId> order = blocks;
@@ -94,15 +83,7 @@ void GpuWgmmaPlan::emit_copy(TraceMaker& maker, const Choice& c, StageId stage, 
   // two blocks together.
   if (c.copies == Copies::kOwnWarp) maker.auto_unroll(stage, for_cluster ? 2 : 1);
   if (c.copies != Copies::kThreads) return;
-  const auto& leaves = maker.leaves(stage);
-  const std::vector<LoopId> spatial(leaves.begin(),
-                                    leaves.begin() + static_cast<std::ptrdiff_t>(maker.num_spatial(stage)));
-  const LoopId all = fuse_or_unit(maker, stage, spatial);
-  const auto made = maker.split(
-      stage, all, {sched::kWarpgroupWarps * c.groups(), 32, 16 / product_.element_bytes}, kPredicate);
-  maker.annotate(stage, made[1], sched::Annotation::kThreadY);
-  maker.annotate(stage, made[2], sched::Annotation::kThreadX);
-  maker.annotate(stage, made[3], sched::Annotation::kVectorize);
+  share_among_warps(maker, stage, sched::kWarpgroupWarps * c.groups(), 16 / product_.element_bytes);
 }
 
 }  // namespace tensorsmith::space

@@ -10,8 +10,6 @@
 
 namespace tensorsmith::space {
 
-namespace {}  // namespace
-
 double GpuWgmmaPlan::estimate(Decisions d) const {
   const Choice c = decode(d);
   const auto& m = context_.machine.gpu;

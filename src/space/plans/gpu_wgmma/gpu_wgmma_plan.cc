@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sched/tensor_cores.h"
+#include "space/plan_kind.h"
 
 namespace tensorsmith::space {
 
@@ -29,13 +30,7 @@ constexpr int64_t kVectorBytes = 16;
 }  // namespace
 
 GpuWgmmaPlan::GpuWgmmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product)
-    : Plan(context),
-      output_(output),
-      anchor_(anchor),
-      self_(output == anchor),
-      info_(context.stage(anchor)),
-      output_axis_(axes_in(context, output, anchor)),
-      product_(std::move(product)) {
+    : AnchoredPlan(context, output, anchor, {}), product_(std::move(product)) {
   const std::string name = context_.op(anchor_).name + ".wgmma.";
   columns_ = add_category(name + "columns", DecisionRole::kTile, {0.3, 0.7, 0.5, 2, 1, 2});
   down_ = add_category(name + "groups_down", DecisionRole::kTile, {1, 2, 0.3});
@@ -108,35 +103,33 @@ GpuBlock GpuWgmmaPlan::block(const Choice& c) const {
 
 Status GpuWgmmaPlan::check(Decisions d) const {
   const Choice c = decode(d);
-  const std::string& name = context_.op(anchor_).name;
-  const auto refuse = [&](std::string reason) {
-    return Error{ErrorCode::kResourceExhausted, name, std::move(reason)};
-  };
   const int64_t rows = extent(product_.rows), columns = extent(product_.columns), sum = extent(product_.sum);
-  if (sum % c.chunk != 0) return refuse("the reduction is not a whole number of chunks");
-  if (c.stages > sum / c.chunk) return refuse("more stages than chunks");
-  if (c.rows() > rows || c.columns() > columns) return refuse("a tile is larger than the output");
-  if (outer_tiles(c) % c.group != 0) return refuse("the tiles are not a whole number of groups of blocks");
+  if (sum % c.chunk != 0) return refuse(anchor_, "the reduction is not a whole number of chunks");
+  if (c.stages > sum / c.chunk) return refuse(anchor_, "more stages than chunks");
+  if (c.rows() > rows || c.columns() > columns) return refuse(anchor_, "a tile is larger than the output");
+  if (outer_tiles(c) % c.group != 0)
+    return refuse(anchor_, "the tiles are not a whole number of groups of blocks");
   const auto padded = [](int64_t length, int64_t tile) { return (length + tile - 1) / tile * tile; };
   if (padded(rows, c.rows()) * padded(columns, c.columns()) > 2 * rows * columns)
-    return refuse("more than half of the tiles would be tail");
+    return refuse(anchor_, "more than half of the tiles would be tail");
   if (c.copies == Copies::kOwnWarp && c.groups() > kMostGroupsWithOwnWarp)
-    return refuse("a separate copying warp serves at most two warpgroups");
+    return refuse(anchor_, "a separate copying warp serves at most two warpgroups");
   if (std::max(c.rows(), c.columns()) > kMostLines && c.copies != Copies::kThreads)
-    return refuse("a copied box has at most 256 lines");
+    return refuse(anchor_, "a copied box has at most 256 lines");
   if (c.cluster && (c.copies != Copies::kOwnWarp || run(c) % sched::kClusterBlocks != 0 ||
                     tiles(c) > kMostTilesOfClusters))
     return refuse(
+        anchor_,
         "clusters need a separate copying warp, neighbouring blocks that share an operand, and not too many "
         "tiles");
   if (c.persistent && tiles(c) <= blocks_at_a_time(c))
-    return refuse("blocks would be persistent, but each has only one tile");
+    return refuse(anchor_, "blocks would be persistent, but each has only one tile");
   for (const Read* read : {&product_.a, &product_.b}) {
     const StageInfo& producer = context_.stage(read->producer);
     if (producer.extent(producer.contiguous_axis) * product_.element_bytes % kVectorBytes != 0)
-      return refuse("rows of an operand are not a multiple of 16 bytes");
+      return refuse(anchor_, "rows of an operand are not a multiple of 16 bytes");
   }
-  return check_block(context_.machine.gpu, block(c), name, info_.spatial_points());
+  return check_block(context_.machine.gpu, block(c), context_.op(anchor_).name, info_.spatial_points());
 }
 
 // Draws the decisions that must fit the shapes among those that do, since few of all combinations
@@ -165,11 +158,7 @@ void GpuWgmmaPlan::sample(Rng& rng, std::span<int64_t> d) const {
   });
 }
 
-std::string GpuWgmmaPlan::describe() const {
-  std::string text = "warpgroups " + context_.op(anchor_).name;
-  if (!self_) text += " into " + context_.op(output_).name;
-  return text;
-}
+std::string GpuWgmmaPlan::describe() const { return describe_stages("warpgroups"); }
 
 namespace {
 

@@ -12,13 +12,13 @@
 #pragma once
 
 #include "sched/tensor_cores.h"
+#include "space/anchored_plan.h"
 #include "space/estimate/gpu_kernel.h"
 #include "space/mma_product.h"
-#include "space/plan_kind.h"
 
 namespace tensorsmith::space {
 
-class GpuWgmmaPlan final : public Plan {
+class GpuWgmmaPlan final : public AnchoredPlan {
  public:
   GpuWgmmaPlan(const PlanContext& context, StageId output, StageId anchor, MmaProduct product);
 
@@ -48,7 +48,6 @@ class GpuWgmmaPlan final : public Plan {
   };
 
   Choice decode(Decisions decisions) const;
-  int64_t extent(AxisId axis) const { return info_.extent(axis); }
   GpuBlock block(const Choice& c) const;
   int64_t tiles(const Choice& c) const;  // number of tiles of all blocks
   int64_t outer_tiles(const Choice& c) const;
@@ -64,10 +63,6 @@ class GpuWgmmaPlan final : public Plan {
   LoopId emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const;
   void emit_copy(TraceMaker& maker, const Choice& c, StageId stage, bool for_cluster) const;
 
-  StageId output_, anchor_;
-  bool self_;  // the anchor is the output
-  const StageInfo& info_;
-  AxisMap output_axis_;
   MmaProduct product_;
   size_t columns_ = kNone, down_ = kNone, across_ = kNone, chunk_ = kNone, stages_ = kNone, copies_ = kNone,
          order_ = kNone, group_ = kNone, persistent_ = kNone, cluster_ = kNone;

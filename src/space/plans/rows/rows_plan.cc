@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 namespace tensorsmith::space {
 
@@ -9,10 +10,10 @@ RowsPlan::RowsPlan(const PlanContext& context, StageId output, std::vector<Stage
     : Plan(context), output_(output), info_(context.stage(output)) {
   if (info_.reduction) {
     self_ = true;
-    add_member(output);
-    for (const AxisId a : info_.spatial_axes()) members_.back().to_output[a] = a;
+    add_row_member(context, output, output, members_);
   }
-  map_members(attached);
+  for (const StageId stage : std::views::reverse(attached)) add_row_member(context, output, stage, members_);
+  map_to_root(context, output, members_);
   const std::string name = context.op(output).name;
   lanes_ = context.machine.lanes(info_.element_bytes);
   for (const AxisId a : info_.spatial_axes()) {
@@ -37,11 +38,7 @@ RowsPlan::RowsPlan(const PlanContext& context, StageId output, std::vector<Stage
         member.factor_slot = add_category(own + ".rfactor", DecisionRole::kVectorize, {0.3, 1, 1, 1});
     }
   }
-  if (context.threads > 1 && !rows_.empty()) {
-    std::vector<double> weights(rows_.size() + 1, 1.0);
-    weights[0] = 0.1;
-    parallel_slot_ = add_category(name + ".parallel", DecisionRole::kParallel, weights);
-  }
+  parallel_slot_ = add_parallel(name, rows_.size());
   tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {0.25, 0.75});
 }
 
@@ -49,38 +46,6 @@ std::string RowsPlan::describe() const {
   std::string text = "row-wise " + context_.op(output_).name + " of";
   for (const auto& member : members_) text += " " + context_.op(member.stage).name;
   return text;
-}
-
-void RowsPlan::add_member(StageId stage) {
-  Member member;
-  member.stage = stage;
-  member.to_output.resize(context_.stage(stage).num_spatial);
-  members_.push_back(std::move(member));
-}
-
-void RowsPlan::map_members(const std::vector<StageId>& attached) {
-  for (size_t k = attached.size(); k-- > 0;) {
-    add_member(attached[k]);
-    Member& member = members_.back();
-    bool first = true;
-    const auto merge = [&](StageId consumer, const AxisMap* consumer_map) {
-      for (const auto& read : effective_reads(context_, consumer)) {
-        if (read.producer != member.stage) continue;
-        const auto map = context_.analysis->axis_map(read);
-        for (const AxisId x : map.ids()) {
-          AxisId to;
-          const bool spatial = map[x].valid() && !context_.stage(consumer).is_reduce(map[x]);
-          if (spatial) to = consumer_map == nullptr ? map[x] : (*consumer_map)[map[x]];
-          if (to.valid() && info_.extent(to) != context_.stage(member.stage).extent(x)) to = {};
-          member.to_output[x] = first || member.to_output[x] == to ? to : AxisId();
-        }
-        first = false;
-      }
-    };
-    if (!self_) merge(output_, nullptr);
-    for (size_t other = 0; other + 1 < members_.size(); ++other)
-      merge(members_[other].stage, &members_[other].to_output);
-  }
 }
 
 void RowsPlan::find_factor_axis(Member& member) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "space/plan_kind.h"
+#include "space/row_members.h"
 
 namespace tensorsmith::space {
 
@@ -25,21 +26,14 @@ class RowsPlan final : public Plan {
   double estimate(Decisions d) const override;
 
  private:
-  struct Member {
-    StageId stage;
-    AxisMap to_output;   // for each own spatial axis, the root stage's axis or none
+  struct Member : RowMember {
     AxisId factor_axis;  // reduce axis that is contiguous in the reads, or none
     size_t factor_slot = kNone, inline_slot = kNone;
   };
 
-  void add_member(StageId stage);
-
   bool maps_to(const Member& member, AxisId axis) const {
     return std::find(member.to_output.begin(), member.to_output.end(), axis) != member.to_output.end();
   }
-
-  // Sets the axis maps from the consumers inside the group, last stage first.
-  void map_members(const std::vector<StageId>& attached);
 
   void find_factor_axis(Member& member) const;
 

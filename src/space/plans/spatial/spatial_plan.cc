@@ -20,25 +20,18 @@ SpatialPlan::SpatialPlan(const PlanContext& context, StageId output, bool tiled)
     for (const AxisId a : live_)
       if (a != vector_axis_)
         tile_slots_[a] = add_tile(name + ".tile." + context.axis_name(output, a), info_.extent(a), 1, 1, 64);
-  if (context.threads > 1 && !live_.empty()) {
-    std::vector<double> weights(live_.size() + 1, 1.0);
-    weights[0] = 0.1;
-    parallel_slot_ = add_category(name + ".parallel", DecisionRole::kParallel, weights);
-  }
+  parallel_slot_ = add_parallel(name, live_.size());
   tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {0.25, 0.75});
 }
 
 Status SpatialPlan::check(Decisions d) const {
   if (!vector_axis_.valid()) return {};
-  const auto refuse = [&](std::string reason) {
-    return Error{ErrorCode::kResourceExhausted, context_.op(output_).name, std::move(reason)};
-  };
   double inner = vector_length(d);
   for (size_t slot : tile_slots_)
     if (slot != kNone) inner *= lengths(d, slot)[0];
   if (inner * info_.element_bytes > 2 * context_.machine.l2_bytes)
-    return refuse("the tile does not fit the cache");
-  if (vector_length(d) > 8 * lanes_) return refuse("the vector is too long");
+    return refuse(output_, "the tile does not fit the cache");
+  if (vector_length(d) > 8 * lanes_) return refuse(output_, "the vector is too long");
   return {};
 }
 

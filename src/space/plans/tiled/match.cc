@@ -1,4 +1,5 @@
 // Groups of a reduction, with or without the elementwise stage that reads it.
+#include "space/plan_kind.h"
 #include "space/plans/tiled/tiled_plan.h"
 
 namespace tensorsmith::space {

@@ -14,11 +14,8 @@ void TiledPlan::sample(Rng& rng, std::span<int64_t> d) const {
   const AxisId v = c.vector_axis;
   const int64_t lanes = context_.machine.lanes(info_.element_bytes);
   const auto set_inner = [&](AxisId axis, int64_t wanted) {
-    const auto& slot = slots()[tile_slot_[axis]];
-    const auto l = d.subspan(slot.offset, slot.width());
-    l.back() = wanted;
-    slot.tiles->fit(l, l);  // outer lengths shrink to fit
-    return l.back();
+    const size_t slot = tile_slot_[axis];  // outer lengths shrink to fit
+    return set_length(d, slot, slots()[slot].width() - 1, wanted);
   };
   const int64_t whole = extent(v) / lanes;
   int64_t vectors = 1;

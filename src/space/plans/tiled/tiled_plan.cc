@@ -22,31 +22,12 @@ bool contiguous_along(const Read& read, AxisId axis) {
 
 TiledPlan::TiledPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads,
                      bool two_level)
-    : Plan(context),
-      output_(output),
-      anchor_(anchor),
-      self_(output == anchor),
-      pads_(std::move(pads)),
-      two_level_(two_level),
-      info_(context.stage(anchor)),
-      output_axis_(axes_in(context, output, anchor)) {
-  const auto& out = context.stage(output);
-  for (const AxisId a : info_.spatial_axes()) {
-    if (extent(a) <= 1) continue;
-    live_.push_back(a);
-    if (output_axis_[a] == out.contiguous_axis) contiguous_ = a;
-  }
-  for (const AxisId a : info_.reduce_axes())
-    if (extent(a) > 1) live_reduce_.push_back(a);
-  // The output stage's loops follow its own axes.
-  std::sort(live_.begin(), live_.end(),
-            [&](AxisId x, AxisId y) { return output_axis_[x] < output_axis_[y]; });
+    : AnchoredPlan(context, output, anchor, std::move(pads)), two_level_(two_level) {
   collect_operands();
   make_slots();
 }
 
 void TiledPlan::collect_operands() {
-  block_.assign(info_.num_spatial, 1);
   for (auto& read : effective_reads(context_, anchor_)) {
     Operand operand;
     const auto& producer = context_.stage(read.producer);
@@ -88,21 +69,6 @@ void TiledPlan::collect_operands() {
   }
 }
 
-bool TiledPlan::tile_within_blocks(const Read& read) {
-  if (!read.blocked) return false;
-  Lengths blocks = block_;
-  for (const AxisId a : info_.axes()) {
-    const int64_t block = read.block_of(a);
-    if (block == 1) continue;
-    if (info_.is_reduce(a)) return false;
-    auto& own = blocks[a];
-    own = own == 1 ? block : std::gcd(own, block);
-    if (own == 1 || extent(a) % own != 0) return false;
-  }
-  block_ = std::move(blocks);
-  return true;
-}
-
 void TiledPlan::make_slots() {
   const std::string name = context_.op(anchor_).name;
   const int64_t lanes = context_.machine.lanes(info_.element_bytes);
@@ -133,11 +99,7 @@ void TiledPlan::make_slots() {
   }
   if (vector_axes_.size() > 1)
     vector_slot_ = add_category(name + ".vectorize", DecisionRole::kVectorize, weights);
-  if (live_.size() > 1) {
-    std::vector<double> order(live_.size(), 1.0);
-    order[0] = 2;
-    order_slot_ = add_category(name + ".order", DecisionRole::kLocation, order);
-  }
+  order_slot_ = add_order();
   if (live_reduce_.size() > 1)
     reduce_order_slot_ = add_category(name + ".reduce_order", DecisionRole::kLocation, {3, 1});
   if (std::any_of(operands_.begin(), operands_.end(), [](const Operand& o) { return o.packable; }))
@@ -152,11 +114,7 @@ void TiledPlan::make_slots() {
     pad_slots_.push_back(
         add_category(context_.op(pads_[p]).name + ".location", DecisionRole::kLocation,
                      two_level_ ? std::vector<double>{1, 1, 1, 1} : std::vector<double>{1, 1, 1}));
-  if (context_.threads > 1 && !live_.empty()) {
-    std::vector<double> parallel(live_.size() + 1, 1.0);
-    parallel[0] = 0.1;
-    parallel_slot_ = add_category(name + ".parallel", DecisionRole::kParallel, parallel);
-  }
+  parallel_slot_ = add_parallel(name, live_.size());
   if (!live_reduce_.empty())
     unroll_slot_ = add_category(name + ".unroll", DecisionRole::kUnroll, {3, 2, 2, 0.5});
   tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {0.25, 0.75});
@@ -186,12 +144,7 @@ TiledPlan::Choice TiledPlan::decode(Decisions d) const {
   c.region.resize(info_.num_spatial);
   for (const AxisId a : info_.spatial_axes())
     c.region[a] = std::min(extent(a), c.t2[a] * c.t3[a] * (c.attach_outer ? c.t1[a] : 1));
-  c.outer_order = live_;
-  if (const size_t k = pick(order_slot_, 0); k > 0) {
-    // Category k: the k-th axis from the end becomes the innermost outer loop.
-    const auto last = std::span(c.outer_order).last(k + 1);
-    std::rotate(last.begin(), last.begin() + 1, last.end());
-  }
+  c.outer_order = ordered(d, order_slot_);
   c.reduce_order = live_reduce_;
   if (pick(reduce_order_slot_, 0) == 1)
     std::rotate(c.reduce_order.begin(), c.reduce_order.begin() + 1, c.reduce_order.end());
@@ -213,13 +166,7 @@ TiledPlan::Choice TiledPlan::decode(Decisions d) const {
   return c;
 }
 
-std::string TiledPlan::describe() const {
-  std::string text = two_level_ ? "tile SSRSRS " : "tile SRS ";
-  text += context_.op(anchor_).name;
-  if (!self_) text += " into " + context_.op(output_).name;
-  for (const StageId p : pads_) text += " with " + context_.op(p).name;
-  return text;
-}
+std::string TiledPlan::describe() const { return describe_stages(two_level_ ? "tile SSRSRS" : "tile SRS"); }
 
 double TiledPlan::accumulators(const Choice& c) const {
   double vectors = 1;
@@ -278,14 +225,11 @@ double TiledPlan::peeled_bodies(const Choice& c) const {
 
 Status TiledPlan::check(Decisions d) const {
   const Choice c = decode(d);
-  const auto refuse = [&](std::string reason) {
-    return Error{ErrorCode::kResourceExhausted, context_.op(anchor_).name, std::move(reason)};
-  };
   if (info_.dot && std::count(c.pads.begin(), c.pads.end(), PadLocation::kInline) > 0)
-    return refuse("with inline padding, each dot product would pack its elements again");
+    return refuse(anchor_, "with inline padding, each dot product would pack its elements again");
   const double registers = context_.machine.registers;
   if (accumulators(c) > registers * 1.5 && !matrix_tile(c))
-    return refuse("the register tile does not fit the register file");
+    return refuse(anchor_, "the register tile does not fit the register file");
   double region = info_.element_bytes, padded = 1, points = 1;
   for (const AxisId a : live_) {
     region *= c.region[a];
@@ -293,10 +237,10 @@ Status TiledPlan::check(Decisions d) const {
     padded *= tile * std::ceil(extent(a) / tile);
     points *= extent(a);
   }
-  if (region > 2 * context_.machine.l2_bytes) return refuse("the tile does not fit the cache");
-  if (padded > 2 * points) return refuse("more than half of the tiles would be tail");
+  if (region > 2 * context_.machine.l2_bytes) return refuse(anchor_, "the tile does not fit the cache");
+  if (padded > 2 * points) return refuse(anchor_, "more than half of the tiles would be tail");
   if (unrolled_instructions(c) > 400 || unrolled_instructions(c) * peeled_bodies(c) > 1000)
-    return refuse("too much unrolled code");
+    return refuse(anchor_, "too much unrolled code");
   return {};
 }
 

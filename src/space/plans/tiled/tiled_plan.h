@@ -12,11 +12,11 @@
 #include <optional>
 #include <vector>
 
-#include "space/plan_kind.h"
+#include "space/anchored_plan.h"
 
 namespace tensorsmith::space {
 
-class TiledPlan final : public Plan {
+class TiledPlan final : public AnchoredPlan {
  public:
   TiledPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads,
             bool two_level);
@@ -29,8 +29,6 @@ class TiledPlan final : public Plan {
 
  private:
   enum class PadLocation : uint8_t { kInline, kRoot, kTile, kReduceTile };
-
-  using Lengths = IdVector<AxisId, int64_t>;
 
   // The decisions, by axis of the anchor. Lengths are 1 where an axis has no slot.
   struct Choice {
@@ -65,15 +63,10 @@ class TiledPlan final : public Plan {
     size_t copy_slot = kNone;
   };
 
-  int64_t extent(AxisId axis) const { return info_.extent(axis); }
   // Returns the steps of a reduce axis in the loop inside the tiles.
   int64_t inner_steps(const Choice& c, AxisId axis) const { return two_level_ ? c.r1[axis] : extent(axis); }
   Choice decode(Decisions decisions) const;
-  // Collects the reads. A read that stays in place over a block of a spatial axis (the channels of
-  // a grouped convolution) counts as affine: tiles of such an axis divide the block, so that none
-  // straddles two blocks.
   void collect_operands();
-  bool tile_within_blocks(const Read& read);  // also records the blocks
   void make_slots();
 
   void emit_attached(TraceMaker& maker, const Choice& c, StageId output, StageId anchor) const;
@@ -134,17 +127,8 @@ class TiledPlan final : public Plan {
   double unrolled_instructions(const Choice& c) const;
   double peeled_bodies(const Choice& c) const;
 
-  StageId output_, anchor_;
-  bool self_;  // the anchor is the output: cache_write makes the copy
-  std::vector<StageId> pads_;
   bool two_level_;
-  const StageInfo& info_;  // of the anchor
-  AxisMap output_axis_;    // for each spatial axis of the anchor, the axis of the output stage
-  AxisId contiguous_;      // the anchor's axis that is contiguous in the output, if any
   std::vector<Operand> operands_;
-  Lengths block_;                    // by spatial axis: a length that tiles must divide; 1 = any tile
-  std::vector<AxisId> live_;         // spatial axes of extent > 1, in the output's order
-  std::vector<AxisId> live_reduce_;  // reduce axes of extent > 1
   std::vector<AxisId> vector_axes_;  // categories of the vector slot
 
   IdVector<AxisId, size_t> tile_slot_;

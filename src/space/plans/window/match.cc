@@ -1,4 +1,5 @@
 // Groups whose reduction is a small sliding window.
+#include "space/plan_kind.h"
 #include "space/plans/window/window_plan.h"
 
 namespace tensorsmith::space {
@@ -41,12 +42,12 @@ void make_window(const PlanContext& context, const Group& group, Plans& plans) {
   // times.
   if (info.dot) return;
   if (info.arg_reduction || info.reduce_points() > kMaxWindow || !slides(context, anchor)) return;
-  AxisMap output_axis = axes_in(context, output, anchor);
+  const AxisMap output_axis = axes_in(context, output, anchor);
   bool lanes = false;
   for (const AxisId a : info.spatial_axes())
     lanes = lanes || (info.extent(a) > 1 && output_axis[a] == context.stage(output).contiguous_axis);
   if (!lanes) return;
-  plans.push_back(std::make_shared<WindowPlan>(context, output, anchor, group.pads, std::move(output_axis)));
+  plans.push_back(std::make_shared<WindowPlan>(context, output, anchor, group.pads));
 }
 
 }  // namespace

@@ -27,10 +27,7 @@ void WindowPlan::sample(Rng& rng, std::span<int64_t> d) const {
     int64_t t = rng.uniform_int(1, std::max<int64_t>(1, std::min(rows, static_cast<int64_t>(room))));
     if (rng.bernoulli(0.7))
       while (rows % t != 0) --t;
-    const auto own = d.subspan(slots()[slot_of].offset, 1);
-    own[0] = t;
-    slots()[slot_of].tiles->fit(own, own);
-    room /= own[0];
+    room /= set_length(d, slot_of, 0, t);
   }
 }
 

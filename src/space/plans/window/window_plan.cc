@@ -5,25 +5,12 @@
 
 namespace tensorsmith::space {
 
-WindowPlan::WindowPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads,
-                       AxisMap output_axis)
-    : Plan(context),
-      output_(output),
-      anchor_(anchor),
-      pads_(std::move(pads)),
-      info_(context.stage(anchor)),
-      output_axis_(std::move(output_axis)),
+WindowPlan::WindowPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads)
+    : AnchoredPlan(context, output, anchor, std::move(pads)),
       reads_(effective_reads(context, anchor)),
-      lanes_(context.machine.lanes(info_.element_bytes)) {
+      lanes_(context.machine.lanes(info_.element_bytes)),
+      vector_axis_(contiguous_) {
   const std::string name = context.op(anchor).name;
-  const auto& out = context.stage(output);
-  for (const AxisId a : info_.spatial_axes()) {
-    if (extent(a) <= 1) continue;
-    live_.push_back(a);
-    if (output_axis_[a] == out.contiguous_axis) vector_axis_ = a;
-  }
-  std::sort(live_.begin(), live_.end(),
-            [&](AxisId x, AxisId y) { return output_axis_[x] < output_axis_[y]; });
   // Only axes that windows slide along are tiled, because only there neighbours have loads in
   // common.
   tile_slot_.assign(info_.num_spatial, kNone);
@@ -35,33 +22,21 @@ WindowPlan::WindowPlan(const PlanContext& context, StageId output, StageId ancho
   for (const StageId pad : pads_)
     pad_slots_.push_back(
         add_category(context.op(pad).name + ".location", DecisionRole::kLocation, {3, 1, 1}));
-  if (context.threads > 1) {
-    std::vector<double> weights(live_.size() + 1, 1.0);
-    weights[0] = 0.1;
-    parallel_slot_ = add_category(name + ".parallel", DecisionRole::kParallel, weights);
-  }
+  parallel_slot_ = add_parallel(name, live_.size());
   tail_slot_ = add_category(name + ".tail", DecisionRole::kTail, {0.5, 0.5});
 }
 
-std::string WindowPlan::describe() const {
-  std::string text = "window " + context_.op(anchor_).name;
-  if (anchor_ != output_) text += " into " + context_.op(output_).name;
-  for (const StageId p : pads_) text += " with " + context_.op(p).name;
-  return text;
-}
+std::string WindowPlan::describe() const { return describe_stages("window"); }
 
 Status WindowPlan::check(Decisions d) const {
-  const auto refuse = [&](std::string reason) {
-    return Error{ErrorCode::kResourceExhausted, context_.op(anchor_).name, std::move(reason)};
-  };
   double points = info_.reduce_points() * strip(d), padded = 1;
   for (const AxisId a : live_) {
     const double e = extent(a), t = tile_length(d, a);
     if (a != vector_axis_) points *= t;
     padded *= t * std::ceil(e / t) / e;
   }
-  if (points > kMaxUnrolled) return refuse("too much unrolled code");
-  if (padded > 2) return refuse("more than half of the tiles would be tail");
+  if (points > kMaxUnrolled) return refuse(anchor_, "too much unrolled code");
+  if (padded > 2) return refuse(anchor_, "more than half of the tiles would be tail");
   return {};
 }
 

@@ -10,14 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "space/plan_kind.h"
+#include "space/anchored_plan.h"
 
 namespace tensorsmith::space {
 
-class WindowPlan final : public Plan {
+class WindowPlan final : public AnchoredPlan {
  public:
-  WindowPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads,
-             AxisMap output_axis);
+  WindowPlan(const PlanContext& context, StageId output, StageId anchor, std::vector<StageId> pads);
 
   std::string describe() const override;
 
@@ -34,7 +33,6 @@ class WindowPlan final : public Plan {
   static constexpr double kMaxUnrolled = 320;
   enum class PadLocation : uint8_t { kInline, kTile, kRoot };
 
-  int64_t extent(AxisId axis) const { return info_.extent(axis); }
   int64_t tile(Decisions d, AxisId axis) const {
     const size_t slot = tile_slot_[axis];
     return slot == kNone ? 1 : lengths(d, slot)[0];
@@ -73,14 +71,9 @@ class WindowPlan final : public Plan {
 
   double pad_cycles(Decisions d) const;
 
-  StageId output_, anchor_;
-  std::vector<StageId> pads_;
-  const StageInfo& info_;    // of the anchor
-  AxisMap output_axis_;      // for each spatial axis of the anchor, the axis of the output stage
   std::vector<Read> reads_;  // reads of the anchor, through inlined stages
   int64_t lanes_;
-  std::vector<AxisId> live_;  // spatial axes of extent > 1, in the output's order
-  AxisId vector_axis_;        // contiguous in the output
+  AxisId vector_axis_;  // contiguous in the output
   IdVector<AxisId, size_t> tile_slot_;
   std::vector<size_t> pad_slots_;
   size_t strip_slot_ = kNone, parallel_slot_ = kNone, tail_slot_ = kNone;

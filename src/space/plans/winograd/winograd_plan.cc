@@ -87,17 +87,15 @@ int64_t WinogradPlan::code_copies(const Choice& c) const {
 
 Status WinogradPlan::check(Decisions d) const {
   const Choice c = decode(d);
-  const auto refuse = [&](std::string reason) {
-    return Error{ErrorCode::kResourceExhausted, context_.op(stages_.result).name, std::move(reason)};
-  };
   const int64_t lanes = context_.machine.lanes(4);
   const int64_t accumulators = c.tile_h * c.tile_w * ((c.tile_c + lanes - 1) / lanes);
   if (accumulators > context_.machine.registers)
-    return refuse("the register tile does not fit the register file");
+    return refuse(stages_.result, "the register tile does not fit the register file");
   if (c.tile_c < lanes && c.tile_c < out_channels_)
-    return refuse("the vectors of the register tile are not full");
+    return refuse(stages_.result, "the vectors of the register tile are not full");
   const int64_t padded_c = (out_channels_ + c.tile_c - 1) / c.tile_c * c.tile_c;
-  if (padded_c > 2 * out_channels_) return refuse("more than half of the tiles would be tail");
+  if (padded_c > 2 * out_channels_)
+    return refuse(stages_.result, "more than half of the tiles would be tail");
   return {};
 }
 

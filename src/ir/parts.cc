@@ -1,7 +1,4 @@
-#include "ir/map_parts.h"
-
-#include <utility>
-#include <vector>
+#include "ir/parts.h"
 
 namespace tensorsmith::ir {
 
