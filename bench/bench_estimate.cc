@@ -135,8 +135,7 @@ int collect(const std::string& out_path, const char* device_name, const std::str
     if (task.at("type") != "task") continue;
     const auto workload = ir::parse_workload(task.at("workload").get<std::string>());
     if (!workload.ok()) return std::fprintf(stderr, "%s\n", workload.error().message().c_str()), 1;
-    const auto space =
-        space::DesignSpace::build(*workload, *device, {.threads = device->cores, .constants = &constants});
+    const auto space = space::DesignSpace::build(*workload, *device, {.constants = &constants});
     if (!space.ok()) continue;
     nlohmann::json trials{{"type", "trials"}, {"device", device_name}, {"task", task.at("name")}};
     std::vector<std::string> sketches;
@@ -190,8 +189,7 @@ std::vector<Case> make_cases(const std::vector<test::MeasuredTask>& tasks,
                              const space::Constants& constants) {
   std::vector<Case> cases;
   for (const auto& task : tasks) {
-    auto space = space::DesignSpace::build(task.workload, task.device,
-                                           {.threads = task.device.cores, .constants = &constants});
+    auto space = space::DesignSpace::build(task.workload, task.device, {.constants = &constants});
     if (!space.ok()) continue;
     Case made{&task, std::move(*space), {}, {}};
     for (const auto& trial : task.trials) {

@@ -41,13 +41,12 @@ int run(int argc, char** argv) {
   if (!device.ok()) return 1;
   const auto workload = test::standard::conv2d({.h = hw, .w = hw, .ci = channels, .co = channels});
   measure::MeasureOptions options;
-  options.settings.threads = threads;
   auto measurer = measure::make_local_measurer(*device, options, measure::this_program_as_worker(), log);
   if (!measurer.ok()) {
     std::fprintf(stderr, "%s\n", measurer.error().message().c_str());
     return 1;
   }
-  auto space = space::DesignSpace::build(workload, *device, {threads});
+  auto space = space::DesignSpace::build(workload, *device, {});
   if (!space.ok()) {
     std::fprintf(stderr, "%s\n", space.error().message().c_str());
     return 1;

@@ -83,7 +83,7 @@ int run(size_t count, const char* model_path) {
     return 1;
   }
   double start = cpu_seconds();
-  const auto space = space::DesignSpace::build(workload, *device, {device->cores});
+  const auto space = space::DesignSpace::build(workload, *device, {});
   if (!space.ok()) {
     std::fprintf(stderr, "%s\n", space.error().message().c_str());
     return 1;

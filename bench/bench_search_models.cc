@@ -56,7 +56,6 @@ Result<nlohmann::json> tune(const Run& run, const std::vector<search::TuneTask>&
   const SystemClock clock;
   bench::StderrSink log;
   measure::MeasureOptions measuring;
-  measuring.settings.threads = device.cores;
   TS_ASSIGN_OR_RETURN(const auto measurer, measure::make_local_measurer(
                                                device, measuring, measure::this_program_as_worker(), log));
   TS_ASSIGN_OR_RETURN(const auto database, record::Database::open(":memory:"));
@@ -65,7 +64,6 @@ Result<nlohmann::json> tune(const Run& run, const std::vector<search::TuneTask>&
   options.seconds = seconds;
   options.seed = run.seed;
   options.confirm = false;
-  options.settings = measuring.settings;
   auto history = nlohmann::json::array();
   double best = INFINITY;
   const auto progress = [&](const search::TuneProgress& p) {

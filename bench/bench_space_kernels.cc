@@ -47,7 +47,7 @@ int run(int argc, char** argv) {
               "codegen ms", "worst ms", "failed");
   for (const auto& [name, workload] : workloads) {
     if (which != "all" && which != name) continue;
-    const auto space = space::DesignSpace::build(workload(), *device, {.threads = device->cores});
+    const auto space = space::DesignSpace::build(workload(), *device, {});
     if (!space.ok()) {
       std::printf("%-12s %s\n", name.c_str(), space.error().message().c_str());
       continue;

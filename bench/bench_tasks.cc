@@ -109,7 +109,7 @@ int run(int argc, char** argv) {
   double total = 0, best_total = 0;
   for (const Entry& entry : *entries) {
     if (entry.name.find(part) == std::string::npos) continue;
-    const auto space = space::DesignSpace::build(entry.workload, *device, {.threads = threads});
+    const auto space = space::DesignSpace::build(entry.workload, *device, {});
     if (!space.ok()) continue;
     const double flops = ir::flop_count(entry.workload);
     Rng rng(1);

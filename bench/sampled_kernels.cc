@@ -96,8 +96,7 @@ double geometric_mean(const std::vector<double>& values) {
 }
 
 Status run_operator(const Operator& op, const target::Device& device, const Options& options) {
-  TS_ASSIGN_OR_RETURN(const space::DesignSpace space,
-                      space::DesignSpace::build(op.workload, device, {.threads = device.cores}));
+  TS_ASSIGN_OR_RETURN(const space::DesignSpace space, space::DesignSpace::build(op.workload, device, {}));
   // Compiles one program first: the setup once per process and thread must not count for a candidate.
   TS_ASSIGN_OR_RETURN(const ir::Program warm_up, program_of(space, space.default_candidate()));
   TS_RETURN_IF_ERROR(codegen::default_backend().compile(warm_up, device, {}));

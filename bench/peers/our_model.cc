@@ -127,7 +127,6 @@ Result<std::vector<BestKnown>> tune(const engine::LoadedModel& model, const targ
                                     const TuneBudget& budget, record::Database& database, LogSink& log) {
   const SystemClock clock;
   measure::MeasureOptions measure_options;
-  measure_options.settings.threads = device.cores;
   TS_ASSIGN_OR_RETURN(auto measurer,
                       measure::make_local_measurer(device, measure_options, budget.worker_command, log));
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
@@ -142,7 +141,6 @@ Result<std::vector<BestKnown>> tune(const engine::LoadedModel& model, const targ
   search::TuneOptions options;
   options.seconds = budget.seconds;
   options.seed = budget.seed;
-  options.settings = measure_options.settings;
   options.threads = machine.cores;
   std::vector<BestKnown> history;
   const search::ProgressFn progress = [&](const search::TuneProgress& p) {
@@ -161,8 +159,7 @@ Result<Chosen> choose(const engine::LoadedModel& model, const target::Device& de
   TS_ASSIGN_OR_RETURN(out.schedules, engine::default_schedules(model.partition, device));
   for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
     const graph::Task& task = model.partition.tasks[t];
-    TS_ASSIGN_OR_RETURN(const auto space,
-                        space::DesignSpace::build(task.workload, device, {.threads = device.cores}));
+    TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(task.workload, device, {}));
     std::string algorithm = space.describe(space.default_candidate().sketch);
     if (database != nullptr) {
       record::MeasureSettings settings;

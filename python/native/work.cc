@@ -20,7 +20,8 @@
 #include "engine/report/report_json.h"
 #include "engine/report/speedup.h"
 #include "engine/tune/tune_model.h"
-#include "engine/tune/tune_sources.h"
+#include "engine/tune/tune_options.h"
+#include "engine/tune/unmeasured.h"
 #include "errors.h"
 #include "graph/onnx/declared.h"
 #include "lab/strategies/strategies.h"
@@ -40,23 +41,24 @@ using Shapes = std::map<std::string, std::vector<int64_t>>;
 using Dims = std::map<std::string, int64_t>;
 
 // Options for reading a model.
-struct Import {
-  Shapes shapes;
-  Dims dims;
-  std::vector<std::string> absent;
-  bool bounded = false, tf32 = false;
-
+class Import {
+ public:
+  Import(Shapes shapes, Dims dims, const std::vector<std::string>& absent, bool bounded, bool tf32) {
+    source_.import.shapes = std::move(shapes);
+    source_.import.dims = std::move(dims);
+    source_.import.shape_advice = shape_advice;
+    source_.import.absent = {absent.begin(), absent.end()};
+    source_.import.bounded = bounded;
+    source_.tf32 = tf32;
+  }
   engine::ModelSource source(const std::string& path) const {
-    engine::ModelSource source;
+    engine::ModelSource source = source_;
     source.path = path;
-    source.import.shapes = shapes;
-    source.import.dims = dims;
-    source.import.shape_advice = shape_advice;
-    source.import.absent = {absent.begin(), absent.end()};
-    source.import.bounded = bounded;
-    source.tf32 = tf32;
     return source;
   }
+
+ private:
+  engine::ModelSource source_;
 };
 
 Result<target::Device> device_of(const std::string& name, int threads) {
@@ -115,81 +117,81 @@ class PythonEvents final : public engine::TuneEvents {
   std::string phase_;
 };
 
-struct TuneRequest {
-  std::string model, directory, name;
-  Import import;
-  std::string device, database;
-  int threads = 0;
-  std::vector<std::string> sources;
-  bool warm_start = true;
-  std::string language_model, worker;
-  engine::TuneModelOptions options;
+// Where a compiled model goes.
+struct Output {
+  std::string directory, name;
 };
 
-Result<Json> tune(TuneRequest& r, LongCall& call, PythonEvents& events) {
-  TS_ASSIGN_OR_RETURN(const target::Device device, device_of(r.device, r.threads));
+// The settings of engine/tune/tune_options.h, JSON, and the database.
+engine::TuneModelOptions tune_options_of(const std::string& settings, const std::string& database) {
+  engine::TuneModelOptions options;
+  check(engine::set_tune_options(Json::parse(settings), options));
+  options.where.database = database;
+  return options;
+}
+
+Result<Json> tune(const engine::ModelSource& source, const Output& output, const std::string& device_name,
+                  int threads, engine::TuneModelOptions& options, LongCall& call, PythonEvents& events) {
+  TS_ASSIGN_OR_RETURN(const target::Device device, device_of(device_name, threads));
   if (!engine::is_measurable(device))
-    return Error{ErrorCode::kUnsupported, "device " + r.device,
+    return Error{ErrorCode::kUnsupported, "device " + device_name,
                  "tuning measures on this machine; use local or a variant of it (local:isa=avx2)"};
-  TS_RETURN_IF_ERROR(engine::check_output_directory(r.directory));
+  TS_RETURN_IF_ERROR(engine::check_output_directory(output.directory));
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
-  TS_ASSIGN_OR_RETURN(const auto model, engine::load_model(r.import.source(r.model), device));
-  TS_ASSIGN_OR_RETURN(const auto database, record::Database::open(r.database));
-  TS_ASSIGN_OR_RETURN(engine::TuneSources sources, engine::read_tune_sources(r.sources, r.warm_start));
-  r.options.database_path = r.database;
-  r.options.warm_start = r.warm_start;
-  r.options.sources = std::move(sources.files);
-  r.options.source_models = std::move(sources.models);
-  TS_ASSIGN_OR_RETURN(r.options.language_model,
-                      engine::language_model_for(*r.options.strategy, r.language_model));
-  r.options.worker = measure::as_worker(r.worker);
-  if (r.options.seconds > 0)
-    r.options.seconds = std::max(r.options.seconds - (clock.monotonic_seconds() - start), 1e-3);
+  TS_ASSIGN_OR_RETURN(const auto model, engine::load_model(source, device));
+  const std::string& database_path = options.where.database;
+  TS_ASSIGN_OR_RETURN(const auto database, record::Database::open(database_path));
+  double& seconds = options.search.seconds;
+  if (seconds > 0) seconds = std::max(seconds - (clock.monotonic_seconds() - start), 1e-3);
   PythonLog log(call);
   TS_ASSIGN_OR_RETURN(const auto tuned,
-                      engine::tune_models({{&model, r.directory, r.name}}, device, r.options, *database,
-                                          clock, log, events, call.cancelled()));
-  Json report = engine::to_json(tuned.front(), r.directory, record::shown_database(r.database));
+                      engine::tune_models({{&model, output.directory, output.name}}, device, options,
+                                          *database, clock, log, events, call.cancelled()));
+  Json report = engine::to_json(tuned.front(), output.directory, record::shown_database(database_path));
   report["notes"] = model.graph.notes;
   report["interrupted"] = tuned.front().interrupted;
   return report;
 }
 
-struct CompileRequest {
-  std::string model, directory, name;
-  Import import;
-  std::string device, database;  // empty: untuned
-  int threads = 0;
-  engine::ScheduleOptions schedules;
-};
+Result<Json> compile_unmeasured(const engine::ModelSource& source, const Output& output,
+                                const std::string& device_name, int threads,
+                                const engine::TuneModelOptions& options, LongCall& call) {
+  TS_ASSIGN_OR_RETURN(const target::Device device, device_of(device_name, threads));
+  TS_RETURN_IF_ERROR(engine::check_output_directory(output.directory));
+  TS_ASSIGN_OR_RETURN(const auto model, engine::load_model(source, device));
+  PythonLog log(call);
+  TS_ASSIGN_OR_RETURN(const auto choices,
+                      engine::compile_unmeasured({{&model, output.directory, output.name}}, device, options,
+                                                 log, call.cancelled()));
+  Json report = engine::to_json(model, output.directory, choices.front());
+  report["notes"] = model.graph.notes;
+  return report;
+}
 
 // A flag by which another thread requests the end of a call.
 struct Cancel {
   std::atomic<bool> wanted{false};
 };
 
-Result<Json> compile(const CompileRequest& r, LongCall& call, const std::atomic<bool>& cancelled) {
-  TS_ASSIGN_OR_RETURN(const target::Device device, device_of(r.device, r.threads));
-  TS_RETURN_IF_ERROR(engine::check_output_directory(r.directory));
-  TS_ASSIGN_OR_RETURN(const auto model, engine::load_model(r.import.source(r.model), device));
+// An empty database: untuned schedules.
+Result<Json> compile(const engine::ModelSource& source, const Output& output, const std::string& device_name,
+                     int threads, const std::string& database, const engine::ScheduleOptions& allowed,
+                     LongCall& call, const std::atomic<bool>& cancelled) {
+  TS_ASSIGN_OR_RETURN(const target::Device device, device_of(device_name, threads));
+  TS_RETURN_IF_ERROR(engine::check_output_directory(output.directory));
+  TS_ASSIGN_OR_RETURN(const auto model, engine::load_model(source, device));
   TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
-  TS_ASSIGN_OR_RETURN(auto schedules, engine::default_schedules(model.partition, device, r.schedules));
   PythonLog log(call);
   engine::CompileOptions options;
-  options.directory = r.directory;
-  options.model_name = r.name;
+  options.directory = output.directory;
+  options.model_name = output.name;
   options.jobs = local.cores;
   options.log = &log;
   options.cancelled = &cancelled;
-  size_t found = 0;
-  if (!r.database.empty()) {
-    TS_ASSIGN_OR_RETURN(
-        found, engine::apply_best_records(model.partition, device, r.database, r.schedules, schedules, log));
-    options.tuned = found > 0;
-  }
-  TS_RETURN_IF_ERROR(engine::compile_model(model, device, schedules, options));
-  return Json{{"directory", r.directory},
+  TS_ASSIGN_OR_RETURN(const size_t found,
+                      engine::compile_recorded(model, device, database, allowed, options));
+  return Json{{"directory", output.directory},
               {"kernels", model.partition.calls.size()},
               {"tasks", model.partition.tasks.size()},
               {"tuned_tasks", found},
@@ -231,85 +233,79 @@ Json declared_json(const std::vector<graph::DeclaredTensor>& tensors) {
   return out;
 }
 
-}  // namespace
+void bind_tuning(nb::module_& module) {
+  module.def(
+      "tune_settings", [] { return dump(engine::tune_options_schema()); },
+      "Returns the JSON schema of the argument `settings`.");
+  module.def(
+      "tune",
+      [](const std::string& model, const Import& import, const std::string& directory,
+         const std::string& name, const std::string& device, int threads, const std::string& database,
+         const std::string& strategy, const std::string& settings, const std::string& worker,
+         const nb::object& progress) {
+        engine::TuneModelOptions options = tune_options_of(settings, database);
+        if (!strategy.empty()) options.search.strategy = value_or_raise(lab::find_tuning_strategy(strategy));
+        options.where.worker = measure::as_worker(worker);
+        LongCall call;
+        PythonEvents events(call, progress);
+        return dump(value_or_raise(call.run([&] {
+          return tune(import.source(model), {directory, name}, device, threads, options, call, events);
+        })));
+      },
+      nb::arg("model"), nb::arg("source"), nb::arg("directory"), nb::arg("name"), nb::kw_only(),
+      nb::arg("device"), nb::arg("threads"), nb::arg("database"), nb::arg("strategy"), nb::arg("settings"),
+      nb::arg("worker"), nb::arg("progress").none(), "Tunes the model and returns the report as JSON.");
+  module.def(
+      "compile_unmeasured",
+      [](const std::string& model, const Import& import, const std::string& directory,
+         const std::string& name, const std::string& device, int threads, const std::string& database,
+         const std::string& settings) {
+        engine::TuneModelOptions options = tune_options_of(settings, database);
+        if (!Json::parse(settings).contains("cost_model")) options.cost_model.model.clear();
+        LongCall call;
+        return dump(value_or_raise(call.run([&] {
+          return compile_unmeasured(import.source(model), {directory, name}, device, threads, options, call);
+        })));
+      },
+      nb::arg("model"), nb::arg("source"), nb::arg("directory"), nb::arg("name"), nb::kw_only(),
+      nb::arg("device"), nb::arg("threads"), nb::arg("database"), nb::arg("settings"),
+      "Compiles the model without measurements and returns the chosen schedules as JSON.");
+}
 
-void bind_work(nb::module_& module) {
+void bind_compiling(nb::module_& module) {
   nb::class_<Cancel>(module, "Cancel", "Ends a call from another thread.")
       .def(nb::init<>())
       .def("set", [](Cancel& cancel) { cancel.wanted = true; }, "Asks the call to end.");
   module.def(
-      "tune",
-      [](std::string model, std::string directory, std::string name, Shapes shapes, Dims dims,
-         std::vector<std::string> absent, bool bounded, bool tf32, std::string device, int threads,
-         std::string database, double seconds, int64_t trials, double until_gain, std::string strategy,
-         int batch, uint64_t seed, bool flush_cache, bool end_to_end, bool winograd, std::string cost_model,
-         bool frozen, std::vector<std::string> sources, bool warm_start, std::string language_model,
-         std::string worker, const nb::object& progress) {
-        TuneRequest r;
-        r.model = std::move(model);
-        r.directory = std::move(directory);
-        r.name = std::move(name);
-        r.import = {std::move(shapes), std::move(dims), std::move(absent), bounded, tf32};
-        r.device = std::move(device);
-        r.database = std::move(database);
-        r.threads = threads;
-        r.sources = std::move(sources);
-        r.warm_start = warm_start;
-        r.language_model = std::move(language_model);
-        r.worker = std::move(worker);
-        r.options.trials = trials;
-        r.options.seconds = seconds;
-        r.options.until_gain = until_gain;
-        if (!strategy.empty()) r.options.strategy = value_or_raise(lab::find_tuning_strategy(strategy));
-        r.options.batch = batch;
-        r.options.seed = seed;
-        r.options.flush_cache = flush_cache;
-        r.options.end_to_end = end_to_end;
-        r.options.schedules.winograd = winograd;
-        if (!cost_model.empty()) r.options.cost_model.model = std::move(cost_model);
-        r.options.cost_model.frozen = frozen;
-        LongCall call;
-        PythonEvents events(call, progress);
-        return dump(value_or_raise(call.run([&] { return tune(r, call, events); })));
-      },
-      nb::arg("model"), nb::arg("directory"), nb::arg("name"), nb::kw_only(), nb::arg("shapes"),
-      nb::arg("dims"), nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"),
-      nb::arg("threads"), nb::arg("database"), nb::arg("seconds"), nb::arg("trials"), nb::arg("until_gain"),
-      nb::arg("strategy"), nb::arg("batch"), nb::arg("seed"), nb::arg("flush_cache"), nb::arg("end_to_end"),
-      nb::arg("winograd"), nb::arg("cost_model"), nb::arg("frozen"), nb::arg("sources"),
-      nb::arg("warm_start"), nb::arg("language_model"), nb::arg("worker"), nb::arg("progress").none(),
-      "Tunes the model and returns the report as JSON.");
-  module.def(
       "compile",
-      [](std::string model, std::string directory, std::string name, Shapes shapes, Dims dims,
-         std::vector<std::string> absent, bool bounded, bool tf32, std::string device, int threads,
-         std::string database, bool winograd, const Cancel* cancel) {
-        CompileRequest r{
-            std::move(model),  std::move(directory),
-            std::move(name),   {std::move(shapes), std::move(dims), std::move(absent), bounded, tf32},
-            std::move(device), std::move(database),
-            threads,           {.winograd = winograd}};
+      [](const std::string& model, const Import& import, const std::string& directory,
+         const std::string& name, const std::string& device, int threads, const std::string& database,
+         bool winograd, const Cancel* cancel) {
         LongCall call;
         const std::atomic<bool>& cancelled = cancel != nullptr ? cancel->wanted : call.cancelled();
-        return dump(value_or_raise(call.run([&] { return compile(r, call, cancelled); })));
+        return dump(value_or_raise(call.run([&] {
+          return compile(import.source(model), {directory, name}, device, threads, database,
+                         {.winograd = winograd}, call, cancelled);
+        })));
       },
-      nb::arg("model"), nb::arg("directory"), nb::arg("name"), nb::kw_only(), nb::arg("shapes"),
-      nb::arg("dims"), nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"),
-      nb::arg("threads"), nb::arg("database"), nb::arg("winograd"), nb::arg("cancel").none(),
-      "Compiles the model and returns a description of the result as JSON.");
+      nb::arg("model"), nb::arg("source"), nb::arg("directory"), nb::arg("name"), nb::kw_only(),
+      nb::arg("device"), nb::arg("threads"), nb::arg("database"), nb::arg("winograd"),
+      nb::arg("cancel").none(), "Compiles the model and returns a description of the result as JSON.");
+}
+
+void bind_predicting(nb::module_& module) {
   module.def(
       "predict",
-      [](const std::string& model, Shapes shapes, Dims dims, std::vector<std::string> absent, bool bounded,
-         bool tf32, std::string device, int threads, std::string latency_model, bool roofline,
-         std::string database, bool untuned, bool winograd) {
-        const Import import{std::move(shapes), std::move(dims), std::move(absent), bounded, tf32};
+      [](const std::string& model, const Import& import, const std::string& device, int threads,
+         const std::string& latency_model, bool roofline, const std::string& database, bool untuned,
+         bool winograd) {
         engine::PredictOptions options;
         options.cpu_model = engine::shipped_file(engine::kCostModelFile);
-        options.latency_model = std::move(latency_model);
+        options.latency_model = latency_model;
         options.roofline = roofline;
-        options.device = std::move(device);
+        options.device = device;
         options.threads = threads;
-        options.database = std::move(database);
+        options.database = database;
         options.untuned = untuned;
         options.schedules.winograd = winograd;
         LongCall call;
@@ -317,15 +313,16 @@ void bind_work(nb::module_& module) {
         return dump(engine::to_json(
             value_or_raise(call.run([&] { return engine::predict(import.source(model), options, log); }))));
       },
-      nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("dims"), nb::arg("absent"),
-      nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"), nb::arg("threads"), nb::arg("latency_model"),
-      nb::arg("roofline"), nb::arg("database"), nb::arg("untuned"), nb::arg("winograd"),
-      "Returns the prediction as JSON.");
+      nb::arg("model"), nb::arg("source"), nb::kw_only(), nb::arg("device"), nb::arg("threads"),
+      nb::arg("latency_model"), nb::arg("roofline"), nb::arg("database"), nb::arg("untuned"),
+      nb::arg("winograd"), "Returns the prediction as JSON.");
+}
+
+// Binds the functions that describe models and devices without a run.
+void bind_facts(nb::module_& module) {
   module.def(
       "tasks",
-      [](const std::string& model, Shapes shapes, Dims dims, std::vector<std::string> absent, bool bounded,
-         bool tf32, const std::string& device) {
-        const Import import{std::move(shapes), std::move(dims), std::move(absent), bounded, tf32};
+      [](const std::string& model, const Import& import, const std::string& device) {
         LongCall call;
         const auto loaded = value_or_raise(call.run([&]() -> Result<engine::LoadedModel> {
           TS_ASSIGN_OR_RETURN(const target::Device found, device_of(device, 0));
@@ -336,8 +333,7 @@ void bind_work(nb::module_& module) {
         for (const auto& one : loaded.partition.calls) calls.push_back(call_json(loaded, one));
         return dump({{"tasks", tasks}, {"calls", calls}});
       },
-      nb::arg("model"), nb::kw_only(), nb::arg("shapes"), nb::arg("dims"), nb::arg("absent"),
-      nb::arg("bounded"), nb::arg("tf32"), nb::arg("device"),
+      nb::arg("model"), nb::arg("source"), nb::kw_only(), nb::arg("device"),
       "Returns the tensor programs of the model and their calls in the order of a run as JSON.");
   module.def(
       "declared",
@@ -366,6 +362,18 @@ void bind_work(nb::module_& module) {
         return target::to_json(value_or_raise(device_of(name, threads)));
       },
       nb::arg("name"), nb::arg("threads"), "Returns the device as JSON.");
+}
+
+}  // namespace
+
+void bind_work(nb::module_& module) {
+  nb::class_<Import>(module, "Import", "How to read a model.")
+      .def(nb::init<Shapes, Dims, std::vector<std::string>, bool, bool>(), nb::kw_only(), nb::arg("shapes"),
+           nb::arg("dims"), nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"));
+  bind_tuning(module);
+  bind_compiling(module);
+  bind_predicting(module);
+  bind_facts(module);
 }
 
 }  // namespace tensorsmith::python

@@ -11,6 +11,7 @@ from typing import Any
 from . import _native, errors
 from .dtypes import aligned_empty, numpy_dtype, random_array
 from .sources import ModelSource, model_file
+from .work import import_of
 
 _RUNS = 20
 
@@ -56,11 +57,8 @@ def annotate(
         import onnx
     except ImportError as error:
         raise errors.NotInstalled("onnx is not installed: pip install onnx", "annotate") from error
-    given = {name: list(shape) for name, shape in (shapes or {}).items()}
     with model_file(model) as path:
-        text = _native.tasks(
-            path, shapes=given, dims=dict(dims or {}), absent=[], bounded=False, tf32=False, device=device
-        )
+        text = _native.tasks(path, import_of(shapes, dims), device=device)
         proto = onnx.load(path)
     calls = json.loads(text)["calls"]
     times = _measured(os.fspath(directory), threads)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import operator
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -92,6 +94,30 @@ class CompiledModel:
 
 
 @dataclass(frozen=True)
+class TaskChoice:
+    """The schedule that was chosen for a tensor program without measuring."""
+
+    name: str
+    calls: int
+    chosen: str  #: "untuned", "record", "fast elsewhere" or "predicted"
+    expected_gain: float  #: expected untuned time divided by expected time
+    source: dict[str, Any] | None = None  #: the program that was fast elsewhere
+
+
+@dataclass(frozen=True)
+class UnmeasuredModel:
+    """Result of `compile_unmeasured`."""
+
+    directory: str
+    tasks: tuple[TaskChoice, ...]
+    notes: tuple[str, ...]
+
+    def load(self, threads: int = 0, device: str = "") -> Model:
+        """Loads the compiled model."""
+        return load(self.directory, threads, device)
+
+
+@dataclass(frozen=True)
 class TaskPrediction:
     """Predicted time of one tensor program, in seconds of one call."""
 
@@ -137,11 +163,13 @@ def tune(
     frozen: bool = False,
     strategy: str = "",
     language_model: PathLike = "",
+    epsilon: float = 0.07,
     batch: int = 16,
     seed: int = 0,
     flush_cache: bool = False,
     end_to_end: bool = True,
     winograd: bool = True,
+    fleet: bool = False,
 ) -> TuneResult:
     """Searches fast schedules for a model on this machine by measuring, and compiles the model with them.
 
@@ -170,7 +198,7 @@ def tune(
         warm_start: False starts without schedules of other models, machines and runs.
         cost_model: a file of `train`, or the name of a kind that learns during the search.
         frozen: the cost model does not learn from this run.
-        strategy, language_model, batch, seed: see `tensorsmith tune --help`.
+        strategy, language_model, epsilon, batch, seed, fleet: see `tensorsmith tune --help`.
         flush_cache: measures with cold caches.
         end_to_end: False chooses schedules by the kernels' own times, without running the whole model.
         winograd: False: 3x3 convolutions do not use Winograd filtering.
@@ -181,6 +209,23 @@ def tune(
     if not (seconds or trials or until_gain):
         raise errors.InvalidArgument("say how long to search: seconds=60, trials=1000 or until_gain=0.01", "tune")
     _not_negative(seconds=seconds, trials=trials, until_gain=until_gain, threads=threads, seed=seed)
+    settings = _settings(
+        seconds=float(seconds),
+        trials=operator.index(trials),
+        until_gain=float(until_gain),
+        epsilon=float(epsilon),
+        batch=operator.index(batch),
+        seed=operator.index(seed),
+        flush_cache=flush_cache,
+        end_to_end=end_to_end,
+        winograd=winograd,
+        fleet=fleet,
+        cost_model=os.fspath(cost_model),
+        frozen=frozen,
+        sources=[os.fspath(source) for source in sources],
+        warm_start=warm_start,
+        language_model=os.fspath(language_model),
+    )
     directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
     bar = TuneProgressBar(seconds, trials) if progress is True else None
     told = bar or (progress if callable(progress) else None)
@@ -188,26 +233,14 @@ def tune(
         with model_file(model) as path:
             text = _native.tune(
                 path,
+                import_of(shapes, dims, absent, bounded, tf32),
                 directory,
                 _file_name(model, path),
-                **_import_options(shapes, dims, absent, bounded, tf32),
                 device=device,
                 threads=threads,
                 database=os.fspath(database),
-                seconds=seconds,
-                trials=trials,
-                until_gain=until_gain,
                 strategy=strategy,
-                batch=batch,
-                seed=seed,
-                flush_cache=flush_cache,
-                end_to_end=end_to_end,
-                winograd=winograd,
-                cost_model=os.fspath(cost_model),
-                frozen=frozen,
-                sources=[os.fspath(source) for source in sources],
-                warm_start=warm_start,
-                language_model=os.fspath(language_model),
+                settings=settings,
                 worker=command_path(),
                 progress=None if told is None else lambda event: told(json.loads(event)),
             )
@@ -281,9 +314,9 @@ def compile(
         report = json.loads(
             _native.compile(
                 path,
+                import_of(shapes, dims, absent, bounded, tf32),
                 directory,
                 _file_name(model, path),
-                **_import_options(shapes, dims, absent, bounded, tf32),
                 device=device,
                 threads=threads,
                 database="" if untuned else known_database(database),
@@ -295,6 +328,60 @@ def compile(
     return CompiledModel(**report)
 
 
+def compile_unmeasured(
+    model: ModelSource,
+    output: PathLike | None = None,
+    *,
+    database: PathLike = "tensorsmith.db",
+    sources: Sequence[PathLike] = (),
+    warm_start: bool = True,
+    cost_model: PathLike = "",
+    seed: int = 0,
+    shapes: Shapes | None = None,
+    dims: Dims | None = None,
+    absent: Sequence[str] = (),
+    bounded: bool = False,
+    tf32: bool = False,
+    device: str = "local",
+    threads: int = 0,
+    winograd: bool = True,
+) -> UnmeasuredModel:
+    """Compiles a model for any device, also one that is not there, with schedules chosen without measuring: by the
+    records of the database and of `sources`, a cost model, and the estimate of the design space.
+
+    Args:
+        cost_model: a file of `train` or "none"; default: the cost model that comes with the package.
+        others: as for `tune`.
+
+    Raises:
+        errors.Error: tells the problem and what to do; nothing is written then.
+    """
+    _not_negative(threads=threads, seed=seed)
+    settings = _settings(
+        seed=operator.index(seed),
+        winograd=winograd,
+        sources=[os.fspath(source) for source in sources],
+        warm_start=warm_start,
+        cost_model=os.fspath(cost_model),
+    )
+    directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
+    with model_file(model) as path:
+        report = json.loads(
+            _native.compile_unmeasured(
+                path,
+                import_of(shapes, dims, absent, bounded, tf32),
+                directory,
+                _file_name(model, path),
+                device=device,
+                threads=threads,
+                database=os.fspath(database),
+                settings=settings,
+            )
+        )
+    choices = tuple(TaskChoice(**task) for task in report["tasks"])
+    return UnmeasuredModel(directory=report["directory"], tasks=choices, notes=_notes(report))
+
+
 def compile_cancellable(
     path: str, directory: PathLike, *, shapes: Shapes, device: str, threads: int, database: PathLike, cancel: Any
 ) -> None:
@@ -302,9 +389,9 @@ def compile_cancellable(
     _native.Cancel."""
     _native.compile(
         path,
+        import_of(shapes),
         os.fspath(directory),
         os.path.basename(path),
-        **_import_options(shapes, None, (), False, False),
         device=device,
         threads=threads,
         database=known_database(database),
@@ -343,7 +430,7 @@ def predict(
         report = json.loads(
             _native.predict(
                 path,
-                **_import_options(shapes, dims, absent, bounded, tf32),
+                import_of(shapes, dims, absent, bounded, tf32),
                 device=device,
                 threads=threads,
                 latency_model=os.fspath(cost_model),
@@ -382,9 +469,8 @@ def tasks(
 ) -> list[dict[str, Any]]:
     """Returns the distinct tensor programs of the model as dicts: name, key, calls (of a run)."""
     with model_file(model) as path:
-        return json.loads(_native.tasks(path, **_import_options(shapes, dims, absent, bounded, tf32), device=device))[
-            "tasks"
-        ]
+        text = _native.tasks(path, import_of(shapes, dims, absent, bounded, tf32), device=device)
+    return json.loads(text)["tasks"]
 
 
 def device(name: str = "local", threads: int = 0) -> dict[str, Any]:
@@ -412,9 +498,14 @@ def known_database(database: PathLike) -> str:
     return "" if path == _DATABASE and not os.path.exists(path) else path
 
 
-def _import_options(
-    shapes: Shapes | None, dims: Dims | None, absent: Sequence[str], bounded: bool, tf32: bool
-) -> dict[str, Any]:
+def import_of(
+    shapes: Shapes | None = None,
+    dims: Dims | None = None,
+    absent: Sequence[str] = (),
+    bounded: bool = False,
+    tf32: bool = False,
+) -> _native.Import:
+    """Returns how to read a model."""
     given = {name: [int(length) for length in shape] for name, shape in (shapes or {}).items()}
     for name, shape in given.items():
         if any(length <= 0 for length in shape):
@@ -423,10 +514,17 @@ def _import_options(
     for name, length in lengths.items():
         if length <= 0:
             raise errors.InvalidArgument(f"{length} is no length: lengths are at least 1", f"dims['{name}']")
-    return {"shapes": given, "dims": lengths, "absent": list(absent), "bounded": bounded, "tf32": tf32}
+    return _native.Import(shapes=given, dims=lengths, absent=list(absent), bounded=bounded, tf32=tf32)
+
+
+def _settings(**values: Any) -> str:
+    """Returns the settings of a search for the native module, which knows the names. An empty text is the default."""
+    return json.dumps({name: value for name, value in values.items() if value != ""})
 
 
 def _not_negative(**numbers: float) -> None:
     for name, number in numbers.items():
         if number < 0:
             raise errors.InvalidArgument(f"{number} is less than 0", name)
+        if not math.isfinite(number):
+            raise errors.InvalidArgument(f"{number} is not finite", name)

@@ -14,9 +14,8 @@ namespace {
 
 // Uses short timings: a model learns more from ten programs timed within a few percent than from
 // one timed exactly.
-measure::MeasureOptions measure_options(const target::Device& device) {
+measure::MeasureOptions measure_options() {
   measure::MeasureOptions options;
-  options.settings.threads = device.cores;
   options.min_repeats = 3;
   options.max_repeats = 5;
   options.min_repeat_s = 0.0005;
@@ -68,10 +67,8 @@ Result<CollectReport> collect(const std::vector<engine::SharedTask>& tasks, cons
     const int64_t per_task = std::min(wanted, options.per_task);
     for (size_t d = 0; d < options.devices.size() && !finished(); ++d) {
       const target::Device& device = options.devices[d];
-      const measure::MeasureOptions measuring = measure_options(device);
-      TS_ASSIGN_OR_RETURN(auto measurer,
-                          engine::make_run_measurer({options.database_path, options.fleet, options.worker},
-                                                    database, device, measuring, clock, log, cancel));
+      TS_ASSIGN_OR_RETURN(auto measurer, engine::make_run_measurer(options.where, database, device,
+                                                                   measure_options(), clock, log, cancel));
       TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
       // The spaces of one device at a time are in memory.
       TS_ASSIGN_OR_RETURN(engine::PreparedTasks prepared,
@@ -84,7 +81,6 @@ Result<CollectReport> collect(const std::vector<engine::SharedTask>& tasks, cons
       tuning.batch = options.batch;
       tuning.strategy = &kMixedStrategy;
       tuning.seed = options.seed;
-      tuning.settings = measuring.settings;
       tuning.threads = options.threads;
       total.elapsed_seconds = clock.monotonic_seconds() - start;
       // Starting the worker and reading the model took time too; 0 would mean no limit.

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/sinks.h"
+#include "engine/fleet/fleet_measurer.h"
 #include "engine/model/load_model.h"
 #include "learn/search_model.h"
 #include "record/database.h"
@@ -25,11 +26,7 @@ struct CollectOptions {
   uint64_t seed = 0;
   learn::SearchModelOptions cost_model;  // its seed and threads are set from the other options
   int threads = 1;                       // threads of the search
-  std::vector<std::string> worker;       // the command line of measure's worker processes
-  // The database's address or path, and whether its workers measure instead of this machine
-  // (engine/fleet/fleet_measurer.h).
-  std::string database_path;
-  bool fleet = false;
+  engine::Where where;
 };
 
 struct CollectReport {

@@ -79,7 +79,6 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
   tuning.strategy = strategy;
   tuning.epsilon = options.epsilon;
   tuning.seed = run.seed;
-  tuning.settings.threads = place.device.cores;
   tuning.threads = place.threads;
   tuning.replay = place.replay;
   tuning.confirm = false;
@@ -340,7 +339,6 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
   }
   TS_RETURN_IF_ERROR(check_models(options, device));
   measure::MeasureOptions measuring;
-  measuring.settings.threads = device.cores;
   const MakeMeasurer make_measurer = [&] {
     return engine::make_watched_measurer(device, measuring, comparison.worker, clock, log, cancel);
   };

@@ -259,7 +259,7 @@ Result<std::unique_ptr<CorpusSentences>> CorpusSentences::create(Corpus corpus,
           continue;
         }
         if (!space) {
-          auto built = space::DesignSpace::build(*workload, device, {.threads = device.cores});
+          auto built = space::DesignSpace::build(*workload, device, {});
           if (!built.ok()) break;
           space = std::move(*built);
         }
@@ -301,7 +301,7 @@ std::optional<CorpusSentences::Prompt> CorpusSentences::prompt_of_space(
   if (!grammar.ok()) return std::nullopt;
   Prompt ready;
   ready.task = task;
-  ready.positions = learn::lm::make_prompt(workload, device, device.cores, prompt.structure, prompting);
+  ready.positions = learn::lm::make_prompt(workload, device, prompt.structure, prompting);
   ready.without_similar = std::make_shared<const search::SketchContext>(search::SketchContext{*grammar, {}});
   search::SketchContext with{*grammar, {}};
   for (const auto& decisions : prompt.similar)
@@ -325,7 +325,7 @@ std::optional<CorpusSentences::Prompt> CorpusSentences::prompt_of_records(
   if (!context.ok()) return std::nullopt;
   Prompt ready;
   ready.task = task;
-  ready.positions = learn::lm::make_prompt(workload, device, device.cores, (*context)->text(), prompting);
+  ready.positions = learn::lm::make_prompt(workload, device, (*context)->text(), prompting);
   ready.records = std::move(*context);
   return ready;
 }

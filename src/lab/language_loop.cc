@@ -12,7 +12,6 @@
 #include "base/json_text.h"
 #include "base/thread_pool.h"
 #include "engine/device/measured_device.h"
-#include "engine/fleet/fleet_measurer.h"
 #include "engine/language/language_writer.h"
 #include "engine/tune/prepare_tasks.h"
 #include "lab/language_corpus.h"
@@ -69,7 +68,7 @@ class LanguageLoop {
     fs::create_directories(options_.directory, failed);
     if (failed) return Error{ErrorCode::kIo, options_.directory, failed.message()};
     TS_ASSIGN_OR_RETURN(base_, learn::lm::read_language_model(options_.base));
-    TS_ASSIGN_OR_RETURN(database_, record::Database::open(options_.database));
+    TS_ASSIGN_OR_RETURN(database_, record::Database::open(options_.where.database));
     TS_RETURN_IF_ERROR(engine::register_device(device_, *database_));
     TS_ASSIGN_OR_RETURN(state_, LoopState::read(state_file()));
     while (state_.round <= options_.rounds) {
@@ -115,7 +114,7 @@ class LanguageLoop {
     CorpusOptions corpus_options;
     corpus_options.devices = {device_};
     corpus_options.databases = options_.more_databases;
-    corpus_options.databases.push_back(options_.database);
+    corpus_options.databases.push_back(options_.where.database);
     corpus_options.measured = static_cast<size_t>(options_.measured);
     corpus_options.held_out = options_.held_out;
     corpus_options.seed = options_.seed;
@@ -144,7 +143,7 @@ class LanguageLoop {
     TS_ASSIGN_OR_RETURN(const LanguageModel model, learn::lm::read_language_model(writer_file(round)));
     TS_ASSIGN_OR_RETURN(const auto writer, engine::LanguageWriter::create(model, options_.threads));
     engine::WarmStart similar;
-    TS_RETURN_IF_ERROR(similar.add_database(*database_, record::shown_database(options_.database)));
+    TS_RETURN_IF_ERROR(similar.add_database(*database_, record::shown_database(options_.where.database)));
     for (const std::string& path : options_.more_databases) TS_RETURN_IF_ERROR(similar.add_file(path));
     std::vector<search::TuneTask> tasks;
     for (const engine::SharedTask& shared : tasks_) {
@@ -156,10 +155,8 @@ class LanguageLoop {
       tasks.push_back(std::move(task));
     }
     measure::MeasureOptions measuring;
-    measuring.settings.threads = device_.cores;
-    TS_ASSIGN_OR_RETURN(const auto measurer,
-                        engine::make_run_measurer({options_.database, options_.fleet, options_.worker},
-                                                  *database_, device_, measuring, clock_, log_, cancel_));
+    TS_ASSIGN_OR_RETURN(const auto measurer, engine::make_run_measurer(options_.where, *database_, device_,
+                                                                       measuring, clock_, log_, cancel_));
     learn::SearchModelOptions model_options = options_.cost_model;
     model_options.seed = options_.seed;
     model_options.threads = 1;
@@ -168,7 +165,6 @@ class LanguageLoop {
     tuning.trials = left;
     tuning.strategy = &kWrittenStrategy;
     tuning.seed = options_.seed + static_cast<uint64_t>(round);
-    tuning.settings = measuring.settings;
     tuning.threads = options_.threads;
     tuning.confirm = false;
     const double start = clock_.monotonic_seconds();

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/sinks.h"
+#include "engine/fleet/fleet_measurer.h"
 #include "engine/model/load_model.h"
 #include "learn/lm/language_training.h"
 #include "learn/search_model.h"
@@ -22,7 +23,7 @@ namespace tensorsmith::lab {
 struct LanguageLoopOptions {
   std::string base;       // model file that each training starts from
   std::string directory;  // where the loop keeps the model of each round and its own state
-  std::string database;   // file that gets the measurements; all of its programs are training data
+  engine::Where where;    // its database gets the measurements; all of its programs are training data
   std::vector<std::string> more_databases;  // further databases of training data
   std::set<std::string> held_out;           // keys of tasks that are neither measured nor trained on
   int rounds = 4;
@@ -32,8 +33,6 @@ struct LanguageLoopOptions {
   learn::SearchModelOptions cost_model;  // ranks the written schedules
   uint64_t seed = 0;
   int threads = 1, training_threads = 1;
-  std::vector<std::string> worker;  // the command line of measure's worker processes
-  bool fleet = false;  // workers of the database measure (engine/fleet/fleet_measurer.h), not this machine
 };
 
 // A finished round.

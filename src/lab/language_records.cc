@@ -28,7 +28,7 @@ Result<std::shared_ptr<const search::AnsorContext>> context_of(const RecordedTas
 
 learn::lm::Positions prompt_of(const RecordedTask& task, const search::AnsorContext& context,
                                const target::Device& device, const learn::lm::PromptOptions& prompting) {
-  return learn::lm::make_prompt(task.task->workload, device, device.cores, context.text(), prompting);
+  return learn::lm::make_prompt(task.task->workload, device, context.text(), prompting);
 }
 
 // Contribution of a task to a corpus: prompts with their sentences, numbered from 0.

@@ -52,7 +52,7 @@ RunRequest run_request(const MeasureOptions& options, const BuiltCandidate& buil
   request.timing.hopeless_factor = options.hopeless_factor;
   request.timing.loser_factor = options.loser_factor;
   request.timing.budget_s = options.run_timeout_s / 2;
-  request.timing.flush_cache = options.settings.flush_cache;
+  request.timing.flush_cache = options.flush_cache;
   return request;
 }
 

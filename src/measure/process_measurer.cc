@@ -88,7 +88,6 @@ Status check_options(const MeasureOptions& options, const std::vector<std::strin
     return Error{ErrorCode::kInvalidArgument, option, reason};
   };
   if (worker_command.empty()) return invalid("worker_command", "is empty");
-  if (options.settings.threads < 1) return invalid("threads", "must be at least 1");
   if (options.build_threads < 1) return invalid("build_threads", "must be at least 1");
   if (options.max_repeats < 1) return invalid("max_repeats", "must be at least 1");
   return {};

@@ -60,7 +60,7 @@ struct TuneOptions {
   const StrategyKind* strategy = &kDefaultStrategy;
   double epsilon = StrategyView().epsilon;
   uint64_t seed = 0;
-  record::MeasureSettings settings;
+  bool flush_cache = false;      // measured with empty caches; the measurer must agree
   int threads = 1;               // of the tuner itself, not of the programs
   std::optional<Survey> survey;  // if given, replaces the search
   size_t seeds = 6;              // seeds of each task in its first round; all if StrategyKind::only_seeds

@@ -34,6 +34,7 @@ TuningRun::TuningRun(const std::vector<TuneTask>& tasks, const target::Device& d
       device_(device),
       options_(options),
       services_(services),
+      settings_{device.cores, options.flush_cache},
       limits_(options, services.clock, services.cancel, services.measurer),
       pace_(tasks.size(), options, limits_),
       model_(options_.strategy->uses_scores ? services.model : nullptr, services.clock, services.log),
@@ -63,7 +64,7 @@ Status TuningRun::take_records(size_t task) {
   if (options_.replay) return {};
   TaskState& state = *states_[task];
   TS_ASSIGN_OR_RETURN(const auto records,
-                      services_.database.records_of(task_of(task).key(), device_.key(), options_.settings));
+                      services_.database.records_of(task_of(task).key(), device_.key(), settings_));
   for (const auto& record : records) {
     if (record.code_version != record::kCodeVersion) continue;
     if (!doubts_.is_believed(task, record.result)) continue;
@@ -105,7 +106,7 @@ Result<std::vector<Proposal>> TuningRun::not_in_database(size_t task, std::vecto
   record::Record record;  // used only to compute keys
   record.task_key = task_of(task).key();
   record.device_key = device_.key();
-  record.settings = options_.settings;
+  record.settings = settings_;
   std::vector<Proposal> fresh;
   for (auto& proposal : proposals) {
     record.trace = sched::print(proposal.trace);
@@ -150,7 +151,7 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
     record::Record record;
     record.task_key = task_of(task).key();
     record.device_key = device_.key();
-    record.settings = options_.settings;
+    record.settings = settings_;
     record.trace = sched::print(fresh[i].trace);
     record.result = result;
     record.candidate = candidates[i].what;

@@ -81,6 +81,7 @@ class TuningRun {
   const target::Device& device_;
   const TuneOptions& options_;
   const TuneServices& services_;
+  const record::MeasureSettings settings_;  // of the run's records
 
   Limits limits_;
   Pace pace_;

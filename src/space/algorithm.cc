@@ -64,7 +64,7 @@ IdVector<StageId, bool> always_inlined(const WorkloadAnalysis& analysis, const i
 constexpr int64_t kMinChannels = 8;
 
 std::unique_ptr<const Algorithm> rewritten_by_winograd(const ir::Workload& workload, int64_t m,
-                                                       const EstimateMachine& machine, int threads) {
+                                                       const EstimateMachine& machine) {
   sched::ScheduleBuilder builder(workload);
   // A step inserts stages before its own, so the last convolution is rewritten first.
   for (size_t s = workload.operations.size(); s-- > 0;) {
@@ -74,7 +74,7 @@ std::unique_ptr<const Algorithm> rewritten_by_winograd(const ir::Workload& workl
     (void)builder.apply(sched::Winograd{static_cast<int>(s), m}).ok();
   }
   if (builder.trace().steps.empty()) return nullptr;
-  return std::make_unique<Algorithm>(builder, machine, threads);
+  return std::make_unique<Algorithm>(builder, machine);
 }
 
 // Returns whether Dot made products of bytes of the contraction that any vector unit computes
@@ -89,7 +89,7 @@ bool multiplies_narrow_bytes(const sched::Schedule& schedule, const ir::Operatio
 // Rewrites contractions to packed elements, each along the reduce loop that fills the words best;
 // null if there are none.
 std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload,
-                                                  const EstimateMachine& machine, int threads) {
+                                                  const EstimateMachine& machine) {
   sched::ScheduleBuilder builder(workload);
   const bool fours = machine.dot4 || std::ranges::any_of(workload.operations,
                                                          [](const auto& op) { return op->reduced_range; });
@@ -126,7 +126,7 @@ std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload,
     }
   }
   if (builder.trace().steps.empty()) return nullptr;
-  return std::make_unique<Algorithm>(builder, machine, threads);
+  return std::make_unique<Algorithm>(builder, machine);
 }
 
 // Outputs of a block: tiles of a reduction with data reuse have some thousand, others have one
@@ -154,7 +154,7 @@ std::optional<std::pair<size_t, int64_t>> parts_of(const ir::Operation& op, cons
 
 // Returns null if no operation is cut.
 std::unique_ptr<const Algorithm> rewritten_in_parts(const ir::Workload& workload, int64_t wanted,
-                                                    const EstimateMachine& machine, int threads) {
+                                                    const EstimateMachine& machine) {
   const WorkloadAnalysis analysis(workload);
   sched::ScheduleBuilder builder(workload);
   // A step inserts stages before its own, so the last reduction is rewritten first.
@@ -170,7 +170,7 @@ std::unique_ptr<const Algorithm> rewritten_in_parts(const ir::Workload& workload
       builder = std::move(tried);
   }
   if (builder.trace().steps.empty()) return nullptr;
-  auto made = std::make_unique<Algorithm>(builder, machine, threads);
+  auto made = std::make_unique<Algorithm>(builder, machine);
   made->label = "in " + std::to_string(wanted) + " parts: ";
   return made;
 }
@@ -184,7 +184,7 @@ ir::Workload definitions(const sched::Schedule& schedule) {
 
 }  // namespace
 
-Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, const EstimateMachine& machine, int threads)
+Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, const EstimateMachine& machine)
     : workload(definitions(made_by.schedule())),
       steps(made_by.trace().steps),
       analysis(workload, machine.kind != target::DeviceKind::kGpu),
@@ -192,14 +192,14 @@ Algorithm::Algorithm(const sched::ScheduleBuilder& made_by, const EstimateMachin
               .analysis = &analysis,
               .rewriting = steps,
               .machine = machine,
-              .threads = threads,
+              .threads = static_cast<int>(machine.cores),
               .inlined = {},
               .patterns = {}},
       plain{.workload = &workload,
             .analysis = &analysis,
             .rewriting = steps,
             .machine = machine,
-            .threads = threads,
+            .threads = static_cast<int>(machine.cores),
             .inlined = {},
             .patterns = {}},
       start(made_by.schedule()) {
@@ -221,21 +221,19 @@ std::vector<sched::Step> Algorithm::inlining() const {
 }
 
 std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload& workload,
-                                                              const EstimateMachine& machine, int threads,
-                                                              bool winograd) {
+                                                              const EstimateMachine& machine, bool winograd) {
   std::vector<std::unique_ptr<const Algorithm>> result;
-  result.push_back(std::make_unique<Algorithm>(sched::ScheduleBuilder(workload), machine, threads));
+  result.push_back(std::make_unique<Algorithm>(sched::ScheduleBuilder(workload), machine));
   if (machine.kind == target::DeviceKind::kGpu) {
     for (const int64_t parts : {4, 16, 64})
-      if (auto rewritten = rewritten_in_parts(workload, parts, machine, threads))
+      if (auto rewritten = rewritten_in_parts(workload, parts, machine))
         result.push_back(std::move(rewritten));
     return result;
   }
-  if (auto rewritten = rewritten_by_dot(workload, machine, threads)) result.push_back(std::move(rewritten));
+  if (auto rewritten = rewritten_by_dot(workload, machine)) result.push_back(std::move(rewritten));
   if (!winograd) return result;
   for (const int64_t m : {4, 2})
-    if (auto rewritten = rewritten_by_winograd(workload, m, machine, threads))
-      result.push_back(std::move(rewritten));
+    if (auto rewritten = rewritten_by_winograd(workload, m, machine)) result.push_back(std::move(rewritten));
   return result;
 }
 

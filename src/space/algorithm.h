@@ -21,7 +21,7 @@ namespace tensorsmith::space {
 
 struct Algorithm {
   // `made_by`: a builder on the original workload that has applied the steps.
-  Algorithm(const sched::ScheduleBuilder& made_by, const EstimateMachine& machine, int threads);
+  Algorithm(const sched::ScheduleBuilder& made_by, const EstimateMachine& machine);
   Algorithm(const Algorithm&) = delete;
   Algorithm& operator=(const Algorithm&) = delete;
 
@@ -45,7 +45,6 @@ struct Algorithm {
 // sched::Winograd accepts. On GPUs, the others cut reductions whose outputs do not fill the device
 // into parts that separate blocks compute, by sched::Rfactor ("split-K").
 std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload& workload,
-                                                              const EstimateMachine& machine, int threads,
-                                                              bool winograd);
+                                                              const EstimateMachine& machine, bool winograd);
 
 }  // namespace tensorsmith::space

@@ -21,7 +21,7 @@ DesignSpace::Impl::Impl(ir::Workload w, const target::Device& device, const Opti
     : workload(std::move(w)) {
   const EstimateMachine machine =
       EstimateMachine(device, options.constants != nullptr ? *options.constants : default_constants());
-  algorithms = make_algorithms(workload, machine, options.threads, options.winograd);
+  algorithms = make_algorithms(workload, machine, options.winograd);
   for (const auto& algorithm : algorithms) {
     SketchList list = make_sketches(*algorithm);
     left_out += list.left_out;
@@ -115,8 +115,6 @@ bool DesignSpace::Impl::advance(Candidate& c) const {
 Result<DesignSpace> DesignSpace::build(const ir::Workload& workload, const target::Device& device,
                                        const Options& options) {
   TS_RETURN_IF_ERROR(ir::verify(workload));
-  if (options.threads < 1)
-    return Error{ErrorCode::kInvalidArgument, "threads", "the number of threads must be at least 1"};
   auto impl = std::make_shared<Impl>(workload, device, options);
   impl->find_seeds();
   return DesignSpace(std::move(impl));

@@ -51,7 +51,6 @@ struct Candidate {
 class DesignSpace {
  public:
   struct Options {
-    int threads = 1;
     // Allows 3x3 convolutions by Winograd's minimal filtering, whose rounding errors are larger
     // than those of the direct sum (see algorithm.h).
     bool winograd = true;

@@ -165,23 +165,19 @@ Status bench(const BenchOptions& options) {
     TS_ASSIGN_OR_RETURN(ScratchDirectory made, ScratchDirectory::create("tensorsmith-bench"));
     scratch.emplace(std::move(made));
     TS_ASSIGN_OR_RETURN(const engine::LoadedModel loaded, options.model.load(&device));
-    TS_ASSIGN_OR_RETURN(std::vector<engine::TaskSchedule> schedules,
-                        engine::default_schedules(loaded.partition, device, options.schedules));
-    if (!options.untuned && options.database.is_there()) {
-      StderrLogSink log(LogLevel::kWarning);
-      TS_ASSIGN_OR_RETURN(const size_t found,
-                          engine::apply_best_records(loaded.partition, device, options.database.path,
-                                                     options.schedules, schedules, log));
-      subject.tuned = found > 0;
-    }
+    StderrLogSink log(LogLevel::kWarning);
     engine::CompileOptions compile_options;
     compile_options.directory = scratch->file("model");
     compile_options.model_name = fs::path(options.model.path).filename().string();
-    compile_options.tuned = subject.tuned;
+    compile_options.log = &log;
     // Otherwise the threads are a GPU's multiprocessors.
     const bool here = device.kind == target::DeviceKind::kCpu;
     compile_options.jobs = std::max(1, here ? device.cores : processors().usable);
-    TS_RETURN_IF_ERROR(engine::compile_model(loaded, device, schedules, compile_options));
+    const bool records = !options.untuned && options.database.is_there();
+    TS_ASSIGN_OR_RETURN(const size_t found,
+                        engine::compile_recorded(loaded, device, records ? options.database.path : "",
+                                                 options.schedules, compile_options));
+    subject.tuned = found > 0;
     TS_ASSIGN_OR_RETURN(subject.model, runtime::Model::load(compile_options.directory, load_options));
   }
   print_notes(place.notes(device));
@@ -229,7 +225,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   options->device_option = command->get_option("--device");
   options->database.add_to(*command, "Record database to take schedules from");
   command->add_flag("--untuned", options->untuned, "Use the default schedules and no database");
-  add_schedule_options(*command, options->schedules);
+  add_tune_option(*command, "winograd", &options->schedules.winograd);
   for (const char* name : {"--shape", "--dim", "--absent", "--bounded", "--tf32", "--device", "--db",
                            "--untuned", "--no-winograd"})
     options->for_compiling.push_back(command->get_option(name));

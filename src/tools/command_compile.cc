@@ -54,22 +54,18 @@ Status compile(const CompileCommandOptions& options) {
   TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
   compile_options.jobs = local.cores;
   compile_options.cancelled = &catch_interrupts();
-  size_t found = 0;
-  TS_ASSIGN_OR_RETURN(std::vector<engine::TaskSchedule> schedules,
-                      engine::default_schedules(model.partition, device, options.schedules));
   StderrLogSink log(LogLevel::kWarning);
   compile_options.log = &log;
-  if (!options.untuned && options.database.is_there()) {
-    TS_ASSIGN_OR_RETURN(found, engine::apply_best_records(model.partition, device, options.database.path,
-                                                          options.schedules, schedules, log));
-    compile_options.tuned = found > 0;
-  } else if (!options.untuned) {
+  const bool records = !options.untuned && options.database.is_there();
+  if (!options.untuned && !records) {
     print_error(
         "tensorsmith: note: there is no {} here, so the model gets untuned schedules; `tensorsmith tune` "
         "finds faster ones\n",
         record::shown_database(options.database.path));
   }
-  TS_RETURN_IF_ERROR(engine::compile_model(model, device, schedules, compile_options));
+  TS_ASSIGN_OR_RETURN(const size_t found,
+                      engine::compile_recorded(model, device, records ? options.database.path : "",
+                                               options.schedules, compile_options));
   print_out("{}: {} kernels, {} of {} tasks with tuned schedules\n", directory, model.partition.calls.size(),
             found, model.partition.tasks.size());
   return {};
@@ -113,7 +109,7 @@ void add_compile_command(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember(backends))
       ->group(kAdvancedGroup)
       ->excludes("--emit");
-  add_schedule_options(*command, options->schedules);
+  add_tune_option(*command, "winograd", &options->schedules.winograd);
   command->callback([options, &exit_code] { exit_code = run_command([&] { return compile(*options); }); });
 }
 

@@ -281,8 +281,8 @@ Status generate(const GenerateCommand& command) {
     const int sketch = prepared->untuned().sketch;
     const auto& context = contexts[static_cast<size_t>(sketch)];
     if (context == nullptr || context->grammar.decisions().empty()) continue;
-    const auto prompt = learn::lm::make_prompt(task.workload, device, device.cores, space.describe(sketch),
-                                               language_model.prompting);
+    const auto prompt =
+        learn::lm::make_prompt(task.workload, device, space.describe(sketch), language_model.prompting);
     const double before = clock.monotonic_seconds();
     const engine::GenerateRequest request{static_cast<size_t>(command.count), command.sampling, {}, {}};
     TS_ASSIGN_OR_RETURN(const auto generated,

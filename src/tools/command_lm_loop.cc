@@ -94,9 +94,9 @@ Status loop(LoopCommand& command) {
   options.directory = command.output + ".rounds";
   std::vector<InputPath> inputs = {{"model", options.base}};
   for (const auto& path : options.more_databases) inputs.push_back({"--from", path});
-  TS_RETURN_IF_ERROR(check_outputs(
-      {{"-o", command.output, OutputKind::kLanguageModel}, {"--db", options.database, OutputKind::kDatabase}},
-      inputs, command.force));
+  TS_RETURN_IF_ERROR(check_outputs({{"-o", command.output, OutputKind::kLanguageModel},
+                                    {"--db", options.where.database, OutputKind::kDatabase}},
+                                   inputs, command.force));
   TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
   const auto sources_of = [](const std::vector<std::string>& paths) {
     std::vector<engine::ModelSource> sources;
@@ -107,7 +107,7 @@ Status loop(LoopCommand& command) {
   for (const auto& shared : forbidden) options.held_out.insert(shared.task.key);
   options.training.unmeasured = false;
   options.training.worst = learn::lm::quality_of(command.within);
-  options.worker = measure::this_program_as_worker();
+  options.where.worker = measure::this_program_as_worker();
   const SystemClock clock;
   StderrLogSink log(command.quiet ? LogLevel::kError : LogLevel::kWarning);
   options.threads = engine::usable_threads(processors().usable, log);
@@ -138,7 +138,7 @@ void add_language_loop(CLI::App& lm, int& exit_code) {
   sub->add_option("models", o->models,
                   "ONNX models or networks of the zoo (zoo:NAME); schedules are written for their tasks")
       ->required();
-  sub->add_option("--db", o->loop.database,
+  sub->add_option("--db", o->loop.where.database,
                   "Record database for the measurements; each training uses all of its records")
       ->required();
   sub->add_option("--from", o->loop.more_databases, "Further record database to train on (repeatable)")
@@ -159,10 +159,11 @@ void add_language_loop(CLI::App& lm, int& exit_code) {
            "Highest learning rate during the training");
   add_whole(*sub, "--train-threads", o->loop.training_threads, 1, 1024,
             "Number of threads for training, which runs while a round measures");
-  add_cost_model_options(*sub, o->loop.cost_model);
+  add_tune_option(*sub, "cost_model", &o->loop.cost_model.model);
+  add_tune_option(*sub, "frozen", &o->loop.cost_model.frozen);
   add_seed(*sub, o->loop.seed, "Seed of the written schedules and of the trainings");
   o->device.add_to(*sub);
-  sub->add_flag("--fleet", o->loop.fleet, kFleetHelp);
+  sub->add_flag("--fleet", o->loop.where.fleet, engine::tune_option("fleet").help);
   sub->add_option("-o,--output", o->output,
                   "File of the last model. The folder OUTPUT.rounds keeps the model of each round; an "
                   "interrupted loop continues from there")

@@ -107,7 +107,7 @@ void add_predict_command(CLI::App& app, int& exit_code) {
       "Record database to take the schedules of tuned tasks from (except when the estimate "
       "predicts), and measured properties of the device");
   command->add_flag("--untuned", options->untuned, "Predict the times of the default schedules");
-  add_schedule_options(*command, options->schedules);
+  add_tune_option(*command, "winograd", &options->schedules.winograd);
   command->add_flag("--json", options->json, "Print the prediction as JSON, with the start of each call");
   command->callback([options, &exit_code] { exit_code = run_command([&] { return predict(*options); }); });
 }

@@ -15,14 +15,14 @@ void add_transfer_command(CLI::App& app, int& exit_code) {
                                          "without a search");
   add_tune_run_options(*command, *options);
   command
-      ->add_option("--from", options->from,
+      ->add_option("--from", options->tuning.sources,
                    "Source of schedules, besides --db (repeatable): a database, a file of `db export`, or a "
                    "model (NAME.onnx, "
                    "zoo:NAME). If models are given, only records of their tasks are used")
       ->allow_extra_args(false)
       ->type_name("SOURCE")
       ->required();
-  command->add_flag("--pool", options->pool_sources,
+  command->add_flag("--pool", options->tuning.pool_sources,
                     "Use schedules of all these models, not only of the model that ranks first");
   command
       ->add_option(
@@ -35,13 +35,14 @@ void add_transfer_command(CLI::App& app, int& exit_code) {
             "Number of schedules to measure for each task, at most");
   command->callback([=, &exit_code] {
     exit_code = run_command([&] {
-      options->strategy = &search::kTransferStrategy;
-      options->cost_model.model = "none";
-      options->seeds.same_task = options->seeds.other_tasks = static_cast<size_t>(*candidates);
-      options->source_ranking =
+      engine::TuneModelOptions& tuning = options->tuning;
+      tuning.search.strategy = &search::kTransferStrategy;
+      tuning.cost_model.model = "none";
+      tuning.seeds.same_task = tuning.seeds.other_tasks = static_cast<size_t>(*candidates);
+      tuning.source_ranking =
           *choose == "gain" ? engine::SourceRanking::kGain : engine::SourceRanking::kHeuristic;
       // Without a limit: all candidates are measured, which does not take long.
-      if (options->seconds == 0) options->trials = kMaxCount;
+      if (tuning.search.seconds == 0) tuning.search.trials = engine::kMostTrials;
       return run_tuning(*options, "transfer");
     });
   });

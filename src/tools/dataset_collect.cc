@@ -28,15 +28,10 @@ namespace {
 struct CollectCommand {
   std::vector<std::string> networks;
   std::vector<std::string> devices, tasks;
-  std::string database, store;
-  int64_t records = 0;
-  double seconds = 0;
-  int64_t per_task = 48;
-  int batch = 24;
+  std::string store;
   double slowest_ms = 50;
-  uint64_t seed = 0;
-  learn::SearchModelOptions cost_model;
-  bool fleet = false, json = false, quiet = false, force = false;
+  lab::CollectOptions collect;
+  bool json = false, quiet = false, force = false;
 };
 
 class Progress final : public lab::CollectEvents {
@@ -102,15 +97,16 @@ Status keep_named(const std::vector<std::string>& keys, std::vector<engine::Shar
 }
 
 Status collect(const CollectCommand& command) {
-  std::vector<OutputPath> outputs = {{"-o", command.database, OutputKind::kDatabase}};
+  std::vector<OutputPath> outputs = {{"-o", command.collect.where.database, OutputKind::kDatabase}};
   const OutputPath store{"--store", command.store, OutputKind::kStore};
   if (!command.store.empty()) outputs.push_back(store);
-  std::vector<InputPath> inputs = {{"--cost-model", command.cost_model.model}};
+  std::vector<InputPath> inputs = {{"--cost-model", command.collect.cost_model.model}};
   for (const ModelOptions& model : models_of_networks(command.networks))
     inputs.push_back({"--networks", model.path});
   for (const std::string& device : command.devices) inputs.push_back({"--device", device_file(device)});
   TS_RETURN_IF_ERROR(check_outputs(outputs, inputs, command.force));
-  lab::CollectOptions options;
+  lab::CollectOptions options = command.collect;
+  const std::string& database_path = options.where.database;
   TS_ASSIGN_OR_RETURN(options.devices, resolve_devices(command.devices));
   std::vector<engine::ModelSource> networks;
   for (const ModelOptions& model : models_of_networks(command.networks)) {
@@ -118,22 +114,14 @@ Status collect(const CollectCommand& command) {
   }
   TS_ASSIGN_OR_RETURN(auto tasks, engine::load_tasks(networks));
   if (!command.tasks.empty()) TS_RETURN_IF_ERROR(keep_named(command.tasks, tasks));
-  TS_ASSIGN_OR_RETURN(auto database, record::Database::open(command.database));
+  TS_ASSIGN_OR_RETURN(auto database, record::Database::open(database_path));
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
   const SystemClock clock;
   StderrLogSink log(command.quiet ? LogLevel::kError : LogLevel::kWarning);
   const std::atomic<bool>& cancel = catch_interrupts();
-  options.records = command.records;
-  options.seconds = command.seconds;
-  options.per_task = command.per_task;
-  options.batch = command.batch;
   options.slowest_seconds = 1e-3 * command.slowest_ms;
-  options.seed = command.seed;
   options.threads = engine::usable_threads(machine.cores, log);
-  options.cost_model = command.cost_model;
-  options.worker = measure::this_program_as_worker();
-  options.database_path = command.database;
-  options.fleet = command.fleet;
+  options.where.worker = measure::this_program_as_worker();
   lab::CollectReport totals;
   {
     Progress progress(clock, command.devices, command.quiet);
@@ -144,14 +132,13 @@ Status collect(const CollectCommand& command) {
     print_out("{} programs of {} tasks measured in {}, {:.1f} per second; {} now contains {} records\n",
               totals.trials, tasks.size(), format_duration(totals.elapsed_seconds),
               static_cast<double>(totals.trials) / std::max(totals.elapsed_seconds, 1e-3),
-              record::shown_database(command.database), count);
+              record::shown_database(database_path), count);
   nlohmann::json stored;
   if (!command.store.empty()) {
     learn::ImportOptions import;
     import.threads = options.threads;
     import.allow_empty = [&] { return check_not_emptied(store, command.force); };
-    TS_ASSIGN_OR_RETURN(const auto report,
-                        learn::import_databases({command.database}, command.store, import));
+    TS_ASSIGN_OR_RETURN(const auto report, learn::import_databases({database_path}, command.store, import));
     for (const auto& p : report.problems) warn(p.place + ": " + p.reason);
     stored = import_json(report);
     const std::string left_out = left_out_text(report);
@@ -192,24 +179,26 @@ void add_dataset_collect_command(CLI::App& dataset, int& exit_code) {
                    "each variant is a device of its own")
       ->default_val(std::vector<std::string>{"local"});
   command
-      ->add_option("-o,--output", o->database,
+      ->add_option("-o,--output", o->collect.where.database,
                    "Record database for the measurements; an interrupted run continues from it")
       ->required();
   command->add_option("--store", o->store, "Also write the whole database to this store at the end");
   add_force(*command, o->force);
-  add_whole(*command, "--records", o->records, 0, kMaxCount,
+  add_whole(*command, "--records", o->collect.records, 0, kMaxCount,
             "Total number of measurements (0 = no limit besides --per-task)");
-  add_seconds(*command, "--seconds", o->seconds, 0, kMaxSeconds, "Time limit for measuring (0 = no limit)");
-  add_whole(*command, "--per-task", o->per_task, 1, kMaxCount,
+  add_seconds(*command, "--seconds", o->collect.seconds, 0, kMaxSeconds,
+              "Time limit for measuring (0 = no limit)");
+  add_whole(*command, "--per-task", o->collect.per_task, 1, kMaxCount,
             "Number of programs to measure for each task and device");
-  add_whole(*command, "--batch", o->batch, 1, 1024,
+  add_whole(*command, "--batch", o->collect.batch, 1, 1024,
             "Number of programs of a task to measure before the next task");
   add_real(*command, "--slowest", o->slowest_ms, 1e-6, 1e3 * kMaxSeconds,
            "Limit in milliseconds: if a task's untuned schedule takes longer, no further programs of it are "
            "measured");
-  add_cost_model_options(*command, o->cost_model);
-  add_seed(*command, o->seed, "Seed of every random choice");
-  command->add_flag("--fleet", o->fleet, kFleetHelp);
+  add_tune_option(*command, "cost_model", &o->collect.cost_model.model);
+  add_tune_option(*command, "frozen", &o->collect.cost_model.frozen);
+  add_seed(*command, o->collect.seed, "Seed of every random choice");
+  command->add_flag("--fleet", o->collect.where.fleet, engine::tune_option("fleet").help);
   command->add_flag("--json", o->json, "Print the result as JSON on standard output");
   command->add_flag("--quiet", o->quiet, "Show no progress on standard error");
   command->callback([o, &exit_code] { exit_code = run_command([&] { return collect(*o); }); });

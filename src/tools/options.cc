@@ -212,29 +212,57 @@ int WorkingThreads::count() const {
   return given_ > 0 ? given_ : processors().usable;
 }
 
-void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model) {
-  command
-      .add_option("--cost-model", model.model,
-                  "Cost model that predicts which schedules are fast, so that only these are measured: a "
-                  "file made by "
-                  "`train`, or " +
-                      learn::search_models_without_file() +
-                      ". It learns from the measurements of this run; xgboost starts untrained, none leaves "
-                      "the choice to the estimate of the design space")
-      ->capture_default_str()
-      ->type_name("MODEL")
-      ->group(kSearchGroup);
-  command
-      .add_flag("--frozen", model.frozen, "Do not let the cost model learn from the measurements of this run")
-      ->group(kSearchGroup);
+namespace {
+
+// Adds an option of each type of value.
+struct AddTuneOption {
+  CLI::App& command;
+  const engine::TuneOption& option;
+  std::string flag = std::string(option.flag);
+
+  CLI::Option* operator()(bool* value) const {
+    if (option.default_value() == false) return command.add_flag(flag, *value, option.help);
+    return command.add_flag_function(flag, [value](int64_t) { *value = false; }, option.help);
+  }
+  CLI::Option* operator()(int* value) const {
+    return add_whole(command, flag, *value, static_cast<int>(option.least), static_cast<int>(option.most),
+                     option.help);
+  }
+  CLI::Option* operator()(int64_t* value) const {
+    return add_whole(command, flag, *value, static_cast<int64_t>(option.least),
+                     static_cast<int64_t>(option.most), option.help);
+  }
+  CLI::Option* operator()(uint64_t* value) const { return add_seed(command, *value, option.help); }
+  CLI::Option* operator()(double* value) const {
+    if (option.kind == engine::TuneOptionKind::kSeconds)
+      return add_seconds(command, flag, *value, option.least, option.most, option.help);
+    return add_share(command, flag, *value, option.help);
+  }
+  CLI::Option* operator()(std::string* value) const {
+    auto* added = command.add_option(flag, *value, option.help)->type_name(std::string(option.type));
+    return option.kind == engine::TuneOptionKind::kText ? added->capture_default_str() : added;
+  }
+  CLI::Option* operator()(std::vector<std::string>* value) const {
+    return command.add_option(flag, *value, option.help)
+        ->allow_extra_args(false)
+        ->type_name(std::string(option.type));
+  }
+};
+
+}  // namespace
+
+CLI::Option* add_tune_option(CLI::App& command, std::string_view name, engine::TuneOptionValue value) {
+  const engine::TuneOption& option = engine::tune_option(name);
+  CLI::Option* added = std::visit(AddTuneOption{command, option}, value);
+  if (option.group == engine::TuneOptionGroup::kSearch) added->group(kSearchGroup);
+  if (option.group == engine::TuneOptionGroup::kAdvanced) added->group(kAdvancedGroup);
+  return added;
 }
 
-void add_schedule_options(CLI::App& command, engine::ScheduleOptions& schedules) {
-  command
-      .add_flag_function(
-          "--no-winograd", [&schedules](int64_t) { schedules.winograd = false; },
-          "Compute 3x3 convolutions without Winograd's algorithm, which is faster but rounds more")
-      ->group(kAdvancedGroup);
+void add_tune_options(CLI::App& command, std::initializer_list<std::string_view> names,
+                      engine::TuneModelOptions& options) {
+  for (const std::string_view name : names)
+    add_tune_option(command, name, engine::tune_option(name).value(options));
 }
 
 void DatabaseOption::add_to(CLI::App& command, const std::string& description) {

@@ -3,14 +3,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "engine/model/load_model.h"
-#include "engine/tune/schedules.h"
+#include "engine/tune/tune_options.h"
 #include "learn/dataset/import.h"
-#include "learn/search_model.h"
 #include "learn/training.h"
 #include "record/record.h"
 #include "target/target.h"
@@ -90,16 +91,11 @@ class ProcessesOptions {
 // its first dot.
 learn::ImportFile import_file(const std::string& text);
 
-// Adds --cost-model and --frozen.
-void add_cost_model_options(CLI::App& command, learn::SearchModelOptions& model);
-
-// Help text of --fleet.
-inline constexpr const char* kFleetHelp =
-    "Let workers on other machines of this kind do the measuring (see `tensorsmith worker`); they get their "
-    "work from the record database";
-
-// Adds --no-winograd.
-void add_schedule_options(CLI::App& command, engine::ScheduleOptions& schedules);
+// Adds the option of a setting of engine/tune/tune_options.h. The value goes to where `value` points.
+CLI::Option* add_tune_option(CLI::App& command, std::string_view name, engine::TuneOptionValue value);
+// Adds the options of several settings of a run.
+void add_tune_options(CLI::App& command, std::initializer_list<std::string_view> names,
+                      engine::TuneModelOptions& options);
 
 // The database that schedules and measurements are read from.
 struct DatabaseOption {

@@ -267,8 +267,9 @@ TEST(Dot4, CandidatesAreExactOnEveryInstructionSet) {
     const auto inputs = random_bytes(workload, rng);
     const auto expected = lower::evaluate(workload, inputs);
     ASSERT_TRUE(expected.ok());
-    for (const target::Device& device : local_devices()) {
-      const auto space = space::DesignSpace::build(workload, device, {2});
+    for (target::Device device : local_devices()) {
+      device.cores = 2;
+      const auto space = space::DesignSpace::build(workload, device, {});
       ASSERT_TRUE(space.ok());
       for (int i = 0; i < 3; ++i) {
         const auto trace = space->to_trace(i == 0 ? space->default_candidate() : space->sample(rng));

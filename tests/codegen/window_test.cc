@@ -254,9 +254,9 @@ TEST(Window, NanWinsUnderSchedulesOfTheSpace) {
     Rng rng(seed + 1000);
     const Pool pool = random_pool(rng);
     const ir::Workload workload = pool.workload();
-    space::DesignSpace::Options options;
-    options.threads = static_cast<int>(rng.uniform_int(1, 2));
-    const auto space = space::DesignSpace::build(workload, test::local_devices().front(), options);
+    target::Device device = test::local_devices().front();
+    device.cores = static_cast<int>(rng.uniform_int(1, 2));
+    const auto space = space::DesignSpace::build(workload, device, {});
     ASSERT_TRUE(space.ok()) << space.error().message();
     for (int i = 0; i < 2; ++i) {
       const auto trace = space->to_trace(i == 0 ? space->default_candidate() : space->sample(rng));

@@ -128,7 +128,7 @@ TEST(Guard, SampledCandidates) {
   std::vector<std::string> lines;
   for (const target::Device& device : devices()) {
     for (const auto& [name, workload] : workloads) {
-      const auto space = space::DesignSpace::build(workload, device, {.threads = device.cores});
+      const auto space = space::DesignSpace::build(workload, device, {});
       if (!space.ok()) {
         lines.push_back(name + " " + device.name + " " + space.error().message());
         continue;

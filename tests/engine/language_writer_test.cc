@@ -31,7 +31,7 @@ std::string program_of(const space::DesignSpace& space, const space::Candidate& 
 
 TEST(DifferentPrograms, KeepsTheFirstOfEach) {
   const Case c;
-  const auto space = space::DesignSpace::build(c.task.workload, c.device, {.threads = 1}).value();
+  const auto space = space::DesignSpace::build(c.task.workload, c.device, {}).value();
   Rng rng(3);
   std::vector<space::Candidate> candidates, first;
   std::set<uint64_t> drawn;
@@ -52,7 +52,7 @@ TEST(DifferentPrograms, KeepsTheFirstOfEach) {
 
 TEST(LanguageWriter, WritesDifferentPrograms) {
   const Case c;
-  const auto space = space::DesignSpace::build(c.task.workload, c.device, {.threads = 1}).value();
+  const auto space = space::DesignSpace::build(c.task.workload, c.device, {}).value();
   const auto writer =
       LanguageWriter::create(random_model({.width = 16, .heads = 2, .layers = 1, .hidden = 32}, 4), 1);
   ASSERT_TRUE(writer.ok()) << writer.error().message();

@@ -45,8 +45,7 @@ class ReportImportanceTest : public ::testing::Test {
   Rng rng_{seed_};
   const target::Device device_ = target::find_device("epyc-9654:threads=2").value();
   const ir::Workload workload_ = test::standard::matmul(64, 64, 64);
-  const space::DesignSpace space_ =
-      space::DesignSpace::build(workload_, device_, {.threads = device_.cores}).value();
+  const space::DesignSpace space_ = space::DesignSpace::build(workload_, device_, {}).value();
   Report report_;
 };
 

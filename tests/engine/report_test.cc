@@ -30,7 +30,7 @@ class ReportTest : public ::testing::Test {
   // seconds after the first one.
   void add(const ir::Workload& workload, double at, double seconds, record::Reason reason,
            record::Outcome outcome = record::Outcome::kOk, const std::string& why = "") {
-    const auto space = space::DesignSpace::build(workload, device_, {.threads = device_.cores}).value();
+    const auto space = space::DesignSpace::build(workload, device_, {}).value();
     const std::string key = ir::structural_key(workload);
     ASSERT_TRUE(database_->add_device({device_.key(), device_}).ok());
     ASSERT_TRUE(database_->add_task({key, ir::print(workload), "task " + key.substr(0, 4), 2e6}).ok());

@@ -41,7 +41,7 @@ graph::Task matmul_task(int64_t m, int64_t n, int64_t k) {
 }
 
 space::DesignSpace space_of(const graph::Task& task, const target::Device& device) {
-  return space::DesignSpace::build(task.workload, device, {.threads = device.cores}).value();
+  return space::DesignSpace::build(task.workload, device, {}).value();
 }
 
 class WarmStartTest : public ::testing::Test {

@@ -107,7 +107,8 @@ TEST(ScheduleFeatures, AgreeOnWinogradSketches) {
   const ir::Workload workload = test::standard::conv2d_bias_relu(conv);
   target::Device device;
   device.vector_bytes = 32;
-  const auto space = space::DesignSpace::build(workload, device, {.threads = 2});
+  device.cores = 2;
+  const auto space = space::DesignSpace::build(workload, device, {});
   ASSERT_TRUE(space.ok());
   Agreement agreement;
   Rng rng(4);

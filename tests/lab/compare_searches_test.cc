@@ -42,7 +42,7 @@ class CompareSearches : public ::testing::Test {
     learn::StoredWorkload stored{
         ir::structural_key(workload), name, ir::print(workload), ir::flop_count(workload), {}};
     const uint32_t number = writer.add_workload(stored);
-    const auto space = space::DesignSpace::build(workload, device_, {1}).value();
+    const auto space = space::DesignSpace::build(workload, device_, {}).value();
     const auto task = std::make_shared<const search::QueriedTask>(stored, workload, device_);
     search::CandidateFeatures features(space, task, {.leaves = true});
     Rng rng(7);

@@ -155,7 +155,7 @@ class SmallSum : public ::testing::Test {
         search::AnsorContext::create(replayed->task->fresh, parts.sketch, {parts.placement}, device);
     ASSERT_TRUE(context.ok()) << context.error().message();
     context_ = *context;
-    prompt_ = learn::lm::make_prompt(replayed->task->workload, device, device.cores, context_->text());
+    prompt_ = learn::lm::make_prompt(replayed->task->workload, device, context_->text());
     for (int64_t i = 1; i <= 4; ++i)
       for (int64_t outer = 1; outer <= 72; ++outer)
         for (int64_t inner = 1; inner <= 64; ++inner)

@@ -191,7 +191,7 @@ graph::Task matmul_task(int64_t m, int64_t n, int64_t k) {
 TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
   const auto device = target::find_device("epyc-9654:threads=2").value();
   const auto task = matmul_task(100, 96, 64);
-  const auto space = space::DesignSpace::build(task.workload, device, {.threads = 2}).value();
+  const auto space = space::DesignSpace::build(task.workload, device, {}).value();
   const auto contexts = engine::sketch_contexts(task, space, device, {});
   // An untrained model, which would write anything if the grammar allowed it.
   const LanguageModel model = engine::random_model({.width = 16, .heads = 2, .layers = 1, .hidden = 32}, 3);
@@ -205,7 +205,7 @@ TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
     if (context == nullptr || context->grammar.decisions().empty()) continue;
     ++sketches;
     const auto prompt =
-        learn::lm::make_prompt(task.workload, device, 2, space.describe(context->grammar.sketch()));
+        learn::lm::make_prompt(task.workload, device, space.describe(context->grammar.sketch()));
     for (int round = 0; round < 2; ++round) {
       Rng rng(7), same(7);
       const engine::GenerateRequest request{12, {}, not_wanted, {}};
@@ -335,11 +335,11 @@ class SmallSketchTest : public ::testing::Test {
   SmallSketchTest() {
     const auto device = target::find_device("epyc-9654:threads=1").value();
     const auto task = matmul_task(4, 4, 3);
-    const auto space = space::DesignSpace::build(task.workload, device, {.threads = 1}).value();
+    const auto space = space::DesignSpace::build(task.workload, device, {}).value();
     for (const auto& context : engine::sketch_contexts(task, space, device, {})) {
       if (context == nullptr || context->grammar.decisions().size() < 2) continue;
       const int sketch = context->grammar.sketch();
-      const Positions prompt = learn::lm::make_prompt(task.workload, device, 1, space.describe(sketch));
+      const Positions prompt = learn::lm::make_prompt(task.workload, device, space.describe(sketch));
       if (space.size(sketch) > kMostListed) continue;
       auto all = std::make_unique<Enumeration>(model_, prompt, *context);
       if (all_ != nullptr && all->answers.size() <= all_->answers.size()) continue;
@@ -444,7 +444,7 @@ class CorpusTest : public ::testing::Test {
     Rng rng(2);
     for (const auto& task : tasks_) {
       EXPECT_TRUE(database->add_task({task.key, ir::print(task.workload), task.name, task.flops}).ok());
-      const auto space = space::DesignSpace::build(task.workload, device_, {.threads = 1}).value();
+      const auto space = space::DesignSpace::build(task.workload, device_, {}).value();
       for (int i = 0; i < 60; ++i) {
         const auto candidate = space.sample(rng);
         record::Record record;

@@ -63,7 +63,7 @@ TEST(TensorLanguage, PromptsTellWhatDiffers) {
     EXPECT_TRUE(workload.ok());
     target::Device device;
     device.vector_bytes = vector_bytes;
-    const Positions p = make_prompt(*workload, device, 1, sketch, {.device = device_told, .most = most});
+    const Positions p = make_prompt(*workload, device, sketch, {.device = device_told, .most = most});
     for (const Feature& f : p.features) {
       EXPECT_GE(f.entry, 0);
       EXPECT_LT(f.entry, kFeatures);

@@ -30,11 +30,12 @@ class CodegenMeasure : public ::testing::Test {
   std::vector<MeasureResult> measure(const ir::Workload& workload, const std::vector<sched::Trace>& traces,
                                      int threads = 1) {
     if (!measurer_ || threads != threads_) {
+      threads_ = threads;
       MeasureOptions options;
-      options.settings.threads = threads_ = threads;
       options.hopeless_factor = 0;
       auto device = target::probe_local();
       EXPECT_TRUE(device.ok());
+      device->cores = threads;
       auto made = make_local_measurer(*device, options, {WORKER_PROGRAM}, log_);
       EXPECT_TRUE(made.ok()) << made.error().message();
       measurer_ = std::move(made).value();

@@ -250,7 +250,7 @@ TEST_F(OpenClMeasurer, WhatIsGivenUpByItsFirstRunIsRight) {
 
 TEST_F(OpenClMeasurer, FlushesTheCache) {
   MeasureOptions options = test_options();
-  options.settings.flush_cache = true;
+  options.flush_cache = true;
   start({{&opencl_platform, 0}, ""}, options);
   const auto results = measure({"right"});
   expect_right(results[0]);

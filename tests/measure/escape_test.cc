@@ -42,7 +42,6 @@ class WarningSink final : public LogSink {
 
 MeasureOptions test_options() {
   MeasureOptions options;
-  options.settings.threads = 2;
   options.run_timeout_s = 5;
   options.memory_limit_bytes = int64_t{256} << 20;
   return options;

@@ -22,7 +22,6 @@ using ::testing::HasSubstr;
 
 MeasureOptions test_options() {
   MeasureOptions options;
-  options.settings.threads = 2;
   options.run_timeout_s = 1.5;
   options.build_timeout_s = 10;
   options.memory_limit_bytes = int64_t{256} << 20;
@@ -35,7 +34,7 @@ class MeasurerTest : public ::testing::Test {
                                      const MeasureOptions& options = test_options(), double best = 0) {
     if (!measurer_) {
       auto made =
-          make_local_measurer(test_device(), options, {TEST_WORKER}, log_, std::make_shared<DoubleBuilder>());
+          make_local_measurer(device_, options, {TEST_WORKER}, log_, std::make_shared<DoubleBuilder>());
       EXPECT_TRUE(made.ok()) << made.error().message();
       measurer_ = std::move(made).value();
     }
@@ -72,6 +71,7 @@ class MeasurerTest : public ::testing::Test {
     std::vector<std::string> lines;
   };
   WarningSink log_;
+  target::Device device_ = test_device();
   std::unique_ptr<Measurer> measurer_;
 };
 
@@ -155,7 +155,7 @@ TEST_F(MeasurerTest, BuildTimeoutCostsOneCandidate) {
   for (int threads : {1, 64}) {  // builds that overlap the runs, and builds between the runs
     measurer_.reset();
     auto options = test_options();
-    options.settings.threads = threads;
+    device_.cores = threads;
     options.build_timeout_s = 0.3;
     const auto results = measure({"right", "builds_long", "right", "builds_busily", "right"}, options);
     for (size_t i : {0, 2, 4}) EXPECT_TRUE(results[i].ok()) << i << results[i].reason;
@@ -181,7 +181,7 @@ TEST_F(MeasurerTest, HopelessCandidatesStopEarly) {
 
 TEST_F(MeasurerTest, FlushedRunsAreTimedOneByOne) {
   auto options = test_options();
-  options.settings.flush_cache = true;
+  options.flush_cache = true;
   const auto results = measure({"right"}, options);
   ASSERT_TRUE(results[0].ok()) << results[0].reason;
   EXPECT_EQ(results[0].runs_per_repeat, 1);

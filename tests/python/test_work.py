@@ -1,5 +1,6 @@
 """tune, compile, predict, the database, and training from Python."""
 
+import inspect
 import json
 import signal
 import sqlite3
@@ -13,6 +14,8 @@ import pytest
 
 import tensorsmith
 from conftest import data_set
+from tensorsmith import _native
+from tensorsmith.work import import_of
 
 
 def test_tunes_and_goes_on(mnist):
@@ -124,6 +127,49 @@ def test_says_what_is_wrong(mnist):
     # Every message is one line, also that of one of Python's own exceptions.
     with pytest.raises(ValueError, match="^[^\n]*$"):
         tensorsmith.tune(mnist)
+
+
+def test_settings_are_those_of_the_table():
+    schema = json.loads(_native.tune_settings())
+    parameters = inspect.signature(tensorsmith.tune).parameters
+    for name, setting in schema["properties"].items():
+        default = parameters[name].default
+        assert default == setting["default"] or default in ("", ()), name
+    assert set(schema["properties"]) <= set(parameters)
+    with pytest.raises(TypeError, match="strategie"):
+        tensorsmith.tune("model.onnx", seconds=1, strategie="random")
+
+
+def test_settings_have_limits(mnist):
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="batch: 0 is not a number from 1 to 1024"):
+        tensorsmith.tune(mnist, seconds=1, batch=0)
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="epsilon: 1.5 is not a number from 0 to 1"):
+        tensorsmith.tune(mnist, seconds=1, epsilon=1.5)
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="frozen: 3 is not a value of type boolean"):
+        tensorsmith.tune(mnist, seconds=1, frozen=3)
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="inf is not finite"):
+        tensorsmith.tune(mnist, seconds=float("inf"))
+    arguments = {"device": "local", "threads": 1, "database": "a.db", "strategy": "", "worker": "", "progress": None}
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="trails: is not a setting of a search"):
+        _native.tune(str(mnist), import_of(), "out", "out", settings=json.dumps({"trails": 3}), **arguments)
+
+
+def test_compiles_without_measuring(mnist):
+    here = tensorsmith.compile_unmeasured(mnist, "guessed", threads=1)
+    assert not Path("tensorsmith.db").exists()
+    assert {task.name for task in here.tasks} == {task["name"] for task in tensorsmith.tasks(mnist)}
+    told = json.loads(
+        tensorsmith.run_command("tune", mnist, "-o", "same", "--no-measure", "--threads", 1, "--json", quiet=True)
+    )
+    assert [(task.name, task.chosen, task.expected_gain) for task in here.tasks] == [
+        (task["name"], task["chosen"], task["expected_gain"]) for task in told["tasks"]
+    ]
+    inputs, outputs = data_set(mnist)
+    np.testing.assert_allclose(here.load().run(inputs)["Plus214_Output_0"], *outputs.values(), rtol=1e-3, atol=1e-3)
+    elsewhere = tensorsmith.compile_unmeasured(mnist, "elsewhere", device="epyc-7763", cost_model="none")
+    assert all(task.chosen in ("untuned", "fast elsewhere", "predicted") for task in elsewhere.tasks)
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="xgboost"):
+        tensorsmith.compile_unmeasured(mnist, "no", cost_model="xgboost")
 
 
 def test_a_folder_with_other_things_stays(mnist):

@@ -40,7 +40,6 @@ class Fuzzer {
   Status run() {
     TS_ASSIGN_OR_RETURN(device_, target::find_device(options_.device));
     measure::MeasureOptions measuring;
-    measuring.settings.threads = device_.cores;
     measuring.min_repeats = measuring.max_repeats = 1;
     measuring.min_repeat_s = 0;
     TS_ASSIGN_OR_RETURN(
@@ -62,9 +61,9 @@ class Fuzzer {
       shape.max_iterations = 1'000'000;
     }
     const ir::Workload workload = test::random_workload(seed, shape);
-    auto prepared = search::PreparedTask::create(
-        {ir::structural_key(workload), "seed " + std::to_string(seed)}, workload,
-        std::make_shared<const target::Device>(device_), {.threads = device_.cores});
+    auto prepared =
+        search::PreparedTask::create({ir::structural_key(workload), "seed " + std::to_string(seed)}, workload,
+                                     std::make_shared<const target::Device>(device_), {});
     if (!prepared.ok()) {
       complain(seed, prepared.error().message(), workload);
       return;
@@ -80,7 +79,6 @@ class Fuzzer {
                                                       &search::kRandomStrategy, &lab::kAnnealingStrategy,
                                                       &lab::kDescentStrategy};
     tuning.strategy = kTried[seed % std::size(kTried)];
-    tuning.settings.threads = device_.cores;
     const auto tuned =
         search::tune({task}, device_, tuning, {*database, *measurer_, model.get(), clock_, log_, cancel_});
     if (!tuned.ok()) complain(seed, tuned.error().message(), workload);

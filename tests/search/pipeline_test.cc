@@ -14,7 +14,6 @@ namespace {
 target::Device avx512() {
   target::Device device;
   device.name = "test";
-  device.cores = 4;
   device.vector_bytes = 64;
   device.vector_registers = 32;
   return device;
@@ -26,8 +25,9 @@ constexpr learn::ModelInputs kAll = {.rows = true, .leaves = true, .trace = true
 // them used Winograd's filtering.
 int compare(const ir::Workload& workload, int threads, uint64_t seed, int count) {
   SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(threads) + " threads");
-  const target::Device device = avx512();
-  const auto space = space::DesignSpace::build(workload, device, {.threads = threads});
+  target::Device device = avx512();
+  device.cores = threads;
+  const auto space = space::DesignSpace::build(workload, device, {});
   EXPECT_TRUE(space.ok()) << space.error().message();
   const auto task = std::make_shared<const QueriedTask>("", "", workload, ir::flop_count(workload), device);
   CandidateFeatures extractor(*space, task, kAll), summaries(*space, task, {.summary = true});

@@ -20,7 +20,7 @@ using test::Killed;
 // Returns programs of a design space, drawn by the seed. The time of a program is its draft value,
 // so that similar programs have similar times.
 std::vector<RecordedProgram> programs_of(const ir::Workload& workload, size_t count, uint64_t seed) {
-  const auto space = space::DesignSpace::build(workload, test::device(), {1}).value();
+  const auto space = space::DesignSpace::build(workload, test::device(), {}).value();
   const auto task = std::make_shared<const QueriedTask>("", "", workload, 0, test::device());
   CandidateFeatures features(space, task, {.rows = true, .leaves = true, .trace = true});
   Rng rng(seed);

@@ -72,7 +72,7 @@ Outcome run(std::string_view name, const space::DesignSpace& space, const Landsc
 }
 
 TEST(Strategy, ModelGuidedSearchBeatsRandomSearch) {
-  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {});
   ASSERT_TRUE(space.ok());
   int evolutionary_wins = 0, annealing_wins = 0;
   const int seeds = 5;
@@ -99,7 +99,7 @@ TEST(Strategy, ModelGuidedSearchBeatsRandomSearch) {
 }
 
 TEST(Strategy, DescentFindsWhatStepsLeadTo) {
-  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {});
   ASSERT_TRUE(space.ok());
   int wins = 0;
   const int seeds = 5;
@@ -116,7 +116,7 @@ TEST(Strategy, DescentFindsWhatStepsLeadTo) {
 // Compares a small space with brute force: each candidate is proposed once, those with the best
 // draft first.
 TEST(Strategy, ExhaustiveProposesEachCandidateOnce) {
-  const auto space = space::DesignSpace::build(matmul(2, 3, 2), test::device(), {1});
+  const auto space = space::DesignSpace::build(matmul(2, 3, 2), test::device(), {});
   ASSERT_TRUE(space.ok());
   std::set<uint64_t> all;
   for (size_t k = 0; k < space->num_sketches(); ++k) {
@@ -147,7 +147,7 @@ TEST(Strategy, ExhaustiveProposesEachCandidateOnce) {
 
 // Epsilon is the random share of a batch: none at 0, all at 1.
 TEST(Strategy, EpsilonIsTheRandomShare) {
-  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {});
   ASSERT_TRUE(space.ok());
   for (const std::string_view name : {"evolutionary", "annealing"}) {
     for (const double epsilon : {0.0, 1.0}) {
@@ -173,7 +173,7 @@ TEST(Strategy, EpsilonIsTheRandomShare) {
 
 // Near the end, mostly neighbours of the fastest program are measured.
 TEST(Strategy, TheEndIsACoordinateDescent) {
-  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {});
   ASSERT_TRUE(space.ok());
   Rng rng(5);
   const space::Candidate best = space->sample(rng);
@@ -214,7 +214,7 @@ TEST(Strategy, TheEndIsACoordinateDescent) {
 
 // A draft that favours a wrong structure does not prevent others from being tried.
 TEST(Strategy, EveryPromisingStructureIsTried) {
-  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {});
   ASSERT_TRUE(space.ok());
   ASSERT_GT(space->num_sketches(), 2U);
   Rng rng(5);
@@ -271,7 +271,7 @@ class RandomWriter final : public ScheduleWriter {
 };
 
 TEST(Strategy, AsksAWriterAndSaysWhatItWrote) {
-  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {});
   ASSERT_TRUE(space.ok());
   for (const char* kind : {"evolutionary", "lm"}) {
     Rng rng(5);
@@ -335,7 +335,7 @@ TEST(Strategy, AWriterThatFailsIsReported) {
       return Error{ErrorCode::kIo, "writer", "is broken"};
     }
   };
-  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {1});
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {});
   ASSERT_TRUE(space.ok());
   for (const char* kind : {"evolutionary", "lm"}) {
     Failing writer;
@@ -358,7 +358,7 @@ TEST(Strategy, AWriterThatFailsIsReported) {
 }
 
 TEST(Strategy, SameSeedSameProposals) {
-  const auto space = space::DesignSpace::build(matmul(20, 24, 8), test::device(), {1});
+  const auto space = space::DesignSpace::build(matmul(20, 24, 8), test::device(), {});
   ASSERT_TRUE(space.ok());
   Rng rng(5);
   const Landscape landscape{space->sample(rng)};
@@ -370,7 +370,7 @@ TEST(Strategy, SameSeedSameProposals) {
 }
 
 TEST(Strategy, ExhaustsATinySpaceAndStops) {
-  const auto space = space::DesignSpace::build(elementwise_chain(3), test::device(), {1});
+  const auto space = space::DesignSpace::build(elementwise_chain(3), test::device(), {});
   ASSERT_TRUE(space.ok());
   size_t legal = 0;
   for (size_t k = 0; k < space->num_sketches(); ++k)

@@ -238,7 +238,7 @@ TEST(Tune, ReportsTheFastestProgram) {
   ASSERT_TRUE(report.ok());
   double best = 1e30;
   const auto records =
-      bench.database->records_of(tasks[0].task->key(), test::device().key(), bench.options.settings);
+      bench.database->records_of(tasks[0].task->key(), test::device().key(), record::MeasureSettings());
   ASSERT_TRUE(records.ok());
   for (const auto& record : *records) best = std::min(best, record.result.best_estimate());
   EXPECT_DOUBLE_EQ(pseudo_seconds(report->best_traces[0]), best);
@@ -267,7 +267,7 @@ TEST(Tune, MeasurementsCorrectTheEstimateOfAStructure) {
   Bench bench;
   bench.options.trials = 160;
   const std::vector<TuneTask> tasks{task("a", matmul(64, 64, 64))};
-  const auto space = space::DesignSpace::build(tasks[0].task->workload(), test::device(), {1});
+  const auto space = space::DesignSpace::build(tasks[0].task->workload(), test::device(), {});
   ASSERT_TRUE(space.ok());
   const int favourite = space->default_candidate().sketch;
   FakeMeasurer measurer(pseudo(), bench.clock);
@@ -304,8 +304,8 @@ TEST(Tune, MeasurementsCorrectTheEstimateOfAStructure) {
 TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
   const std::vector<TuneTask> tasks{task("large", matmul(64, 64, 64), 1),
                                     task("small", matmul(48, 48, 48), 1)};
-  const auto large = space::DesignSpace::build(tasks[0].task->workload(), test::device(), {1});
-  const auto small = space::DesignSpace::build(tasks[1].task->workload(), test::device(), {1});
+  const auto large = space::DesignSpace::build(tasks[0].task->workload(), test::device(), {});
+  const auto small = space::DesignSpace::build(tasks[1].task->workload(), test::device(), {});
   ASSERT_TRUE(large.ok() && small.ok());
   for (int seed = 1; seed <= 5; ++seed) {
     Bench bench;
@@ -329,7 +329,7 @@ TEST(Tune, TasksOfTheSameKindLearnFromEachOther) {
         bench.clock);
     ASSERT_TRUE(bench.run(tasks, measurer).ok());
     const auto records =
-        bench.database->records_of(tasks[0].task->key(), test::device().key(), bench.options.settings);
+        bench.database->records_of(tasks[0].task->key(), test::device().key(), record::MeasureSettings());
     ASSERT_TRUE(records.ok());
     space::Candidate candidate = large->default_candidate();
     for (const auto& r : *records) {
@@ -361,7 +361,7 @@ TEST(Tune, LeavesOutWhatTakesNoTime) {
   EXPECT_EQ(report->final.tasks[0].trials, 60);
   EXPECT_EQ(report->final.tasks[1].trials, 1);  // its default is checked, which does not count as a trial
   EXPECT_EQ(report->final.trials, 60);
-  const auto space = space::DesignSpace::build(tasks[1].task->workload(), test::device(), {1});
+  const auto space = space::DesignSpace::build(tasks[1].task->workload(), test::device(), {});
   EXPECT_EQ(sched::print(report->best_traces[1]), sched::print(*space->to_trace(space->default_candidate())));
 }
 
@@ -447,7 +447,7 @@ TEST(Tune, NothingFasterKeepsTheDefault) {
   Bench bench;
   bench.options.trials = 25;
   const auto t = task("a", matmul(32, 32, 32));
-  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {1});
+  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {});
   const std::string default_text = sched::print(*space->to_trace(space->default_candidate()));
   FakeMeasurer measurer(
       [&](const std::string&, const sched::Trace& trace) {
@@ -463,7 +463,7 @@ TEST(Tune, AFailingDefaultIsReplaced) {
   Bench bench;
   bench.options.trials = 25;
   const auto t = task("a", matmul(32, 32, 32));
-  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {1});
+  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {});
   const std::string default_text = sched::print(*space->to_trace(space->default_candidate()));
   FakeMeasurer measurer(
       [&](const std::string&, const sched::Trace& trace) {
@@ -482,7 +482,7 @@ TEST(Tune, NoiseDoesNotBeatTheDefault) {
   Bench bench;
   bench.options.trials = 25;
   const auto t = task("a", matmul(32, 32, 32));
-  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {1});
+  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {});
   const std::string default_text = sched::print(*space->to_trace(space->default_candidate()));
   std::set<std::string> seen;
   FakeMeasurer measurer(
@@ -569,10 +569,10 @@ TEST(Tune, RecordsSayWhatTheyAreAbout) {
   ASSERT_TRUE(bench.run(tasks, measurer).ok());
   std::map<Reason, int> counts;
   for (const auto& t : tasks) {
-    const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {1});
+    const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {});
     ASSERT_TRUE(space.ok());
     const auto records =
-        bench.database->records_of(t.task->key(), test::device().key(), bench.options.settings);
+        bench.database->records_of(t.task->key(), test::device().key(), record::MeasureSettings());
     ASSERT_TRUE(records.ok());
     for (const auto& r : *records) {
       ++counts[r.candidate.reason];

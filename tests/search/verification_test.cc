@@ -22,7 +22,7 @@ using test::task;
 using test::took;
 
 std::string default_text_of(const TuneTask& t) {
-  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {1});
+  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {});
   return sched::print(*space->to_trace(space->default_candidate()));
 }
 
@@ -73,7 +73,7 @@ TEST(Verification, ATaskOfWhichNothingRunsSaysWhy) {
 
 TEST(Verification, ForgedRecordsDoNotWin) {
   const auto t = task("a", matmul(32, 32, 32));
-  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {1});
+  const auto space = space::DesignSpace::build(t.task->workload(), test::device(), {});
   Rng rng(5);
   std::vector<std::string> forged;
   while (forged.size() < 3) {
@@ -95,7 +95,6 @@ TEST(Verification, ForgedRecordsDoNotWin) {
     record::Record r;
     r.task_key = t.task->key();
     r.device_key = test::device().key();
-    r.settings = bench.options.settings;
     r.trace = trace;
     r.result = took(seconds);
     ASSERT_TRUE(bench.database->add({r}).ok());

@@ -14,14 +14,14 @@
 namespace tensorsmith::space::attention_test {
 namespace {
 
-target::Device device(int vector_bytes) {
+target::Device device(int vector_bytes, int cores) {
   target::Device d;
   d.name = "test";
   d.arch = "x86-64";
   d.vector_bytes = vector_bytes;
   d.vector_registers = vector_bytes == 64 ? 32 : 16;
   d.fma_per_cycle = 2;
-  d.cores = 2;
+  d.cores = cores;
   return d;
 }
 
@@ -74,8 +74,8 @@ ir::Workload parse(const std::string& text) {
   return std::move(workload).value();
 }
 
-DesignSpace build(const ir::Workload& workload, const target::Device& on, int threads = 1) {
-  auto space = DesignSpace::build(workload, on, {threads});
+DesignSpace build(const ir::Workload& workload, const target::Device& on) {
+  auto space = DesignSpace::build(workload, on, {});
   EXPECT_TRUE(space.ok()) << space.error().message();
   return *space;
 }
@@ -120,13 +120,12 @@ std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t 
 
 // Checks samples of the sketch, mutated and crossed over, executed by `run`.
 template <typename Run>
-void check_samples(const Case& c, const target::Device& on, int threads, uint64_t seed, int samples,
-                   const Run& run) {
-  SCOPED_TRACE(c.name + ", seed " + std::to_string(seed) + ", " + std::to_string(threads) + " threads");
+void check_samples(const Case& c, const target::Device& on, uint64_t seed, int samples, const Run& run) {
+  SCOPED_TRACE(c.name + ", seed " + std::to_string(seed) + ", " + std::to_string(on.cores) + " cores");
   const auto inputs = random_inputs(c.workload, seed);
   const auto expected = lower::evaluate(c.workload, inputs);
   ASSERT_TRUE(expected.ok()) << expected.error().message();
-  const DesignSpace space = build(c.workload, on, threads);
+  const DesignSpace space = build(c.workload, on);
   const int sketch = attention_sketch(space);
   ASSERT_GE(sketch, 0);
   Rng rng(seed);
@@ -156,8 +155,8 @@ void check_samples(const Case& c, const target::Device& on, int threads, uint64_
 TEST(Attention, EveryCandidateComputesTheWorkload) {
   uint64_t seed = 0;
   for (const Case& c : cases()) {
-    for (const int threads : {1, 2}) {
-      check_samples(c, device(threads == 1 ? 32 : 16), threads, ++seed, 9,
+    for (const int cores : {1, 2}) {
+      check_samples(c, device(cores == 1 ? 32 : 16, cores), ++seed, 9,
                     [](const auto& program, auto& inputs) { return lower::run(program, inputs); });
       if (::testing::Test::HasFatalFailure()) return;
     }
@@ -167,10 +166,10 @@ TEST(Attention, EveryCandidateComputesTheWorkload) {
 TEST(Attention, CompiledCandidatesComputeTheWorkload) {
   uint64_t seed = 100;
   for (const Case& c : cases()) {
-    for (const auto& on : test::local_devices()) {
-      const int threads = 1 + static_cast<int>(++seed % 2);
-      check_samples(c, on, threads, seed, 3, [&](const auto& program, auto& inputs) {
-        return test::compile_and_run(program, on, inputs, threads);
+    for (target::Device on : test::local_devices()) {
+      on.cores = 1 + static_cast<int>(++seed % 2);
+      check_samples(c, on, seed, 3, [&](const auto& program, auto& inputs) {
+        return test::compile_and_run(program, on, inputs, on.cores);
       });
       if (::testing::Test::HasFatalFailure()) return;
     }
@@ -181,7 +180,7 @@ TEST(Attention, CompiledCandidatesComputeTheWorkload) {
 // these tiles divide the mask.
 TEST(Attention, MasksArePackedWhereTilesDivideThem) {
   const ir::Workload workload = parse(text_of({2, 32, 48, 8, 16}, Mask::kCausal));
-  const DesignSpace space = build(workload, device(32));
+  const DesignSpace space = build(workload, device(32, 1));
   Rng rng(5);
   int packed = 0, others = 0;
   for (int i = 0; i < 60; ++i) {
@@ -209,7 +208,7 @@ TEST(Attention, OtherWorkloadsHaveNoSketchOfIt) {
     const size_t at = other.find(from);
     TS_CHECK(at != std::string::npos, "no '" + from + "' in the workload");
     other.replace(at, from.size(), to);
-    return attention_sketch(build(parse(other), device(32)));
+    return attention_sketch(build(parse(other), device(32, 1)));
   };
   EXPECT_GE(replaced("scaled[a, b, i, r]", "scaled[a, b, i, r]"), 0);
   // No sketch if the scores are an output too, the maximum is over other rows, or the sum is over
@@ -222,7 +221,7 @@ TEST(Attention, OtherWorkloadsHaveNoSketchOfIt) {
 // In the default the scores of a block stay in the L2 cache, and register tiles fill the registers.
 TEST(Attention, DefaultIsSound) {
   for (const int64_t n : {197, 512, 1000, 4096}) {
-    const DesignSpace space = build(parse(text_of({12, n, n, 64, 64}, Mask::kCausal)), device(64));
+    const DesignSpace space = build(parse(text_of({12, n, n, 64, 64}, Mask::kCausal)), device(64, 1));
     const Candidate c = space.default_candidate();
     SCOPED_TRACE(n);
     ASSERT_EQ(c.sketch, attention_sketch(space));

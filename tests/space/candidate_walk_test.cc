@@ -13,14 +13,14 @@
 namespace tensorsmith::space::candidate_walk_test {
 namespace {
 
-target::Device device(int vector_bytes) {
+target::Device device(int vector_bytes, int cores) {
   target::Device d;
   d.name = "test";
   d.arch = "x86-64";
   d.vector_bytes = vector_bytes;
   d.vector_registers = vector_bytes == 64 ? 32 : 16;
   d.fma_per_cycle = 2;
-  d.cores = 2;
+  d.cores = cores;
   return d;
 }
 
@@ -62,7 +62,7 @@ TEST(CandidateWalk, AllowsWhatSomeLegalCandidateHas) {
   for (const char* text : texts) {
     const auto workload = ir::parse_workload(text);
     ASSERT_TRUE(workload.ok()) << workload.error().message();
-    const auto space = DesignSpace::build(*workload, device(32), {.threads = 1});
+    const auto space = DesignSpace::build(*workload, device(32, 1), {});
     ASSERT_TRUE(space.ok());
     for (size_t k = 0; k < space->num_sketches(); ++k) {
       const int sketch = static_cast<int>(k);
@@ -114,7 +114,7 @@ TEST(CandidateWalk, NeverEndsWhereNothingCanFollow) {
   workloads.push_back(test::standard::matmul(128, 300, 96));
   for (const auto& workload : workloads) {
     for (const int vector_bytes : {16, 64}) {
-      const auto space = DesignSpace::build(workload, device(vector_bytes), {.threads = 2});
+      const auto space = DesignSpace::build(workload, device(vector_bytes, 2), {});
       ASSERT_TRUE(space.ok()) << space.error().message();
       for (size_t k = 0; k < space->num_sketches(); ++k) {
         const auto grammar = SketchGrammar::create(*space, static_cast<int>(k));
@@ -130,7 +130,7 @@ TEST(CandidateWalk, NeverEndsWhereNothingCanFollow) {
 TEST(CandidateWalk, FollowsWhatWasSampled) {
   Rng rng(3);
   const auto workload = test::standard::conv2d_bias_relu({.h = 28, .w = 28, .ci = 32, .co = 48});
-  const auto space = DesignSpace::build(workload, device(64), {.threads = 1});
+  const auto space = DesignSpace::build(workload, device(64, 1), {});
   ASSERT_TRUE(space.ok());
   for (int i = 0; i < 200; ++i) {
     const Candidate c = space->sample(rng);

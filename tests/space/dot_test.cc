@@ -15,19 +15,19 @@
 namespace tensorsmith::space::dot_test {
 namespace {
 
-target::Device device(int vector_bytes) {
+target::Device device(int vector_bytes, int cores) {
   target::Device d;
   d.name = "test";
   d.arch = "x86-64";
   d.vector_bytes = vector_bytes;
   d.vector_registers = vector_bytes == 64 ? 32 : 16;
   d.features = {"+avx512vnni", "+avx512bf16", "+avx512vl", "+avx512bw"};
-  d.cores = 2;
+  d.cores = cores;
   return d;
 }
 
 DesignSpace build(const ir::Workload& workload, int vector_bytes) {
-  auto space = DesignSpace::build(workload, device(vector_bytes), {1 + vector_bytes % 3});
+  auto space = DesignSpace::build(workload, device(vector_bytes, 1 + vector_bytes % 3), {});
   EXPECT_TRUE(space.ok()) << space.error().message();
   return *space;
 }
@@ -138,7 +138,7 @@ TEST(Dot4, DefaultTakesIt) {
 // Without VNNI, bytes are multiplied as bytes if a constant of 7 bits keeps sums of two products in
 // i16, else as pairs of i16.
 TEST(Dot4, OfBytesWithoutVnniWhereAConstantHasAReducedRange) {
-  target::Device bare = device(32);
+  target::Device bare = device(32, 1);
   bare.features = {"+sse4.2", "+avx2", "+fma"};
   for (const char* dtype : {"i8", "u8"}) {
     for (const bool reduced : {false, true}) {
@@ -148,7 +148,7 @@ TEST(Dot4, OfBytesWithoutVnniWhereAConstantHasAReducedRange) {
                                " output C }";
       const auto workload = ir::parse_workload(text);
       ASSERT_TRUE(workload.ok()) << workload.error().message();
-      const auto space = DesignSpace::build(*workload, bare, {1});
+      const auto space = DesignSpace::build(*workload, bare, {});
       ASSERT_TRUE(space.ok());
       const auto trace = space->to_trace(space->default_candidate());
       ASSERT_TRUE(trace.ok());

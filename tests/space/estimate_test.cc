@@ -20,7 +20,7 @@ Quality quality_of(const std::vector<test::MeasuredTask>& tasks, const std::stri
   Quality q;
   for (const auto& task : tasks) {
     if (task.device_id != device) continue;
-    const auto space = DesignSpace::build(task.workload, task.device, {.threads = task.device.cores});
+    const auto space = DesignSpace::build(task.workload, task.device, {});
     if (!space.ok()) continue;
     std::vector<double> estimates, seconds;
     for (const auto& trial : task.trials) {

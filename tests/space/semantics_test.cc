@@ -15,14 +15,14 @@ namespace {
 
 using namespace tensorsmith::test::standard;
 
-target::Device device(int vector_bytes) {
+target::Device device(int vector_bytes, int cores) {
   target::Device d;
   d.name = "test";
   d.arch = "x86-64";
   d.vector_bytes = vector_bytes;
   d.vector_registers = vector_bytes == 64 ? 32 : 16;
   d.fma_per_cycle = 2;
-  d.cores = 2;
+  d.cores = cores;
   return d;
 }
 
@@ -78,7 +78,7 @@ class Checker {
 };
 
 void check_workload(const ir::Workload& workload, uint64_t seed, int samples) {
-  const auto space = DesignSpace::build(workload, device(16 << seed % 3), {seed % 2 == 0 ? 1 : 2});
+  const auto space = DesignSpace::build(workload, device(16 << seed % 3, seed % 2 == 0 ? 1 : 2), {});
   ASSERT_TRUE(space.ok()) << space.error().message();
   Checker checker(workload, seed);
   Rng rng(seed);

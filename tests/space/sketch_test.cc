@@ -23,7 +23,7 @@ target::Device device() {
 DesignSpace build(const char* text) {
   const auto workload = ir::parse_workload(text);
   EXPECT_TRUE(workload.ok()) << workload.error().message();
-  const auto space = DesignSpace::build(*workload, device(), {.threads = 2});
+  const auto space = DesignSpace::build(*workload, device(), {});
   EXPECT_TRUE(space.ok());
   return *space;
 }

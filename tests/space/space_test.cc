@@ -13,14 +13,14 @@ namespace {
 
 using namespace tensorsmith::test::standard;
 
-target::Device small_device(int vector_bytes = 32) {
+target::Device small_device(int cores, int vector_bytes = 32) {
   target::Device d;
   d.name = "test";
   d.arch = "x86-64";
   d.vector_bytes = vector_bytes;
   d.vector_registers = vector_bytes == 64 ? 32 : 16;
   d.fma_per_cycle = 2;
-  d.cores = 2;
+  d.cores = cores;
   return d;
 }
 
@@ -47,7 +47,7 @@ std::vector<std::pair<std::string, ir::Workload>> workloads() {
 }
 
 DesignSpace build(const ir::Workload& workload, int threads = 2, int vector_bytes = 32) {
-  auto space = DesignSpace::build(workload, small_device(vector_bytes), {threads});
+  auto space = DesignSpace::build(workload, small_device(threads, vector_bytes), {});
   EXPECT_TRUE(space.ok()) << space.error().message();
   return *space;
 }
@@ -282,9 +282,9 @@ TEST(DesignSpace, RefusesRegisterTilesThatDoNotFit) {
 // Plans are specific to the kind of device: every loop of a GPU's program is bound or inside a
 // bound one.
 TEST(DesignSpace, PlansAreOfTheDevice) {
-  auto device = small_device();
+  auto device = small_device(1);
   const auto bound = [&](const target::Device& d) {
-    const auto space = DesignSpace::build(matmul(64, 64, 64), d, {1});
+    const auto space = DesignSpace::build(matmul(64, 64, 64), d, {});
     EXPECT_TRUE(space.ok());
     const auto trace = space->to_trace(space->default_candidate());
     EXPECT_TRUE(trace.ok());

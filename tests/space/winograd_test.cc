@@ -19,14 +19,14 @@ namespace {
 
 using namespace tensorsmith::test::standard;
 
-target::Device device(int vector_bytes = 32) {
+target::Device device(int cores, int vector_bytes = 32) {
   target::Device d;
   d.name = "test";
   d.arch = "x86-64";
   d.vector_bytes = vector_bytes;
   d.vector_registers = vector_bytes == 64 ? 32 : 16;
   d.fma_per_cycle = 2;
-  d.cores = 2;
+  d.cores = cores;
   d.memory_bandwidth_gbs = 12;
   return d;
 }
@@ -59,8 +59,8 @@ ir::Workload conv2d_residual(const Conv2d& s) {
   return workload;
 }
 
-DesignSpace build(const ir::Workload& workload, DesignSpace::Options options, int vector_bytes = 32) {
-  auto space = DesignSpace::build(workload, device(vector_bytes), options);
+DesignSpace build(const ir::Workload& workload, int cores, int vector_bytes = 32, bool winograd = true) {
+  auto space = DesignSpace::build(workload, device(cores, vector_bytes), {.winograd = winograd});
   EXPECT_TRUE(space.ok()) << space.error().message();
   return *space;
 }
@@ -121,7 +121,7 @@ double worst_error(const lower::Tensor& got, const lower::Tensor& expected) {
 
 TEST(Winograd, SketchesOf3x3ConvolutionsOnly) {
   const auto names = [](const ir::Workload& workload, bool winograd) {
-    const DesignSpace space = build(workload, {1, winograd});
+    const DesignSpace space = build(workload, 1, 32, winograd);
     std::vector<std::string> result;
     for (int k : winograd_sketches(space)) result.push_back(space.describe(k));
     return result;
@@ -166,7 +166,7 @@ TEST(Winograd, EveryCandidateComputesTheConvolution) {
     const auto expected = lower::evaluate(workload, inputs);
     ASSERT_TRUE(expected.ok());
     for (const int threads : {1, 2}) {
-      const DesignSpace space = build(workload, {threads}, threads == 1 ? 16 : 32);
+      const DesignSpace space = build(workload, threads, threads == 1 ? 16 : 32);
       Rng rng(seed);
       ASSERT_EQ(winograd_sketches(space).size(), 2U);
       for (const int sketch : winograd_sketches(space)) {
@@ -187,7 +187,7 @@ TEST(Winograd, EveryCandidateComputesTheConvolution) {
 // Rows of 14 columns are no multiple of vectors or of tiles of eight, but the code must still occur
 // only once: a second copy of a transposition takes a third of the time of code generation.
 TEST(Winograd, TransformsHaveOneCopyOfTheirCode) {
-  const DesignSpace space = build(conv2d_bias_relu(shape(1, 14, 14, 32, 32, 1)), {1}, 64);
+  const DesignSpace space = build(conv2d_bias_relu(shape(1, 14, 14, 32, 32, 1)), 1, 64);
   Rng rng(1);
   for (int i = 0; i < 20; ++i) {
     const auto trace = space.to_trace(sample_of(space, winograd_sketches(space).front(), rng));
@@ -206,7 +206,7 @@ TEST(Winograd, TransformsHaveOneCopyOfTheirCode) {
 // The rounding errors that algorithm.h states; those of the direct sum are below 1e-6.
 TEST(Winograd, ErrorsStayFarBelowTheTolerance) {
   const ir::Workload workload = conv2d(shape(1, 12, 12, 96, 16, 1));
-  const DesignSpace space = build(workload, {1});
+  const DesignSpace space = build(workload, 1);
   const auto sketches = winograd_sketches(space);
   ASSERT_EQ(sketches.size(), 2U);
   for (uint64_t seed = 1; seed <= 3; ++seed) {
@@ -222,8 +222,8 @@ TEST(Winograd, ErrorsStayFarBelowTheTolerance) {
 }
 
 TEST(Winograd, RescalesToOtherShapes) {
-  const DesignSpace small = build(conv2d_bias_relu(shape(1, 14, 14, 32, 32, 1)), {2});
-  const DesignSpace large = build(conv2d_bias_relu(shape(2, 56, 30, 64, 48, 1)), {2});
+  const DesignSpace small = build(conv2d_bias_relu(shape(1, 14, 14, 32, 32, 1)), 2);
+  const DesignSpace large = build(conv2d_bias_relu(shape(2, 56, 30, 64, 48, 1)), 2);
   Rng rng(7);
   for (const int sketch : winograd_sketches(small)) {
     for (int i = 0; i < 30; ++i) {
@@ -241,12 +241,10 @@ TEST(Winograd, RescalesToOtherShapes) {
 // image the data between the stages are computed strip by strip and kept in the L2 cache, since
 // loading their lines from further away is slow (docs/decisions/007-winograd.md).
 TEST(Winograd, DefaultKeepsStripsInTheSecondCache) {
-  DesignSpace::Options options;
-  options.threads = 1;
-  target::Device big = device(64);
+  target::Device big = device(1, 64);
   big.l2_bytes = 1 << 20;
   big.l3_bytes = 32 << 20;
-  const auto space = DesignSpace::build(conv2d_bias_relu(shape(1, 224, 224, 64, 64, 1)), big, options);
+  const auto space = DesignSpace::build(conv2d_bias_relu(shape(1, 224, 224, 64, 64, 1)), big, {});
   ASSERT_TRUE(space.ok()) << space.error().message();
   const auto trace = space->to_trace(space->default_candidate());
   ASSERT_TRUE(trace.ok()) << trace.error().message();
@@ -267,7 +265,7 @@ TEST(Winograd, DefaultKeepsStripsInTheSecondCache) {
 
 TEST(Winograd, DefaultTakesItWhereItIsFaster) {
   const auto takes = [](const Conv2d& conv, int threads) {
-    const DesignSpace space = build(conv2d_bias_relu(conv), {threads}, 64);
+    const DesignSpace space = build(conv2d_bias_relu(conv), threads, 64);
     return space.describe(space.default_candidate().sketch).find("winograd") != std::string::npos;
   };
   for (const int threads : {1, 2}) {

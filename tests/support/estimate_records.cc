@@ -28,7 +28,7 @@ std::vector<record::Database::Item> records_of(const std::vector<MeasuredTask>& 
   std::vector<record::Database::Item> out;
   std::set<std::string> known;
   for (const MeasuredTask& task : tasks) {
-    const auto space = space::DesignSpace::build(task.workload, task.device, {.threads = task.device.cores});
+    const auto space = space::DesignSpace::build(task.workload, task.device, {});
     if (!space.ok()) continue;
     target::Device device = task.device;
     device.name = "local";

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli_support.h"
+#include "engine/tune/tune_options.h"
 #include "graph/onnx_model_builder.h"
 #include "tools/config_file.h"
 #include "tools/numbers.h"
@@ -58,6 +59,12 @@ class Defaults : public ::testing::Test {
   TemporaryDirectory folder_;
   CliOptions options_;
 };
+
+TEST_F(Defaults, TuneHasAllSettingsOfTheTable) {
+  const CliResult help = cli({"tune", "--help"});
+  for (const engine::TuneOption& option : engine::tune_options())
+    EXPECT_THAT(help.out, HasSubstr("  " + std::string(option.flag))) << option.name;
+}
 
 TEST_F(Defaults, CompiledModelsGoBesideTheirModels) {
   write_model("models/n.onnx");

@@ -35,7 +35,7 @@ class FleetMeasurer final : public measure::Measurer {
       : fleet_(std::move(fleet)),
         database_(database),
         device_key_(device.key()),
-        settings_(options.settings),
+        settings_{device.cores, options.flush_cache},
         protocol_(print_protocol(options)),
         patience_(patience),
         help_(std::move(help)),

@@ -179,7 +179,7 @@ class Member final : public FleetMember {
       TS_RETURN_IF_ERROR(finish(unread, result, 0));
     }
     if (candidates.empty()) return {};
-    options->settings = jobs.front().settings;
+    options->flush_cache = jobs.front().settings.flush_cache;
     TS_ASSIGN_OR_RETURN(measure::Measurer * measurer, measurer_of(jobs.front().protocol, *options));
     Status stored;
     bool lost = false;
@@ -221,7 +221,7 @@ class Member final : public FleetMember {
 
   Result<measure::Measurer*> measurer_of(const std::string& protocol,
                                          const measure::MeasureOptions& options) {
-    const std::string key = protocol + (options.settings.flush_cache ? " cold" : "");
+    const std::string key = protocol + (options.flush_cache ? " cold" : "");
     auto at =
         std::find_if(measurers_.begin(), measurers_.end(), [&](const auto& m) { return m.first == key; });
     if (at == measurers_.end()) {
@@ -258,9 +258,7 @@ Result<WorkerTools> make_worker_tools(const target::Device& device, const std::v
   tools.measurer = [&](const measure::MeasureOptions& options) {
     return make_watched_measurer(device, options, worker, clock, log, cancel);
   };
-  measure::MeasureOptions options;
-  options.settings.threads = device.cores;
-  TS_ASSIGN_OR_RETURN(tools.canary, make_machine_canary(device, options, worker, log));
+  TS_ASSIGN_OR_RETURN(tools.canary, make_machine_canary(device, {}, worker, log));
   return tools;
 }
 

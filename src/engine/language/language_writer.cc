@@ -62,9 +62,8 @@ class LanguageWriter::TaskSketches {
                const learn::lm::PromptOptions& prompting)
       : contexts_(sketch_contexts(task, known)), shares_(shares_of(contexts_, task.design())) {
     for (const Share& share : shares_)
-      prompts_[share.sketch] =
-          learn::lm::make_prompt(task.workload(), task.device(), task.device().cores,
-                                 task.design().describe(static_cast<int>(share.sketch)), prompting);
+      prompts_[share.sketch] = learn::lm::make_prompt(
+          task.workload(), task.device(), task.design().describe(static_cast<int>(share.sketch)), prompting);
   }
 
   // Writes candidates sketch by sketch; their likelihood includes that of the sketch.

@@ -269,6 +269,20 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
                               std::span<const char>(library), assembled.weights);
 }
 
+Result<size_t> compile_recorded(const LoadedModel& model, const target::Device& device,
+                                const std::string& database, const ScheduleOptions& allowed,
+                                CompileOptions options) {
+  TS_ASSIGN_OR_RETURN(auto schedules, default_schedules(model.partition, device, allowed));
+  size_t found = 0;
+  if (!database.empty()) {
+    TS_ASSIGN_OR_RETURN(
+        found, apply_best_records(model.partition, device, database, allowed, schedules, *options.log));
+  }
+  options.tuned = found > 0;
+  TS_RETURN_IF_ERROR(compile_model(model, device, schedules, options));
+  return found;
+}
+
 Result<ModelInMemory> compile_in_memory(const LoadedModel& model, const target::Device& device,
                                         const std::vector<TaskSchedule>& schedules,
                                         const CompileOptions& options,

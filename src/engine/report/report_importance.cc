@@ -45,8 +45,7 @@ std::pair<std::optional<space::DesignSpace>, std::vector<JudgedProgram>> matchin
   const auto workload = ir::parse_workload(task.text);
   if (!workload.ok() || !setup.device) return best;
   for (const bool winograd : {true, false}) {
-    auto space = space::DesignSpace::build(
-        *workload, *setup.device, {.threads = std::max(setup.settings.threads, 1), .winograd = winograd});
+    auto space = space::DesignSpace::build(*workload, *setup.device, {.winograd = winograd});
     if (!space.ok()) continue;
     auto programs = judged_programs(task, *space);
     if (programs.size() <= best.second.size()) continue;

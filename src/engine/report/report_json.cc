@@ -85,6 +85,19 @@ nlohmann::json to_json(const TunedModel& tuned, const std::string& directory, co
   return out;
 }
 
+nlohmann::json to_json(const LoadedModel& model, const std::string& directory,
+                       const std::vector<UnmeasuredChoice>& choices) {
+  nlohmann::json tasks = nlohmann::json::array();
+  for (size_t t = 0; t < choices.size(); ++t) {
+    tasks.push_back({{"name", model.partition.tasks[t].name},
+                     {"calls", model.partition.tasks[t].calls},
+                     {"chosen", to_string(choices[t].reason)},
+                     {"expected_gain", choices[t].gain}});
+    if (choices[t].source) tasks.back()["source"] = to_json(*choices[t].source);
+  }
+  return {{"directory", directory}, {"tasks", tasks}};
+}
+
 nlohmann::json to_json(const Prediction& prediction) {
   const ModelPrediction& p = prediction.latency;
   const graph::Partition& partition = prediction.model.partition;

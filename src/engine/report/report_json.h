@@ -6,6 +6,7 @@
 
 #include "engine/predict/predict.h"
 #include "engine/tune/tune_model.h"
+#include "engine/tune/unmeasured.h"
 
 namespace tensorsmith::engine {
 
@@ -19,6 +20,10 @@ nlohmann::json to_json(const Estimate& estimate);
 // `directory` is that of the compiled model, `database` a path or address. Times are in seconds;
 // null if unknown.
 nlohmann::json to_json(const TunedModel& tuned, const std::string& directory, const std::string& database);
+
+// Result of compile_unmeasured() for a model that was compiled to `directory`.
+nlohmann::json to_json(const LoadedModel& model, const std::string& directory,
+                       const std::vector<UnmeasuredChoice>& choices);
 
 // Lists tasks and calls. Times are in seconds; null for an unknown interval.
 nlohmann::json to_json(const Prediction& prediction);

@@ -9,7 +9,7 @@ namespace tensorsmith::engine {
 Result<PreparedTasks> prepare_tasks(std::span<const graph::Task* const> tasks, const target::Device& device,
                                     const ScheduleOptions& options, int jobs) {
   const auto shared_device = std::make_shared<const target::Device>(device);
-  const space::DesignSpace::Options space_options{.threads = device.cores, .winograd = options.winograd};
+  const space::DesignSpace::Options space_options{.winograd = options.winograd};
   std::vector<std::optional<Result<std::shared_ptr<const search::PreparedTask>>>> made(tasks.size());
   for_each_index(jobs, tasks.size(), [&](size_t t) {
     made[t] = search::PreparedTask::create({tasks[t]->key, tasks[t]->name}, tasks[t]->workload, shared_device,

@@ -14,6 +14,7 @@
 #include "engine/language/language_writer.h"
 #include "engine/model/compile_model.h"
 #include "engine/tune/model_trials.h"
+#include "engine/tune/tune_sources.h"
 #include "learn/search_model.h"
 #include "runtime/device/gpu_platform.h"
 #include "sched/trace_traits.h"
@@ -46,8 +47,9 @@ size_t variants_that_fit(const ModelTrials& trials) {
 }
 
 double trial_seconds(const TuneModelOptions& options) {
-  if (options.seconds == 0) return kMaxTrialSeconds / 2;
-  return std::clamp(kTrialTimeShare * options.seconds, kMinTrialSeconds, kMaxTrialSeconds);
+  const double seconds = options.search.seconds;
+  if (seconds == 0) return kMaxTrialSeconds / 2;
+  return std::clamp(kTrialTimeShare * seconds, kMinTrialSeconds, kMaxTrialSeconds);
 }
 
 // Returns each task's schedule of this rank by the times measured alone; the fastest for tasks with
@@ -261,9 +263,10 @@ search::TuneReport report_of(const search::TuneReport& all, const LoadedModel& m
 
 // Returns the keys of the tasks whose schedules may be used. `best`: the name of the best-ranked
 // source model.
-std::set<std::string> tasks_of_sources(const TuneModelOptions& options, const std::string& best) {
+std::set<std::string> tasks_of_sources(const std::vector<SourceModel>& sources,
+                                       const TuneModelOptions& options, const std::string& best) {
   std::set<std::string> keys;
-  for (const SourceModel& source : options.source_models)
+  for (const SourceModel& source : sources)
     if (options.pool_sources || source.name == best) keys.insert(source.tasks.begin(), source.tasks.end());
   return keys;
 }
@@ -328,20 +331,23 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
                      runtime::gpu_names("", ", ") + ")"};
   }
   const double start = clock.monotonic_seconds();
+  TS_ASSIGN_OR_RETURN(const TuneSources sources, read_tune_sources(options.sources, options.warm_start));
+  TS_ASSIGN_OR_RETURN(const std::string language_file,
+                      language_model_for(*options.search.strategy, options.language_model));
   TS_RETURN_IF_ERROR(register_device(device, database));
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
   const int jobs = usable_threads(machine.cores, log);
   // Files are read before any long work, so that their errors come early.
   WarmStart known;
-  for (const std::string& file : options.sources) TS_RETURN_IF_ERROR(known.add_file(file));
+  for (const std::string& file : sources.files) TS_RETURN_IF_ERROR(known.add_file(file));
   if (options.warm_start) TS_RETURN_IF_ERROR(known.add_database(database, "this database"));
   learn::SearchModelOptions model_options = options.cost_model;
-  model_options.seed = options.seed;
+  model_options.seed = options.search.seed;
   model_options.threads = jobs;
   TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
   std::unique_ptr<LanguageWriter> writer;
-  if (!options.language_model.empty()) {
-    TS_ASSIGN_OR_RETURN(const auto language_model, learn::lm::read_language_model(options.language_model));
+  if (!language_file.empty()) {
+    TS_ASSIGN_OR_RETURN(const auto language_model, learn::lm::read_language_model(language_file));
     TS_ASSIGN_OR_RETURN(writer, LanguageWriter::create(language_model, jobs));
   }
 
@@ -353,7 +359,8 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   std::vector<std::vector<double>> untuned;
   for (size_t m = 0; m < models.size(); ++m) {
     const LoadedModel& model = *models[m].model;
-    trials.push_back(std::make_unique<ModelTrials>(model, device, *backend, jobs, options.seed, clock));
+    trials.push_back(
+        std::make_unique<ModelTrials>(model, device, *backend, jobs, options.search.seed, clock));
     if (options.end_to_end) events.begins(TunePhase::kUntuned, {});
     defaults.push_back(shared.untuned_schedules(m));
     if (options.end_to_end) {
@@ -363,30 +370,21 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
   }
   const double comparing_seconds = trial_seconds(options) / static_cast<double>(models.size());
   const double search_seconds =
-      divide_time(options.seconds, clock.monotonic_seconds() - start, comparing_seconds, plans);
+      divide_time(options.search.seconds, clock.monotonic_seconds() - start, comparing_seconds, plans);
   double later_seconds = 0;
   for (const ModelPlan& plan : plans) later_seconds += plan.compare_seconds + plan.write_seconds;
 
-  search::TuneOptions tune_options;
-  tune_options.trials = options.trials;
+  search::TuneOptions tune_options = options.search;
   tune_options.seconds = search_seconds;
-  tune_options.until_gain = options.until_gain;
-  tune_options.epsilon = options.epsilon;
   tune_options.confirm = !options.end_to_end;  // otherwise the timing inside the model decides
-  tune_options.batch = options.batch;
-  tune_options.strategy = options.strategy;
-  tune_options.seed = options.seed;
-  tune_options.settings.threads = device.cores;
-  tune_options.settings.flush_cache = options.flush_cache;
   tune_options.threads = jobs;
   measure::MeasureOptions measure_options;
-  measure_options.settings = tune_options.settings;
-  TS_ASSIGN_OR_RETURN(auto measurer,
-                      make_run_measurer({options.database_path, options.fleet, options.worker}, database,
-                                        device, measure_options, clock, log, cancel));
+  measure_options.flush_cache = tune_options.flush_cache;
+  TS_ASSIGN_OR_RETURN(
+      auto measurer, make_run_measurer(options.where, database, device, measure_options, clock, log, cancel));
   SeedOptions seed_options = options.seeds;
   std::vector<SourceScore> source_scores;
-  if (!options.source_models.empty()) {
+  if (!sources.models.empty()) {
     std::vector<graph::Task> all;
     std::vector<double> seconds;
     for (size_t m = 0; m < models.size(); ++m) {
@@ -394,8 +392,8 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
       all.insert(all.end(), tasks.begin(), tasks.end());
       seconds.insert(seconds.end(), untuned[m].begin(), untuned[m].end());
     }
-    source_scores = rank_sources(all, seconds, options.source_models, known, options.source_ranking);
-    seed_options.only_tasks = tasks_of_sources(options, source_scores.front().name);
+    source_scores = rank_sources(all, seconds, sources.models, known, options.source_ranking);
+    seed_options.only_tasks = tasks_of_sources(sources.models, options, source_scores.front().name);
   }
   const Seeds seeds = seeds_of(shared.tasks, known, seed_options, jobs);
   auto tasks = tasks_of(models, shared, seeds, untuned, plans);

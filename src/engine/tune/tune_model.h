@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/sinks.h"
+#include "engine/fleet/fleet_measurer.h"
 #include "engine/model/load_model.h"
 #include "engine/report/speedup.h"
 #include "engine/tune/schedules.h"
@@ -53,36 +54,26 @@ struct ModelToTune {
 };
 
 struct TuneModelOptions {
-  int64_t trials = 0;     // 0 = no limit
-  double seconds = 0;     // limit for the whole run, including writing the last model; 0 = no limit
-  double until_gain = 0;  // see search::TuneOptions
-  double epsilon = search::TuneOptions().epsilon;
-  const search::StrategyKind* strategy = search::TuneOptions().strategy;
-  int batch = 16;
-  uint64_t seed = 0;
-  bool flush_cache = false;
+  // The time limit is for the whole run, including writing the last model. tune_models() sets the
+  // number of threads and whether winners are confirmed.
+  search::TuneOptions search;
   // Whether to run the whole model, untuned and tuned, to choose between close schedules.
   bool end_to_end = true;
   learn::SearchModelOptions cost_model;  // its seed and threads are set from the other options
-  // Prior knowledge: record files (see WarmStart), and whether records of other tasks and devices
-  // in `database` are used.
+  // Prior knowledge: the entries of read_tune_sources(), and whether records of other tasks and
+  // devices in `where.database` and the shipped records are used.
   std::vector<std::string> sources;
   bool warm_start = true;
   SeedOptions seeds;
-  // File of a language model whose schedules are measured first and which strategies may ask for
-  // more. Empty: none.
+  // Of the language model whose schedules are measured first and which strategies may ask for more;
+  // see language_model_for().
   std::string language_model;
-  // If not empty, takes only schedules of these models' tasks: of the best-ranked model, or of all
-  // if pool_sources is set.
-  std::vector<SourceModel> source_models;
+  // If some of the sources are models, only schedules of their tasks are taken: of the best-ranked
+  // model, or of all if pool_sources is set.
   SourceRanking source_ranking = SourceRanking::kGain;
   bool pool_sources = false;
   ScheduleOptions schedules;
-  std::vector<std::string> worker;  // the command line of measure's worker processes
-  // The database's address or path, and whether its workers measure instead of this machine
-  // (engine/fleet/fleet_measurer.h).
-  std::string database_path;
-  bool fleet = false;
+  Where where;
 };
 
 // Result of running the whole model untuned and tuned in turn.
@@ -106,7 +97,7 @@ struct TunedModel {
   // By task: where the schedule of the compiled model comes from; nullopt if this run's search
   // found it.
   std::vector<std::optional<ProgramSource>> sources;
-  std::vector<SourceScore> source_scores;  // of options.source_models, best first
+  std::vector<SourceScore> source_scores;  // of the models among the sources, best first
   double elapsed_seconds = 0;
   bool interrupted = false;  // the best schedules so far were compiled
 };
@@ -115,8 +106,8 @@ struct TunedModel {
 // then writes each model's directory, all of it or nothing. Tasks shared by several models are
 // searched once. Each model has the same weight: the search minimizes the sum over models of
 // latency / untuned latency. Schedules that are not faster end to end than the untuned model are
-// dropped. Results are in the order of the models; errors: those of search::tune, of compile_model
-// and of files.
+// dropped. Results are in the order of the models; errors: those of search::tune, of compile_model,
+// of read_tune_sources, of language_model_for and of files.
 Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& models,
                                             const target::Device& device, const TuneModelOptions& options,
                                             record::Database& database, const Clock& clock, LogSink& log,

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "base/hash.h"
 #include "base/thread_pool.h"
+#include "engine/model/compile_model.h"
+#include "engine/predict/shipped_file.h"
 #include "engine/tune/candidate_times.h"
+#include "engine/tune/prepare_tasks.h"
+#include "engine/tune/tune_sources.h"
 #include "search/strategies.h"
 
 namespace tensorsmith::engine {
@@ -20,6 +25,8 @@ constexpr double kOtherTask = 0.7;
 constexpr double kLeastGain = 0.02;
 constexpr double kMostSlowerByEstimate = 1.03;
 constexpr size_t kProposed = 32, kScored = 512;
+// Number of programs of other tasks that are considered.
+constexpr size_t kOtherPrograms = 3;
 
 // Returns the candidates that the search would measure first.
 std::vector<space::Candidate> proposed(const search::PreparedTask& task, CandidateTimes& times,
@@ -60,19 +67,19 @@ bool alike(const search::PreparedTask& task, const space::Candidate& other) {
 }
 
 Result<UnmeasuredChoice> choose(const search::PreparedTask& task, const WarmStart& known,
-                                const learn::CostModel* cost_model, const UnmeasuredOptions& options) {
+                                const learn::CostModel* cost_model, uint64_t random_seed) {
   CandidateTimes times(task, cost_model);
   std::vector<space::Candidate> candidates{task.untuned()};
   std::vector<double> evidence{0};
   std::vector<std::optional<ProgramSource>> sources{std::nullopt};
-  for (auto& seed : known.seeds(task, options.seeds)) {
+  for (auto& seed : known.seeds(task, {.other_tasks = kOtherPrograms})) {
     const double gained = seed.source.speedup > 0 ? std::log(std::max(seed.source.speedup, 1.0)) : 0;
     candidates.push_back(std::move(seed.candidate));
     evidence.push_back(gained * (seed.source.same_task ? 1 : kOtherTask) / (1 + seed.source.distance));
     sources.emplace_back(std::move(seed.source));
   }
   for (auto& candidate :
-       proposed(task, times, options.seed ^ Hasher().add(std::string_view(task.key())).digest64())) {
+       proposed(task, times, random_seed ^ Hasher().add(std::string_view(task.key())).digest64())) {
     candidates.push_back(std::move(candidate));
     evidence.push_back(0);
     sources.emplace_back();
@@ -99,18 +106,16 @@ Result<UnmeasuredChoice> choose(const search::PreparedTask& task, const WarmStar
   return choice;
 }
 
-}  // namespace
-
 Result<std::vector<UnmeasuredChoice>> choose_unmeasured(const LoadedModel& model,
                                                         const target::Device& device, const WarmStart& known,
                                                         const learn::CostModel* cost_model,
-                                                        const UnmeasuredOptions& options) {
+                                                        const TuneModelOptions& options, int threads) {
   TS_ASSIGN_OR_RETURN(const PreparedTasks tasks,
-                      prepare_tasks(model.partition, device, options.schedules, options.threads));
+                      prepare_tasks(model.partition, device, options.schedules, threads));
   std::vector<UnmeasuredChoice> choices(tasks.size());
   std::vector<Status> status(tasks.size());
-  for_each_index(options.threads, tasks.size(), [&](size_t t) {
-    auto choice = choose(*tasks[t], known, cost_model, options);
+  for_each_index(threads, tasks.size(), [&](size_t t) {
+    auto choice = choose(*tasks[t], known, cost_model, options.search.seed);
     if (!choice.ok()) {
       status[t] = Error{choice.error().code, "task '" + tasks[t]->name() + "'", choice.error().message()};
       return;
@@ -123,6 +128,80 @@ Result<std::vector<UnmeasuredChoice>> choose_unmeasured(const LoadedModel& model
   });
   for (const Status& s : status) TS_RETURN_IF_ERROR(s);
   return choices;
+}
+
+Result<std::unique_ptr<learn::CostModel>> ranking_model(learn::SearchModelOptions options,
+                                                        const target::Device& device, int threads,
+                                                        LogSink& log) {
+  if (options.model.empty()) options.model = shipped_file(kCostModelFile);
+  if (options.model.empty()) {
+    log.log(LogLevel::kWarning,
+            std::string("the cost model that comes with Tensorsmith, ") + kCostModelFile +
+                ", is missing; candidates are ranked by the design space's estimate only");
+    options.model = "none";
+  }
+  options.frozen = options.model != "none";  // nothing is measured, so nothing is learned
+  options.threads = threads;
+  return learn::make_search_model(options, device);
+}
+
+}  // namespace
+
+const char* to_string(UnmeasuredChoice::Reason reason) {
+  switch (reason) {
+    case UnmeasuredChoice::Reason::kUntuned:
+      return "untuned";
+    case UnmeasuredChoice::Reason::kRecord:
+      return "record";
+    case UnmeasuredChoice::Reason::kSeed:
+      return "fast elsewhere";
+    case UnmeasuredChoice::Reason::kPredicted:
+      return "predicted";
+  }
+  return "";
+}
+
+Result<std::vector<std::vector<UnmeasuredChoice>>> compile_unmeasured(const std::vector<ModelToTune>& models,
+                                                                      const target::Device& device,
+                                                                      const TuneModelOptions& options,
+                                                                      LogSink& log,
+                                                                      const std::atomic<bool>& cancel) {
+  TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
+  WarmStart known;
+  TS_ASSIGN_OR_RETURN(const TuneSources sources, read_tune_sources(options.sources, options.warm_start));
+  for (const std::string& file : sources.files) TS_RETURN_IF_ERROR(known.add_file(file));
+  const std::string& database = options.where.database;
+  std::error_code ignored;
+  const bool has_records = options.warm_start && (record::is_database_address(database) ||
+                                                  std::filesystem::exists(database, ignored));
+  if (has_records) TS_RETURN_IF_ERROR(known.add_file(database));
+  TS_ASSIGN_OR_RETURN(const auto cost_model, ranking_model(options.cost_model, device, local.cores, log));
+  std::vector<std::vector<UnmeasuredChoice>> out;
+  for (const ModelToTune& model : models) {
+    TS_ASSIGN_OR_RETURN(
+        auto choices, choose_unmeasured(*model.model, device, known, cost_model.get(), options, local.cores));
+    std::vector<TaskSchedule> schedules;
+    for (const auto& choice : choices) schedules.push_back(choice.schedule);
+    if (has_records) {
+      TS_RETURN_IF_ERROR(
+          apply_best_records(model.model->partition, device, database, options.schedules, schedules, log));
+      for (size_t t = 0; t < schedules.size(); ++t)
+        if (schedules[t].measured_seconds > 0)
+          choices[t] = {schedules[t], UnmeasuredChoice::Reason::kRecord, std::nullopt, 1};
+    }
+    CompileOptions compile_options;
+    compile_options.directory = model.directory;
+    compile_options.model_name = model.name;
+    compile_options.jobs = local.cores;
+    compile_options.log = &log;
+    compile_options.cancelled = &cancel;
+    compile_options.tuned = std::any_of(choices.begin(), choices.end(), [](const auto& choice) {
+      return choice.reason != UnmeasuredChoice::Reason::kUntuned;
+    });
+    TS_RETURN_IF_ERROR(compile_model(*model.model, device, schedules, compile_options));
+    out.push_back(std::move(choices));
+  }
+  return out;
 }
 
 }  // namespace tensorsmith::engine

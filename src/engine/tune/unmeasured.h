@@ -2,24 +2,18 @@
 // is no time: the best by records, a cost model and the estimate.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "engine/model/load_model.h"
+#include "base/sinks.h"
 #include "engine/tune/schedules.h"
+#include "engine/tune/tune_model.h"
 #include "engine/tune/warm_start.h"
-#include "learn/cost_model.h"
 #include "target/target.h"
 
 namespace tensorsmith::engine {
-
-struct UnmeasuredOptions {
-  ScheduleOptions schedules;
-  SeedOptions seeds;
-  uint64_t seed = 0;
-  int threads = 1;  // threads that choose
-};
 
 // The chosen schedule of a task with its reason.
 struct UnmeasuredChoice {
@@ -35,14 +29,21 @@ struct UnmeasuredChoice {
   double gain = 1;  // expected: untuned seconds / seconds
 };
 
-// Returns a choice per task. The logarithm of a candidate's expected gain is half of the gain
-// predicted by the cost model (null: none) and the estimate, which are overconfident about their
-// own favourites. For a program that was fast elsewhere it also includes the gain measured there,
-// discounted by the distance of shapes and devices. The untuned schedule is kept unless the
-// expected gain is at least 2 %. Errors: a cost model that cannot predict.
-Result<std::vector<UnmeasuredChoice>> choose_unmeasured(const LoadedModel& model,
-                                                        const target::Device& device, const WarmStart& known,
-                                                        const learn::CostModel* cost_model,
-                                                        const UnmeasuredOptions& options);
+// As in reports: "untuned", "record", "fast elsewhere", "predicted".
+const char* to_string(UnmeasuredChoice::Reason reason);
+
+// Compiles the models, which need not be of this machine's device, and returns the choices by model
+// and task. A schedule is the fastest usable record of this very device, if options.where.database
+// has one. Else the logarithm of a candidate's expected gain is half of the gain predicted by the
+// cost model and the estimate, which are overconfident about their own favourites. For a program
+// that was fast elsewhere it also includes the gain measured there, discounted by the distance of
+// shapes and devices. The untuned schedule is kept unless the expected gain is at least 2 %. An
+// empty cost model stands for the shipped one, which is frozen as every model here. Errors: those of
+// read_tune_sources, make_search_model and compile_model; a cost model that cannot predict.
+Result<std::vector<std::vector<UnmeasuredChoice>>> compile_unmeasured(const std::vector<ModelToTune>& models,
+                                                                      const target::Device& device,
+                                                                      const TuneModelOptions& options,
+                                                                      LogSink& log,
+                                                                      const std::atomic<bool>& cancel);
 
 }  // namespace tensorsmith::engine

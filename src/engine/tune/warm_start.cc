@@ -126,8 +126,7 @@ std::shared_ptr<const space::DesignSpace> WarmStart::space_of(const std::string&
     if (const auto made = spaces_->made.find(key); made != spaces_->made.end()) return made->second;
   }
   const target::Device& device = devices_.at(device_key);
-  const auto space =
-      space::DesignSpace::build(*programs_.at(task_key).workload, device, {.threads = device.cores});
+  const auto space = space::DesignSpace::build(*programs_.at(task_key).workload, device, {});
   auto shared = space.ok() ? std::make_shared<const space::DesignSpace>(*space) : nullptr;
   const std::lock_guard lock(spaces_->mutex);
   return spaces_->made.emplace(key, std::move(shared)).first->second;

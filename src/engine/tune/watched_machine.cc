@@ -53,12 +53,11 @@ Result<measure::Canary> make_machine_canary(const target::Device& device,
   if (gpu_place(device)) return measure::Canary();
   measure::MeasureOptions canary_options = options;
   canary_options.build_threads = 1;
-  canary_options.settings.flush_cache = false;
+  canary_options.flush_cache = false;
   TS_ASSIGN_OR_RETURN(std::shared_ptr<measure::Measurer> measurer,
                       measure::make_local_measurer(device, canary_options, worker, log));
   ir::Workload workload = canary_workload();
-  TS_ASSIGN_OR_RETURN(const auto space,
-                      space::DesignSpace::build(workload, device, {.threads = options.settings.threads}));
+  TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(workload, device, {}));
   TS_ASSIGN_OR_RETURN(sched::Trace trace, space.to_trace(space.default_candidate()));
   return measure::make_canary(std::move(measurer), std::move(workload), std::move(trace));
 }

@@ -37,11 +37,11 @@ class PromptMaker {
       if (!op->is_placeholder()) all_points_ += points_of(*op);
   }
 
-  void add_device(const target::Device& device, int threads) {
+  void add_device(const target::Device& device) {
     out_.add_word(WordKind::kPosition, "device");
     const auto columns = device_columns(device);
     for (int c = 0; c < kDeviceColumns; ++c) out_.add_amount(kDeviceAmounts + c, columns[c] / 16);
-    out_.add_amount(kThreads, std::log2(threads + 1.0) / 4);
+    out_.add_amount(kThreads, std::log2(device.cores + 1.0) / 4);
     out_.add_amount(kVectorRegisters, device.vector_registers / 32.0);
     out_.add_word(WordKind::kDevice, device.arch);
     out_.add_word(WordKind::kDevice, "vectors of " + std::to_string(device.vector_bytes));
@@ -228,10 +228,10 @@ std::string_view without_number(std::string_view name) {
   return end > 1 ? name.substr(0, end) : name;  // "i0" and "i1" stay different axes
 }
 
-Positions make_prompt(const ir::Workload& workload, const target::Device& device, int threads,
-                      std::string_view sketch, const PromptOptions& options) {
+Positions make_prompt(const ir::Workload& workload, const target::Device& device, std::string_view sketch,
+                      const PromptOptions& options) {
   PromptMaker maker(workload, options);
-  if (options.device) maker.add_device(device, threads);
+  if (options.device) maker.add_device(device);
   maker.add_sketch(sketch);
   for (const size_t number : maker.chosen()) maker.add_operation(number);
   return maker.take();

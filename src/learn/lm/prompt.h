@@ -20,8 +20,8 @@ struct PromptOptions {
 
 // sketch: the text of the structure (space::DesignSpace::describe), plans separated by "; ". Names
 // of operations become words without their numbers ("conv2d_3").
-Positions make_prompt(const ir::Workload& workload, const target::Device& device, int threads,
-                      std::string_view sketch, const PromptOptions& options = {});
+Positions make_prompt(const ir::Workload& workload, const target::Device& device, std::string_view sketch,
+                      const PromptOptions& options = {});
 
 // Maps "conv2d_12" to "conv2d", so that names of the same kind are one word.
 std::string_view without_number(std::string_view name);

@@ -77,9 +77,7 @@ Result<std::vector<engine::TaskSchedule>> GraphCase::random_schedules(const targ
   Rng rng(seed);
   std::vector<engine::TaskSchedule> schedules;
   for (const graph::Task& task : model_.partition.tasks) {
-    space::DesignSpace::Options options;
-    options.threads = device.cores;
-    TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(task.workload, device, options));
+    TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(task.workload, device, {}));
     space::Candidate candidate = space.sample(rng);
     for (int attempt = 1; attempt < kSampleAttempts && !space.check(candidate).ok(); ++attempt)
       candidate = space.sample(rng);
