@@ -194,8 +194,8 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", device.error().message().c_str());
     return 1;
   }
-  const int64_t lanes = device->vector_bytes / 4;
-  const bool many = device->vector_registers >= 32;
+  const int64_t lanes = device->cpu().vector_bytes / 4;
+  const bool many = device->cpu().vector_registers >= 32;
   const bench::PeakProgram peak = bench::peak_program(*device);
   std::vector<Case> cases = {{"peak", peak.program, peak.flops},
                              matmul(512, 8, lanes, 2),

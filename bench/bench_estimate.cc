@@ -129,7 +129,7 @@ int collect(const std::string& out_path, const char* device_name, const std::str
   // The file has the whole device with its measured clock, because cost models are trained on it, too.
   line["device"] = nlohmann::json::parse(target::to_json(target::with_measured_clock(*device)));
   out << line.dump() << "\n";
-  runtime::KernelPool pool(device->cores);
+  runtime::KernelPool pool(device->cpu().cores);
   for (std::string text; std::getline(in, text);) {
     const auto task = nlohmann::json::parse(text);
     if (task.at("type") != "task") continue;

@@ -48,8 +48,8 @@ bool exceeds(const codegen::CudaModule& module, const codegen::CompiledKernel& k
                         kRegisterUnit = 8;  // allocation unit of registers: CUDA C++ Programming Guide
       const int64_t registers = (r.registers + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit *
                                 ((threads + kWarp - 1) / kWarp * kWarp);
-      if (registers > d.registers_per_block ||
-          r.shared_bytes + launch.shared_bytes > d.shared_memory_per_block)
+      if (registers > d.gpu().registers_per_block ||
+          r.shared_bytes + launch.shared_bytes > d.gpu().shared_memory_per_block)
         return true;
     }
   }
@@ -60,7 +60,7 @@ void compile_one(const graph::Task& task, const space::DesignSpace& space, const
                  const target::Device& device, const codegen::Nvrtc& nvrtc, Counts& counts) {
   ++counts.sampled;
   const auto say = [&](const char* what, const Error& error) {
-    std::printf("%s %s %s: %s\n", device.cpu.c_str(), what, task.name.c_str(), error.message().c_str());
+    std::printf("%s %s %s: %s\n", device.processor.c_str(), what, task.name.c_str(), error.message().c_str());
   };
   if (const Status ok = space.check(candidate); !ok.ok()) {
     ++counts.refused_by_space;
@@ -75,7 +75,7 @@ void compile_one(const graph::Task& task, const space::DesignSpace& space, const
   }
   const std::vector<char>& text = built->kernel.object;
   const std::vector<std::string> flags = {"--fmad=false"};
-  const auto module = nvrtc.compile(std::string(text.begin(), text.end()), device.cpu, flags);
+  const auto module = nvrtc.compile(std::string(text.begin(), text.end()), device.processor, flags);
   if (!module.ok()) {
     ++counts.refused_by_compiler;
     return say("NVRTC", module.error());
@@ -132,8 +132,8 @@ Status run(const std::string& folder, int per_task, uint64_t seed, std::vector<s
   Rng rng(seed);
   for (const char* name : {"t4", "a100", "h100"}) {
     TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(name));
-    if (device.cpu == "sm_90") device.cpu = "sm_90a";
-    Counts& counts = by_architecture[device.cpu];
+    if (device.processor == "sm_90") device.processor = "sm_90a";
+    Counts& counts = by_architecture[device.processor];
     for (const engine::SharedTask& shared : tasks) {
       TS_ASSIGN_OR_RETURN(const auto space, space::DesignSpace::build(shared.task.workload, device, {}));
       for (int i = 0; i < per_task; ++i)

@@ -42,7 +42,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", device.error().message().c_str());
     return 1;
   }
-  runtime::KernelPool pool(device->cores);
+  runtime::KernelPool pool(device->cpu().cores);
   std::printf("%-12s %12s %12s %10s %10s %10s %6s\n", "workload", "default GF/s", "best GF/s", "median",
               "codegen ms", "worst ms", "failed");
   for (const auto& [name, workload] : workloads) {

@@ -27,8 +27,8 @@ Stmt vectorized(const Var& v, int64_t extent, Stmt body) {
 }  // namespace
 
 PeakProgram peak_program(const target::Device& device) {
-  const int64_t lanes = device.vector_bytes / 4;
-  const int64_t chains = device.vector_registers >= 32 ? 24 : 12;
+  const int64_t lanes = device.cpu().vector_bytes / 4;
+  const int64_t chains = device.cpu().vector_registers >= 32 ? 24 : 12;
   const Buffer x = ir::make_buffer("x", DType::kF32, {lanes}), y = ir::make_buffer("y", DType::kF32, {lanes}),
                out = ir::make_buffer("out", DType::kF32, {chains, lanes});
   const Buffer acc = ir::make_buffer("acc", DType::kF32, {chains, lanes}, ir::MemoryScope::kLocal);

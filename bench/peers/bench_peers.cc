@@ -260,7 +260,8 @@ Status Bench::set_threads(int threads) {
   TS_ASSIGN_OR_RETURN(const double one, bench::measured_peak_gflops(device_));
   peak_ = one * threads;
   fmt::print("\n{} ({}, isa={}), {} thread{}: peak {:.0f} GFLOP/s (one core's, measured, times {})\n",
-             device_.description, device_.cpu, options_.isa, threads, threads > 1 ? "s" : "", peak_, threads);
+             device_.description, device_.processor, options_.isa, threads, threads > 1 ? "s" : "", peak_,
+             threads);
   fmt::print("{:<44} {:<18} {:>6} {:>13} {:>6} {:>9} {:>8} {:>5} {:>8}  {}\n", "case", "peer", "ratio",
              "p10..p90", "best", "ours us", "GFLOP/s", "peak", "peer's",
              "ours: algorithm | peer's implementation");
@@ -330,7 +331,7 @@ Status Bench::run_case(Row row, const engine::LoadedModel& model, const std::vec
     result.name = row.name;
     result.count = row.count;
     result.flops = row.flops;
-    result.threads = device_.cores;
+    result.threads = device_.cpu().cores;
     // The peak doubles for bf16 where an instruction for its products adds two of them.
     const bool twice = row.element == Element::kBF16 && target::has_dot2(device_);
     result.element = row.element;
@@ -364,7 +365,7 @@ Status Bench::run_gemm(const GemmCase& shape) {
   if (!shape.constant_b) inputs.push_back(&b);
   return run_case(
       row, model, inputs, [&](int64_t at) { return expected_gemm(shape, a, b, at); },
-      [&](Peer& peer) { return peer.gemm(shape, a.data(), b.data(), device_.cores); });
+      [&](Peer& peer) { return peer.gemm(shape, a.data(), b.data(), device_.cpu().cores); });
 }
 
 Status Bench::run_conv(const ConvCase& shape) {
@@ -388,7 +389,7 @@ Status Bench::run_conv(const ConvCase& shape) {
   if (shape.has_residual()) inputs.push_back(&residual);
   return run_case(
       row, model, inputs, [&](int64_t at) { return expected_conv(shape, data, at); },
-      [&](Peer& peer) { return peer.conv(shape, data, device_.cores); });
+      [&](Peer& peer) { return peer.conv(shape, data, device_.cpu().cores); });
 }
 
 // Tunes two workloads from nothing. Prints the seconds until the best program beats the one that TVM's
@@ -487,7 +488,7 @@ Status Bench::write_json() const {
                     {"our_seconds", row.our_seconds},
                     {"peer_seconds", row.peer_seconds},
                     {"flops", row.flops},
-                    {"processor", device_.description + " (" + device_.cpu + ")"},
+                    {"processor", device_.description + " (" + device_.processor + ")"},
                     {"isa", options_.isa},
                     {"peak_gflops", row.peak},
                     {"tuned", row.tuned},

@@ -132,7 +132,7 @@ Result<std::vector<BestKnown>> tune(const engine::LoadedModel& model, const targ
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
   learn::GbtOptions gbt = learn::GbtOptions::online();
   gbt.seed = budget.seed;
-  gbt.threads = machine.cores;
+  gbt.threads = machine.cpu().cores;
   const auto cost_model = learn::make_online_xgboost(gbt);
   std::vector<search::TuneTask> tasks;
   TS_ASSIGN_OR_RETURN(engine::PreparedTasks prepared, engine::prepare_tasks(model.partition, device));
@@ -163,7 +163,7 @@ Result<Chosen> choose(const engine::LoadedModel& model, const target::Device& de
     std::string algorithm = space.describe(space.default_candidate().sketch);
     if (database != nullptr) {
       record::MeasureSettings settings;
-      settings.threads = device.cores;
+      settings.threads = device.cpu().cores;
       TS_ASSIGN_OR_RETURN(const auto best, database->best(task.key, device.key(), settings));
       if (best) {
         TS_ASSIGN_OR_RETURN(out.schedules[t].trace, sched::parse_trace(best->trace));
@@ -190,7 +190,7 @@ Result<std::unique_ptr<OurModel>> OurModel::compile(const engine::LoadedModel& m
   TS_RETURN_IF_ERROR(engine::compile_model(model, device, chosen.schedules, options));
   auto out = std::make_unique<OurModel>();
   runtime::LoadOptions load_options;
-  load_options.threads = device.cores;
+  load_options.threads = device.cpu().cores;
   TS_ASSIGN_OR_RETURN(out->model_, runtime::Model::load(options.directory, load_options));
   TS_CHECK(out->model_->inputs().size() == inputs.size() && out->model_->outputs().size() == 1,
            "a model of one operator");

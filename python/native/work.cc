@@ -63,7 +63,7 @@ class Import {
 
 Result<target::Device> device_of(const std::string& name, int threads) {
   TS_ASSIGN_OR_RETURN(target::Device device, engine::find_device(name));
-  if (threads > 0 && device.kind == target::DeviceKind::kGpu)
+  if (threads > 0 && device.kind() == target::DeviceKind::kGpu)
     return Error{ErrorCode::kInvalidArgument, "threads", "applies to CPUs only, not to " + device.name};
   return engine::with_threads(std::move(device), threads);
 }
@@ -186,7 +186,7 @@ Result<Json> compile(const engine::ModelSource& source, const Output& output, co
   engine::CompileOptions options;
   options.directory = output.directory;
   options.model_name = output.name;
-  options.jobs = local.cores;
+  options.jobs = local.cpu().cores;
   options.log = &log;
   options.cancelled = &cancelled;
   TS_ASSIGN_OR_RETURN(const size_t found,

@@ -41,7 +41,7 @@ std::span<const Backend* const> backends() {
 const Backend& default_backend() { return *backends().front(); }
 
 Result<const Backend*> backend_for(const target::Device& device) {
-  if (device.kind != target::DeviceKind::kGpu) return &default_backend();
+  if (device.kind() != target::DeviceKind::kGpu) return &default_backend();
   for (const auto& [platform, backend] : kPlatformBackends) {
     if (platform->runs(device.arch)) return &backend();
   }

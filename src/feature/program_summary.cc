@@ -28,7 +28,7 @@ void add_common(const WorkloadAccess& access, const target::Device& device, Prog
   columns.set("compute_seconds", access.flops / (std::max(device.peak_f32_gflops, 1.0) * 1e9));
   columns.set("roofline_seconds", out.roofline_seconds);
   add_columns(columns, out);
-  if (device.kind != target::DeviceKind::kGpu) return;
+  if (device.kind() != target::DeviceKind::kGpu) return;
   const target::GpuMachine gpu(device);
   Quantities<kGpuDeviceColumns> figures;
   figures.set("device_cycles", gpu.cores * gpu.clock_hz);
@@ -40,7 +40,7 @@ void add_common(const WorkloadAccess& access, const target::Device& device, Prog
 
 ProgramKind summarize(const WorkloadAccess& access, const LeafFeatures& leaves, const sched::Trace& trace,
                       const target::Device& device, ProgramSummary& out) {
-  const bool gpu = device.kind == target::DeviceKind::kGpu;
+  const bool gpu = device.kind() == target::DeviceKind::kGpu;
   if (!gpu && access.workload != nullptr && summarize_nests(access, trace, device, out))
     return ProgramKind::kCpuNests;
   const TraceSummary steps = summarize_trace(trace, access, gpu);
@@ -225,7 +225,7 @@ ProgramSummary summarize_program(const WorkloadAccess& access, const LeafFeature
 std::optional<ProgramSummary> summarize_schedule(const WorkloadAccess& access,
                                                  const sched::Schedule& schedule,
                                                  const target::Device& device) {
-  if (device.kind == target::DeviceKind::kGpu || access.workload == nullptr) return std::nullopt;
+  if (device.kind() == target::DeviceKind::kGpu || access.workload == nullptr) return std::nullopt;
   ProgramSummary out = empty_summary();
   if (!summarize_nests(access, schedule, device, out)) return std::nullopt;
   out.kind = ProgramKind::kCpuNests;

@@ -53,7 +53,7 @@ void summarize_flat_gpu(const WorkloadAccess& access, const TraceSummary& trace,
   // latency.
   const double under_way = 4 * std::min(blocks * threads, gpu.cores * rounds.resident * threads);
   const double started = std::max(dram, bytes / under_way * gpu.memory_latency());
-  const double dispatch = blocks_of(totals, trace) * kBlockStartCycles * gpu.seconds_per_cycle();
+  const double dispatch = blocks_of(totals, trace) * gpu.block_start_cycles * gpu.seconds_per_cycle();
   const double statements = totals.runs * issue;
   double bound = 0;
   for (const double seconds : {dispatch, dram, started, latency, 2 * statements})

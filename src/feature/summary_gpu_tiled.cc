@@ -429,7 +429,7 @@ void set_gpu_arithmetic(const Figures& f, Resources& seconds) {
   seconds.set("loop_control", f.warp_steps * f.body / f.unrolling.copies * static_cast<double>(k.lanes) / 32 /
                                   k.gpu.schedulers() * cycle);
   seconds.set("launch", 5e-6);
-  seconds.set("dispatch", k.blocks * kBlockStartCycles * cycle);
+  seconds.set("dispatch", k.blocks * k.gpu.block_start_cycles * cycle);
   // Accumulators that exceed the registers, and those that a loop indexes, are in local memory.
   const double limit = f.residency.register_limit;
   // Share of the accumulators for which addresses and operands leave no register.

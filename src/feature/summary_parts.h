@@ -40,11 +40,6 @@ struct LeafTotals {
 };
 LeafTotals total_leaves(const LeafFeatures& leaves);
 
-// Device cycles between the starts of two blocks. Elementwise kernels of many small blocks run at
-// this rate, regardless of their number of threads. Measured are 2.4 on a V100, 3.0 on a K80 and
-// 4.0 on an MI50; the middle value is used for all devices.
-inline constexpr double kBlockStartCycles = 3;
-
 // Assigns the blocks of a kernel to multiprocessors in rounds. All multiprocessors do the same, so
 // the busiest one decides. Blocks are spread evenly: in a grid smaller than the device, each block
 // has a multiprocessor for itself.

@@ -183,7 +183,7 @@ target::Device with_fitting_clock(const learn::ProfiledPrograms& data) {
   target::Device device = target::with_assumed_figures(data.device);
   double least = device.clock_ghz;
   for (const learn::ProfiledProgram& program : data.programs) {
-    const double cycles = count_of(program.counters, "fma") / device.fma_per_cycle;
+    const double cycles = count_of(program.counters, "fma") / device.cpu().fma_per_cycle;
     least = std::max(least, 1e-9 * cycles / program.seconds);
   }
   device.clock_ghz = least;

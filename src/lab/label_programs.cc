@@ -31,7 +31,7 @@ Programs programs_for(const engine::ModelData& data, const learn::Split* split,
     for (int64_t i = 0; i < store.size(); ++i) {
       const learn::Store::Entry entry = store.entry(i);
       const target::Device& on = *data.devices()[entry.device];
-      if (entry.failed() || entry.leaves == 0 || on.kind != device.kind) continue;
+      if (entry.failed() || entry.leaves == 0 || on.kind() != device.kind()) continue;
       if ((on.key() == device.key() || on.name == name) != own) continue;
       const learn::Part part = split == nullptr ? learn::Part::kTrain : split->parts[static_cast<size_t>(i)];
       if (part != learn::Part::kTrain && part != learn::Part::kValidation) continue;

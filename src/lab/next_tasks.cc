@@ -104,7 +104,7 @@ Result<NextTasks> next_tasks(const engine::ModelData& data, const learn::Split* 
   for (int64_t i = 0; i < store.size(); ++i) {
     const learn::Store::Entry entry = store.entry(i);
     const target::Device& on = *data.devices()[entry.device];
-    if (entry.leaves == 0 || on.kind != device.kind) continue;
+    if (entry.leaves == 0 || on.kind() != device.kind()) continue;
     StoredTask& task = tasks[entry.workload];
     const bool own = on.key() == device.key() || on.name == asked.name;
     (own ? task.own : task.others).push_back(i);

@@ -21,14 +21,14 @@ Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& devi
   ProcessMeasurerOptions how;
   how.worker = std::move(worker_command);
   how.worker.emplace_back(options.backend->name());
-  how.task_threads = std::max(device.cores, 1);
+  how.task_threads = std::max(device.compute_units(), 1);
   // A kernel that uses every core, or all the processor time of the cgroup, must not share it with
   // builds.
   how.exclusive = how.task_threads >= machine.usable;
   how.build_threads =
       how.exclusive ? std::max(options.build_threads, machine.at_once) : options.build_threads;
-  how.flush_bytes = std::clamp<int64_t>(device.l3_bytes + device.l2_bytes * device.cores, int64_t{16} << 20,
-                                        int64_t{256} << 20);
+  how.flush_bytes = std::clamp<int64_t>(device.l3_bytes + device.l2_bytes * device.compute_units(),
+                                        int64_t{16} << 20, int64_t{256} << 20);
   auto measurer = std::make_unique<ProcessMeasurer>(options, std::move(how), std::move(builder), log);
   TS_RETURN_IF_ERROR(measurer->ensure_ready());
   return std::unique_ptr<Measurer>(std::move(measurer));

@@ -52,7 +52,7 @@ StageId root_of(const Schedule& schedule, StageId s) {
 
 int64_t most_vthreads(const target::Device& device) {
   const bool mma = has_mma(target::compute_capability(device), ir::DType::kF16, ir::DType::kF16);
-  return std::max<int64_t>(device.max_vthread_extent, mma ? kMostMmaPairs : 0);
+  return std::max<int64_t>(device.gpu().max_vthread_extent, mma ? kMostMmaPairs : 0);
 }
 
 // Returns whether some loop around the attached stage satisfies the predicate.
@@ -73,7 +73,7 @@ bool around(const Schedule& schedule, const Stage& stage, const Predicate& predi
 }  // namespace
 
 Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const target::Device& device) {
-  const bool gpu = device.kind == target::DeviceKind::kGpu;
+  const bool gpu = device.kind() == target::DeviceKind::kGpu;
   IdVector<StageId, Kernel> kernels(schedule.stages.size());
   for (const StageId s : schedule.stages.ids()) {
     const Stage& stage = schedule.stages[s];
@@ -88,7 +88,7 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
       kernel.bound = true;
       const int64_t extent = bounds.stages[s].extents[leaf];
       if (it.annotation == Annotation::kVThread) {
-        if (device.max_vthread_extent > 0 && extent > most_vthreads(device))
+        if (device.gpu().max_vthread_extent > 0 && extent > most_vthreads(device))
           return illegal(stage, "loop '" + it.name + "' has " + std::to_string(extent) +
                                     " virtual threads, but device '" + device.name + "' allows " +
                                     std::to_string(most_vthreads(device)));
@@ -125,13 +125,15 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
     if (!kernel.bound) return illegal(stage, "no loop of the kernel is bound to a GPU axis");
     int64_t threads = 1;
     for (int64_t extent : kernel.threads) threads *= extent == 0 ? 1 : extent;
-    if (device.max_threads_per_block > 0 && threads > device.max_threads_per_block)
+    if (device.gpu().max_threads_per_block > 0 && threads > device.gpu().max_threads_per_block)
       return illegal(stage, "the kernel has " + std::to_string(threads) + " threads per block, but device '" +
-                                device.name + "' allows " + std::to_string(device.max_threads_per_block));
-    if (device.shared_memory_per_block > 0 && kernel.shared_bytes > device.shared_memory_per_block)
+                                device.name + "' allows " +
+                                std::to_string(device.gpu().max_threads_per_block));
+    if (device.gpu().shared_memory_per_block > 0 &&
+        kernel.shared_bytes > device.gpu().shared_memory_per_block)
       return illegal(stage, "the kernel needs " + std::to_string(kernel.shared_bytes) +
                                 " bytes of shared memory per block, but device '" + device.name + "' has " +
-                                std::to_string(device.shared_memory_per_block));
+                                std::to_string(device.gpu().shared_memory_per_block));
   }
   return {};
 }

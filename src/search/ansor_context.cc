@@ -152,9 +152,9 @@ Result<std::shared_ptr<const AnsorContext>> AnsorContext::create(Schedule fresh,
   out->fresh_ = std::move(fresh);
   out->sketch_ = std::move(sketch);
   out->unrolling_ = {0, 16, 64, 512};
-  if (device.kind == target::DeviceKind::kGpu) {
+  if (device.kind() == target::DeviceKind::kGpu) {
     out->unrolling_.push_back(1024);
-    out->most_threads_ = device.max_threads_per_block;
+    out->most_threads_ = device.gpu().max_threads_per_block;
   }
   TS_RETURN_IF_ERROR(out->read_sketch());
   TS_RETURN_IF_ERROR(out->read_placements(placements));

@@ -8,7 +8,7 @@ namespace tensorsmith::search {
 feature::PerStoreOptions feature_options(const target::Device& device) {
   feature::PerStoreOptions options;
   options.cacheline_bytes = device.cacheline_bytes;
-  options.gpu = device.kind == target::DeviceKind::kGpu;
+  options.gpu = device.kind() == target::DeviceKind::kGpu;
   return options;
 }
 

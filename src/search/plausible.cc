@@ -19,10 +19,11 @@ constexpr double kStoresPerCycle = 2;
 }  // namespace
 
 double implausible_below(double flops, double output_bytes, const target::Device& device) {
-  const double cores = std::max(device.cores, 1), vector_bytes = std::max(device.vector_bytes, 1);
+  const double cores = std::max(device.compute_units(), 1),
+               vector_bytes = std::max(device.register_bytes(), 1);
   double peak = 1e9 * device.peak_f32_gflops;
   if (peak <= 0)
-    peak = 1e9 * kMostGigahertz * cores * 2 * std::max(device.fma_per_cycle, 1.0) * vector_bytes / 4;
+    peak = 1e9 * kMostGigahertz * cores * 2 * std::max(device.fma_per_cycle(), 1.0) * vector_bytes / 4;
   const double store_rate = 1e9 * kMostGigahertz * cores * kStoresPerCycle * vector_bytes;
   return std::max({kLeastSeconds, flops / (kMostTimesPeak * peak), output_bytes / store_rate});
 }

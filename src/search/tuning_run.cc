@@ -34,7 +34,7 @@ TuningRun::TuningRun(const std::vector<TuneTask>& tasks, const target::Device& d
       device_(device),
       options_(options),
       services_(services),
-      settings_{device.cores, options.flush_cache},
+      settings_{device.compute_units(), options.flush_cache},
       limits_(options, services.clock, services.cancel, services.measurer),
       pace_(tasks.size(), options, limits_),
       model_(options_.strategy->uses_scores ? services.model : nullptr, services.clock, services.log),

@@ -1,15 +1,21 @@
 #include "target/assumed.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "target/attributes.h"
 
 namespace tensorsmith::target {
 namespace {
 
-std::string text_of(double value) {
-  char buffer[32];
-  const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value);
-  return error == std::errc() ? std::string(buffer, end) : std::string();
+template <typename T>
+std::string text_of(const T& value) {
+  if constexpr (std::is_integral_v<T>) {
+    return std::to_string(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return number_text(value);
+  } else {
+    return "";
+  }
 }
 
 }  // namespace
@@ -22,22 +28,19 @@ Result<std::vector<AssumedAttribute>> assumed_attributes(std::string_view spec, 
     TS_ASSIGN_OR_RETURN(left_out, left_out_attributes(text));
   }
   std::vector<AssumedAttribute> out;
-  const auto add = [&](const char* attribute, bool unknown, const std::string& value) {
-    if (unknown || std::find(left_out.begin(), left_out.end(), attribute) != left_out.end())
-      out.push_back({attribute, value});
-  };
-  const Figures assumed = with_assumed(Figures(device));
-  add("cores", false, std::to_string(device.cores));
-  add("clock_ghz", device.clock_ghz <= 0, text_of(assumed.clock_ghz));
-  add("vector_bytes", false, std::to_string(device.vector_bytes));
-  add("vector_registers", false, std::to_string(device.vector_registers));
-  add("fma_per_cycle", false, text_of(device.fma_per_cycle));
-  add("l1_bytes", false, std::to_string(device.l1_bytes));
-  add("l2_bytes", false, std::to_string(device.l2_bytes));
-  if (device.kind == DeviceKind::kCpu)
-    add("l3_bytes", false, device.l3_bytes > 0 ? std::to_string(device.l3_bytes) : "0 (no such cache)");
-  add("cacheline_bytes", false, std::to_string(device.cacheline_bytes));
-  add("memory_bandwidth_gbs", device.memory_bandwidth_gbs <= 0, text_of(assumed.bandwidth_gbs));
+  const bool cpu = device.kind() == DeviceKind::kCpu;
+  const Device assumed = with_assumed_figures(device);
+  for (const Attribute& a : attributes()) {
+    if (!a.is(Attribute::kDecides) && !(cpu && a.is(Attribute::kDecidesOnCpus))) continue;
+    const bool is_left_out = std::find(left_out.begin(), left_out.end(), a.name) != left_out.end();
+    std::string before;
+    visit_value(a, device, [&](const auto& value) { before = text_of(value); });
+    visit_value(a, assumed, [&](const auto& value) {
+      const std::string text = text_of(value);
+      if (is_left_out || text != before)
+        out.push_back({std::string(a.name), text == "0" ? "0 (" + std::string(a.source) + ")" : text});
+    });
+  }
   return out;
 }
 
@@ -69,23 +72,23 @@ void assume_rates(CoreRates& rates) {
 }  // namespace
 
 Figures::Figures(const Device& device)
-    : kind(device.kind),
+    : kind(device.kind()),
       clock_ghz(device.clock_ghz),
       bandwidth_gbs(device.memory_bandwidth_gbs),
       peak_f32_gflops(device.peak_f32_gflops),
-      fma_per_cycle(device.fma_per_cycle),
+      fma_per_cycle(device.fma_per_cycle()),
       l1_bytes(device.l1_bytes),
       l2_bytes(device.l2_bytes),
-      rates(device.rates),
-      cores(device.cores),
-      vector_bytes(device.vector_bytes) {}
+      rates(kind == DeviceKind::kCpu ? device.cpu().rates : CoreRates()),
+      cores(device.compute_units()),
+      vector_bytes(device.register_bytes()) {}
 
 Figures with_assumed(Figures figures) {
   const bool is_cpu = figures.kind == DeviceKind::kCpu;
   if (is_cpu) {
     assume(figures.fma_per_cycle, 1.0);
-    assume(figures.l1_bytes, int64_t{32} << 10);
-    assume(figures.l2_bytes, int64_t{256} << 10);
+    assume(figures.l1_bytes, kUsualL1Bytes);
+    assume(figures.l2_bytes, kUsualL2Bytes);
     assume_rates(figures.rates);
   }
   if (figures.clock_ghz <= 0) figures.peak_f32_gflops = 0;
@@ -101,10 +104,12 @@ Device with_assumed_figures(Device device) {
   device.clock_ghz = figures.clock_ghz;
   device.memory_bandwidth_gbs = figures.bandwidth_gbs;
   device.peak_f32_gflops = figures.peak_f32_gflops;
-  device.fma_per_cycle = figures.fma_per_cycle;
   device.l1_bytes = figures.l1_bytes;
   device.l2_bytes = figures.l2_bytes;
-  device.rates = figures.rates;
+  if (device.kind() == DeviceKind::kCpu) {
+    device.cpu().fma_per_cycle = figures.fma_per_cycle;
+    device.cpu().rates = figures.rates;
+  }
   return device;
 }
 

@@ -4,59 +4,13 @@
 
 #include "base/json_text.h"
 #include "target/assumed.h"
+#include "target/attributes.h"
 #include "target/target.h"
 
 namespace tensorsmith::target {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Calls fn(name, member) for every attribute, in the order in which a file lists them.
-template <typename D, typename Fn>
-void for_each_attribute(D& d, const Fn& fn) {
-  fn("name", d.name);
-  fn("description", d.description);
-  fn("kind", d.kind);
-  fn("arch", d.arch);
-  fn("cpu", d.cpu);
-  fn("features", d.features);
-  fn("cores", d.cores);
-  fn("clock_ghz", d.clock_ghz);
-  fn("base_clock_ghz", d.base_clock_ghz);
-  fn("boost_clock_ghz", d.boost_clock_ghz);
-  fn("vector_bytes", d.vector_bytes);
-  fn("vector_registers", d.vector_registers);
-  fn("fma_per_cycle", d.fma_per_cycle);
-  fn("l1_bytes", d.l1_bytes);
-  fn("l2_bytes", d.l2_bytes);
-  fn("l3_bytes", d.l3_bytes);
-  fn("cacheline_bytes", d.cacheline_bytes);
-  fn("loads_per_cycle", d.rates.loads_per_cycle);
-  fn("issue_per_cycle", d.rates.issue_per_cycle);
-  fn("fma_latency", d.rates.fma_latency);
-  fn("dot2_latency", d.rates.dot2_latency);
-  fn("reorder_buffer", d.rates.reorder_buffer);
-  fn("l2_bytes_per_cycle", d.rates.l2_bytes_per_cycle);
-  fn("l3_bytes_per_cycle", d.rates.l3_bytes_per_cycle);
-  fn("l2_ways", d.rates.l2_ways);
-  fn("tlb_bytes", d.rates.tlb_bytes);
-  fn("parallel_overhead_us", d.rates.parallel_overhead_us);
-  fn("memory_bandwidth_gbs", d.memory_bandwidth_gbs);
-  fn("memory_gb", d.memory_gb);
-  fn("peak_f32_gflops", d.peak_f32_gflops);
-  fn("launch_overhead_us", d.launch_overhead_us);
-  fn("power_watts", d.power_watts);
-  fn("warp_size", d.warp_size);
-  fn("max_threads_per_block", d.max_threads_per_block);
-  fn("shared_memory_per_block", d.shared_memory_per_block);
-  fn("registers_per_block", d.registers_per_block);
-  fn("max_vthread_extent", d.max_vthread_extent);
-  fn("max_threads_per_core", d.max_threads_per_core);
-  fn("max_blocks_per_core", d.max_blocks_per_core);
-  fn("shared_memory_per_core", d.shared_memory_per_core);
-  fn("registers_per_core", d.registers_per_core);
-  fn("sources", d.sources);
-}
 
 // The `read` functions return false if the value has another type.
 bool read(const Json& value, std::string& out) {
@@ -80,10 +34,6 @@ bool read(const Json& value, int& out) {
   out = static_cast<int>(wide);
   return true;
 }
-bool read(const Json& value, DeviceKind& out) {
-  out = value == "gpu" ? DeviceKind::kGpu : DeviceKind::kCpu;
-  return value == "gpu" || value == "cpu";
-}
 bool read(const Json& value, std::vector<std::string>& out) {
   if (!value.is_array()) return false;
   out.clear();
@@ -92,17 +42,11 @@ bool read(const Json& value, std::vector<std::string>& out) {
   return true;
 }
 
-Json written(const DeviceKind& kind) { return kind == DeviceKind::kGpu ? "gpu" : "cpu"; }
-template <typename T>
-Json written(const T& value) {
-  return value;
-}
+// Returns whether the value is 0 or empty.
 template <typename T>
 bool is_empty(const T& value) {
   if constexpr (std::is_arithmetic_v<T>) {
     return value == 0;
-  } else if constexpr (std::is_enum_v<T>) {
-    return false;
   } else {
     return value.empty();
   }
@@ -112,9 +56,12 @@ bool is_empty(const T& value) {
 
 std::string to_json(const Device& device) {
   Json out = Json::object();
-  for_each_attribute(device, [&](const char* name, const auto& value) {
-    if (!is_empty(value)) out[name] = written(value);
-  });
+  for (const Attribute& a : attributes()) {
+    if (a.place == nullptr) out[a.name] = device.kind() == DeviceKind::kGpu ? "gpu" : "cpu";
+    visit_value(a, device, [&](const auto& value) {
+      if (!is_empty(value)) out[a.name] = value;
+    });
+  }
   return out.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -122,17 +69,31 @@ Result<Device> parse_device(std::string_view text, std::string_view place) {
   const auto fail = [&](std::string reason) {
     return Error{ErrorCode::kCorrupt, std::string(place), std::move(reason)};
   };
+  const auto of_wrong_type = [](std::string_view name) {
+    return "attribute '" + std::string(name) + "' has the wrong type";
+  };
   Json root = parse_json<Json>(text);
   if (!root.is_object()) return fail("not a JSON object");
   Device d;
+  if (const auto kind = root.find("kind"); kind != root.end()) {
+    if (*kind == "gpu") {
+      d.figures = GpuFigures{};
+    } else if (*kind != "cpu") {
+      return fail(of_wrong_type("kind"));
+    }
+  }
   std::string problem;
-  for_each_attribute(d, [&](const char* name, auto& member) {
-    const auto found = root.find(name);
-    if (found == root.end()) return;
-    if (problem.empty() && !read(*found, member))
-      problem = "attribute '" + std::string(name) + "' has the wrong type";
+  for (const Attribute& a : attributes()) {
+    const auto found = root.find(a.name);
+    if (found == root.end()) continue;
+    const bool has = visit_value(a, d, [&](auto& member) {
+      if (!read(*found, member) && problem.empty()) problem = of_wrong_type(a.name);
+    });
+    if (!has && problem.empty())
+      problem = "attribute '" + std::string(a.name) + "' is not one of a " +
+                (d.kind() == DeviceKind::kGpu ? "GPU" : "CPU");
     root.erase(found);
-  });
+  }
   if (!root.empty()) return fail("unknown attribute '" + root.items().begin().key() + "'");
   if (!problem.empty()) return fail(problem);
   if (d.name.empty() || d.arch.empty()) return fail("name and arch are required");
@@ -148,10 +109,8 @@ Result<std::vector<std::string>> left_out_attributes(std::string_view text) {
   const Json root = parse_json<Json>(text);
   if (!root.is_object()) return Error{ErrorCode::kCorrupt, "", "not a JSON object"};
   std::vector<std::string> out;
-  const Device any;
-  for_each_attribute(any, [&](const char* name, const auto&) {
-    if (!root.contains(name)) out.emplace_back(name);
-  });
+  for (const Attribute& a : attributes())
+    if (!root.contains(a.name)) out.emplace_back(a.name);
   return out;
 }
 
@@ -160,15 +119,17 @@ Status check_device(const Device& d) {
     return Error{ErrorCode::kInvalidArgument, "device " + d.name, std::move(reason)};
   };
   std::string problem;
-  for_each_attribute(d, [&]<typename T>(const char* name, const T& value) {
-    if constexpr (std::is_arithmetic_v<T>) {
-      if (problem.empty() && !(static_cast<double>(value) >= 0 && std::isfinite(static_cast<double>(value))))
-        problem = "attribute '" + std::string(name) + "' is negative or not finite";
-    }
-  });
+  for (const Attribute& a : attributes()) {
+    visit_value(a, d, [&]<typename T>(const T& value) {
+      if constexpr (std::is_arithmetic_v<T>) {
+        if (problem.empty() && !(value >= 0 && std::isfinite(static_cast<double>(value))))
+          problem = "attribute '" + std::string(a.name) + "' is negative or not finite";
+      }
+    });
+  }
   if (!problem.empty()) return fail(problem);
-  if (d.cores < 1 || d.vector_bytes < 4 || d.vector_registers < 1 || d.fma_per_cycle <= 0 || d.l1_bytes < 1 ||
-      d.cacheline_bytes < 1) {
+  if (d.compute_units() < 1 || d.register_bytes() < 4 || d.register_count() < 1 || d.fma_per_cycle() <= 0 ||
+      d.l1_bytes < 1 || d.cacheline_bytes < 1) {
     return fail(
         "cores, vector_bytes, vector_registers, fma_per_cycle, l1_bytes and cacheline_bytes must be "
         "positive");
@@ -182,11 +143,13 @@ Status check_device(const Device& d) {
     return fail("peak_f32_gflops is not cores x clock_ghz x fma_per_cycle x 2 x vector_bytes / 4, which is " +
                 std::to_string(peak));
   }
-  if (d.kind == DeviceKind::kCpu) return {};
-  if (d.warp_size < 1 || d.max_threads_per_block < d.warp_size)
+  if (d.kind() == DeviceKind::kCpu) return {};
+  const GpuFigures& gpu = d.gpu();
+  if (gpu.warp_size < 1 || gpu.max_threads_per_block < gpu.warp_size)
     return fail("a GPU needs a warp_size and at least as many max_threads_per_block");
-  if (d.max_threads_per_core < d.max_threads_per_block ||
-      d.shared_memory_per_core < d.shared_memory_per_block || d.registers_per_core < d.registers_per_block) {
+  if (gpu.max_threads_per_core < gpu.max_threads_per_block ||
+      gpu.shared_memory_per_core < gpu.shared_memory_per_block ||
+      gpu.registers_per_core < gpu.registers_per_block) {
     return fail("a block's limit of threads, shared memory or registers exceeds its multiprocessor's");
   }
   return {};

@@ -72,15 +72,17 @@ Result<Device> with_isa(const Device& device, std::string_view isa) {
   for (const IsaLevel* l = kLevels; l <= level; ++l) {
     if (l->lacks_if.empty() || device.has_feature(l->lacks_if)) remove_features(weaker, l->lacks);
   }
-  const double lanes_before = device.fma_per_cycle * device.vector_bytes;
-  weaker.vector_registers = std::min(device.vector_registers, level->vector_registers);
-  weaker.vector_bytes = std::min(device.vector_bytes, level->vector_bytes);
+  const CpuFigures& native = device.cpu();
+  CpuFigures& cpu = weaker.cpu();
+  cpu.vector_registers = std::min(native.vector_registers, level->vector_registers);
+  cpu.vector_bytes = std::min(native.vector_bytes, level->vector_bytes);
   // A core that splits wide vectors into two halves starts twice as many narrow ones.
-  if (weaker.vector_bytes < device.vector_bytes && device.fma_per_cycle < 2)
-    weaker.fma_per_cycle = 2 * device.fma_per_cycle;
+  if (cpu.vector_bytes < native.vector_bytes && native.fma_per_cycle < 2)
+    cpu.fma_per_cycle = 2 * native.fma_per_cycle;
   // Without FMA, a product takes a multiplication and an addition.
-  if (!level->fma && device.has_feature("fma")) weaker.fma_per_cycle /= 2;
-  weaker.peak_f32_gflops *= weaker.fma_per_cycle * weaker.vector_bytes / lanes_before;
+  if (!level->fma && device.has_feature("fma")) cpu.fma_per_cycle /= 2;
+  weaker.peak_f32_gflops *=
+      cpu.fma_per_cycle * cpu.vector_bytes / (native.fma_per_cycle * native.vector_bytes);
   return weaker;
 }
 

@@ -16,12 +16,12 @@ void take(Member& member, Figure figure) {
 
 CpuMachine::CpuMachine(const Device& device) {
   const Figures figures = with_assumed(Figures(device));
-  cores = std::max(device.cores, 1);
+  cores = std::max(device.compute_units(), 1);
   clock_hz = 1e9 * figures.clock_ghz;
-  vector_bytes = std::max(device.vector_bytes, 4);
-  registers = std::max(device.vector_registers, 8);
+  vector_bytes = std::max(device.register_bytes(), 4);
+  registers = std::max(device.register_count(), 8);
   take(fma_per_cycle, figures.fma_per_cycle);
-  products_per_cycle = device.fma_per_cycle > 0 ? target::products_per_cycle(device) : fma_per_cycle;
+  products_per_cycle = device.fma_per_cycle() > 0 ? target::products_per_cycle(device) : fma_per_cycle;
   const bool x86 = device.arch == "x86-64";
   if (x86 && !device.has_feature("fma")) product_instructions = 2;
   if (x86 && !device.has_feature("avx")) {
@@ -39,24 +39,25 @@ CpuMachine::CpuMachine(const Device& device) {
 
 GpuMachine::GpuMachine(const Device& device) {
   const Figures figures = with_assumed(Figures(device));
-  take(warp, device.warp_size);
+  const GpuFigures& gpu = gpu_or_no_limits(device);
+  take(warp, gpu.warp_size);
   warp = std::min(warp, kMostLanes);
-  take(max_threads, device.max_threads_per_block);
-  take(max_vthreads, device.max_vthread_extent);
-  take(shared_bytes, device.shared_memory_per_block);
-  registers_per_thread = std::max<int64_t>(device.vector_registers, 32);
-  take(registers_per_block, device.registers_per_block);
-  take(cores, device.cores);
+  take(max_threads, gpu.max_threads_per_block);
+  take(max_vthreads, gpu.max_vthread_extent);
+  take(shared_bytes, gpu.shared_memory_per_block);
+  registers_per_thread = std::max<int64_t>(device.register_count(), 32);
+  take(registers_per_block, gpu.registers_per_block);
+  take(cores, device.compute_units());
   core_threads = static_cast<double>(max_threads);
   core_shared_bytes = static_cast<double>(shared_bytes);
   core_registers = static_cast<double>(registers_per_block);
-  take(core_threads, device.max_threads_per_core);
+  take(core_threads, gpu.max_threads_per_core);
   // A block has at least one warp.
   core_blocks = std::floor(core_threads / static_cast<double>(warp));
-  take(core_blocks, device.max_blocks_per_core);
-  take(core_shared_bytes, device.shared_memory_per_core);
-  take(core_registers, device.registers_per_core);
-  take(lanes, device.fma_per_cycle);
+  take(core_blocks, gpu.max_blocks_per_core);
+  take(core_shared_bytes, gpu.shared_memory_per_core);
+  take(core_registers, gpu.registers_per_core);
+  take(lanes, device.fma_per_cycle());
   capability = compute_capability(device);
   amd = device.arch == "amdgcn";
   clock_hz = 1e9 * figures.clock_ghz;
@@ -65,6 +66,7 @@ GpuMachine::GpuMachine(const Device& device) {
   take(l2_bytes, device.l2_bytes);
   take(l1_bytes, device.l1_bytes);
   take(launch_seconds, 1e-6 * device.launch_overhead_us);
+  take(block_start_cycles, gpu.block_start_cycles);
 }
 
 int64_t GpuMachine::register_limit(int64_t threads) const {
@@ -87,15 +89,15 @@ double GpuMachine::resident_blocks(double threads, double block_shared_bytes, do
 }
 
 Machine machine_of(const Device& device) {
-  if (device.kind == DeviceKind::kGpu) return GpuMachine(device);
+  if (device.kind() == DeviceKind::kGpu) return GpuMachine(device);
   return CpuMachine(device);
 }
 
 int compute_capability(const Device& device) {
-  std::string_view cpu = device.cpu;
-  if (!cpu.starts_with("sm_")) return 0;
+  const std::string_view name = device.processor;
+  if (device.arch != "nvptx" || !name.starts_with("sm_")) return 0;
   int number = 0;
-  for (const char c : cpu.substr(3)) {
+  for (const char c : name.substr(3)) {
     if (c < '0' || c > '9') break;
     number = 10 * number + (c - '0');
   }

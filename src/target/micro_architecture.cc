@@ -147,12 +147,12 @@ std::string_view micro_architecture(const ProcessorId& id) {
 }
 
 double products_per_cycle(const Device& device) {
-  if (device.arch != "x86-64" || device.has_feature("fma")) return device.fma_per_cycle;
+  if (device.arch != "x86-64" || device.has_feature("fma")) return device.fma_per_cycle();
   // The fastest SSE4.2 kernels on an Emerald Rapids and a Zen 4 reach 1.47 and 1.51 pairs per
   // cycle.
-  const Core* core = find_core(device.cpu);
+  const Core* core = find_core(device.processor);
   const bool adders = core != nullptr && core->adders;
-  return adders ? 1.5 * device.fma_per_cycle : device.fma_per_cycle;
+  return adders ? 1.5 * device.fma_per_cycle() : device.fma_per_cycle();
 }
 
 double fma_per_cycle(const ProcessorId& id, std::string_view name, int vector_bytes) {
@@ -171,7 +171,7 @@ CoreRates known_rates(std::string_view cpu) {
   const Core* core = find_core(cpu);
   const std::string_view wanted = core != nullptr && !core->rates_of.empty() ? core->rates_of : cpu;
   for (const Device& known : registry())
-    if (known.kind == DeviceKind::kCpu && known.cpu == wanted) return known.rates;
+    if (known.kind() == DeviceKind::kCpu && known.processor == wanted) return known.cpu().rates;
   return {};
 }
 

@@ -33,7 +33,7 @@ std::string_view micro_architecture(const ProcessorId& id);
 double fma_per_cycle(const ProcessorId& id, std::string_view name, int vector_bytes);
 
 // Returns the largest number of whole-vector products that a core can accumulate per cycle. This is
-// Device::fma_per_cycle. Without FMA, where multiplications and additions are separate
+// Device::fma_per_cycle(). Without FMA, where multiplications and additions are separate
 // instructions, it is 1.5 times as many on cores that have separate pipes for additions.
 double products_per_cycle(const Device& device);
 

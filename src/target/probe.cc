@@ -119,12 +119,12 @@ void probe_isa(Device& d) {
   id.model = static_cast<int>((leaf1.eax >> 4) & 15);
   if (id.family == 6 || id.family == 15) id.model += static_cast<int>((leaf1.eax >> 16) & 15) << 4;
   if (id.family == 15) id.family += static_cast<int>((leaf1.eax >> 20) & 255);
-  d.cpu = micro_architecture(id);
+  d.processor = micro_architecture(id);
   if (const IsaLevel* level = isa_level(d)) {
-    d.vector_bytes = level->vector_bytes;
-    d.vector_registers = level->vector_registers;
+    d.cpu().vector_bytes = level->vector_bytes;
+    d.cpu().vector_registers = level->vector_registers;
   }
-  d.fma_per_cycle = fma_per_cycle(id, d.cpu, d.vector_bytes);
+  d.cpu().fma_per_cycle = fma_per_cycle(id, d.processor, d.cpu().vector_bytes);
 }
 
 #elif defined(__aarch64__)
@@ -132,13 +132,13 @@ void probe_isa(Device& d) {
 void probe_isa(Device& d) {
   d.arch = "aarch64";
   d.features = {"+neon"};
-  d.vector_registers = 32;
-  d.fma_per_cycle = 2;
+  d.cpu().vector_registers = 32;
+  d.cpu().fma_per_cycle = 2;
   const std::string part = proc_value("/proc/cpuinfo", "CPU part");
-  if (part == "0xd0c") d.cpu = "neoverse-n1";
-  if (part == "0xd40") d.cpu = "neoverse-v1";
-  if (part == "0xd49") d.cpu = "neoverse-n2";
-  if (part == "0xd4f") d.cpu = "neoverse-v2";
+  if (part == "0xd0c") d.processor = "neoverse-n1";
+  if (part == "0xd40") d.processor = "neoverse-v1";
+  if (part == "0xd49") d.processor = "neoverse-n2";
+  if (part == "0xd4f") d.processor = "neoverse-v2";
 }
 
 #endif
@@ -160,11 +160,11 @@ Result<Device> probe_local(int threads) {
                  std::to_string(threads) + " threads were requested, but this process may use " +
                      std::to_string(most) + " processors"};
   }
-  d.cores = threads > 0 ? threads : machine.usable;
+  d.cpu().cores = threads > 0 ? threads : machine.usable;
   d.description = proc_value("/proc/cpuinfo", "model name");
   probe_caches(d, machine.allowed.front());
   d.clock_ghz = probe_clock_ghz(machine.allowed.front());
-  d.rates = known_rates(d.cpu);
+  d.cpu().rates = known_rates(d.processor);
   d.memory_gb = std::round(static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
                            static_cast<double>(sysconf(_SC_PAGE_SIZE)) / double(1 << 30));
   d.peak_f32_gflops = computed_peak_gflops(d);

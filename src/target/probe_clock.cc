@@ -48,9 +48,9 @@ TENSORSMITH_STEPS(steps_128, TENSORSMITH_CLEAR_SSE, TENSORSMITH_WORK_128, "")
 // Also checks the features of this processor, because the device file of another machine may name
 // its device "local".
 void run_steps(const Device& device, uint64_t count) {
-  if (device.vector_bytes >= 64 && device.has_feature("avx512f") && __builtin_cpu_supports("avx512f"))
+  if (device.cpu().vector_bytes >= 64 && device.has_feature("avx512f") && __builtin_cpu_supports("avx512f"))
     return steps_512(count);
-  if (device.vector_bytes >= 32 && device.has_feature("fma") && __builtin_cpu_supports("fma"))
+  if (device.cpu().vector_bytes >= 32 && device.has_feature("fma") && __builtin_cpu_supports("fma"))
     return steps_256(count);
   steps_128(count);
 }
@@ -100,7 +100,7 @@ double clock_of_this_thread(const Device& device) {
 
 double measure_clock_ghz(const Device& device) {
   if (!kHasSteps) return 0;
-  std::vector<double> clocks(static_cast<size_t>(std::max(device.cores, 1)), 0);
+  std::vector<double> clocks(static_cast<size_t>(std::max(device.cpu().cores, 1)), 0);
   std::vector<std::thread> threads;
   for (size_t t = 1; t < clocks.size(); ++t) {
     try {

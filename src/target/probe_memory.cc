@@ -39,7 +39,7 @@ uint64_t sum(const uint64_t* data, size_t count) {
 }  // namespace
 
 double measure_memory_bandwidth(const Device& device) {
-  const int threads = std::max(device.cores, 1);
+  const int threads = std::max(device.cpu().cores, 1);
   const int64_t caches = device.l3_bytes + device.l2_bytes * threads;
   const int64_t bytes = std::clamp(kCacheFactor * caches, kLeastBytes, kMostBytes);
   std::vector<uint64_t> data(static_cast<size_t>(bytes) / sizeof(uint64_t), 1);

@@ -6,6 +6,7 @@
 #include "base/input_file.h"
 #include "base/processors.h"
 #include "target/assumed.h"
+#include "target/attributes.h"
 #include "target/device_files.h"
 #include "target/isa.h"
 #include "target/target.h"
@@ -21,10 +22,11 @@ Result<Device> read_device_file(const std::string& path) {
   TS_ASSIGN_OR_RETURN(Device device, parse_device(text, path));
   // Without these attributes nothing can be said about the speed of the device.
   TS_ASSIGN_OR_RETURN(const auto left_out, left_out_attributes(text));
-  for (const char* required : {"cores", "clock_ghz"}) {
-    if (std::find(left_out.begin(), left_out.end(), required) != left_out.end())
+  for (const Attribute& a : attributes()) {
+    const bool is_needed = a.is(Attribute::kRequired) && a.applies_to(device.kind());
+    if (is_needed && std::find(left_out.begin(), left_out.end(), a.name) != left_out.end())
       return Error{ErrorCode::kInvalidArgument, path,
-                   "attribute '" + std::string(required) + "' is missing; every device file must have it"};
+                   "attribute '" + std::string(a.name) + "' is missing; every device file must have it"};
   }
   if (device.clock_ghz <= 0)
     return Error{ErrorCode::kInvalidArgument, path, "attribute 'clock_ghz' must be positive"};
@@ -53,7 +55,7 @@ Result<Device> find_registered(const std::string& name) {
                    "; the name of a device file must contain '/' or end in .json"};
 }
 
-// `most` can exceed device.cores: for this machine it counts all hardware threads that the process
+// `most` can exceed the cores of the device: for this machine it counts all hardware threads that the process
 // may use, while by default only one thread per core is used.
 Result<Device> with_threads(Device device, std::string_view count, int most) {
   int threads = 0;
@@ -62,7 +64,7 @@ Result<Device> with_threads(Device device, std::string_view count, int most) {
     return Error{ErrorCode::kInvalidArgument, "device option threads",
                  "'" + std::string(count) + "' is not a positive number"};
   }
-  if (device.kind != DeviceKind::kCpu) {
+  if (device.kind() != DeviceKind::kCpu) {
     return Error{ErrorCode::kInvalidArgument, "device option threads",
                  "applies to CPUs only, not to " + device.name};
   }
@@ -70,8 +72,8 @@ Result<Device> with_threads(Device device, std::string_view count, int most) {
     return Error{ErrorCode::kInvalidArgument, "device option threads",
                  device.name + " has " + std::to_string(most) + " cores, not " + std::string(count)};
   }
-  device.peak_f32_gflops *= static_cast<double>(threads) / device.cores;
-  device.cores = threads;
+  device.peak_f32_gflops *= static_cast<double>(threads) / device.cpu().cores;
+  device.cpu().cores = threads;
   return device;
 }
 
@@ -112,7 +114,7 @@ Result<Device> find_device(std::string_view spec) {
   } else {
     TS_ASSIGN_OR_RETURN(device, find_registered(name));
   }
-  const int most = name == "local" ? static_cast<int>(allowed_processors().size()) : device.cores;
+  const int most = name == "local" ? static_cast<int>(allowed_processors().size()) : device.compute_units();
   while (!spec.empty()) {
     const std::string_view option = next_part();
     if (option.starts_with("isa=")) {

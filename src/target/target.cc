@@ -4,30 +4,68 @@
 #include <bit>
 
 #include "base/hash.h"
+#include "target/attributes.h"
 
 namespace tensorsmith::target {
+namespace {
+
+// Returns the figures, which a device of the other kind does not have.
+template <typename Figures>
+auto& of_kind(auto& figures) {
+  auto* found = std::get_if<Figures>(&figures);
+  TS_CHECK(found != nullptr, "the device is of the other kind");
+  return *found;
+}
+
+}  // namespace
+
+const CpuFigures& Device::cpu() const { return of_kind<CpuFigures>(figures); }
+CpuFigures& Device::cpu() { return of_kind<CpuFigures>(figures); }
+const GpuFigures& Device::gpu() const { return of_kind<GpuFigures>(figures); }
+GpuFigures& Device::gpu() { return of_kind<GpuFigures>(figures); }
+
+int Device::compute_units() const { return kind() == DeviceKind::kCpu ? cpu().cores : gpu().multiprocessors; }
+int Device::register_bytes() const {
+  return kind() == DeviceKind::kCpu ? cpu().vector_bytes : gpu().lane_bytes;
+}
+int Device::register_count() const {
+  return kind() == DeviceKind::kCpu ? cpu().vector_registers : gpu().registers_per_thread;
+}
+double Device::fma_per_cycle() const {
+  return kind() == DeviceKind::kCpu ? cpu().fma_per_cycle : gpu().lanes;
+}
+
+const GpuFigures& gpu_or_no_limits(const Device& device) {
+  static const GpuFigures kNone;
+  return device.kind() == DeviceKind::kGpu ? device.gpu() : kNone;
+}
 
 // The name, description, sources and memory size do not change how long a program runs. The base
 // and boost clocks and the limits per multiprocessor follow from the other attributes. Features are
-// sorted, because their order means nothing. The power limits the clock that is reached; it is
-// hashed where it is known.
+// sorted, because their order means nothing. The power limits the clock that is reached.
 std::string Device::key() const {
   std::vector<std::string> sorted = features;
   std::sort(sorted.begin(), sorted.end());
   Hasher h;
-  h.add("tensorsmith device 1").add(static_cast<uint64_t>(kind)).add(arch).add(cpu);
+  h.add("tensorsmith device 1").add(static_cast<uint64_t>(kind())).add(arch).add(processor);
   h.add(sorted.size());
   for (const std::string& f : sorted) h.add(f);
-  for (int64_t v : {static_cast<int64_t>(cores), static_cast<int64_t>(vector_bytes),
-                    static_cast<int64_t>(vector_registers), l1_bytes, l2_bytes, l3_bytes,
-                    static_cast<int64_t>(cacheline_bytes), static_cast<int64_t>(warp_size),
-                    static_cast<int64_t>(max_threads_per_block), shared_memory_per_block, registers_per_block,
-                    static_cast<int64_t>(max_vthread_extent)}) {
-    h.add(static_cast<uint64_t>(v));
+  // Integers, then other numbers. A CPU has 0 for the figures of a GPU.
+  for (const Attribute& a : target::attributes()) {
+    if (!a.is(Attribute::kInKey)) continue;
+    const bool has = visit_value(a, *this, [&]<typename T>(const T& value) {
+      if constexpr (std::is_integral_v<T>) h.add(static_cast<uint64_t>(static_cast<int64_t>(value)));
+    });
+    if (!has) h.add(uint64_t{0});
   }
-  for (double v : {clock_ghz, fma_per_cycle, memory_bandwidth_gbs, peak_f32_gflops})
-    h.add(std::bit_cast<uint64_t>(v));
-  if (power_watts > 0) h.add(std::bit_cast<uint64_t>(power_watts));
+  for (const Attribute& a : target::attributes()) {
+    visit_value(a, *this, [&]<typename T>(const T& value) {
+      if constexpr (std::is_same_v<T, double>) {
+        if (a.is(Attribute::kInKey) || (a.is(Attribute::kInKeyIfKnown) && value > 0))
+          h.add(std::bit_cast<uint64_t>(value));
+      }
+    });
+  }
   return h.hex128();
 }
 
@@ -37,21 +75,22 @@ bool Device::has_feature(std::string_view feature) const {
   });
 }
 
-double peak_gflops(int cores, double clock_ghz, double fma_per_cycle, int vector_bytes) {
-  return cores * clock_ghz * fma_per_cycle * 2 * (vector_bytes / 4.0);
+double peak_gflops(int compute_units, double clock_ghz, double fma_per_cycle, int register_bytes) {
+  return compute_units * clock_ghz * fma_per_cycle * 2 * (register_bytes / 4.0);
 }
 double computed_peak_gflops(const Device& device) {
-  return peak_gflops(device.cores, device.clock_ghz, device.fma_per_cycle, device.vector_bytes);
+  return peak_gflops(device.compute_units(), device.clock_ghz, device.fma_per_cycle(),
+                     device.register_bytes());
 }
 
 bool has_dot4(const Device& device) {
-  if (device.vector_bytes > 32) return device.has_feature("avx512vnni");
+  if (device.register_bytes() > 32) return device.has_feature("avx512vnni");
   return device.has_feature("avxvnni") ||
          (device.has_feature("avx512vnni") && device.has_feature("avx512vl"));
 }
 
 bool has_dot2(const Device& device) {
-  return device.has_feature("avx512bf16") && (device.vector_bytes > 32 || device.has_feature("avx512vl"));
+  return device.has_feature("avx512bf16") && (device.register_bytes() > 32 || device.has_feature("avx512vl"));
 }
 
 bool has_matrix_dot4(const Device& device) {

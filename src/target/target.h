@@ -1,18 +1,20 @@
 // The description of a device as data; a further device needs no code. The search space uses it (the
 // sizes of registers and caches guide the sampling), as do code generation (features), the cost
 // models (features of the device) and the records (key of the device). docs/devices.md documents
-// the file format, whose attributes have the names of these members.
+// the file format; target/attributes.h maps its attributes to these members.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
 
 namespace tensorsmith::target {
 
+// In the order of Device::figures.
 enum class DeviceKind : uint8_t { kCpu, kGpu };
 
 // Rates that a CPU core sustains, 0 = unknown (see assumed.h). They are used to choose among
@@ -29,42 +31,69 @@ struct CoreRates {
   double parallel_overhead_us = 0;  // time to start and join a parallel loop on all cores
 };
 
-struct Device {
-  std::string name;         // registry key: "xeon-8358", "v100", or "local"
-  std::string description;  // for people
-  DeviceKind kind = DeviceKind::kCpu;
-  std::string arch;                   // "x86-64", "aarch64", "nvptx", "amdgcn", "opencl"
-  std::string cpu;                    // LLVM CPU name, e.g. "znver5"; empty = generic
-  std::vector<std::string> features;  // LLVM feature strings that matter: "+avx512f", ...
-  int cores = 1;                      // CPU cores or GPU multiprocessors that a program may use
-  double clock_ghz = 0;               // sustained under vector load; the peak is computed from it
-  double base_clock_ghz = 0;          // guaranteed by the vendor, 0 = unknown
-  double boost_clock_ghz = 0;         // highest clock; on CPUs that of a single core
-  int vector_bytes = 16;              // widest vector register used; GPUs: 4, a lane of one thread
-  int vector_registers = 16;          // GPUs: 32-bit registers that one thread may use
-  double fma_per_cycle = 1;      // vector FMAs that a core issues per cycle; GPUs: lanes of a multiprocessor
-  int64_t l1_bytes = 32 << 10;   // L1 data cache of a core
-  int64_t l2_bytes = 256 << 10;  // L2 cache of a core; GPUs: of the whole device
-  int64_t l3_bytes = 0;          // shared, 0 = none
-  int cacheline_bytes = 64;
-  CoreRates rates;                  // for CPUs only
-  double memory_bandwidth_gbs = 0;  // 10^9 bytes per second, all channels together
-  double memory_gb = 0;             // 2^30 bytes
-  double peak_f32_gflops = 0;       // all cores, vector units only (no matrix units)
-  double launch_overhead_us = 0;    // least time between two dependent kernels, 0 = not known
-  double power_watts = 0;           // thermal design power, 0 = not known
-  // GPU limits (0 on CPUs).
+inline constexpr int64_t kUsualL1Bytes = 32 << 10, kUsualL2Bytes = 256 << 10;
+
+struct CpuFigures {
+  int cores = 1;          // that a program may use
+  int vector_bytes = 16;  // widest vector register used
+  int vector_registers = 16;
+  double fma_per_cycle = 1;  // vector FMAs that a core issues per cycle
+  CoreRates rates;
+};
+
+struct GpuFigures {
+  int multiprocessors = 1;
+  double lanes = 1;               // f32 FMAs that a multiprocessor issues per cycle
+  int lane_bytes = 4;             // of a register of a thread
+  int registers_per_thread = 16;  // 32-bit registers that one thread may use
+  // Limits, 0 = not known.
   int warp_size = 0;
   int max_threads_per_block = 0;
   int64_t shared_memory_per_block = 0;  // bytes, the largest size that a kernel can request
   int64_t registers_per_block = 0;      // 32-bit
   int max_vthread_extent = 0;           // largest number of virtual threads that the search tries on one axis
-  // Limits for all blocks that are resident on a multiprocessor together (0 on CPUs).
+  // Limits for all blocks that are resident on a multiprocessor together, 0 = not known.
   int max_threads_per_core = 0;
   int max_blocks_per_core = 0;
   int64_t shared_memory_per_core = 0;  // bytes
   int64_t registers_per_core = 0;      // 32-bit
-  std::vector<std::string> sources;    // where the figures come from
+  double block_start_cycles = 0;       // between the starts of two blocks of a kernel, 0 = not known
+};
+
+struct Device {
+  std::string name;                   // registry key: "xeon-8358", "v100", or "local"
+  std::string description;            // for people
+  std::string arch;                   // "x86-64", "aarch64", "nvptx", "amdgcn", "opencl"
+  std::string processor;              // LLVM's name of it, e.g. "znver5", "sm_80"; empty = generic
+  std::vector<std::string> features;  // LLVM feature strings that matter: "+avx512f", ...
+  std::variant<CpuFigures, GpuFigures> figures;
+  double clock_ghz = 0;              // sustained under vector load; the peak is computed from it
+  double base_clock_ghz = 0;         // guaranteed by the vendor, 0 = unknown
+  double boost_clock_ghz = 0;        // highest clock; on CPUs that of a single core
+  int64_t l1_bytes = kUsualL1Bytes;  // L1 data cache of a compute unit
+  int64_t l2_bytes = kUsualL2Bytes;  // L2 cache of a core; GPUs: of the whole device
+  int64_t l3_bytes = 0;              // shared, 0 = none
+  int cacheline_bytes = 64;
+  double memory_bandwidth_gbs = 0;   // 10^9 bytes per second, all channels together
+  double memory_gb = 0;              // 2^30 bytes
+  double peak_f32_gflops = 0;        // all compute units, vector units only (no matrix units)
+  double launch_overhead_us = 0;     // least time between two dependent kernels, 0 = not known
+  double power_watts = 0;            // thermal design power, 0 = not known
+  std::vector<std::string> sources;  // where the figures come from
+
+  DeviceKind kind() const { return static_cast<DeviceKind>(figures.index()); }
+  // Return the figures of its kind: a CPU has no gpu(), a GPU has no cpu().
+  const CpuFigures& cpu() const;
+  CpuFigures& cpu();
+  const GpuFigures& gpu() const;
+  GpuFigures& gpu();
+
+  // Return figures of either kind. A compute unit is a core or a multiprocessor. The registers are
+  // those that one thread computes with: vector registers of a CPU, 32-bit registers of a GPU.
+  int compute_units() const;
+  int register_bytes() const;
+  int register_count() const;
+  double fma_per_cycle() const;  // of such registers, on one compute unit
 
   // Returns a hash of all attributes that can change a measurement. The hash is part of the key of
   // a record.
@@ -72,9 +101,12 @@ struct Device {
   bool has_feature(std::string_view feature) const;  // `feature` has no "+"
 };
 
-// Returns the peak of the vector units in 10^9 operations per second, which follows from the cores, their
-// clock, their FMAs and their lanes.
-double peak_gflops(int cores, double clock_ghz, double fma_per_cycle, int vector_bytes);
+// Returns the figures of a GPU; for a CPU figures whose limits are all 0.
+const GpuFigures& gpu_or_no_limits(const Device& device);
+
+// Returns the peak of the vector units in 10^9 operations per second, which follows from the compute
+// units, their clock, their FMAs and the lanes of a register.
+double peak_gflops(int compute_units, double clock_ghz, double fma_per_cycle, int register_bytes);
 // Returns the same for the figures of a device.
 double computed_peak_gflops(const Device& device);
 
@@ -97,7 +129,7 @@ bool has_masked_memory(const Device& device);
 // `threads` becomes the number of cores; 0 stands for Processors::usable (base/processors.h), one
 // thread per core.
 Result<Device> probe_local(int threads = 0);
-// Returns the rate in 10^9 bytes per second at which `device.cores` threads of this machine read
+// Returns the rate in 10^9 bytes per second at which one thread a core of this machine read
 // memory: the best of several passes over a buffer that is larger than the caches. Takes a few
 // tenths of a second.
 double measure_memory_bandwidth(const Device& device);
@@ -114,8 +146,8 @@ Result<Device> with_isa(const Device& device, std::string_view isa);
 // Attributes that are zero or empty are left out.
 std::string to_json(const Device& device);
 // Reads the text of a device file; `place` names the file in errors. Errors (kCorrupt): not JSON,
-// an unknown attribute, a required one missing or one of the wrong type, and values that contradict
-// each other (check_device).
+// an attribute that is unknown or of the other kind of device, a required one missing or one of the
+// wrong type, and values that contradict each other (check_device).
 Result<Device> parse_device(std::string_view text, std::string_view place);
 // Checks that the values are consistent: the peak is cores x clock x FMAs x 2 x lanes within 1 %,
 // L1 <= L2 <= L3, base clock <= clock <= boost clock, and the limits of a block do not exceed those

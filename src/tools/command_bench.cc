@@ -154,7 +154,7 @@ Status bench(const BenchOptions& options) {
   }
   TS_ASSIGN_OR_RETURN(const target::Device device, place.resolve());
   runtime::LoadOptions load_options;
-  load_options.threads = device.cores;
+  load_options.threads = device.compute_units();
   load_options.profile = options.profile || !options.trace.empty();
   load_options.repeats_alone = options.profile ? 3 : 0;
   load_options.gpu = engine::gpu_place(device);
@@ -171,8 +171,8 @@ Status bench(const BenchOptions& options) {
     compile_options.model_name = fs::path(options.model.path).filename().string();
     compile_options.log = &log;
     // Otherwise the threads are a GPU's multiprocessors.
-    const bool here = device.kind == target::DeviceKind::kCpu;
-    compile_options.jobs = std::max(1, here ? device.cores : processors().usable);
+    const bool here = device.kind() == target::DeviceKind::kCpu;
+    compile_options.jobs = std::max(1, here ? device.compute_units() : processors().usable);
     const bool records = !options.untuned && options.database.is_there();
     TS_ASSIGN_OR_RETURN(const size_t found,
                         engine::compile_recorded(loaded, device, records ? options.database.path : "",
@@ -184,8 +184,8 @@ Status bench(const BenchOptions& options) {
   if (!options.trace.empty()) return write_trace(*subject.model, options);
   if (options.profile) {
     if (!options.json)
-      print_out("{}, {}, {} {}\n", options.model.path, schedules_of(subject), device.cores,
-                device.cores == 1 ? "thread" : "threads");
+      print_out("{}, {}, {} {}\n", options.model.path, schedules_of(subject), device.compute_units(),
+                device.compute_units() == 1 ? "thread" : "threads");
     return print_profile(*subject.model, options.seed, options.json);
   }
   const std::vector<runtime::Model*> models = {subject.model.get()};
@@ -196,7 +196,7 @@ Status bench(const BenchOptions& options) {
     nlohmann::json list = nlohmann::json::array();
     list.push_back({{"name", options.model.path},
                     {"schedules", schedules_of(subject)},
-                    {"threads", device.cores},
+                    {"threads", device.compute_units()},
                     {"runs", timing.seconds.size()},
                     {"median_seconds", timing.median()},
                     {"p10_seconds", timing.quantile(0.1)},
@@ -205,7 +205,7 @@ Status bench(const BenchOptions& options) {
     return {};
   }
   Table table({"model", "schedules", "threads", "runs", "median", "10 %", "90 %"});
-  table.add({options.model.path, schedules_of(subject), std::to_string(device.cores),
+  table.add({options.model.path, schedules_of(subject), std::to_string(device.compute_units()),
              std::to_string(timing.seconds.size()), format_seconds(timing.median()),
              format_seconds(timing.quantile(0.1)), format_seconds(timing.quantile(0.9))});
   print_lines(table.text());

@@ -33,7 +33,7 @@ Status compile(const CompileCommandOptions& options) {
   const bool as_c = options.emit == "c";
   if (as_c) TS_RETURN_IF_ERROR(engine::check_c_prefix(options.prefix));
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
-  if (as_c && device.kind == target::DeviceKind::kGpu)
+  if (as_c && device.kind() == target::DeviceKind::kGpu)
     return Error{ErrorCode::kInvalidArgument, "--emit c",
                  "C can only be written for CPUs, not for " + device.name};
   const std::string directory = options.directory_option->count() > 0
@@ -52,7 +52,7 @@ Status compile(const CompileCommandOptions& options) {
   }
   compile_options.model_name = std::filesystem::path(options.model.path).filename().string();
   TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
-  compile_options.jobs = local.cores;
+  compile_options.jobs = local.cpu().cores;
   compile_options.cancelled = &catch_interrupts();
   StderrLogSink log(LogLevel::kWarning);
   compile_options.log = &log;

@@ -20,7 +20,7 @@ struct ListOptions {
 std::string uses(const target::Device& device) {
   if (engine::is_local(device)) return "tune, compile, run, predict";
   if (engine::gpu_place(device)) return "tune, compile, run";
-  return device.kind == target::DeviceKind::kCpu ? "compile, predict" : "train, eval";
+  return device.kind() == target::DeviceKind::kCpu ? "compile, predict" : "train, eval";
 }
 
 Status list_devices(const ListOptions& options) {
@@ -31,7 +31,7 @@ Status list_devices(const ListOptions& options) {
   const auto here = static_cast<std::ptrdiff_t>(devices.size());
   devices.insert(devices.end(), target::registry().begin(), target::registry().end());
   std::stable_partition(devices.begin() + here, devices.end(),
-                        [](const target::Device& d) { return d.kind == target::DeviceKind::kCpu; });
+                        [](const target::Device& d) { return d.kind() == target::DeviceKind::kCpu; });
   if (options.json) {
     nlohmann::ordered_json out = nlohmann::ordered_json::array();
     for (const auto& d : devices) {
@@ -44,10 +44,10 @@ Status list_devices(const ListOptions& options) {
   }
   Table table({"name", "used by", "cores", "clock", "vector", "peak f32", "memory", "description"});
   for (const auto& d : devices) {
-    const bool cpu = d.kind == target::DeviceKind::kCpu;
-    table.add({d.name, uses(d), std::to_string(d.cores),
+    const bool cpu = d.kind() == target::DeviceKind::kCpu;
+    table.add({d.name, uses(d), std::to_string(d.compute_units()),
                d.clock_ghz > 0 ? fmt::format("{:.2f} GHz", d.clock_ghz) : "-",
-               cpu ? fmt::format("{} bit", d.vector_bytes * 8) : "-",
+               cpu ? fmt::format("{} bit", d.cpu().vector_bytes * 8) : "-",
                d.peak_f32_gflops > 0 ? fmt::format("{:.0f} GFLOP/s", d.peak_f32_gflops) : "-",
                d.memory_bandwidth_gbs > 0 ? fmt::format("{:.0f} GB/s", d.memory_bandwidth_gbs) : "-",
                d.description});

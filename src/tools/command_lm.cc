@@ -74,7 +74,7 @@ Status corpus(const CorpusCommand& command) {
   lab::CorpusOptions options;
   for (const std::string& spec : command.devices) {
     TS_ASSIGN_OR_RETURN(options.devices.emplace_back(), engine::find_device(spec));
-    if (options.devices.back().kind != target::DeviceKind::kCpu)
+    if (options.devices.back().kind() != target::DeviceKind::kCpu)
       return Error{ErrorCode::kUnsupported, "--device " + spec,
                    "language models write schedules for CPUs only; name a CPU"};
   }

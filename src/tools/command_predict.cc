@@ -51,7 +51,7 @@ void print(const engine::Prediction& prediction) {
     if (!p.tasks[t].roofline_because.empty())
       print_out("{} (roofline): {}\n", partition.tasks[t].name, p.tasks[t].roofline_because);
   }
-  const bool gpu = prediction.device.kind == target::DeviceKind::kGpu;
+  const bool gpu = prediction.device.kind() == target::DeviceKind::kGpu;
   print_out("the run makes {} kernel calls, one after the other; added for reloading caches: {}; {}\n",
             p.calls.size(), format_seconds(p.refill_seconds),
             gpu ? "launches are part of the tasks' times"

@@ -43,8 +43,8 @@ std::string chosen_profiler(const ProfileCommand& command) {
 // GPUs support only Nsight Compute's counters.
 Result<std::string> profiler_of(const ProfileCommand& command, const target::Device& device) {
   const bool nsight = command.profiler == "ncu";
-  if (device.kind != target::DeviceKind::kGpu && !nsight) return chosen_profiler(command);
-  if (device.kind != target::DeviceKind::kGpu)
+  if (device.kind() != target::DeviceKind::kGpu && !nsight) return chosen_profiler(command);
+  if (device.kind() != target::DeviceKind::kGpu)
     return Error{ErrorCode::kInvalidArgument, "--profiler ncu",
                  "works only for NVIDIA GPUs; name one with --device cuda"};
   if (!nsight && command.profiler != "auto")

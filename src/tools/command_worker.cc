@@ -40,7 +40,7 @@ Status work(const WorkerCommand& command) {
   const std::atomic<bool>& cancel = catch_interrupts();
   engine::WorkerOptions options = command.worker;
   options.host = engine::host_name();
-  options.threads = device.cores;
+  options.threads = device.compute_units();
   const auto worker = measure::this_program_as_worker();
   TS_ASSIGN_OR_RETURN(const engine::WorkerTools tools,
                       engine::make_worker_tools(device, worker, clock, log, cancel));

@@ -120,7 +120,7 @@ Status collect(const CollectCommand& command) {
   StderrLogSink log(command.quiet ? LogLevel::kError : LogLevel::kWarning);
   const std::atomic<bool>& cancel = catch_interrupts();
   options.slowest_seconds = 1e-3 * command.slowest_ms;
-  options.threads = engine::usable_threads(machine.cores, log);
+  options.threads = engine::usable_threads(machine.cpu().cores, log);
   options.where.worker = measure::this_program_as_worker();
   lab::CollectReport totals;
   {

@@ -187,10 +187,10 @@ void warn_of_threads(int threads) {
 
 Result<target::Device> DeviceOptions::resolve() const {
   TS_ASSIGN_OR_RETURN(target::Device found, engine::find_device(device));
-  if (threads > 0 && found.kind == target::DeviceKind::kGpu)
+  if (threads > 0 && found.kind() == target::DeviceKind::kGpu)
     return Error{ErrorCode::kInvalidArgument, "--threads", "applies to CPUs only, not to " + found.name};
   found = engine::with_threads(std::move(found), threads);
-  if (engine::is_local(found)) warn_of_threads(found.cores);
+  if (engine::is_local(found)) warn_of_threads(found.cpu().cores);
   return found;
 }
 
@@ -198,7 +198,7 @@ std::vector<std::string> DeviceOptions::notes(const target::Device& found) const
   const Processors machine = processors();
   const std::string text = shortage(machine);
   const bool by_default = threads == 0 && engine::is_local(found);
-  if (text.empty() || found.cores < machine.usable + (by_default ? 0 : 1)) return {};
+  if (text.empty() || found.compute_units() < machine.usable + (by_default ? 0 : 1)) return {};
   return {text};
 }
 

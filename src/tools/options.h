@@ -59,7 +59,7 @@ struct DeviceOptions {
   // more threads than that were requested. `device` must come from resolve().
   std::vector<std::string> notes(const target::Device& device) const;
   // Threads that kernels run on.
-  static int kernel_threads(const target::Device& device) { return device.cores; }
+  static int kernel_threads(const target::Device& device) { return device.compute_units(); }
 };
 
 // --threads of commands that process data and run no kernels.

@@ -35,7 +35,7 @@ Status add_predictions(const std::string& given, engine::Report& report) {
   if (given == "none") return {};
   if (!given.empty()) return engine::add_predictions(given, threads, report);
   const bool cpu = std::any_of(report.setups.begin(), report.setups.end(), [](const auto& setup) {
-    return setup.device && setup.device->kind == target::DeviceKind::kCpu;
+    return setup.device && setup.device->kind() == target::DeviceKind::kCpu;
   });
   const std::string shipped = engine::shipped_file(engine::kCostModelFile);
   if (!cpu || shipped.empty()) return {};

@@ -242,7 +242,7 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   }
   TS_ASSIGN_OR_RETURN(std::vector<engine::ModelToTune> models, plan_outputs(options));
   const SystemClock clock;
-  const record::MeasureSettings settings{device.cores, tuning.search.flush_cache};
+  const record::MeasureSettings settings{device.compute_units(), tuning.search.flush_cache};
   const int64_t trials = tuning.search.trials;
   const RunLimits limits{trials == engine::kMostTrials ? 0 : trials, tuning.search.seconds};
   ProgressDisplay display(clock, limits, standard_error_display(options.quiet));

@@ -91,13 +91,13 @@ TEST(CSource, HoldsVectorsAsLongAsTheDevices) {
   for (const auto& [bytes, type] :
        {std::pair(128, "TS_VECTOR(f32x16, float, 64)"), {48, "TS_VECTOR(f32x8, float, 32)"}}) {
     target::Device odd = test::device_with("avx512");
-    odd.vector_bytes = bytes;
+    odd.cpu().vector_bytes = bytes;
     const auto source = codegen::emit_c(doubled(), odd, {.symbol = "k"});
     ASSERT_TRUE(source.ok());
     EXPECT_THAT(source->text, HasSubstr(type));
   }
   target::Device without = test::device_with("avx2");
-  without.vector_bytes = 4;
+  without.cpu().vector_bytes = 4;
   const auto plain = codegen::emit_c(doubled(), without, {.symbol = "k"});
   ASSERT_TRUE(plain.ok());
   EXPECT_THAT(plain->text, Not(HasSubstr("TS_VECTOR")));

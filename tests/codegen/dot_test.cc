@@ -104,9 +104,9 @@ target::Device with_features(int vector_bytes, std::vector<std::string> features
   target::Device device;
   device.name = "test";
   device.arch = "x86-64";
-  device.cpu = vector_bytes == 64 ? "x86-64-v4" : "x86-64-v3";
-  device.vector_bytes = vector_bytes;
-  device.vector_registers = vector_bytes == 64 ? 32 : 16;
+  device.processor = vector_bytes == 64 ? "x86-64-v4" : "x86-64-v3";
+  device.cpu().vector_bytes = vector_bytes;
+  device.cpu().vector_registers = vector_bytes == 64 ? 32 : 16;
   device.features = std::move(features);
   return device;
 }
@@ -268,7 +268,7 @@ TEST(Dot4, CandidatesAreExactOnEveryInstructionSet) {
     const auto expected = lower::evaluate(workload, inputs);
     ASSERT_TRUE(expected.ok());
     for (target::Device device : local_devices()) {
-      device.cores = 2;
+      device.cpu().cores = 2;
       const auto space = space::DesignSpace::build(workload, device, {});
       ASSERT_TRUE(space.ok());
       for (int i = 0; i < 3; ++i) {

@@ -10,18 +10,18 @@ using runtime::GpuSpan;
 target::Device gpu_for(const runtime::Gpu& gpu) {
   target::Device device;
   device.name = "opencl";
-  device.kind = target::DeviceKind::kGpu;
+  device.figures = target::GpuFigures{};
   const runtime::GpuProperties& p = gpu.properties();
   device.arch = p.place.platform->archs.front();
   if (p.place.platform == &runtime::cuda_platform)
-    device.cpu = "sm_" + std::to_string(p.compute_major) + std::to_string(p.compute_minor);
-  device.vector_bytes = 4;
-  device.vector_registers = 255;
-  device.warp_size = 32;
-  device.max_threads_per_block = std::min(1024, gpu.properties().max_threads_per_block);
-  device.shared_memory_per_block = std::min<int64_t>(48 << 10, gpu.properties().shared_memory_per_block);
-  device.registers_per_block = 65536;
-  device.max_vthread_extent = 8;
+    device.processor = "sm_" + std::to_string(p.compute_major) + std::to_string(p.compute_minor);
+  device.gpu().registers_per_thread = 255;
+  device.gpu().warp_size = 32;
+  device.gpu().max_threads_per_block = std::min(1024, gpu.properties().max_threads_per_block);
+  device.gpu().shared_memory_per_block =
+      std::min<int64_t>(48 << 10, gpu.properties().shared_memory_per_block);
+  device.gpu().registers_per_block = 65536;
+  device.gpu().max_vthread_extent = 8;
   return device;
 }
 

@@ -144,7 +144,7 @@ size_t count(const std::string& text, const std::string& what) {
 target::Device any_gpu() {
   target::Device device;
   device.name = "any";
-  device.kind = target::DeviceKind::kGpu;
+  device.figures = target::GpuFigures{};
   return device;
 }
 
@@ -248,8 +248,8 @@ TEST(Gpu, RefusesToWriteWhatIsPrivateToOthers) {
 
 TEST(Gpu, RefusesWhatTheDeviceHasNot) {
   target::Device small = any_gpu();
-  small.max_threads_per_block = 16;
-  small.shared_memory_per_block = 64;
+  small.gpu().max_threads_per_block = 16;
+  small.gpu().shared_memory_per_block = 64;
   const auto workload = test::small::matmul(64, 64, 32);
   Scheduler s(workload);
   tile_matmul(s, {2, 4, 2}, {1, 8, 4}, 8, 4);
@@ -257,7 +257,7 @@ TEST(Gpu, RefusesWhatTheDeviceHasNot) {
   const auto threads = codegen::emit_gpu(program, small, {}, codegen::opencl_c());
   ASSERT_FALSE(threads.ok());
   EXPECT_EQ(threads.error().message(), "kernel: a block has 32 threads, but any allows 16");
-  small.max_threads_per_block = 0;
+  small.gpu().max_threads_per_block = 0;
   const auto shared = codegen::emit_gpu(program, small, {}, codegen::opencl_c());
   ASSERT_FALSE(shared.ok());
   EXPECT_NE(shared.error().message().find("bytes of shared memory, but any has 64"), std::string::npos)

@@ -61,12 +61,12 @@ target::Device device_with(const std::string& name) {
   target::Device device;
   device.name = name;
   device.arch = "x86-64";
-  device.cpu = "x86-64";  // a CPU that has SSE2 and no other features
+  device.processor = "x86-64";  // a CPU that has SSE2 and no other features
   for (const std::string& feature : features_of(isa)) device.features.push_back("+" + feature);
-  device.cores = 2;
-  device.vector_bytes = isa.vector_bytes;
-  device.vector_registers = isa.vector_registers;
-  device.fma_per_cycle = isa.fma_per_cycle;
+  device.cpu().cores = 2;
+  device.cpu().vector_bytes = isa.vector_bytes;
+  device.cpu().vector_registers = isa.vector_registers;
+  device.cpu().fma_per_cycle = isa.fma_per_cycle;
   return device;
 }
 
@@ -82,7 +82,7 @@ std::optional<target::Device> local_device_with(const std::string& name) {
   device.l2_bytes = local->l2_bytes;
   device.l3_bytes = local->l3_bytes;
   device.clock_ghz = local->clock_ghz;
-  device.cores = local->cores;
+  device.cpu().cores = local->cpu().cores;
   return device;
 }
 

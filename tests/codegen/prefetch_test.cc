@@ -125,9 +125,9 @@ TEST(NextTile, IsTheLoopAroundWithASmallerStep) {
 target::Device device() {
   target::Device d;
   d.arch = "x86-64";
-  d.cpu = "haswell";
+  d.processor = "haswell";
   d.features = {"+sse4.2", "+avx", "+avx2", "+fma"};
-  d.vector_bytes = 32;
+  d.cpu().vector_bytes = 32;
   d.l2_bytes = 256 << 10;
   return d;
 }

@@ -103,7 +103,7 @@ TEST(LlvmCode, RegisterTileLeavesNoLocalMemory) {
 TEST(LlvmCode, LocalBuffersBeyondTheRegistersStayInMemory) {
   const target::Device& device = test::local_devices()[0];
   for (const int64_t over : {0, 1}) {
-    const int64_t rows = device.vector_registers + over;
+    const int64_t rows = device.cpu().vector_registers + over;
     const Buffer x = make_buffer("X", DType::kF32, {rows, 16});
     const Buffer y = make_buffer("Y", DType::kF32, {rows, 16});
     const Buffer t = make_buffer("t", DType::kF32, {rows, 16}, ir::MemoryScope::kLocal);
@@ -490,7 +490,7 @@ ir::Program copy_program() {
 
 TEST(LlvmCode, UnknownCpuAndFeature) {
   target::Device device = test::local_devices()[0];
-  device.cpu = "znver99";
+  device.processor = "znver99";
   auto kernel = test::backend().compile(copy_program(), device, {});
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(kernel.error().code, ErrorCode::kInvalidArgument);

@@ -90,7 +90,7 @@ const std::vector<target::Device>& local_devices() {
       all.resize(1);
       all.push_back(all.front());
       all.back().name += " without vectors";
-      all.back().vector_bytes = 4;
+      all.back().cpu().vector_bytes = 4;
     }
     return all;
   }();

@@ -156,7 +156,7 @@ TEST(TensorCoreConvolutions, Assemble) {
         const auto source = source_of(program_of(space, c, gpu), gpu);
         EXPECT_EQ(source.tensor_core_nests, 1) << source.text;
         const auto compiled =
-            (*compiler)->compile(codegen::gpu_prelude(codegen::cuda_c()) + source.text, gpu.cpu, {});
+            (*compiler)->compile(codegen::gpu_prelude(codegen::cuda_c()) + source.text, gpu.processor, {});
         ASSERT_TRUE(compiled.ok()) << compiled.error().message() << source.text;
       }
     }

@@ -225,7 +225,7 @@ TEST(TensorCores, AssembleWithoutSpills) {
       EXPECT_TRUE(is_kind(space, best.sketch, kTensorCores));
       const auto source = source_of(program_of(space, best, gpu), gpu);
       const auto compiled =
-          (*compiler)->compile(codegen::gpu_prelude(codegen::cuda_c()) + source.text, gpu.cpu, {});
+          (*compiler)->compile(codegen::gpu_prelude(codegen::cuda_c()) + source.text, gpu.processor, {});
       ASSERT_TRUE(compiled.ok()) << compiled.error().message() << source.text;
       for (const auto& kernel : compiled->kernels) {
         const std::string trace = sched::print(*space.to_trace(best));

@@ -56,8 +56,8 @@ std::vector<std::pair<std::string, MatrixProduct>> products() {
 target::Device hopper(int cores = 1) {
   target::Device device = test::device("h100");
   if (cores > 0) {
-    device.cores = cores;
-    device.max_blocks_per_core = 2;
+    device.gpu().multiprocessors = cores;
+    device.gpu().max_blocks_per_core = 2;
   }
   return device;
 }
@@ -246,7 +246,7 @@ TEST(Warpgroups, AssembleWithoutSpills) {
         EXPECT_EQ(kernel.spill_store_bytes, 0) << trace << source.text;
         EXPECT_EQ(kernel.stack_bytes, 0) << trace << source.text;
         const auto& block = source.launches[0].block;
-        EXPECT_LE(kernel.registers * block[0] * block[1], gpu.registers_per_block) << trace;
+        EXPECT_LE(kernel.registers * block[0] * block[1], gpu.gpu().registers_per_block) << trace;
       }
     }
   }
@@ -255,7 +255,7 @@ TEST(Warpgroups, AssembleWithoutSpills) {
 // The device is sm_90, but the module is for sm_90a, which has these instructions.
 TEST(Warpgroups, BackendCompilesForTheDevice) {
   const target::Device gpu = hopper(0);
-  ASSERT_EQ(gpu.cpu, "sm_90");
+  ASSERT_EQ(gpu.processor, "sm_90");
   const DesignSpace space = space_of(matrix_product({.m = 512, .n = 512, .k = 512}), gpu);
   const auto candidates = draw_warpgroups(space, seed_of(500), 1);
   ASSERT_FALSE(candidates.empty());

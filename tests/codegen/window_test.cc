@@ -255,7 +255,7 @@ TEST(Window, NanWinsUnderSchedulesOfTheSpace) {
     const Pool pool = random_pool(rng);
     const ir::Workload workload = pool.workload();
     target::Device device = test::local_devices().front();
-    device.cores = static_cast<int>(rng.uniform_int(1, 2));
+    device.cpu().cores = static_cast<int>(rng.uniform_int(1, 2));
     const auto space = space::DesignSpace::build(workload, device, {});
     ASSERT_TRUE(space.ok()) << space.error().message();
     for (int i = 0; i < 2; ++i) {

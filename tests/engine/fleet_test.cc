@@ -25,7 +25,7 @@ target::Device test_device() {
   target::Device d;
   d.name = "test";
   d.arch = "x86-64";
-  d.cores = 1;
+  d.cpu().cores = 1;
   return d;
 }
 

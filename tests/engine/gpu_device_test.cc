@@ -78,13 +78,13 @@ TEST(GpuDevice, PartsOfBoardsAreWhatTheDriverSays) {
   const target::Device device = gpu_device(part);
   expect_sound(device);
   EXPECT_EQ(device.name, "cuda:3");
-  EXPECT_EQ(device.kind, target::DeviceKind::kGpu);
+  EXPECT_EQ(device.kind(), target::DeviceKind::kGpu);
   EXPECT_EQ(device.arch, "nvptx");
-  EXPECT_EQ(device.cpu, "sm_90");
-  EXPECT_EQ(device.cores, 60);
+  EXPECT_EQ(device.processor, "sm_90");
+  EXPECT_EQ(device.gpu().multiprocessors, 60);
   EXPECT_DOUBLE_EQ(device.memory_bandwidth_gbs, 1676.16);
   EXPECT_DOUBLE_EQ(device.peak_f32_gflops, 60 * 1.98 * 128 * 2);
-  EXPECT_EQ(device.shared_memory_per_block, 232448);
+  EXPECT_EQ(device.gpu().shared_memory_per_block, 232448);
   EXPECT_EQ(device.launch_overhead_us, target::find_device("h100")->launch_overhead_us);
 }
 
@@ -94,12 +94,12 @@ TEST(GpuDevice, NewArchitecturesTakeAfterTheLastKnown) {
   next.multiprocessors = 170;
   const target::Device device = gpu_device(next);
   expect_sound(device);
-  EXPECT_EQ(device.cpu, "sm_120");
-  EXPECT_EQ(device.fma_per_cycle, target::find_device("h100")->fma_per_cycle);
+  EXPECT_EQ(device.processor, "sm_120");
+  EXPECT_EQ(device.gpu().lanes, target::find_device("h100")->gpu().lanes);
   runtime::GpuProperties old = h100();
   old.compute_major = 6;
   old.compute_minor = 2;
-  EXPECT_EQ(gpu_device(old).fma_per_cycle, target::find_device("gtx1080ti")->fma_per_cycle);
+  EXPECT_EQ(gpu_device(old).gpu().lanes, target::find_device("gtx1080ti")->gpu().lanes);
 }
 
 TEST(GpuDevice, OpenClDevicesMaySayLittle) {
@@ -115,8 +115,8 @@ TEST(GpuDevice, OpenClDevicesMaySayLittle) {
   expect_sound(device);
   EXPECT_EQ(device.name, "opencl:1");
   EXPECT_EQ(device.arch, "opencl");
-  EXPECT_EQ(device.cpu, "Some board");
-  EXPECT_EQ(device.warp_size, 16);
+  EXPECT_EQ(device.processor, "Some board");
+  EXPECT_EQ(device.gpu().warp_size, 16);
   EXPECT_EQ(device.memory_gb, 4);
   EXPECT_TRUE(device.has_feature("fp16"));
   EXPECT_FALSE(device.has_feature("fp64"));

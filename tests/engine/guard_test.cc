@@ -95,7 +95,7 @@ TEST(Guard, UntunedSchedules) {
     for (const target::Device& device : devices()) {
       const std::string name =
           device.name +
-          (device.kind == target::DeviceKind::kGpu ? "" : "/" + std::to_string(device.vector_bytes));
+          (device.kind() == target::DeviceKind::kGpu ? "" : "/" + std::to_string(device.register_bytes()));
       const auto model = load_model({.path = std::string("zoo:") + network}, device);
       ASSERT_TRUE(model.ok()) << model.error().message();
       const auto schedules = default_schedules(model->partition, device);
@@ -138,7 +138,7 @@ TEST(Guard, SampledCandidates) {
         const space::Candidate candidate = space->sample(rng);
         const auto trace = space->to_trace(candidate);
         ASSERT_TRUE(trace.ok()) << trace.error().message();
-        lines.push_back(name + " " + device.name + "/" + std::to_string(device.vector_bytes) + " " +
+        lines.push_back(name + " " + device.name + "/" + std::to_string(device.register_bytes()) + " " +
                         hash_of(sched::print(*trace)) + " " + number(space->estimate(candidate)));
       }
     }

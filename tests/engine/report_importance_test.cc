@@ -22,7 +22,7 @@ class ReportImportanceTest : public ::testing::Test {
     SCOPED_TRACE("seed " + std::to_string(seed_));
     ReportSetup& setup = report_.setups.emplace_back();
     setup.device = device_;
-    setup.settings.threads = device_.cores;
+    setup.settings.threads = device_.cpu().cores;
     ReportTask& task = report_.tasks.emplace_back();
     task.key = ir::structural_key(workload_);
     task.text = ir::print(workload_);

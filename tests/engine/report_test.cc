@@ -37,7 +37,7 @@ class ReportTest : public ::testing::Test {
     record::Record record;
     record.task_key = key;
     record.device_key = device_.key();
-    record.settings.threads = device_.cores;
+    record.settings.threads = device_.cpu().cores;
     record.trace = outcome == record::Outcome::kOk && reason == record::Reason::kDefault
                        ? sched::print(space.to_trace(space.default_candidate()).value())
                        : sched::print(space.to_trace(space.sample(rng_)).value());
@@ -137,9 +137,9 @@ TEST_F(ReportTest, OnlyWhatTheFilterTakes) {
   ASSERT_THAT(report(filter).tasks, SizeIs(1));
   EXPECT_EQ(report(filter).tasks[0].key, key);
   filter.device_key = device_.key();
-  filter.settings.threads = device_.cores;
+  filter.settings.threads = device_.cpu().cores;
   EXPECT_THAT(report(filter).tasks, SizeIs(1));
-  filter.settings.threads = device_.cores + 1;
+  filter.settings.threads = device_.cpu().cores + 1;
   EXPECT_THAT(report(filter).tasks, SizeIs(0));
 }
 
@@ -150,7 +150,7 @@ TEST_F(ReportTest, KernelsFindTheirRecords) {
   // Tasks with the same name and the same amount of work are distinguished by their times.
   made.tasks[1].name = made.tasks[0].name;
   ReportModel model;
-  model.threads = device_.cores;
+  model.threads = device_.cpu().cores;
   for (const double seconds : {1.1e-3, 3.9e-3, 1.05e-3})
     model.kernels.push_back({made.tasks[0].name, {}, 0, seconds, 2e6, 0});
   model.kernels.push_back({"unknown", {}, 0, 1e-3, 2e6, 0});
@@ -162,7 +162,7 @@ TEST_F(ReportTest, KernelsFindTheirRecords) {
   EXPECT_FALSE(model.end_to_end.has_value()) << "nobody ran the model";
   // The speed-up that the tuning run measured is not replaced by sums of records.
   ReportModel tuned;
-  tuned.threads = device_.cores;
+  tuned.threads = device_.cpu().cores;
   tuned.estimate = {5e-3, 4e-3};
   tuned.end_to_end = Speedup{3e-3, 2e-3, 0.25};
   tuned.kernels = model.kernels;
@@ -170,7 +170,7 @@ TEST_F(ReportTest, KernelsFindTheirRecords) {
   EXPECT_EQ(tuned.estimate.untuned_seconds, 5e-3);
   EXPECT_EQ(tuned.end_to_end->ratio(), 1.5);
   model = {};
-  model.threads = device_.cores + 1;  // records with other numbers of threads do not apply
+  model.threads = device_.cpu().cores + 1;  // records with other numbers of threads do not apply
   model.kernels.push_back({made.tasks[0].name, {}, 0, 1e-3, 2e6, 0});
   connect_records(made, model);
   EXPECT_FALSE(model.kernels[0].place.has_value());

@@ -72,12 +72,11 @@ TEST(SplitBatch, PartsFitTheCaches) {
   ModelSource source;
   source.path = "zoo:mobilenet_v2:batch=32";
   target::Device device;
-  device.cores = 2;
   device.l3_bytes = 64 << 20;
-  device.kind = target::DeviceKind::kGpu;
+  device.figures = target::GpuFigures{.multiprocessors = 2};
   const auto whole = load_model(source, device);
   ASSERT_TRUE(whole.ok()) << whole.error().message();
-  device.kind = target::DeviceKind::kCpu;
+  device.figures = target::CpuFigures{.cores = 2};
   const auto parts = load_model(source, device);
   ASSERT_TRUE(parts.ok()) << parts.error().message();
   EXPECT_EQ(parts->partition.calls.size(), 8 * whole->partition.calls.size());

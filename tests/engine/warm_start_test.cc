@@ -61,7 +61,7 @@ class WarmStartTest : public ::testing::Test {
     record::Record record;
     record.task_key = task.key;
     record.device_key = on.key();
-    record.settings.threads = on.cores;
+    record.settings.threads = on.compute_units();
     record.trace = other_trace.empty() ? sched::print(space.to_trace(candidate).value()) : other_trace;
     record.result.seconds = {seconds};
     record.candidate.reason = reason;

@@ -133,9 +133,9 @@ ProgramSummary summary_of(const char* workload, const char* trace, const target:
 target::Device one_core() {
   target::Device device;
   device.clock_ghz = 2;
-  device.vector_bytes = 64;
-  device.vector_registers = 32;
-  device.fma_per_cycle = 1;
+  device.cpu().vector_bytes = 64;
+  device.cpu().vector_registers = 32;
+  device.cpu().fma_per_cycle = 1;
   device.l1_bytes = 32 << 10;
   device.l2_bytes = 1 << 20;
   device.l3_bytes = 32 << 20;
@@ -222,7 +222,7 @@ TEST(NestSummary, RatesAreTheCores) {
       "split stage=2 iter=0 lengths=[8] inner=true tail=peel\nannotate stage=2 iter=1 as=vectorize\n";
   const double cycle = 1 / 2e9;
   target::Device halves = one_core(), wide = one_core(), narrow = one_core();
-  wide.fma_per_cycle = 2;
+  wide.cpu().fma_per_cycle = 2;
   // 64 vectors of each array; two loads and a store per cycle, or half as many vectors if the core
   // splits them.
   EXPECT_NEAR(value_of(summary_of(axpy, whole, wide), "loads"), 128 * 0.5 * cycle, 1e-12);
@@ -243,21 +243,21 @@ TEST(NestSummary, RatesAreTheCores) {
       "split stage=1 iter=0 lengths=[16] inner=true tail=peel\nannotate stage=1 iter=1 as=vectorize\n";
   const double usual = value_of(summary_of(sum, vectors, halves), "from_l2");
   EXPECT_NEAR(usual, 2 * 4 * 65536 / 32.0 * cycle, 1e-3 * usual);
-  halves.rates.l2_bytes_per_cycle = 64;
+  halves.cpu().rates.l2_bytes_per_cycle = 64;
   EXPECT_NEAR(value_of(summary_of(sum, vectors, halves), "from_l2"), usual / 2, 1e-12);
   halves.l2_bytes = 64 << 10;
-  halves.rates.l3_bytes_per_cycle = 8;
+  halves.cpu().rates.l3_bytes_per_cycle = 8;
   EXPECT_NEAR(value_of(summary_of(sum, vectors, halves), "from_l3"), 2 * 4 * 65536 / 8.0 * cycle,
               1e-3 * 65536 * cycle);
   // Without FMAs a product takes three instructions; a core with separate pipes for additions
   // starts one and a half times as many.
   narrow.arch = "x86-64";
-  narrow.cpu = "znver4";
-  narrow.vector_bytes = 16;
+  narrow.processor = "znver4";
+  narrow.cpu().vector_bytes = 16;
   const char* of_four =
       "split stage=2 iter=0 lengths=[4] inner=true tail=peel\nannotate stage=2 iter=1 as=vectorize\n";
   const double with_adders = value_of(summary_of(axpy, of_four, narrow), "multiply_adds");
-  narrow.cpu = "skylake";
+  narrow.processor = "skylake";
   EXPECT_NEAR(with_adders, value_of(summary_of(axpy, of_four, narrow), "multiply_adds") / 1.5, 1e-12);
   EXPECT_GT(with_adders, 0);
 }

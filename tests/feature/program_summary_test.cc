@@ -298,7 +298,7 @@ TEST(ProgramSummary, OtherProgramsAreNotTiled) {
 // device file gives few attributes.
 TEST(ProgramSummary, NamesAndValuesBelongTogether) {
   target::Device bare;
-  bare.kind = target::DeviceKind::kGpu;
+  bare.figures = target::GpuFigures{};
   const target::Device bare_cpu;
   const WorkloadAccess access = access_of(kMatmul);
   sched::Trace cpu;

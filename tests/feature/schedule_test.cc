@@ -106,8 +106,8 @@ TEST(ScheduleFeatures, AgreeOnWinogradSketches) {
   conv.ci = conv.co = 16;
   const ir::Workload workload = test::standard::conv2d_bias_relu(conv);
   target::Device device;
-  device.vector_bytes = 32;
-  device.cores = 2;
+  device.cpu().vector_bytes = 32;
+  device.cpu().cores = 2;
   const auto space = space::DesignSpace::build(workload, device, {});
   ASSERT_TRUE(space.ok());
   Agreement agreement;

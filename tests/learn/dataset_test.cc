@@ -296,7 +296,7 @@ class DatabaseImportTest : public ::testing::Test {
   DatabaseImportTest() {
     device_.name = "local";
     device_.arch = "x86-64";
-    device_.cpu = "znver4";
+    device_.processor = "znver4";
     device_.features = {"+avx2", "-avx512vl"};
     device_.memory_bandwidth_gbs = 15;
     auto opened = record::Database::open(path_);

@@ -131,7 +131,7 @@ TEST(DraftModelTest, OrdersMeasuredProgramsOfTheXeon) {
   };
   std::map<std::string, Task> tasks;
   const target::Device xeon = device();
-  ASSERT_EQ(xeon.cores, 32);
+  ASSERT_EQ(xeon.cpu().cores, 32);
   const auto model = make_untrained("draft", {}).value();
   record::LineReader::Line line;
   while (*(*reader)->next(line)) {

@@ -55,7 +55,7 @@ inline feature::LeafFeatures make_leaves(const MadeProgram& program, bool gpu) {
 
 // A closed formula, close to the times of real programs.
 inline double made_seconds(const MadeProgram& program, const target::Device& device) {
-  const double lanes = device.kind == target::DeviceKind::kGpu ? 256 : 16;
+  const double lanes = device.kind() == target::DeviceKind::kGpu ? 256 : 16;
   const double speed = device.peak_f32_gflops * 1e9 * std::min(1.0, program.vector_length / lanes) * 0.5;
   return 2e-6 + program.operations / speed + program.bytes / (device.memory_bandwidth_gbs * 1e9) +
          1e-7 * program.leaves;
@@ -89,7 +89,7 @@ inline void make_store(const std::string& path, const MadeStoreOptions& options 
     for (size_t d = 0; d < options.devices.size(); ++d) {
       const std::string& name = options.devices[d];
       const target::Device device = target::find_device(name).value();
-      const bool gpu = device.kind == target::DeviceKind::kGpu;
+      const bool gpu = device.kind() == target::DeviceKind::kGpu;
       StoreRecord record;
       record.workload = (*writer)->add_workload(workload);
       record.device = (*writer)->add_device(name);

@@ -62,7 +62,7 @@ TEST(TensorLanguage, PromptsTellWhatDiffers) {
                                              ", j: 10] = sum{k: 8} x[i, k] * w[k, j]\n  output y\n}");
     EXPECT_TRUE(workload.ok());
     target::Device device;
-    device.vector_bytes = vector_bytes;
+    device.cpu().vector_bytes = vector_bytes;
     const Positions p = make_prompt(*workload, device, sketch, {.device = device_told, .most = most});
     for (const Feature& f : p.features) {
       EXPECT_GE(f.entry, 0);

@@ -34,9 +34,8 @@ TEST(Schemas, EveryColumnHasANameAUnitAndASentence) {
 
 TEST(Schemas, DevicesAreLogarithms) {
   target::Device device;
-  device.cores = 7;
   device.l3_bytes = 3072;
-  device.kind = target::DeviceKind::kGpu;
+  device.figures = target::GpuFigures{.multiprocessors = 7};
   const auto row = device_columns(device);
   const feature::ColumnValues<kDeviceSchema> values(row);
   EXPECT_EQ(values["device.cores"], 3);

@@ -153,7 +153,7 @@ class DoubleBuilder final : public Builder {
 inline target::Device test_device() {
   target::Device device;
   device.name = "test";
-  device.cores = 2;
+  device.cpu().cores = 2;
   device.l3_bytes = 1 << 20;
   return device;
 }

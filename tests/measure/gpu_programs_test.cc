@@ -26,17 +26,16 @@ class PrintingSink final : public LogSink {
 target::Device device_of(const runtime::GpuProperties& p) {
   target::Device d;
   d.name = "opencl:0";
-  d.kind = target::DeviceKind::kGpu;
+  d.figures = target::GpuFigures{};
   d.arch = "opencl";
-  d.cores = std::max(p.multiprocessors, 1);
+  d.gpu().multiprocessors = std::max(p.multiprocessors, 1);
   d.clock_ghz = 1;
-  d.vector_bytes = 4;
-  d.vector_registers = 255;
-  d.warp_size = 32;
-  d.max_threads_per_block = std::min(256, p.max_threads_per_block);
-  d.shared_memory_per_block = std::min<int64_t>(48 << 10, p.shared_memory_per_block);
-  d.registers_per_block = 65536;
-  d.max_vthread_extent = 8;
+  d.gpu().registers_per_thread = 255;
+  d.gpu().warp_size = 32;
+  d.gpu().max_threads_per_block = std::min(256, p.max_threads_per_block);
+  d.gpu().shared_memory_per_block = std::min<int64_t>(48 << 10, p.shared_memory_per_block);
+  d.gpu().registers_per_block = 65536;
+  d.gpu().max_vthread_extent = 8;
   return d;
 }
 

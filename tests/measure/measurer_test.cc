@@ -155,7 +155,7 @@ TEST_F(MeasurerTest, BuildTimeoutCostsOneCandidate) {
   for (int threads : {1, 64}) {  // builds that overlap the runs, and builds between the runs
     measurer_.reset();
     auto options = test_options();
-    device_.cores = threads;
+    device_.cpu().cores = threads;
     options.build_timeout_s = 0.3;
     const auto results = measure({"right", "builds_long", "right", "builds_busily", "right"}, options);
     for (size_t i : {0, 2, 4}) EXPECT_TRUE(results[i].ok()) << i << results[i].reason;

@@ -151,7 +151,7 @@ TEST(Simulation, ErrorsSayWhy) {
   const auto workload = test::standard::matmul(8, 8, 8);
   target::Device device = local();
   device.arch = "aarch64";
-  device.cpu.clear();
+  device.processor.clear();
   device.features.clear();
   const auto other = simulate(workload, {}, device, codegen::default_backend(), {});
   ASSERT_FALSE(other.ok());
@@ -228,7 +228,7 @@ TEST(Simulation, AgreesWithCachegrind) {
   auto device = target::find_device("local:isa=avx2:threads=1");
   if (!device.ok()) GTEST_SKIP() << device.error().message();
   // The target of valgrind's support of AVX2.
-  device->cpu = "haswell";
+  device->processor = "haswell";
   device->features = {"+avx2", "+fma", "+avx", "+sse4.2"};
   device->l1_bytes = 32 << 10;
   device->l2_bytes = 8 << 20;

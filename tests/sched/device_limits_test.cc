@@ -13,10 +13,10 @@ constexpr TailPolicy kPredicate = TailPolicy::kPredicate;
 target::Device gpu() {
   target::Device device;
   device.name = "test-gpu";
-  device.kind = target::DeviceKind::kGpu;
-  device.max_threads_per_block = 64;
-  device.max_vthread_extent = 4;
-  device.shared_memory_per_block = 1024;
+  device.figures = target::GpuFigures{};
+  device.gpu().max_threads_per_block = 64;
+  device.gpu().max_vthread_extent = 4;
+  device.gpu().shared_memory_per_block = 1024;
   return device;
 }
 
@@ -55,8 +55,8 @@ TEST(DeviceLimits, AKernelThatFits) {
   EXPECT_TRUE(status.ok()) << status.error().message();
   // 0 means no limit.
   target::Device unlimited = gpu();
-  unlimited.max_threads_per_block = 0;
-  unlimited.shared_memory_per_block = 0;
+  unlimited.gpu().max_threads_per_block = 0;
+  unlimited.gpu().shared_memory_per_block = 0;
   EXPECT_TRUE(check(test::small::matmul(256, 64, 16), kernel(256, 256), unlimited).ok());
 }
 

@@ -240,7 +240,7 @@ TEST(AnsorAnswer, AllowsExactlyTheLegalLengths) {
   const AnsorParts parts = record::split_trace(record.trace);
   for (const int limit : {2, 4, 1024}) {
     target::Device device = device_of("v100");
-    device.max_threads_per_block = limit;
+    device.gpu().max_threads_per_block = limit;
     const auto context = AnsorContext::create(replayed->task->fresh, parts.sketch, {parts.placement}, device);
     ASSERT_TRUE(context.ok()) << context.error().message();
     std::set<std::vector<int64_t>> found, legal;

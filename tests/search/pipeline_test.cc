@@ -14,8 +14,8 @@ namespace {
 target::Device avx512() {
   target::Device device;
   device.name = "test";
-  device.vector_bytes = 64;
-  device.vector_registers = 32;
+  device.cpu().vector_bytes = 64;
+  device.cpu().vector_registers = 32;
   return device;
 }
 

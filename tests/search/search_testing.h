@@ -20,10 +20,10 @@ inline target::Device device() {
   target::Device d;
   d.name = "test";
   d.arch = "x86-64";
-  d.vector_bytes = 32;
-  d.vector_registers = 16;
-  d.fma_per_cycle = 2;
-  d.cores = 1;
+  d.cpu().vector_bytes = 32;
+  d.cpu().vector_registers = 16;
+  d.cpu().fma_per_cycle = 2;
+  d.cpu().cores = 1;
   return d;
 }
 

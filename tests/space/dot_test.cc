@@ -19,8 +19,8 @@ target::Device device(int vector_bytes, int cores) {
   target::Device d;
   d.name = "test";
   d.arch = "x86-64";
-  d.vector_bytes = vector_bytes;
-  d.vector_registers = vector_bytes == 64 ? 32 : 16;
+  d.cpu().vector_bytes = vector_bytes;
+  d.cpu().vector_registers = vector_bytes == 64 ? 32 : 16;
   d.features = {"+avx512vnni", "+avx512bf16", "+avx512vl", "+avx512bw"};
   d.cores = cores;
   return d;

@@ -102,7 +102,8 @@ TEST(Estimate, RatesComeFromTheDevice) {
   const EstimateMachine usual(device, default_constants());
   EXPECT_GT(usual.rates.loads_per_cycle, 1);
   EXPECT_GT(usual.fork_seconds(), 0);
-  device.rates = {.loads_per_cycle = 3, .fma_latency = 7, .tlb_bytes = 1 << 20, .parallel_overhead_us = 20};
+  device.cpu().rates = {
+      .loads_per_cycle = 3, .fma_latency = 7, .tlb_bytes = 1 << 20, .parallel_overhead_us = 20};
   device.cacheline_bytes = 128;
   const EstimateMachine machine(device, default_constants());
   EXPECT_EQ(machine.rates.loads_per_cycle, 3);
@@ -116,9 +117,9 @@ TEST(Estimate, RatesComeFromTheDevice) {
 TEST(Estimate, AStepTakesItsBottleneck) {
   target::Device device;
   device.arch = "x86-64";
-  device.vector_bytes = 32;
-  device.vector_registers = 16;
-  device.fma_per_cycle = 2;
+  device.cpu().vector_bytes = 32;
+  device.cpu().vector_registers = 16;
+  device.cpu().fma_per_cycle = 2;
   EstimateMachine machine(device, default_constants());
   machine.rates.loads_per_cycle = 2;
   machine.rates.fma_latency = 4;

@@ -23,15 +23,15 @@ using namespace tensorsmith::test::standard;
 target::Device small_gpu() {
   target::Device d;
   d.name = "small";
-  d.kind = target::DeviceKind::kGpu;
+  d.figures = target::GpuFigures{};
   d.arch = "opencl";
-  d.cores = 4;
+  d.gpu().multiprocessors = 4;
   d.clock_ghz = 0.5;
-  d.vector_registers = 64;
-  d.warp_size = 16;
-  d.max_threads_per_block = 128;
-  d.shared_memory_per_block = 16 << 10;
-  d.max_vthread_extent = 4;
+  d.gpu().registers_per_thread = 64;
+  d.gpu().warp_size = 16;
+  d.gpu().max_threads_per_block = 128;
+  d.gpu().shared_memory_per_block = 16 << 10;
+  d.gpu().max_vthread_extent = 4;
   return d;
 }
 
@@ -299,7 +299,7 @@ TEST(GpuSpace, DefaultOfAMatrixProductIsSound) {
     }
     EXPECT_EQ(shared, 2) << name;
     EXPECT_GE(registers, 16) << name;
-    EXPECT_EQ(threads % device.warp_size, 0) << name;
+    EXPECT_EQ(threads % device.gpu().warp_size, 0) << name;
     // At most twice the time that the peak allows.
     EXPECT_LT(space.estimate(c), 2 * 2e-9 * 4096.0 * 4096 * 4096 / device.peak_f32_gflops) << name;
   }

@@ -14,9 +14,9 @@ target::Device device() {
   target::Device d;
   d.name = "test";
   d.arch = "x86-64";
-  d.vector_bytes = 32;
-  d.fma_per_cycle = 2;
-  d.cores = 2;
+  d.cpu().vector_bytes = 32;
+  d.cpu().fma_per_cycle = 2;
+  d.cpu().cores = 2;
   return d;
 }
 

@@ -291,7 +291,7 @@ TEST(DesignSpace, PlansAreOfTheDevice) {
     return sched::print(*trace).find("threadIdx.x") != std::string::npos;
   };
   EXPECT_FALSE(bound(device));
-  device.kind = target::DeviceKind::kGpu;
+  device.figures = target::GpuFigures{};
   EXPECT_TRUE(bound(device));
 }
 

@@ -46,7 +46,7 @@ std::vector<record::Database::Item> records_of(const std::vector<MeasuredTask>& 
       record::Record record;
       record.task_key = task_key;
       record.device_key = device_key;
-      record.settings.threads = device.cores;
+      record.settings.threads = device.compute_units();
       record.trace = sched::print(*trace);
       record.result.seconds = {trial.seconds};
       record.result.runs_per_repeat = 1;

@@ -41,10 +41,10 @@ TEST(Machine, KnownDevicesKeepTheirFigures) {
   for (const Device& device : registry()) {
     SCOPED_TRACE(device.name);
     const Machine machine = machine_of(device);
-    ASSERT_EQ(machine.index() == 0, device.kind == DeviceKind::kCpu);
+    ASSERT_EQ(machine.index() == 0, device.kind() == DeviceKind::kCpu);
     std::visit(
         [&](const auto& m) {
-          EXPECT_DOUBLE_EQ(m.cores, device.cores);
+          EXPECT_DOUBLE_EQ(m.cores, device.compute_units());
           EXPECT_DOUBLE_EQ(m.clock_hz, 1e9 * device.clock_ghz);
           EXPECT_DOUBLE_EQ(m.bytes_per_second, 1e9 * device.memory_bandwidth_gbs);
           EXPECT_DOUBLE_EQ(m.flops_per_second, 1e9 * device.peak_f32_gflops);
@@ -64,9 +64,7 @@ TEST(Machine, APeakThatAFileLeavesOutFollows) {
 
 TEST(Machine, UnknownFiguresAreAssumed) {
   Device cpu;
-  cpu.cores = 4;
-  cpu.vector_bytes = 32;
-  cpu.fma_per_cycle = 2;
+  cpu.figures = CpuFigures{.cores = 4, .vector_bytes = 32, .fma_per_cycle = 2};
   const CpuMachine assumed(cpu);
   EXPECT_EQ(assumed.clock_hz, 2e9);
   EXPECT_EQ(assumed.bytes_per_second, 20e9);
@@ -75,14 +73,15 @@ TEST(Machine, UnknownFiguresAreAssumed) {
   EXPECT_EQ(assumed.l3_bytes, 0);
   EXPECT_EQ(assumed.l3_bytes_per_core(), assumed.l2_bytes);
   Device gpu;
-  gpu.kind = DeviceKind::kGpu;
-  gpu.vector_bytes = 4;
-  gpu.fma_per_cycle = 64;
+  gpu.figures = GpuFigures{.lanes = 64};
   const GpuMachine small(gpu);
   EXPECT_EQ(small.warp, 32);
   EXPECT_EQ(small.clock_hz, 1e9);
   EXPECT_EQ(small.flops_per_second, 1e9 * 2 * 64);
   EXPECT_LE(small.max_threads, 256);
+  EXPECT_EQ(small.block_start_cycles, 3);
+  gpu.gpu().block_start_cycles = 1.5;
+  EXPECT_EQ(GpuMachine(gpu).block_start_cycles, 1.5);
   EXPECT_LE(small.shared_bytes, 32 << 10);
 }
 

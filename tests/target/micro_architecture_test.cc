@@ -200,7 +200,8 @@ TEST(MicroArchitecture, FmasACycle) {
 TEST(MicroArchitecture, DeviceFilesHaveTheSameFmas) {
   for (const Device& d : registry()) {
     if (d.arch != "x86-64") continue;
-    EXPECT_EQ(fma_per_cycle({"", 0, 0, features_of(d.name)}, d.cpu, d.vector_bytes), d.fma_per_cycle)
+    EXPECT_EQ(fma_per_cycle({"", 0, 0, features_of(d.name)}, d.processor, d.cpu().vector_bytes),
+              d.cpu().fma_per_cycle)
         << d.name;
   }
 }
@@ -239,7 +240,7 @@ TEST(MicroArchitecture, ProductsWithoutFmas) {
   EXPECT_EQ(products_per_cycle(find_device("xeon-8480plus").value()), 2);
   EXPECT_EQ(products_per_cycle(find_device("epyc-9654").value()), 1);
   EXPECT_EQ(products_per_cycle(find_device("graviton3").value()),
-            find_device("graviton3").value().fma_per_cycle);
+            find_device("graviton3").value().fma_per_cycle());
   // Without FMA, additions have their own pipes, or share those of multiplications.
   EXPECT_EQ(products_per_cycle(find_device("xeon-8480plus:isa=sse4.2").value()), 1.5);
   EXPECT_EQ(products_per_cycle(find_device("epyc-9654:isa=sse4.2").value()), 1.5);
@@ -253,9 +254,9 @@ TEST(Probe, ProcessorsOfIntelAndAmdHaveRates) {
   const bool known = text.find(kIntel) != std::string::npos || text.find(kAmd) != std::string::npos;
   const Device local = probe_local().value();
   if (!known || !local.has_feature("avx2")) GTEST_SKIP() << "an unknown vendor, or no AVX2";
-  EXPECT_FALSE(is_level_of_x86_64(local.cpu)) << local.cpu;
-  EXPECT_TRUE(has_rates(local.cpu)) << local.cpu;
-  EXPECT_EQ(local.rates.reorder_buffer, known_rates(local.cpu).reorder_buffer);
+  EXPECT_FALSE(is_level_of_x86_64(local.processor)) << local.processor;
+  EXPECT_TRUE(has_rates(local.processor)) << local.processor;
+  EXPECT_EQ(local.cpu().rates.reorder_buffer, known_rates(local.processor).reorder_buffer);
 }
 #endif
 

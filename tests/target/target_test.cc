@@ -5,8 +5,11 @@
 
 #include <cmath>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
+#include "target/attributes.h"
 #include "target/device_files.h"
 #include "target/isa.h"
 #include "target/probe_clock.h"
@@ -16,6 +19,7 @@ namespace tensorsmith::target::target_test {
 namespace {
 
 using ::testing::HasSubstr;
+using Json = nlohmann::json;
 
 // Looks for a word in the kernel's flags line, as a check of CPUID.
 bool kernel_reports(const std::string& flag) {
@@ -65,7 +69,7 @@ TEST(Registry, PeaksAreThePublishedOnes) {
 // Ranges that hold for every device on the market since 2014; a wrong unit is outside.
 TEST(Registry, FiguresArePlausible) {
   for (const Device& d : registry()) {
-    const bool gpu = d.kind == DeviceKind::kGpu;
+    const bool gpu = d.kind() == DeviceKind::kGpu;
     EXPECT_TRUE(check_device(d).ok()) << d.name;
     EXPECT_GT(d.clock_ghz, 0.5) << d.name;
     EXPECT_LT(d.boost_clock_ghz, 6) << d.name;
@@ -87,13 +91,12 @@ TEST(Registry, FiguresArePlausible) {
     // L4: 420 GFLOP/s per watt.
     EXPECT_LT(d.peak_f32_gflops, 450 * d.power_watts + (d.power_watts == 0 ? 1e6 : 0)) << d.name;
     if (gpu) {
-      EXPECT_TRUE(d.warp_size == 32 || d.warp_size == 64) << d.name;
-      EXPECT_EQ(d.max_threads_per_core % d.warp_size, 0) << d.name;
-      EXPECT_EQ(d.registers_per_core % 65536, 0) << d.name;
+      EXPECT_TRUE(d.gpu().warp_size == 32 || d.gpu().warp_size == 64) << d.name;
+      EXPECT_EQ(d.gpu().max_threads_per_core % d.gpu().warp_size, 0) << d.name;
+      EXPECT_EQ(d.gpu().registers_per_core % 65536, 0) << d.name;
     } else {
-      EXPECT_EQ(d.warp_size, 0) << d.name;
       EXPECT_GT(d.l3_bytes, 0) << d.name;
-      EXPECT_EQ(d.vector_bytes == 64, d.has_feature("avx512vl")) << d.name;
+      EXPECT_EQ(d.cpu().vector_bytes == 64, d.has_feature("avx512vl")) << d.name;
     }
   }
 }
@@ -109,9 +112,9 @@ TEST(Registry, KeysAreDistinctAndIgnoreNamesAndFeatureOrder) {
   std::swap(d.features.front(), d.features.back());
   EXPECT_EQ(d.key(), key);
   // Rates, which only the choice among schedules uses, are no part of the key.
-  d.rates.loads_per_cycle = 5;
+  d.cpu().rates.loads_per_cycle = 5;
   EXPECT_EQ(d.key(), key);
-  d.cores = 1;
+  d.cpu().cores = 1;
   EXPECT_NE(d.key(), key);
 }
 
@@ -119,7 +122,7 @@ TEST(Registry, KeysAreStable) {
   // Records store these keys: a change of the hash orphans them.
   Device d;
   d.arch = "x86-64";
-  d.cpu = "znver5";
+  d.processor = "znver5";
   d.features = {"+avx512f"};
   EXPECT_EQ(d.key(), "2db447d3cd3c48ac9dd2faab4a676304");
 }
@@ -143,6 +146,88 @@ TEST(DeviceFile, RejectsUnknownAttributesAndWrongTypes) {
   EXPECT_THAT(incomplete.error().message(), HasSubstr("required"));
 }
 
+TEST(DeviceFile, RejectsAttributesOfTheOtherKind) {
+  EXPECT_THAT(parse_device(R"({"name": "a", "arch": "x", "warp_size": 32})", "x").error().message(),
+              HasSubstr("attribute 'warp_size' is not one of a CPU"));
+  EXPECT_THAT(
+      parse_device(R"({"name": "a", "arch": "x", "fma_latency": 4, "kind": "gpu"})", "x").error().message(),
+      HasSubstr("attribute 'fma_latency' is not one of a GPU"));
+}
+
+TEST(DeviceFile, NamesKeepTheirMeaningForBothKinds) {
+  const Device gpu = find_device("v100").value(), cpu = find_device("epyc-7452").value();
+  EXPECT_EQ(gpu.gpu().multiprocessors, 80);
+  EXPECT_EQ(gpu.gpu().lanes, 64);
+  EXPECT_EQ(gpu.gpu().registers_per_thread, 255);
+  EXPECT_EQ(gpu.compute_units(), 80);
+  EXPECT_EQ(gpu.register_bytes(), 4);
+  EXPECT_EQ(cpu.compute_units(), cpu.cpu().cores);
+  EXPECT_EQ(cpu.register_bytes(), cpu.cpu().vector_bytes);
+  EXPECT_EQ(cpu.fma_per_cycle(), cpu.cpu().fma_per_cycle);
+  EXPECT_THROW(static_cast<void>(gpu.cpu()), InternalError);
+  EXPECT_THROW(static_cast<void>(cpu.gpu()), InternalError);
+}
+
+// The rate at which blocks start is no part of the key, since it changes no measurement.
+TEST(DeviceFile, BlockStartCycles) {
+  Device device = find_device("a100").value();
+  const std::string key = device.key();
+  EXPECT_EQ(device.gpu().block_start_cycles, 0) << "not stated";
+  device.gpu().block_start_cycles = 1.5;
+  const Device read = parse_device(to_json(device), "x").value();
+  EXPECT_EQ(read.gpu().block_start_cycles, 1.5);
+  EXPECT_EQ(read.key(), key);
+}
+
+TEST(Attributes, EachHasItsOwnPlace) {
+  for (const char* name : {"epyc-7452", "v100"}) {
+    Device device = find_device(name).value();
+    std::set<const void*> places;
+    for (const Attribute& a : attributes()) {
+      const bool has =
+          visit_value(a, device, [&](auto& value) { EXPECT_TRUE(places.insert(&value).second) << a.name; });
+      EXPECT_EQ(has, a.applies_to(device.kind())) << a.name;
+    }
+  }
+}
+
+// The table of the page is made of the list.
+TEST(Attributes, AreThoseOfThePage) {
+  std::stringstream page;
+  page << std::ifstream(TENSORSMITH_SOURCE_DIR "/docs/devices.md").rdbuf();
+  EXPECT_NE(page.str().find("\n" + attribute_table() + "\n"), std::string::npos)
+      << "docs/devices.md has another table than:\n"
+      << attribute_table();
+}
+
+// The schema of `devices list --json` has each attribute with its type, unit and meaning, and what the command adds.
+TEST(Attributes, AreThoseOfTheSchema) {
+  Json properties = {{"key", {{"type", "string"}, {"description", "as in records"}}},
+                     {"used_by", {{"type", "string"}, {"description", "commands that can use it"}}},
+                     {"kind", {{"type", "string"}, {"enum", {"cpu", "gpu"}}}}};
+  Device cpu, gpu;
+  gpu.figures = GpuFigures{};
+  for (const Attribute& a : attributes()) {
+    Device& device = a.applies_to(DeviceKind::kCpu) ? cpu : gpu;
+    visit_value(a, device, [&]<typename T>(const T&) {
+      Json& property = properties[std::string(a.name)];
+      property["description"] =
+          std::string(a.meaning) + (a.unit.empty() ? "" : ", in " + std::string(a.unit));
+      if constexpr (std::is_arithmetic_v<T>) {
+        property["type"] = std::is_integral_v<T> ? "integer" : "number";
+        property["minimum"] = 0;
+      } else if constexpr (std::is_same_v<T, std::string>) {
+        property["type"] = "string";
+      } else {
+        property["type"] = "array";
+        property["items"] = {{"type", "string"}};
+      }
+    });
+  }
+  std::ifstream file(TENSORSMITH_SOURCE_DIR "/docs/schemas/devices_list.schema.json");
+  EXPECT_EQ(Json::parse(file)["items"]["properties"], properties) << properties.dump(2);
+}
+
 TEST(DeviceFile, RejectsFiguresThatContradictEachOther) {
   const auto reason = [](const char* name, auto change) {
     Device d = find_device(name).value();
@@ -155,27 +240,28 @@ TEST(DeviceFile, RejectsFiguresThatContradictEachOther) {
   };
   EXPECT_EQ(reason("v100", [](Device&) {}), "");
   EXPECT_THAT(reason("v100", [](Device& d) { d.peak_f32_gflops *= 2; }), HasSubstr("peak_f32_gflops is not"));
-  EXPECT_THAT(reason("epyc-7452", [](Device& d) { d.cores = 64; }), HasSubstr("peak_f32_gflops is not"));
+  EXPECT_THAT(reason("epyc-7452", [](Device& d) { d.cpu().cores = 64; }),
+              HasSubstr("peak_f32_gflops is not"));
   EXPECT_THAT(reason("epyc-7452", [](Device& d) { d.l2_bytes = 16; }), HasSubstr("l2_bytes is less"));
   EXPECT_THAT(reason("epyc-7452", [](Device& d) { d.l3_bytes = 128; }), HasSubstr("l3_bytes is less"));
   EXPECT_THAT(reason("epyc-7452", [](Device& d) { d.boost_clock_ghz = 2; }),
               HasSubstr("clock_ghz is not between"));
-  EXPECT_THAT(reason("epyc-7452", [](Device& d) { d.cores = 0; }), HasSubstr("must be positive"));
-  EXPECT_THAT(reason("t4", [](Device& d) { d.warp_size = 0; }), HasSubstr("needs a warp_size"));
-  EXPECT_THAT(reason("t4", [](Device& d) { d.shared_memory_per_block = 1 << 20; }),
+  EXPECT_THAT(reason("epyc-7452", [](Device& d) { d.cpu().cores = 0; }), HasSubstr("must be positive"));
+  EXPECT_THAT(reason("t4", [](Device& d) { d.gpu().warp_size = 0; }), HasSubstr("needs a warp_size"));
+  EXPECT_THAT(reason("t4", [](Device& d) { d.gpu().shared_memory_per_block = 1 << 20; }),
               HasSubstr("a block's limit"));
 }
 
 TEST(FindDevice, OptionsAndErrors) {
   const Device full = find_device("epyc-7452").value();
   const Device four = find_device("epyc-7452:threads=4").value();
-  EXPECT_EQ(four.cores, 4);
+  EXPECT_EQ(four.cpu().cores, 4);
   EXPECT_DOUBLE_EQ(four.peak_f32_gflops * 8, full.peak_f32_gflops);
   EXPECT_NE(four.key(), full.key());
 
   // Data sets spell names in various ways.
   EXPECT_EQ(find_device("xeon8358").value().name, "xeon-8358");
-  EXPECT_EQ(find_device("Xeon_8358:threads=2").value().cores, 2);
+  EXPECT_EQ(find_device("Xeon_8358:threads=2").value().cpu().cores, 2);
 
   const Result<Device> unknown = find_device("epyc");
   EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
@@ -198,7 +284,7 @@ TEST(FindDevice, ReadsAFile) {
   const Result<Device> found = find_device(path + ":threads=8");
   ASSERT_TRUE(found.ok()) << found.error().message();
   EXPECT_EQ(found->name, "board");
-  EXPECT_EQ(found->cores, 8);
+  EXPECT_EQ(found->cpu().cores, 8);
   EXPECT_EQ(find_device(path).value().key(), board.key());
   EXPECT_EQ(to_json(find_device(path).value()), to_json(board));
   std::ofstream(path) << "{";
@@ -229,9 +315,9 @@ TEST(WithIsa, WeakerLevelsDropFeaturesAndPeak) {
   EXPECT_TRUE(avx2.has_feature("fma"));
   EXPECT_FALSE(sse.has_feature("fma"));
   EXPECT_TRUE(sse.has_feature("sse4.2"));
-  EXPECT_EQ(avx2.vector_bytes, 32);
-  EXPECT_EQ(avx2.vector_registers, 16);
-  EXPECT_EQ(sse.vector_bytes, 16);
+  EXPECT_EQ(avx2.cpu().vector_bytes, 32);
+  EXPECT_EQ(avx2.cpu().vector_registers, 16);
+  EXPECT_EQ(sse.cpu().vector_bytes, 16);
   EXPECT_DOUBLE_EQ(full.peak_f32_gflops / avx2.peak_f32_gflops, 2);
   EXPECT_DOUBLE_EQ(avx2.peak_f32_gflops / sse.peak_f32_gflops, 4);
   EXPECT_EQ(find_device("xeon-8358:isa=avx512").value().key(), full.key());
@@ -243,7 +329,7 @@ TEST(WithIsa, WeakerLevelsDropFeaturesAndPeak) {
   EXPECT_THAT(vectors.features, ::testing::Contains("-amx-tile"));
   // Pipes of 128 bits: as many flops per cycle if a multiplication and an addition together take
   // both pipes.
-  EXPECT_EQ(find_device("core-i3-n305:isa=sse4.2").value().fma_per_cycle, 1);
+  EXPECT_EQ(find_device("core-i3-n305:isa=sse4.2").value().cpu().fma_per_cycle, 1);
   // A device without FMA loses nothing.
   const Device small = find_device("atom-x6425e").value();
   EXPECT_DOUBLE_EQ(find_device("atom-x6425e:isa=sse4.2").value().peak_f32_gflops, small.peak_f32_gflops);
@@ -254,7 +340,7 @@ TEST(Probe, AgreesWithTheKernel) {
   ASSERT_TRUE(probed.ok()) << probed.error().message();
   const Device& d = *probed;
   EXPECT_EQ(d.name, "local");
-  EXPECT_GE(d.cores, 1);
+  EXPECT_GE(d.cpu().cores, 1);
   EXPECT_GE(d.l1_bytes, 8 << 10);
   EXPECT_GE(d.l2_bytes, d.l1_bytes);
   EXPECT_EQ(d.key(), probe_local().value().key());
@@ -285,9 +371,9 @@ TEST(Probe, AgreesWithTheKernel) {
     EXPECT_EQ(d.has_feature(feature), kernel_reports(flag)) << feature;
   }
 #endif
-  const Result<Device> too_many = probe_local(d.cores + 1);
+  const Result<Device> too_many = probe_local(d.cpu().cores + 1);
   EXPECT_EQ(too_many.error().code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(probe_local(1).value().cores, 1);
+  EXPECT_EQ(probe_local(1).value().cpu().cores, 1);
 }
 
 // A bound that any machine of the last decades meets under any load; it checks the unit of the

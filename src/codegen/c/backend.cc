@@ -174,7 +174,7 @@ const Backend& c_text_backend() {
 Result<CSource> emit_c(const ir::Program& program, const target::Device& device,
                        const CodegenOptions& options) {
   TS_RETURN_IF_ERROR(check_compilable(program, options));
-  if (device.kind != target::DeviceKind::kCpu) {
+  if (device.kind() != target::DeviceKind::kCpu) {
     return Error{ErrorCode::kUnsupported, "device " + device.name,
                  "C can only be written for CPUs; choose a CPU as the device"};
   }

@@ -26,11 +26,11 @@ constexpr int64_t kMinLanes = 4;
 
 CEmitter::CEmitter(const ir::Program& program, const target::Device& device, const CodegenOptions& options,
                    const Dialect& dialect)
-    : program_(promote_accumulators(widen_copies(program), device.vector_registers, device.vector_bytes)),
-      vector_bytes_(device.vector_bytes),
+    : program_(promote_accumulators(widen_copies(program), device.register_count(), device.register_bytes())),
+      vector_bytes_(device.register_bytes()),
       options_(options),
       dialect_(dialect),
-      plan_(program_, device.vector_registers),
+      plan_(program_, device.register_count()),
       env_{dialect, options, {}, {}, {}, {}, {}} {}
 
 CSource CEmitter::run() {
@@ -47,8 +47,8 @@ CSource CEmitter::run() {
     demands += (demands.empty() ? "" : ", ") + std::to_string(field);
   source.text += "const int64_t " + options_.symbol + TENSORSMITH_INFO_SUFFIX + "[] = {" + demands + "};\n\n";
   if (wrote_vectors_) {
-    source.text += "#if " + std::string(dialect_.vectors) + "\n\n" + vector_parts_.definitions(dialect_) +
-                   "\n" + in_vectors + "\n#else\n\n" + plain + "\n#endif\n";
+    source.text += "#if " + std::string(dialect_.vectors) + "\n\n" + vector_parts_.definitions() + "\n" +
+                   in_vectors + "\n#else\n\n" + plain + "\n#endif\n";
   } else {
     source.text += plain;
   }

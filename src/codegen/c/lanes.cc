@@ -179,10 +179,10 @@ std::optional<int64_t> lanes_of_body(const ir::For& loop, int vector_bytes) {
   return lanes < 2 ? std::nullopt : std::optional<int64_t>(lanes);
 }
 
-std::string VectorParts::definitions(const Dialect& dialect) const {
+std::string VectorParts::definitions() const {
   std::string text;
   for (const VectorType& t : types) {
-    text += "TS_VECTOR(" + t.name() + ", " + std::string(dialect.memory_type(t.dtype)) + ", " +
+    text += "TS_VECTOR(" + t.name() + ", " + std::string(memory_type(t.dtype)) + ", " +
             std::to_string(t.lanes * ir::bytes_of(t.dtype)) + ")\n";
   }
   for (const auto& [lanes, function] : functions)

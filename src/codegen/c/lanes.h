@@ -32,7 +32,7 @@ struct VectorParts {
   std::set<std::pair<int64_t, ir::Intrinsic>> functions;  // functions of f32 by number of lanes,
                                                           // for example TS_VECTOR_exp(16)
 
-  std::string definitions(const Dialect& dialect) const;
+  std::string definitions() const;
 };
 
 // Emits the stores of one statement for lanes [start, start + lanes) of the loop's variable; the

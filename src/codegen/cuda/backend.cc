@@ -16,7 +16,7 @@ const std::array<std::string, 1> kFlags = {"--fmad=false"};
 // Instructions that only Hopper has need the architecture sm_90a, whose code does not run on later
 // devices.
 std::string architecture_for(const GpuSource& source, const target::Device& device) {
-  return source.warpgroup_pipelines > 0 && device.cpu == "sm_90" ? "sm_90a" : device.cpu;
+  return source.warpgroup_pipelines > 0 && device.processor == "sm_90" ? "sm_90a" : device.processor;
 }
 
 class CudaBackend final : public Backend {

@@ -414,12 +414,13 @@ Status check_limits(const GpuKernel& kernel, const MmaKernel& mma, const Warpgro
   });
   const GpuExtents extents = extents_with_producer(kernel.extents, warpgroups);
   const int64_t threads = extents[kThreadX] * extents[kThreadY] * extents[kThreadZ];
-  if (device.max_threads_per_block > 0 && threads > device.max_threads_per_block)
+  const target::GpuFigures& gpu = device.gpu();
+  if (gpu.max_threads_per_block > 0 && threads > gpu.max_threads_per_block)
     return refuse("a block has " + std::to_string(threads) + " threads, but " + device.name + " allows " +
-                  std::to_string(device.max_threads_per_block));
-  if (device.shared_memory_per_block > 0 && shared > device.shared_memory_per_block)
+                  std::to_string(gpu.max_threads_per_block));
+  if (gpu.shared_memory_per_block > 0 && shared > gpu.shared_memory_per_block)
     return refuse("a block needs " + std::to_string(shared) + " bytes of shared memory, but " + device.name +
-                  " has " + std::to_string(device.shared_memory_per_block));
+                  " has " + std::to_string(gpu.shared_memory_per_block));
   if (own > kMaxPrivateBytes)
     return refuse("a thread needs " + std::to_string(own) +
                   " bytes of private memory, more than the limit of " + std::to_string(kMaxPrivateBytes));

@@ -36,15 +36,15 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   TS_RETURN_IF_ERROR(check_compilable(program, options));
   Built built;
   TS_ASSIGN_OR_RETURN(built.machine, machine_for(device));
-  built.registers = {device.vector_registers, device.vector_bytes};
+  built.registers = {device.cpu().vector_registers, device.cpu().vector_bytes};
   built.context = std::make_unique<llvm::LLVMContext>();
   built.context->setDiscardValueNames(true);
   built.module = std::make_unique<llvm::Module>(options.symbol, *built.context);
   built.module->setDataLayout(built.machine->createDataLayout());
   built.module->setTargetTriple(built.machine->getTargetTriple().str());
   TargetTraits traits;
-  traits.vector_bytes = device.vector_bytes;
-  traits.vector_registers = device.vector_registers;
+  traits.vector_bytes = device.cpu().vector_bytes;
+  traits.vector_registers = device.cpu().vector_registers;
   traits.l2_bytes = device.l2_bytes;
   traits.fma = device.arch == "aarch64" || device.has_feature("fma");
   traits.half_convert = device.arch == "aarch64" || device.has_feature("f16c");
@@ -53,13 +53,13 @@ Result<Built> build(const ir::Program& program, const target::Device& device, co
   traits.dot2 = target::has_dot2(device);
   if (device.arch == "x86-64") {
     const int widest = device.has_feature("avx512bw") ? 64 : device.has_feature("avx2") ? 32 : 16;
-    traits.multiply_add_bytes = std::min(widest, device.vector_bytes);
+    traits.multiply_add_bytes = std::min(widest, device.cpu().vector_bytes);
     traits.multiply_add_u8 = device.has_feature("ssse3") || device.has_feature("sse4.2") || widest > 16;
   }
   traits.mask_registers = device.has_feature("avx512f");
   traits.matrix = sched::MatrixUnits::of(device);
   const ir::Program prepared = combine_extrema(promote_accumulators(
-      widen_copies(program), device.vector_registers, device.vector_bytes, traits.matrix));
+      widen_copies(program), device.cpu().vector_registers, device.cpu().vector_bytes, traits.matrix));
   StatementEmitter emitter(prepared, traits, options, *built.module);
   emitter.run();
   built.shared_bytes = emitter.shared_workspace_bytes();

@@ -283,7 +283,7 @@ std::string joined_features(const target::Device& device) {
 Result<llvm::TargetMachine*> machine_for(const target::Device& device) {
   const std::string place = "device " + device.name;
   const std::string triple = triple_of(device);
-  if (device.kind != target::DeviceKind::kCpu || triple.empty()) {
+  if (device.kind() != target::DeviceKind::kCpu || triple.empty()) {
     return Error{ErrorCode::kUnsupported, place,
                  "no code generator for " + device.arch + "; choose an x86-64 or aarch64 CPU"};
   }
@@ -292,7 +292,7 @@ Result<llvm::TargetMachine*> machine_for(const target::Device& device) {
                  "x86-64 code needs SSE4.2; the device does not list +sse4.2"};
   }
   const std::string features = joined_features(device);
-  const std::string key = triple + "/" + device.cpu + "/" + features;
+  const std::string key = triple + "/" + device.processor + "/" + features;
   auto& machines = machines_of_thread();
   if (const auto it = machines.find(key); it != machines.end()) return it->second.machine.get();
 
@@ -302,10 +302,10 @@ Result<llvm::TargetMachine*> machine_for(const target::Device& device) {
   if (target == nullptr) return Error{ErrorCode::kUnsupported, place, "LLVM: " + error};
   // This is checked before a machine is created, because LLVM prints messages about unknown names.
   const std::unique_ptr<llvm::MCSubtargetInfo> baseline(target->createMCSubtargetInfo(triple, "", ""));
-  if (!device.cpu.empty() && !baseline->isCPUStringValid(device.cpu)) {
-    return Error{
-        ErrorCode::kInvalidArgument, place,
-        "LLVM does not know the CPU '" + device.cpu + "' for " + device.arch + "; correct the device's cpu"};
+  if (!device.processor.empty() && !baseline->isCPUStringValid(device.processor)) {
+    return Error{ErrorCode::kInvalidArgument, place,
+                 "LLVM does not know the CPU '" + device.processor + "' for " + device.arch +
+                     "; correct the device's cpu"};
   }
   for (const std::string& f : device.features) {
     const auto& known = baseline->getAllProcessorFeatures();
@@ -319,8 +319,9 @@ Result<llvm::TargetMachine*> machine_for(const target::Device& device) {
   }
   llvm::TargetOptions options;
   Machine made;
-  made.machine.reset(target->createTargetMachine(triple, device.cpu, features, options, llvm::Reloc::PIC_,
-                                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+  made.machine.reset(target->createTargetMachine(triple, device.processor, features, options,
+                                                 llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                 llvm::CodeGenOptLevel::Default));
   TS_CHECK(made.machine != nullptr, "LLVM cannot create a target machine for " + key);
   made.pipeline = std::make_unique<Pipeline>(*made.machine);
   made.objects = std::make_unique<ObjectWriter>(*made.machine, llvm::CodeGenFileType::ObjectFile);

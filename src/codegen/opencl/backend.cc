@@ -15,7 +15,7 @@ class OpenClBackend final : public Backend {
   Result<CompiledKernel> compile(const ir::Program& program, const target::Device& device,
                                  const CodegenOptions& options) const override {
     const auto start = std::chrono::steady_clock::now();
-    if (device.kind != target::DeviceKind::kGpu) {
+    if (device.kind() != target::DeviceKind::kGpu) {
       return Error{ErrorCode::kUnsupported, "device " + device.name,
                    "is a CPU, but OpenCL kernels are made for GPUs; use --device opencl"};
     }

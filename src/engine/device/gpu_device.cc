@@ -1,11 +1,11 @@
 #include "engine/device/gpu_device.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <tuple>
 
 #include "runtime/device/probe.h"
+#include "target/machine.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -13,6 +13,7 @@ namespace {
 using runtime::GpuPlatform;
 using runtime::GpuProperties;
 using target::Device;
+using target::GpuFigures;
 
 // Tolerated relative differences between a driver's figures of a board and those of its data sheet.
 constexpr double kBandwidthTolerance = 0.02;
@@ -38,13 +39,6 @@ std::string architecture(const GpuProperties& p) {
   return "sm_" + std::to_string(p.compute_major) + std::to_string(p.compute_minor);
 }
 
-int architecture_number(const Device& device) {
-  int number = 0;
-  if (device.cpu.starts_with("sm_"))
-    std::from_chars(device.cpu.data() + 3, device.cpu.data() + device.cpu.size(), number);
-  return number;
-}
-
 // Returns the known board with these figures. Among boards with the same figures, the form factor
 // (PCIe or not) and the clock decide.
 const Device* known_board(const GpuProperties& p) {
@@ -54,7 +48,9 @@ const Device* known_board(const GpuProperties& p) {
   };
   const double memory_gb = static_cast<double>(p.memory_bytes) / (int64_t{1} << 30);
   for (const Device& d : target::registry()) {
-    if (!p.place.platform->runs(d.arch) || d.cpu != architecture(p) || d.cores != p.multiprocessors) continue;
+    if (!p.place.platform->runs(d.arch) || d.processor != architecture(p) ||
+        d.compute_units() != p.multiprocessors)
+      continue;
     if (!near(p.memory_bandwidth_gbs, d.memory_bandwidth_gbs, kBandwidthTolerance)) continue;
     if (!near(memory_gb, d.memory_gb, kMemoryTolerance)) continue;
     if (!best || distance(d) < distance(*best)) best = &d;
@@ -68,11 +64,11 @@ const Device* relative(const GpuProperties& p) {
   const int wanted = 10 * p.compute_major + p.compute_minor;
   const Device* best = nullptr;
   const auto rank = [&](const Device& d) {
-    const int number = architecture_number(d);
+    const int number = target::compute_capability(d);
     return number <= wanted ? number : -number;
   };
   for (const Device& d : target::registry()) {
-    if (architecture_number(d) > 0 && (!best || rank(d) > rank(*best))) best = &d;
+    if (target::compute_capability(d) > 0 && (!best || rank(d) > rank(*best))) best = &d;
   }
   return best;
 }
@@ -84,7 +80,6 @@ T or_usual(T value, T usual) {
 
 // The driver's figures take precedence over those of `d`.
 void set_figures(const GpuProperties& p, Device& d) {
-  d.cores = std::max(p.multiprocessors, 1);
   d.clock_ghz = or_usual(p.clock_ghz, d.clock_ghz);
   d.boost_clock_ghz = d.clock_ghz;
   d.base_clock_ghz = 0;
@@ -92,22 +87,24 @@ void set_figures(const GpuProperties& p, Device& d) {
   d.cacheline_bytes = or_usual(p.cacheline_bytes, d.cacheline_bytes);
   d.memory_bandwidth_gbs = p.memory_bandwidth_gbs;
   d.memory_gb = static_cast<double>(p.memory_bytes) / (int64_t{1} << 30);
-  d.warp_size = or_usual(p.warp_size, d.warp_size);
-  d.max_threads_per_block = or_usual(p.max_threads_per_block, d.max_threads_per_block);
-  d.warp_size = std::min(d.warp_size, d.max_threads_per_block);
-  d.shared_memory_per_block = p.shared_memory_per_block;
-  d.registers_per_block = or_usual(p.registers_per_block, d.registers_per_block);
-  d.max_threads_per_core = std::max(p.max_threads_per_core, d.max_threads_per_block);
-  d.max_blocks_per_core = or_usual(p.max_blocks_per_core, d.max_blocks_per_core);
-  d.shared_memory_per_core = std::max(p.shared_memory_per_core, d.shared_memory_per_block);
-  d.registers_per_core = std::max(p.registers_per_core, d.registers_per_block);
-  d.peak_f32_gflops = d.cores * d.clock_ghz * d.fma_per_cycle * 2;
+  GpuFigures& gpu = d.gpu();
+  gpu.multiprocessors = std::max(p.multiprocessors, 1);
+  gpu.warp_size = or_usual(p.warp_size, gpu.warp_size);
+  gpu.max_threads_per_block = or_usual(p.max_threads_per_block, gpu.max_threads_per_block);
+  gpu.warp_size = std::min(gpu.warp_size, gpu.max_threads_per_block);
+  gpu.shared_memory_per_block = p.shared_memory_per_block;
+  gpu.registers_per_block = or_usual(p.registers_per_block, gpu.registers_per_block);
+  gpu.max_threads_per_core = std::max(p.max_threads_per_core, gpu.max_threads_per_block);
+  gpu.max_blocks_per_core = or_usual(p.max_blocks_per_core, gpu.max_blocks_per_core);
+  gpu.shared_memory_per_core = std::max(p.shared_memory_per_core, gpu.shared_memory_per_block);
+  gpu.registers_per_core = std::max(p.registers_per_core, gpu.registers_per_block);
+  d.peak_f32_gflops = target::computed_peak_gflops(d);
 }
 
 // Describes a device of which no board is known by the attributes of a related one.
 Device device_like(const Device& like, const GpuProperties& p) {
   Device d = like;
-  d.cpu = architecture(p);
+  d.processor = architecture(p);
   d.power_watts = 0;
   d.sources = {"the driver; warp size, L1 cache and launch overhead are assumed to be those of " + like.name};
   set_figures(p, d);
@@ -116,27 +113,25 @@ Device device_like(const Device& like, const GpuProperties& p) {
 
 Device typical_device(const GpuProperties& p) {
   Device d;
-  d.kind = target::DeviceKind::kGpu;
+  d.figures = GpuFigures{.lanes = kUsualLanes,
+                         .registers_per_thread = kUsualRegistersPerThread,
+                         .warp_size = kUsualWarp,
+                         .max_threads_per_block = kUsualWarp,
+                         .registers_per_block = kUsualRegisters,
+                         .max_vthread_extent = kUsualVthreads,
+                         .max_blocks_per_core = kUsualBlocksPerCore};
   d.clock_ghz = kUsualClockGhz;
-  d.vector_bytes = 4;
-  d.vector_registers = kUsualRegistersPerThread;
-  d.fma_per_cycle = kUsualLanes;
   d.launch_overhead_us = kUsualLaunchUs;
-  d.warp_size = kUsualWarp;
-  d.max_threads_per_block = kUsualWarp;
-  d.registers_per_block = kUsualRegisters;
-  d.max_vthread_extent = kUsualVthreads;
-  d.max_blocks_per_core = kUsualBlocksPerCore;
   d.sources = {"the " + std::string(p.place.platform->title) +
                " driver; attributes that it does not report are those of a typical GPU"};
   // NVIDIA's driver reports the architecture.
   if (p.compute_major > 0) {
     const Device* like = relative(p);
-    d.fma_per_cycle = like->fma_per_cycle;
+    d.gpu().lanes = like->gpu().lanes;
     d.l1_bytes = like->l1_bytes;
   }
   set_figures(p, d);
-  d.cpu = p.name;
+  d.processor = p.name;
   if (p.has_f64) d.features.emplace_back("+fp64");
   if (p.has_f16) d.features.emplace_back("+fp16");
   return d;

@@ -14,8 +14,8 @@ bool is_measurable(const target::Device& device) { return is_local(device) || gp
 
 target::Device with_threads(target::Device device, int threads) {
   if (threads <= 0) return device;
-  if (device.cores > 0) device.peak_f32_gflops *= static_cast<double>(threads) / device.cores;
-  device.cores = threads;
+  if (device.cpu().cores > 0) device.peak_f32_gflops *= static_cast<double>(threads) / device.cpu().cores;
+  device.cpu().cores = threads;
   return device;
 }
 

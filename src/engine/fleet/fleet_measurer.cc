@@ -35,7 +35,7 @@ class FleetMeasurer final : public measure::Measurer {
       : fleet_(std::move(fleet)),
         database_(database),
         device_key_(device.key()),
-        settings_{device.cores, options.flush_cache},
+        settings_{device.compute_units(), options.flush_cache},
         protocol_(print_protocol(options)),
         patience_(patience),
         help_(std::move(help)),
@@ -230,7 +230,7 @@ class Helper {
     TS_ASSIGN_OR_RETURN(tools_, make_worker_tools(device_, worker_, clock, log, cancel));
     WorkerOptions options;
     options.host = host_name();
-    options.threads = device_.cores;
+    options.threads = device_.compute_units();
     TS_ASSIGN_OR_RETURN(member_, FleetMember::join(
                                      device_, options, tools_, [&] { return record::Fleet::open(address); },
                                      clock, log, cancel));

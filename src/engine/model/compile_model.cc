@@ -166,7 +166,7 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
     if (feature.empty() || feature[0] != '+' || (!tiles && feature.starts_with("+amx"))) continue;
     description.cpu_features.push_back(feature.substr(1));
   }
-  description.threads = options.tuned ? device.cores : 0;
+  description.threads = options.tuned ? device.compute_units() : 0;
   if (options.speedup) description.end_to_end = stored(*options.speedup);
   description.estimate = stored(options.estimate);
   for (graph::ValueId id : model.graph.inputs) {
@@ -291,7 +291,7 @@ Result<ModelInMemory> compile_in_memory(const LoadedModel& model, const target::
   TS_ASSIGN_OR_RETURN(const codegen::Backend* backend, backend_of(options, device));
   TS_ASSIGN_OR_RETURN(AssembledModel assembled, assemble(model, device, schedules, options, *options.cache));
   ModelInMemory out;
-  if (device.kind == target::DeviceKind::kGpu) {
+  if (device.kind() == target::DeviceKind::kGpu) {
     std::vector<std::vector<char>> modules;
     for (const auto& task : assembled.built) modules.push_back(task.task->kernel.object);
     TS_ASSIGN_OR_RETURN(const std::vector<char> all, backend->link(modules));

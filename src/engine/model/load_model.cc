@@ -60,13 +60,13 @@ Result<LoadedModel> load_model(const ModelSource& source, const target::Device& 
   if (source.tf32 && !sched::has_mma(target::compute_capability(device), ir::DType::kF32, ir::DType::kF32))
     return Error{ErrorCode::kInvalidArgument, "tf32",
                  device.name + " does not support TF32; NVIDIA GPUs from sm_80 on do"};
-  if (device.kind == target::DeviceKind::kGpu) return load_aligned(source, runtime::kGpuOffsetAlignment);
+  if (device.kind() == target::DeviceKind::kGpu) return load_aligned(source, runtime::kGpuOffsetAlignment);
   TS_ASSIGN_OR_RETURN(LoadedModel model, load_model(source));
   // Bytes of recently written data per core that are still in the caches, see docs/decisions/042.
   constexpr int64_t kBytesACore = int64_t{16} << 20;
-  const int64_t last = std::max(device.l3_bytes, device.cores * device.l2_bytes);
+  const int64_t last = std::max(device.l3_bytes, device.cpu().cores * device.l2_bytes);
   const int64_t parts =
-      graph::parts_of_batch(model.graph, model.partition, std::min(last, device.cores * kBytesACore));
+      graph::parts_of_batch(model.graph, model.partition, std::min(last, device.cpu().cores * kBytesACore));
   if (graph::split_batch(model.graph, model.partition, parts))
     model.memory = graph::plan_memory(model.graph, model.partition);
   return model;

@@ -16,17 +16,17 @@ namespace {
 Result<target::Device> device_of(const PredictOptions& options) {
   TS_ASSIGN_OR_RETURN(target::Device device, engine::find_device(options.device));
   const std::string threads = "--threads " + std::to_string(options.threads);
-  if (device.kind == target::DeviceKind::kGpu) {
+  if (device.kind() == target::DeviceKind::kGpu) {
     if (options.threads > 0)
       return Error{
           ErrorCode::kInvalidArgument, threads,
           device.name + " is a GPU, where each kernel has its own number of threads; leave this option out"};
     return device;
   }
-  if (options.threads > device.cores) {
-    return Error{
-        ErrorCode::kInvalidArgument, threads,
-        device.name + " has " + std::to_string(device.cores) + (device.cores == 1 ? " core" : " cores")};
+  if (options.threads > device.cpu().cores) {
+    return Error{ErrorCode::kInvalidArgument, threads,
+                 device.name + " has " + std::to_string(device.cpu().cores) +
+                     (device.cpu().cores == 1 ? " core" : " cores")};
   }
   return with_threads(std::move(device), options.threads);
 }
@@ -34,7 +34,7 @@ Result<target::Device> device_of(const PredictOptions& options) {
 // The errors of a model trained on CPUs are unknown on a GPU.
 Status check_knows_device(const learn::ModelCard& card, const std::string& file,
                           const target::Device& device) {
-  if (device.kind == target::DeviceKind::kGpu && !learn::knows_kind(card, device.kind)) {
+  if (device.kind() == target::DeviceKind::kGpu && !learn::knows_kind(card, device.kind())) {
     return Error{ErrorCode::kMismatch, file,
                  "was trained on CPUs only and cannot predict programs on " + device.name +
                      ", a GPU; name a model that was trained on GPUs, or \"none\" for the roofline, or "
@@ -79,7 +79,7 @@ std::vector<std::string> notes_on(const Prediction& p, const learn::CostModel* m
 Result<Prediction> predict(const ModelSource& source, const PredictOptions& options, LogSink& log) {
   Prediction out;
   TS_ASSIGN_OR_RETURN(out.device, device_of(options));
-  const bool gpu = out.device.kind == target::DeviceKind::kGpu;
+  const bool gpu = out.device.kind() == target::DeviceKind::kGpu;
   out.by_estimate = gpu && options.latency_model.empty() && !options.roofline;
   std::string file = options.latency_model;
   if (file.empty() && !gpu) file = options.cpu_model;

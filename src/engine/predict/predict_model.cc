@@ -76,7 +76,7 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
   const auto& calls = model.partition.calls;
   std::vector<double> seconds(calls.size(), 0);
   // The model was fitted on CPUs.
-  if (device.kind != target::DeviceKind::kCpu || device.memory_bandwidth_gbs <= 0) return seconds;
+  if (device.kind() != target::DeviceKind::kCpu || device.memory_bandwidth_gbs <= 0) return seconds;
   const auto cache = static_cast<double>(std::max(device.l3_bytes, device.l2_bytes));
   std::vector<int> reads(model.graph.values.size(), 0);  // of constants
   auto footprint = static_cast<double>(model.memory.arena_bytes);
@@ -145,7 +145,7 @@ double bytes_of_run(const LoadedModel& model) {
 void replay_calls(const LoadedModel& model, const target::Device& device, double cache_retention,
                   ModelPrediction& out) {
   const auto& partition = model.partition;
-  const bool cpu = device.kind == target::DeviceKind::kCpu;
+  const bool cpu = device.kind() == target::DeviceKind::kCpu;
   const double launch = cpu ? 1e-6 * device.launch_overhead_us : 0;
   double alone = 0;
   for (const auto& call : partition.calls) alone += out.tasks[call.task].seconds;
@@ -240,7 +240,7 @@ Result<ModelPrediction> predict_by_estimate(const LoadedModel& model, const targ
                                             const std::vector<TaskSchedule>& schedules) {
   const auto& tasks = model.partition.tasks;
   TS_CHECK(schedules.size() == tasks.size(), "there is not one schedule per task");
-  TS_CHECK(device.kind == target::DeviceKind::kGpu, "the estimate's errors are only known for GPUs");
+  TS_CHECK(device.kind() == target::DeviceKind::kGpu, "the estimate's errors are only known for GPUs");
   ModelPrediction out;
   for (size_t t = 0; t < tasks.size(); ++t) {
     TS_ASSIGN_OR_RETURN(TaskPrediction task, estimate_task(tasks[t], schedules[t], device));

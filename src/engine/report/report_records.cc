@@ -169,9 +169,9 @@ std::vector<ReportRoof> roofs_of(const target::Device& device) {
       machine);
   if (const auto* cpu = std::get_if<target::CpuMachine>(&machine)) {
     const double cycles = cpu->clock_hz * cpu->cores;
-    add("L2", 0, cycles * cpu->rates.l2_bytes_per_cycle, device.rates.l2_bytes_per_cycle > 0);
+    add("L2", 0, cycles * cpu->rates.l2_bytes_per_cycle, device.cpu().rates.l2_bytes_per_cycle > 0);
     if (cpu->l3_bytes > 0)
-      add("L3", 0, cycles * cpu->rates.l3_bytes_per_cycle, device.rates.l3_bytes_per_cycle > 0);
+      add("L3", 0, cycles * cpu->rates.l3_bytes_per_cycle, device.cpu().rates.l3_bytes_per_cycle > 0);
   }
   std::visit([&](const auto& m) { add("memory", 0, m.bytes_per_second, device.memory_bandwidth_gbs > 0); },
              machine);

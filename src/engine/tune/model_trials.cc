@@ -35,7 +35,7 @@ Status ModelTrials::add(std::vector<TaskSchedule> schedules) {
   options.cache = &cache_;
   runtime::LoadOptions load_options;
   load_options.gpu = gpu_place(device_);
-  load_options.threads = device_.cores;
+  load_options.threads = device_.compute_units();
   load_options.profile = true;
   Variant variant;
   TS_ASSIGN_OR_RETURN(variant.compiled, compile_in_memory(model_, device_, schedules, options, load_options));

@@ -90,7 +90,7 @@ Result<size_t> apply_best_records(const graph::Partition& partition, const targe
                                   std::vector<TaskSchedule>& schedules, LogSink& log) {
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(database));
   record::MeasureSettings warm, cold;
-  warm.threads = cold.threads = device.cores;
+  warm.threads = cold.threads = device.compute_units();
   cold.flush_cache = true;
   size_t found = 0, skipped = 0, untuned = 0;
   std::string first_skipped;

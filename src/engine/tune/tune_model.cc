@@ -336,7 +336,7 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
                       language_model_for(*options.search.strategy, options.language_model));
   TS_RETURN_IF_ERROR(register_device(device, database));
   TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
-  const int jobs = usable_threads(machine.cores, log);
+  const int jobs = usable_threads(machine.cpu().cores, log);
   // Files are read before any long work, so that their errors come early.
   WarmStart known;
   for (const std::string& file : sources.files) TS_RETURN_IF_ERROR(known.add_file(file));

@@ -175,11 +175,12 @@ Result<std::vector<std::vector<UnmeasuredChoice>>> compile_unmeasured(const std:
   const bool has_records = options.warm_start && (record::is_database_address(database) ||
                                                   std::filesystem::exists(database, ignored));
   if (has_records) TS_RETURN_IF_ERROR(known.add_file(database));
-  TS_ASSIGN_OR_RETURN(const auto cost_model, ranking_model(options.cost_model, device, local.cores, log));
+  TS_ASSIGN_OR_RETURN(const auto cost_model,
+                      ranking_model(options.cost_model, device, local.cpu().cores, log));
   std::vector<std::vector<UnmeasuredChoice>> out;
   for (const ModelToTune& model : models) {
-    TS_ASSIGN_OR_RETURN(
-        auto choices, choose_unmeasured(*model.model, device, known, cost_model.get(), options, local.cores));
+    TS_ASSIGN_OR_RETURN(auto choices, choose_unmeasured(*model.model, device, known, cost_model.get(),
+                                                        options, local.cpu().cores));
     std::vector<TaskSchedule> schedules;
     for (const auto& choice : choices) schedules.push_back(choice.schedule);
     if (has_records) {
@@ -192,7 +193,7 @@ Result<std::vector<std::vector<UnmeasuredChoice>>> compile_unmeasured(const std:
     CompileOptions compile_options;
     compile_options.directory = model.directory;
     compile_options.model_name = model.name;
-    compile_options.jobs = local.cores;
+    compile_options.jobs = local.cpu().cores;
     compile_options.log = &log;
     compile_options.cancelled = &cancel;
     compile_options.tuned = std::any_of(choices.begin(), choices.end(), [](const auto& choice) {

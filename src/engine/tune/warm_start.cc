@@ -22,8 +22,8 @@ constexpr size_t kNearest = 6;
 constexpr double kOtherVectors = 2, kOtherCores = 1;
 
 double device_distance(const target::Device& from, const target::Device& to) {
-  return (from.vector_bytes != to.vector_bytes ? kOtherVectors : 0) +
-         (from.cores != to.cores ? kOtherCores : 0);
+  return (from.register_bytes() != to.register_bytes() ? kOtherVectors : 0) +
+         (from.compute_units() != to.compute_units() ? kOtherCores : 0);
 }
 
 }  // namespace

@@ -216,7 +216,7 @@ class DraftModel final : public CostModel {
     std::vector<Prediction> out;
     out.reserve(queries.size());
     for (const ProgramQuery& query : queries)
-      out.push_back({draft_seconds(*query.rows, *query.device, query.device->cores) + 1e-12});
+      out.push_back({draft_seconds(*query.rows, *query.device, query.device->compute_units()) + 1e-12});
     return out;
   }
   ModelInputs inputs() const override { return {.rows = true}; }

@@ -196,8 +196,8 @@ std::string stored_device_name(const target::Device& device) {
   if (device.name != "local") return device.name;
   const target::IsaLevel* level = target::isa_level(device);
   const std::string isa(level != nullptr ? level->name : "simd");
-  return (device.cpu.empty() ? device.arch : device.cpu) + "-" + isa + "-" + std::to_string(device.cores) +
-         "t";
+  return (device.processor.empty() ? device.arch : device.processor) + "-" + isa + "-" +
+         std::to_string(device.compute_units()) + "t";
 }
 
 Result<ImportReport> import_databases(const std::vector<std::string>& paths, const std::string& output,

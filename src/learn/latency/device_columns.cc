@@ -16,23 +16,24 @@ const feature::Schema& device_schema() {
 }
 
 std::array<float, kDeviceColumns> device_columns(const target::Device& device) {
+  const target::GpuFigures& gpu = target::gpu_or_no_limits(device);
   feature::Quantities<kDeviceSchema> figures;
-  figures.set("device.cores", device.cores);
+  figures.set("device.cores", device.compute_units());
   figures.set("device.clock_mhz", device.clock_ghz * 1e3);
   figures.set("device.peak_f32_gflops", device.peak_f32_gflops);
   figures.set("device.memory_bandwidth_gbs", device.memory_bandwidth_gbs);
-  figures.set("device.vector_bytes", device.vector_bytes);
-  figures.set("device.fma_per_cycle", device.fma_per_cycle);
+  figures.set("device.vector_bytes", device.register_bytes());
+  figures.set("device.fma_per_cycle", device.fma_per_cycle());
   figures.set("device.l1_kib", kib(device.l1_bytes));
   figures.set("device.l2_kib", kib(device.l2_bytes));
   figures.set("device.l3_kib", kib(device.l3_bytes));
   figures.set("device.cacheline_bytes", device.cacheline_bytes);
   figures.set("device.launch_overhead_us", device.launch_overhead_us);
-  figures.set("device.warp_size", device.warp_size);
-  figures.set("device.max_threads_per_core", device.max_threads_per_core);
-  figures.set("device.shared_kib_per_core", kib(device.shared_memory_per_core));
-  figures.set("device.registers_per_core", device.registers_per_core);
-  figures.set("device.gpu", device.kind == target::DeviceKind::kGpu ? 1 : 0);
+  figures.set("gpu.warp_size", device.warp_size);
+  figures.set("gpu.max_threads_per_core", device.max_threads_per_core);
+  figures.set("device.shared_kib_per_core", kib(gpu.shared_memory_per_core));
+  figures.set("gpu.registers_per_core", device.registers_per_core);
+  figures.set("device.gpu", device.kind() == target::DeviceKind::kGpu ? 1 : 0);
   std::array<float, kDeviceColumns> out{};
   for (size_t c = 0; c < out.size(); ++c) {
     const double x = figures.values()[c];

@@ -15,14 +15,15 @@ constexpr double kDistance = 4;  // in doublings; at this distance a weight has 
 DeviceTraits traits_of(const target::Device& device) {
   DeviceTraits out{device.arch, {}};
   const auto add = [&](double figure) { out.values.push_back(std::log2(figure + 1)); };
-  add(device.vector_bytes);
-  add(device.fma_per_cycle);
+  const target::GpuFigures& gpu = target::gpu_or_no_limits(device);
+  add(device.register_bytes());
+  add(device.fma_per_cycle());
   add(device.l1_bytes);
   add(device.cacheline_bytes);
-  add(device.warp_size);
-  add(device.max_threads_per_core);
-  add(device.shared_memory_per_core);
-  add(device.registers_per_core);
+  add(gpu.warp_size);
+  add(gpu.max_threads_per_core);
+  add(gpu.shared_memory_per_core);
+  add(gpu.registers_per_core);
   return out;
 }
 

@@ -20,8 +20,8 @@ bool near(double a, double b, double tolerance) {
 }
 
 bool same(const SeenDevice& seen, const target::Device& device) {
-  return seen.name == device.name && (seen.cores == 0 || seen.cores == device.cores) &&
-         (seen.vector_bytes == 0 || seen.vector_bytes == device.vector_bytes) &&
+  return seen.name == device.name && (seen.cores == 0 || seen.cores == device.compute_units()) &&
+         (seen.vector_bytes == 0 || seen.vector_bytes == device.register_bytes()) &&
          near(seen.clock_ghz, device.clock_ghz, kSameClock) &&
          near(seen.memory_bandwidth_gbs, device.memory_bandwidth_gbs, kSameBandwidth);
 }
@@ -81,7 +81,7 @@ std::map<uint32_t, int> workload_folds(const Store& store, std::span<const int64
 constexpr double kOtherArchitectureSpread = 1.5;
 double spread_on(std::span<const SeenDevice> others, const target::Device& device) {
   const bool known = std::any_of(others.begin(), others.end(), [&](const SeenDevice& other) {
-    return other.kind == device.kind && (other.arch.empty() || other.arch == device.arch);
+    return other.kind == device.kind() && (other.arch.empty() || other.arch == device.arch);
   });
   return known ? 1 : kOtherArchitectureSpread;
 }
@@ -95,13 +95,21 @@ HeldOutTask task_of(const Store& store, int64_t record) {
 }
 
 // Devices with the same processor name (or device name, if that is unknown) count as one machine.
-std::string machine_of(const target::Device& device) { return device.cpu.empty() ? device.name : device.cpu; }
+std::string machine_of(const target::Device& device) {
+  return device.processor.empty() ? device.name : device.processor;
+}
 
 }  // namespace
 
 SeenDevice seen_device(const target::Device& device) {
-  return {device.name,  device.kind,         device.cpu,       device.arch,
-          device.cores, device.vector_bytes, device.clock_ghz, device.memory_bandwidth_gbs};
+  return {device.name,
+          device.kind(),
+          device.processor,
+          device.arch,
+          device.compute_units(),
+          device.register_bytes(),
+          device.clock_ghz,
+          device.memory_bandwidth_gbs};
 }
 
 std::vector<SeenDevice> seen_devices(const ModelCard& card) {
@@ -119,12 +127,13 @@ Unseen unseen_by(const ModelCard& card, const target::Device& device) {
   const std::vector<SeenDevice> seen = seen_devices(card);
   if (seen.empty()) return out;
   out.device = std::none_of(seen.begin(), seen.end(), [&](const auto& d) { return same(d, device); });
-  out.threads = out.device && device.kind == target::DeviceKind::kCpu &&
-                std::any_of(seen.begin(), seen.end(),
-                            [](const auto& d) { return d.kind == target::DeviceKind::kCpu; }) &&
-                std::none_of(seen.begin(), seen.end(), [&](const auto& d) {
-                  return d.kind == target::DeviceKind::kCpu && (d.cores == 0 || d.cores == device.cores);
-                });
+  out.threads =
+      out.device && device.kind() == target::DeviceKind::kCpu &&
+      std::any_of(seen.begin(), seen.end(),
+                  [](const auto& d) { return d.kind == target::DeviceKind::kCpu; }) &&
+      std::none_of(seen.begin(), seen.end(), [&](const auto& d) {
+        return d.kind == target::DeviceKind::kCpu && (d.cores == 0 || d.cores == device.compute_units());
+      });
   return out;
 }
 
@@ -134,7 +143,7 @@ bool knows_kind(const ModelCard& card, target::DeviceKind kind) {
 }
 
 Status check_knows(const ModelCard& card, const std::string& file, const target::Device& device) {
-  if (knows_kind(card, device.kind) || card.new_kind[0].known() || card.new_kind[1].known()) return {};
+  if (knows_kind(card, device.kind()) || card.new_kind[0].known() || card.new_kind[1].known()) return {};
   return Error{ErrorCode::kMismatch, file,
                "was trained on GPUs only and cannot predict programs on " + device.name +
                    ", a CPU; name a model that was trained on CPUs, or \"none\" for the roofline"};
@@ -145,14 +154,14 @@ void UnseenEffects::apply(const target::Device& device, Prediction& prediction) 
   OfDevice& found = it->second;
   if (is_new) {
     found.unseen = unseen_by(card_, device);
-    found.unseen.kind = !knows_kind(card_, device.kind);
+    found.unseen.kind = !knows_kind(card_, device.kind());
     found.spread = spread_on(seen_devices(card_), device);
   }
   prediction.unseen.device |= found.unseen.device;
   prediction.unseen.threads |= found.unseen.threads;
   prediction.unseen.kind |= found.unseen.kind;
   if (!prediction.unseen.any()) return;
-  const auto own = static_cast<size_t>(device.kind);
+  const auto own = static_cast<size_t>(device.kind());
   // Errors measured on the other kind of device are better than none.
   const HeldOutError& error = !prediction.unseen.kind       ? card_.new_device[own]
                               : card_.new_kind[own].known() ? card_.new_kind[own]
@@ -179,12 +188,13 @@ std::string describe_unseen_threads(const ModelCard& card, const Unseen& unseen,
   std::string list;
   for (const int count : known)
     list += (list.empty() ? "" : count == *known.rbegin() ? " or " : ", ") + std::to_string(count);
-  const auto distance = [&](int count) { return std::abs(count - device.cores); };
+  const auto distance = [&](int count) { return std::abs(count - device.compute_units()); };
   const int nearest =
       *std::min_element(known.begin(), known.end(), [&](int a, int b) { return distance(a) < distance(b); });
-  return "this prediction is for " + std::to_string(device.cores) +
-         (device.cores == 1 ? " thread" : " threads") + ", but the model was trained only on runs with " +
-         list + (known == std::set<int>{1} ? " thread" : " threads") +
+  return "this prediction is for " + std::to_string(device.compute_units()) +
+         (device.compute_units() == 1 ? " thread" : " threads") +
+         ", but the model was trained only on runs with " + list +
+         (known == std::set<int>{1} ? " thread" : " threads") +
          "; its error can be larger than the interval says. A prediction for " + std::to_string(nearest) +
          (nearest == 1 ? " thread" : " threads") + " is within the model's training data";
 }
@@ -193,17 +203,17 @@ std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& un
                                          const target::Device& device) {
   std::vector<std::string> out;
   if (!unseen.any()) return out;
-  const auto own = static_cast<size_t>(device.kind);
+  const auto own = static_cast<size_t>(device.kind());
   if (unseen.device) {
     const bool named = std::find(card.devices.begin(), card.devices.end(), device.name) != card.devices.end();
     out.push_back(named ? "the model was trained on a device named " + device.name + " with other attributes"
                         : "the model was not trained on " + device.name + ", only on " + join(card.devices));
   }
   if (unseen.kind) {
-    out.push_back(knows_kind(card, device.kind)
+    out.push_back(knows_kind(card, device.kind())
                       ? std::string("the model was not trained on programs of this kind; an estimate from "
                                     "the device's peak rates is used instead")
-                      : std::string("the model was not trained on programs for ") + kind_name(device.kind) +
+                      : std::string("the model was not trained on programs for ") + kind_name(device.kind()) +
                             "; an estimate from the device's peak rates is used instead");
   }
   if (unseen.size && unseen.device && !unseen.kind)
@@ -277,9 +287,9 @@ Result<std::vector<DeviceErrors>> unseen_device_errors(const CostModel& model, c
       if (!std::isfinite(seconds) || seconds <= 0 || predicted[i].unseen.kind) continue;
       DeviceErrors& errors = by_device[entry.device];
       errors.device = device.name;
-      errors.kind = device.kind;
+      errors.kind = device.kind();
       // Undo the shift of an earlier calibration.
-      const double shift = model.card().new_device[static_cast<size_t>(device.kind)].shift;
+      const double shift = model.card().new_device[static_cast<size_t>(device.kind())].shift;
       errors.errors.push_back(std::log(entry.mean_seconds / seconds) + shift);
       errors.weights.push_back(present[task_of(store, part[i])] / chosen[task_of(store, part[i])]);
     }
@@ -317,15 +327,15 @@ Status hold_out_devices(const TrainingData& data, uint64_t seed,
         seen.push_back(seen_device(*data.devices[d]));
     }
     const bool known = std::any_of(seen.begin(), seen.end(),
-                                   [&](const SeenDevice& other) { return other.kind == device.kind; });
+                                   [&](const SeenDevice& other) { return other.kind == device.kind(); });
     const double device_spread = known ? spread_on(seen, device) : 1;
-    const auto k = static_cast<size_t>(device.kind);
+    const auto k = static_cast<size_t>(device.kind());
     // Returns the errors on the machine. With folds, each program is predicted by a model that was
     // trained without the workloads of its fold.
     const auto errors_of = [&](const std::map<uint32_t, int>& folds) -> Result<DeviceErrors> {
       DeviceErrors errors;
       errors.device = device.name;
-      errors.kind = device.kind;
+      errors.kind = device.kind();
       for (int fold = 0; fold < (folds.empty() ? 1 : kHeldOutFolds); ++fold) {
         TrainingData others = data;
         others.train.clear();

@@ -96,7 +96,7 @@ std::vector<double> read_bytes(const ir::Workload& workload) {
 double streaming_seconds(double bytes, const target::Device& device) {
   if (device.memory_bandwidth_gbs <= 0) return 0;
   const double l2 =
-      device.l2_bytes * (device.kind == target::DeviceKind::kCpu ? std::max(device.cores, 1) : 1);
+      device.l2_bytes * (device.kind() == target::DeviceKind::kCpu ? std::max(device.cpu().cores, 1) : 1);
   return bytes > l2 + device.l3_bytes ? bytes / (device.memory_bandwidth_gbs * 1e9) : 0;
 }
 
@@ -106,8 +106,8 @@ namespace {
 // the peak of a known device is computed with.
 double highest_rate(const target::Device& device) {
   double rate = device.peak_f32_gflops * 1e9;
-  if (device.kind != target::DeviceKind::kCpu) return rate;
-  if (device.fma_per_cycle > 0) rate *= target::products_per_cycle(device) / device.fma_per_cycle;
+  if (device.kind() != target::DeviceKind::kCpu) return rate;
+  if (device.cpu().fma_per_cycle > 0) rate *= target::products_per_cycle(device) / device.cpu().fma_per_cycle;
   if (device.clock_ghz > 0) rate *= std::max(device.boost_clock_ghz / device.clock_ghz, 1.0);
   return rate;
 }
@@ -116,10 +116,10 @@ double highest_rate(const target::Device& device) {
 
 double least_seconds(const ir::Workload& workload, const sched::Schedule& schedule,
                      const feature::LeafFeatures& leaves, const target::Device& device) {
-  const double cores = std::max(device.cores, 1);
+  const double cores = std::max(device.compute_units(), 1);
   const double busy =
-      device.kind == target::DeviceKind::kCpu ? std::min(1.0, chunks_of(leaves) / cores) : 1.0;
-  double seconds = device.kind == target::DeviceKind::kGpu ? device.launch_overhead_us * 1e-6 : 0;
+      device.kind() == target::DeviceKind::kCpu ? std::min(1.0, chunks_of(leaves) / cores) : 1.0;
+  double seconds = device.kind() == target::DeviceKind::kGpu ? device.launch_overhead_us * 1e-6 : 0;
   if (device.peak_f32_gflops > 0) {
     double defined = 0, scheduled = 0;
     for (const ir::OperationRef& op : workload.operations) defined += lane_operations(*op, device);
@@ -130,9 +130,9 @@ double least_seconds(const ir::Workload& workload, const sched::Schedule& schedu
   double read = 0, written = 0;
   for (const double bytes : read_bytes(workload)) read += bytes;
   for (const ir::Buffer& output : workload.outputs) written += bytes_of(output);
-  if (device.kind == target::DeviceKind::kCpu && device.clock_ghz > 0) {
+  if (device.kind() == target::DeviceKind::kCpu && device.clock_ghz > 0) {
     const double clock = std::max(device.clock_ghz, device.boost_clock_ghz);
-    const double vector = cores * busy * clock * 1e9 * std::max(device.vector_bytes, 4);
+    const double vector = cores * busy * clock * 1e9 * std::max(device.cpu().vector_bytes, 4);
     seconds = std::max({seconds, read / (2 * vector), written / vector});
   }
   return std::max(seconds, streaming_seconds(read + written, device));

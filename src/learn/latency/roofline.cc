@@ -127,7 +127,7 @@ Result<std::unique_ptr<CostModel>> fit_roofline(const RooflineModel* base, const
     if (entry.failed() || entry.leaves == 0) continue;
     data.store->leaves(i, leaves);
     const target::Device& device = *data.devices[entry.device];
-    errors[static_cast<size_t>(device.kind)].push_back(
+    errors[static_cast<size_t>(device.kind())].push_back(
         std::log(entry.mean_seconds / roofline_seconds(leaves, device)));
   }
   for (size_t kind = 0; kind < errors.size(); ++kind) {

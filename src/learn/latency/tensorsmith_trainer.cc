@@ -206,7 +206,7 @@ class TensorsmithTrainer final : public CostModelTrainer {
       for (size_t i = 0; i < programs.size(); ++i) {
         const target::Device& device = *data.devices[programs.device[i]];
         const auto key = device.name + "." + std::to_string(static_cast<int>(programs.kind));
-        DeviceErrors& list = errors[static_cast<size_t>(device.kind)][key];
+        DeviceErrors& list = errors[static_cast<size_t>(device.kind())][key];
         list.device = device.name;
         list.errors.push_back(std::log(programs.seconds[i] / programs.roofline[i]));
       }

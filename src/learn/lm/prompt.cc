@@ -41,10 +41,10 @@ class PromptMaker {
     out_.add_word(WordKind::kPosition, "device");
     const auto columns = device_columns(device);
     for (int c = 0; c < kDeviceColumns; ++c) out_.add_amount(kDeviceAmounts + c, columns[c] / 16);
-    out_.add_amount(kThreads, std::log2(device.cores + 1.0) / 4);
-    out_.add_amount(kVectorRegisters, device.vector_registers / 32.0);
+    out_.add_amount(kThreads, std::log2(device.compute_units() + 1.0) / 4);
+    out_.add_amount(kVectorRegisters, device.register_count() / 32.0);
     out_.add_word(WordKind::kDevice, device.arch);
-    out_.add_word(WordKind::kDevice, "vectors of " + std::to_string(device.vector_bytes));
+    out_.add_word(WordKind::kDevice, "vectors of " + std::to_string(device.register_bytes()));
     out_.end_position();
   }
 

@@ -37,7 +37,8 @@ CacheHierarchy caches_of(const target::Device& device) {
   CacheHierarchy out;
   out.line_bytes = device.cacheline_bytes;
   out.levels[0] = {device.l1_bytes, std::clamp(static_cast<int>(device.l1_bytes / kPageBytes), 4, 16)};
-  out.levels[1] = {device.l2_bytes, device.rates.l2_ways > 0 ? device.rates.l2_ways : kAssumedL2Ways};
+  out.levels[1] = {device.l2_bytes,
+                   device.cpu().rates.l2_ways > 0 ? device.cpu().rates.l2_ways : kAssumedL2Ways};
   out.levels[2] = {device.l3_bytes, kAssumedL3Ways};
   return out;
 }

@@ -37,25 +37,25 @@ int error_number(Outcome outcome) {
 
 // Returns TVM's HardwareParams: cores, bytes of a vector and of a cache line, then limits of GPUs.
 Json hardware(const target::Device& d) {
-  if (d.kind == target::DeviceKind::kGpu)
+  if (d.kind() == target::DeviceKind::kGpu)
     return {-1,
             16,
             64,
-            d.shared_memory_per_block,
+            d.gpu().shared_memory_per_block,
             kNoLimit,
-            d.max_threads_per_block,
-            d.max_vthread_extent,
-            d.warp_size};
-  return {d.cores, d.vector_bytes, d.cacheline_bytes, 0, 0, 0, 0, 0};
+            d.gpu().max_threads_per_block,
+            d.gpu().max_vthread_extent,
+            d.gpu().warp_size};
+  return {d.cpu().cores, d.cpu().vector_bytes, d.cacheline_bytes, 0, 0, 0, 0, 0};
 }
 
 }  // namespace
 
 std::string tvm_target(const target::Device& d) {
-  if (d.kind != target::DeviceKind::kGpu) return "llvm -keys=cpu -mcpu=" + d.cpu;
-  const std::string limits = " -max_num_threads=" + std::to_string(d.max_threads_per_block) +
-                             " -thread_warp_size=" + std::to_string(d.warp_size);
-  if (target::compute_capability(d) > 0) return "cuda -keys=cuda,gpu -arch=" + d.cpu + limits;
+  if (d.kind() != target::DeviceKind::kGpu) return "llvm -keys=cpu -mcpu=" + d.processor;
+  const std::string limits = " -max_num_threads=" + std::to_string(d.gpu().max_threads_per_block) +
+                             " -thread_warp_size=" + std::to_string(d.gpu().warp_size);
+  if (target::compute_capability(d) > 0) return "cuda -keys=cuda,gpu -arch=" + d.processor + limits;
   return "opencl -keys=opencl,gpu" + limits;
 }
 

@@ -3,7 +3,7 @@
 namespace tensorsmith::space {
 
 EstimateMachine::EstimateMachine(const target::Device& device, const Constants& constants)
-    : target::CpuMachine(device), kind(device.kind), gpu(device), constants_(&constants) {
+    : target::CpuMachine(device), kind(device.kind()), gpu(device), constants_(&constants) {
   masked_memory = target::has_masked_memory(device);
   dot4 = target::has_dot4(device);
   dot2 = target::has_dot2(device);

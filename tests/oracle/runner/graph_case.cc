@@ -17,8 +17,8 @@ constexpr int kSampleAttempts = 20;
 // Returns the attributes that machine code depends on: "local" is the best of the named instruction
 // sets, and threads change only the schedule.
 std::string code_key(const target::Device& device) {
-  std::string key = device.arch + " " + device.cpu + " " + std::to_string(device.vector_bytes) + " " +
-                    std::to_string(device.vector_registers);
+  std::string key = device.arch + " " + device.processor + " " + std::to_string(device.cpu().vector_bytes) +
+                    " " + std::to_string(device.cpu().vector_registers);
   for (const std::string& feature : device.features) key += " " + feature;
   return key;
 }
@@ -51,7 +51,7 @@ Result<std::vector<Tensor>> GraphCase::run(const RunRequest& request, const std:
   }
   stage_ = "schedule";
   TS_ASSIGN_OR_RETURN(target::Device device, target::find_device(request.device));
-  device.cores = request.threads;
+  device.cpu().cores = request.threads;
   std::vector<engine::TaskSchedule> schedules;
   if (request.schedule == ScheduleKind::kRandom) {
     TS_ASSIGN_OR_RETURN(schedules, random_schedules(device, request.seed));
