@@ -67,8 +67,7 @@ class Network {
     v.name = "v" + std::to_string(graph_.values.size());
     v.dtype = dtype_;
     v.shape = std::move(shape);
-    graph_.values.push_back(std::move(v));
-    return static_cast<ValueId>(graph_.values.size() - 1);
+    return graph_.values.push_back(std::move(v));
   }
   ir::DType dtype_;
   graph::Graph graph_;

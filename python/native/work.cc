@@ -207,7 +207,7 @@ Json call_json(const engine::LoadedModel& model, const graph::Call& call) {
   const auto names = [&](const std::vector<graph::ValueId>& values) {
     Json list = Json::array();
     for (const graph::ValueId value : values)
-      if (value != graph::kNoValue) list.push_back(model.graph.values[static_cast<size_t>(value)].name);
+      if (value != graph::kNoValue) list.push_back(model.graph.values[value].name);
     return list;
   };
   return {{"task", model.partition.tasks[call.task].name},

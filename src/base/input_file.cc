@@ -47,7 +47,7 @@ int open_beneath(const std::string& folder, const std::string& path) {
   const FileDescriptor directory(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) return -1;
   open_how how = {};
-  how.flags = static_cast<uint64_t>(kOpenFlags);
+  how.flags = kOpenFlags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   const long fd = ::syscall(SYS_openat2, directory.get(), path.c_str(), &how, sizeof how);
   if (fd < 0 && errno == EPERM) errno = ENOSYS;
@@ -110,7 +110,7 @@ Result<FileDescriptor> open_input_below(const std::string& folder, const std::st
 Result<int64_t> input_bytes(const FileDescriptor& file, const std::string& path) {
   struct stat info = {};
   if (::fstat(file.get(), &info) != 0) return cannot_open(path, errno);
-  return static_cast<int64_t>(info.st_size);
+  return info.st_size;
 }
 
 Status read_exactly(const FileDescriptor& file, const std::string& path, int64_t offset, void* out,
@@ -118,8 +118,7 @@ Status read_exactly(const FileDescriptor& file, const std::string& path, int64_t
   char* to = static_cast<char*>(out);
   while (bytes > 0) {
     // Linux reads at most 2 GiB per call.
-    const ssize_t got = ::pread(file.get(), to, static_cast<size_t>(std::min(bytes, int64_t{1} << 30)),
-                                static_cast<off_t>(offset));
+    const ssize_t got = ::pread(file.get(), to, std::min(bytes, int64_t{1} << 30), offset);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error{ErrorCode::kIo, path, "cannot read: " + std::generic_category().message(errno)};
     if (got == 0) return Error{ErrorCode::kCorrupt, path, "is shorter than expected"};
@@ -145,20 +144,19 @@ Result<std::string> read_input(const FileDescriptor& file, const std::string& pa
   std::string bytes;
   int64_t done = 0;
   while (true) {
-    if (done == static_cast<int64_t>(bytes.size())) {
+    if (done == std::ssize(bytes)) {
       if (done > max_bytes) return too_long;
       const int64_t room = std::max({kLeast, expected + 1 - done, done / 2});
-      bytes.resize(static_cast<size_t>(done + std::min(room, max_bytes + 1 - done)));
+      bytes.resize(done + std::min(room, max_bytes + 1 - done));
     }
-    const size_t free = bytes.size() - static_cast<size_t>(done);
-    const ssize_t got =
-        ::pread(file.get(), bytes.data() + done, std::min(free, size_t{1} << 30), static_cast<off_t>(done));
+    const size_t free = bytes.size() - done;
+    const ssize_t got = ::pread(file.get(), bytes.data() + done, std::min(free, size_t{1} << 30), done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Error{ErrorCode::kIo, path, "cannot read: " + std::generic_category().message(errno)};
     if (got == 0) break;
     done += got;
   }
-  bytes.resize(static_cast<size_t>(done));
+  bytes.resize(done);
   return bytes;
 }
 

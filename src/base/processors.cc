@@ -47,12 +47,12 @@ std::optional<int64_t> leading_number(std::string_view text) {
 int core_of(int processor, const ProcessorPaths& paths) {
   const auto first = leading_number(text_of(paths.sys + "/devices/system/cpu/cpu" +
                                             std::to_string(processor) + "/topology/thread_siblings_list"));
-  return first && *first >= 0 && *first <= processor ? static_cast<int>(*first) : processor;
+  return first && *first >= 0 && *first <= processor ? (*first) : processor;
 }
 
 double ratio(std::optional<int64_t> quota, std::optional<int64_t> period) {
   if (!quota || !period || *quota <= 0 || *period <= 0) return kNoLimit;
-  return static_cast<double>(*quota) / static_cast<double>(*period);
+  return static_cast<double>(*quota) / *period;
 }
 
 // The file contains "150000 100000" or "max 100000", in microseconds.
@@ -86,22 +86,19 @@ std::string counted(int count, const char* one) {
 
 }  // namespace
 
-ProcessorMask::ProcessorMask(int highest) : sets_(static_cast<size_t>(highest) / CPU_SETSIZE + 1) {
-  assign({});
-}
+ProcessorMask::ProcessorMask(int highest) : sets_(highest / CPU_SETSIZE + 1) { assign({}); }
 
 void ProcessorMask::assign(const std::vector<int>& numbers) {
   CPU_ZERO_S(bytes(), data());
   for (const int number : numbers) {
-    if (number >= 0 && static_cast<size_t>(number) < 8 * bytes())
-      CPU_SET_S(static_cast<size_t>(number), bytes(), data());
+    if (number >= 0 && std::cmp_less(number, 8 * bytes())) CPU_SET_S(number, bytes(), data());
   }
 }
 
 std::vector<int> ProcessorMask::numbers() const {
   std::vector<int> out;
   for (size_t number = 0; number < 8 * bytes(); ++number) {
-    if (CPU_ISSET_S(number, bytes(), data())) out.push_back(static_cast<int>(number));
+    if (CPU_ISSET_S(number, bytes(), data())) out.push_back(number);
   }
   return out;
 }
@@ -129,9 +126,9 @@ Processors processors_of(std::vector<int> allowed, const ProcessorPaths& paths) 
   out.allowed = std::move(allowed);
   for (const int processor : out.allowed) out.cores.push_back(core_of(processor, paths));
   const std::set<int> different(out.cores.begin(), out.cores.end());
-  out.physical_cores = std::max(1, static_cast<int>(different.size()));
+  out.physical_cores = std::max<int>(1, different.size());
   out.quota = least_cgroup_limit(paths.proc, paths.sys, "cpu", quota_of_v2, quota_of_v1);
-  const int visible = std::max(1, static_cast<int>(out.allowed.size()));
+  const int visible = std::max<int>(1, out.allowed.size());
   out.at_once = out.quota < visible ? std::max(1, static_cast<int>(std::floor(out.quota))) : visible;
   out.usable = std::min(out.physical_cores, out.at_once);
   return out;
@@ -140,7 +137,7 @@ Processors processors_of(std::vector<int> allowed, const ProcessorPaths& paths) 
 Processors processors(const ProcessorPaths& paths) { return processors_of(allowed_processors(), paths); }
 
 std::string shortage(const Processors& p) {
-  const int visible = static_cast<int>(p.allowed.size());
+  const int visible = p.allowed.size();
   if (p.quota < p.physical_cores) {
     return "this process sees " + counted(visible, "processor") +
            ", but a cgroup limits its processor time to that of " + short_number(p.quota) +
@@ -157,7 +154,7 @@ std::vector<int> spread_over_cores(const Processors& p) {
   // Sorted by the number of preceding processors of the same core.
   std::vector<std::pair<int, size_t>> order;
   for (size_t i = 0; i < p.allowed.size(); ++i) {
-    const auto end = p.cores.begin() + static_cast<std::ptrdiff_t>(i);
+    const auto end = p.cores.begin() + i;
     order.emplace_back(static_cast<int>(std::count(p.cores.begin(), end, p.cores[i])), i);
   }
   std::sort(order.begin(), order.end());
@@ -171,7 +168,7 @@ void processors_beside(const Processors& p, int processor, int threads, std::vec
   const auto at = std::find(p.allowed.begin(), p.allowed.end(), processor);
   const bool known = at != p.allowed.end();
   const bool enough = known && p.physical_cores >= threads;
-  const int core = known ? p.cores[static_cast<size_t>(at - p.allowed.begin())] : -1;
+  const int core = known ? p.cores[(at - p.allowed.begin())] : -1;
   for (size_t i = 0; i < p.allowed.size(); ++i) {
     if (p.allowed[i] != processor && !(enough && p.cores[i] == core)) others.push_back(p.allowed[i]);
   }

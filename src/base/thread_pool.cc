@@ -10,7 +10,7 @@ namespace tensorsmith {
 
 ThreadPool::ThreadPool(int threads) {
   TS_CHECK(threads >= 1, "ThreadPool needs at least one thread");
-  workers_.reserve(static_cast<size_t>(threads));
+  workers_.reserve(threads);
   try {
     for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { run_worker(); });
   } catch (const std::system_error&) {

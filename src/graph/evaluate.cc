@@ -15,43 +15,43 @@ Result<std::vector<lower::Tensor>> evaluate(const Graph& graph, std::span<const 
                  "the graph takes " + std::to_string(graph.inputs.size()) + " inputs, not " +
                      std::to_string(inputs.size())};
   }
-  std::vector<TensorRef> contents;
+  IdVector<ValueId, TensorRef> contents;
   for (const Value& value : graph.values) contents.push_back(value.constant);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const Value& value = graph.values[static_cast<size_t>(graph.inputs[i])];
+    const Value& value = graph.values[graph.inputs[i]];
     if (inputs[i].dtype != value.dtype || inputs[i].shape != value.shape) {
       return Error{ErrorCode::kInvalidArgument, "input '" + value.name + "'",
                    "is " + describe(inputs[i].dtype, inputs[i].shape) + " instead of " +
                        describe(value.dtype, value.shape)};
     }
-    contents[static_cast<size_t>(graph.inputs[i])] = std::make_shared<const lower::Tensor>(inputs[i]);
+    contents[graph.inputs[i]] = std::make_shared<const lower::Tensor>(inputs[i]);
   }
   for (const Node& node : graph.nodes) {
     TS_ASSIGN_OR_RETURN(const NodeWorkload work, node_workload(graph, node));
     std::vector<TensorRef> node_inputs;
     for (ValueId id : node.inputs) {
-      node_inputs.push_back(id == kNoValue ? nullptr : contents[static_cast<size_t>(id)]);
+      node_inputs.push_back(id == kNoValue ? nullptr : contents[id]);
       TS_CHECK(id == kNoValue || node_inputs.back() != nullptr, "graph is not in topological order");
     }
     TS_ASSIGN_OR_RETURN(std::vector<TensorRef> results, evaluate_node(work, node_inputs));
     for (size_t i = 0; i < results.size(); ++i) {
-      if (node.outputs[i] != kNoValue) contents[static_cast<size_t>(node.outputs[i])] = std::move(results[i]);
+      if (node.outputs[i] != kNoValue) contents[node.outputs[i]] = std::move(results[i]);
     }
   }
   std::vector<lower::Tensor> outputs;
-  for (ValueId id : graph.outputs) outputs.push_back(*contents[static_cast<size_t>(id)]);
+  for (ValueId id : graph.outputs) outputs.push_back(*contents[id]);
   return outputs;
 }
 
 Result<GraphWorkload> graph_workload(const Graph& graph) {
   GraphWorkload result;
   WorkloadBuilder builder;
-  std::vector<ir::Buffer> buffers(graph.values.size());
+  IdVector<ValueId, ir::Buffer> buffers(graph.values.size());
   const auto buffer_of = [&](ValueId id) -> ir::Buffer {
     if (id == kNoValue) return nullptr;
-    ir::Buffer& buffer = buffers[static_cast<size_t>(id)];
+    ir::Buffer& buffer = buffers[id];
     if (buffer == nullptr) {
-      const Value& value = graph.values[static_cast<size_t>(id)];
+      const Value& value = graph.values[id];
       buffer = builder.placeholder(value.name, value.dtype, value.shape, value.constant != nullptr);
       result.inputs.push_back(id);
     }
@@ -62,7 +62,7 @@ Result<GraphWorkload> graph_workload(const Graph& graph) {
     for (ValueId id : node.inputs) inputs.push_back(buffer_of(id));
     TS_ASSIGN_OR_RETURN(const std::vector<ir::Buffer> outputs, emit(graph, node, inputs, builder));
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (node.outputs[i] != kNoValue) buffers[static_cast<size_t>(node.outputs[i])] = outputs[i];
+      if (node.outputs[i] != kNoValue) buffers[node.outputs[i]] = outputs[i];
     }
   }
   // An output that is the same value as another one becomes a copy.

@@ -12,17 +12,22 @@
 #include <variant>
 #include <vector>
 
+#include "base/id.h"
 #include "base/result.h"
 #include "graph/onnx/declared.h"
 #include "ir/workload.h"
 #include "lower/interpreter.h"
 
+template <class List>
+struct std::hash<tensorsmith::Id<List>> {
+  size_t operator()(tensorsmith::Id<List> id) const { return id.place(); }
+};
+
 namespace tensorsmith::graph {
 
-using ValueId = int;
-inline constexpr ValueId kNoValue = -1;  // an omitted optional input
-// Index into Graph::values; id != kNoValue.
-inline size_t index(ValueId id) { return static_cast<size_t>(id); }
+using ValueId = Id<struct Value>;
+using NodeId = Id<struct Node>;
+inline constexpr ValueId kNoValue;  // an omitted optional input
 
 struct Value {
   std::string name;
@@ -48,21 +53,33 @@ struct Node {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
 
-  // Returns the integer attribute, or `otherwise` if it is absent or has another type.
-  int64_t integer(const std::string& attribute, int64_t otherwise) const {
+  // Returns an input, or kNoValue if it is omitted.
+  ValueId input(size_t i) const { return i < inputs.size() ? inputs[i] : kNoValue; }
+  // Returns the attribute, or null if it is absent or has another type.
+  template <class T>
+  const T* find(const std::string& attribute) const {
     const auto found = attributes.find(attribute);
-    const auto* value = found == attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+    return found == attributes.end() ? nullptr : std::get_if<T>(&found->second);
+  }
+  // Returns the integer attribute, or `otherwise` if find() does not find it.
+  int64_t integer(const std::string& attribute, int64_t otherwise) const {
+    const auto* value = find<int64_t>(attribute);
     return value == nullptr ? otherwise : *value;
   }
 };
 
 struct Graph {
   std::string name;
-  std::vector<Value> values;
-  std::vector<Node> nodes;      // topological order
-  std::vector<ValueId> inputs;  // run-time inputs (initializers excluded)
+  IdVector<ValueId, Value> values;
+  IdVector<NodeId, Node> nodes;  // topological order
+  std::vector<ValueId> inputs;   // run-time inputs (initializers excluded)
   std::vector<ValueId> outputs;
   std::vector<std::string> notes;  // notes to the user who requested the import, a sentence each
+
+  // Returns the contents of a value; null if they are not known or the id is kNoValue.
+  const lower::Tensor* constant(ValueId id) const {
+    return id == kNoValue ? nullptr : values[id].constant.get();
+  }
 };
 
 // An input whose shape is given neither by the model nor by the options of the import.

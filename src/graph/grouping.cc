@@ -1,12 +1,14 @@
 #include "graph/grouping.h"
 
 #include <algorithm>
-#include <numeric>
+#include <ranges>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "graph/emit.h"
+#include "graph/infer.h"
+#include "graph/passes/passes.h"
 #include "ir/analysis.h"
 #include "ir/linear.h"
 
@@ -67,13 +69,6 @@ bool is_identity_load(const ir::Load& load, const ir::Operation& op) {
   return true;
 }
 
-double iteration_count(const ir::Operation& op) {
-  double n = 1;
-  for (const auto& axis : op.spatial) n *= static_cast<double>(axis.extent);
-  for (const auto& axis : op.reduce) n *= static_cast<double>(axis.extent);
-  return n;
-}
-
 // Returns the row length if the reduction runs over the last axes of each tensor that it reads, and
 // the leading indices are spatial.
 int64_t trailing_reduction_row(const ir::Operation& op) {
@@ -109,7 +104,7 @@ Result<NodeFacts> examine(const Graph& graph, const Node& node) {
       inputs.emplace_back();
       continue;
     }
-    const Value& value = graph.values[static_cast<size_t>(id)];
+    const Value& value = graph.values[id];
     inputs.push_back(builder.placeholder("in", value.dtype, value.shape, value.constant != nullptr));
     value_of[inputs.back().get()] = id;
   }
@@ -133,7 +128,7 @@ Result<NodeFacts> examine(const Graph& graph, const Node& node) {
         const bool same_place = !op->has_reduction() && is_identity_load(*load, *op);
         if (auto it = value_of.find(load->buffer.get()); it != value_of.end()) {
           facts.reads_per_element[it->second] +=
-              iteration_count(*op) / std::max<double>(1, static_cast<double>(load->buffer->num_elements()));
+              iteration_count(*op) / std::max<double>(1, load->buffer->num_elements());
           if (same_place)
             here.insert(it->second);
           else
@@ -167,8 +162,8 @@ class Grouper {
   Grouper(const Graph& graph, const Views& views) : graph_(graph), views_(views) {}
 
   Result<Grouping> run() {
-    const size_t n = graph_.nodes.size();
-    for (size_t i = 0; i < n; ++i) {
+    const auto nodes = graph_.nodes.ids();
+    for (const NodeId i : nodes) {
       NodeFacts facts;
       facts.cls = NodeClass::kAlias;
       if (!views_.is_view[i]) {
@@ -178,22 +173,23 @@ class Grouper {
     }
     find_consumers();
     find_post_dominators();
-    group_of_.resize(n);
-    std::iota(group_of_.begin(), group_of_.end(), size_t{0});
-    for (size_t i = 0; i < n; ++i) members_.push_back({i});
+    for (const NodeId i : nodes) {
+      group_of_.push_back(i);
+      members_.push_back({i});
+    }
 
-    for (size_t i = 0; i < n; ++i) fuse_attention(i);
-    for (size_t i = 0; i < n; ++i) fuse_normalization(i);
-    for (size_t i = 0; i < n; ++i) {
+    for (const NodeId i : nodes) fuse_attention(i);
+    for (const NodeId i : nodes) fuse_normalization(i);
+    for (const NodeId i : nodes) {
       if (cls(i) == NodeClass::kReduction) fuse_epilogue(i);
     }
-    for (size_t i = 0; i < n; ++i) {
+    for (const NodeId i : nodes) {
       if (cls(i) == NodeClass::kElementwise || cls(i) == NodeClass::kInjective) fuse_epilogue(i);
     }
-    for (size_t i = n; i-- > 0;) fuse_into_consumer(i);
+    for (const NodeId i : std::views::reverse(nodes)) fuse_into_consumer(i);
 
     Grouping out;
-    for (size_t i = 0; i < n; ++i) {
+    for (const NodeId i : nodes) {
       out.classes.push_back(cls(i));
       if (cls(i) != NodeClass::kAlias && group_of_[i] == i) {
         out.groups.push_back(members_[i]);
@@ -204,37 +200,35 @@ class Grouper {
   }
 
  private:
-  NodeClass cls(size_t node) const { return facts_[node].cls; }
-  int producer_of(ValueId id) const { return producer_[static_cast<size_t>(id)]; }
+  NodeClass cls(NodeId node) const { return facts_[node].cls; }
+  NodeId exit_node() const { return graph_.nodes.next(); }  // the end of all paths
+  NodeId producer_of(ValueId id) const { return producer_[id]; }
 
   void find_consumers() {
-    producer_.assign(graph_.values.size(), -1);
     consumers_.resize(graph_.nodes.size());
     is_output_.resize(graph_.nodes.size(), false);
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    for (const NodeId i : graph_.nodes.ids()) {
       for (ValueId id : graph_.nodes[i].inputs) {
-        if (id == kNoValue || producer_of(id) < 0) continue;
-        auto& list = consumers_[static_cast<size_t>(producer_of(id))];
+        if (id == kNoValue || !producer_of(id).valid()) continue;
+        auto& list = consumers_[producer_of(id)];
         if (list.empty() || list.back() != i) list.push_back(i);
-      }
-      for (ValueId id : graph_.nodes[i].outputs) {
-        if (id != kNoValue) producer_[static_cast<size_t>(id)] = static_cast<int>(i);
       }
     }
     for (ValueId id : graph_.outputs) {
-      if (producer_of(id) >= 0) is_output_[static_cast<size_t>(producer_of(id))] = true;
+      if (producer_of(id).valid()) is_output_[producer_of(id)] = true;
     }
   }
 
-  // Immediate post-dominator of each node: the first node that every path to an output passes; n = the exit.
+  // Immediate post-dominator of each node: the first node that every path to an output passes; exit_node() if there is none.
   void find_post_dominators() {
-    const size_t n = graph_.nodes.size();
-    post_dominator_.assign(n, n);
+    const NodeId exit = exit_node();
+    post_dominator_.assign(graph_.nodes.size(), exit);
     // Each node has a jump to an ancestor so far up that a search needs O(log n) steps (Myers, An
     // applicative random-access stack, 1983): graphs may be chains of any length.
-    std::vector<size_t> depth(n + 1, 0), jump(n + 1, n);
-    const auto parent = [&](size_t node) { return node == n ? n : post_dominator_[node]; };
-    const auto meeting_point = [&](size_t a, size_t b) {
+    IdVector<NodeId, size_t> depth(graph_.nodes.size() + 1, 0);
+    IdVector<NodeId, NodeId> jump(graph_.nodes.size() + 1, exit);
+    const auto parent = [&](NodeId node) { return node == exit ? exit : post_dominator_[node]; };
+    const auto meeting_point = [&](NodeId a, NodeId b) {
       if (depth[a] < depth[b]) std::swap(a, b);
       while (depth[a] > depth[b]) a = depth[jump[a]] >= depth[b] ? jump[a] : parent(a);
       while (a != b) {
@@ -244,23 +238,23 @@ class Grouper {
       }
       return a;
     };
-    for (size_t i = n; i-- > 0;) {
-      size_t meet = is_output_[i] || consumers_[i].empty() ? n : consumers_[i].front();
-      for (size_t c : consumers_[i]) meet = meeting_point(meet, c);
+    for (const NodeId i : std::views::reverse(graph_.nodes.ids())) {
+      NodeId meet = is_output_[i] || consumers_[i].empty() ? exit : consumers_[i].front();
+      for (NodeId c : consumers_[i]) meet = meeting_point(meet, c);
       post_dominator_[i] = meet;
       depth[i] = depth[meet] + 1;
-      const size_t next = jump[meet];
+      const NodeId next = jump[meet];
       jump[i] = depth[meet] - depth[next] == depth[next] - depth[jump[next]] ? jump[next] : meet;
     }
   }
 
   // Returns all nodes on paths from `from` (excluded) to `to` (included); only some of them if
   // there are more than a group may have.
-  std::vector<size_t> region(size_t from, size_t to) const {
-    std::set<size_t> seen;
-    std::vector<size_t> stack(consumers_[from].begin(), consumers_[from].end());
+  std::vector<NodeId> region(NodeId from, NodeId to) const {
+    std::set<NodeId> seen;
+    std::vector<NodeId> stack(consumers_[from].begin(), consumers_[from].end());
     while (!stack.empty() && seen.size() <= kMaxGroupNodes) {
-      const size_t node = stack.back();
+      const NodeId node = stack.back();
       stack.pop_back();
       if (!seen.insert(node).second || node == to) continue;
       stack.insert(stack.end(), consumers_[node].begin(), consumers_[node].end());
@@ -268,14 +262,14 @@ class Grouper {
     return {seen.begin(), seen.end()};
   }
 
-  const std::vector<int64_t>& output_shape(size_t node) const {
-    return graph_.values[static_cast<size_t>(graph_.nodes[node].outputs.front())].shape;
+  const std::vector<int64_t>& output_shape(NodeId node) const {
+    return graph_.values[graph_.nodes[node].outputs.front()].shape;
   }
   // Returns whether the node reads every value of the group at the node's own output indices.
-  bool reads_at_place(size_t node, const std::unordered_set<size_t>& group) const {
+  bool reads_at_place(NodeId node, const std::unordered_set<NodeId>& group) const {
     for (ValueId id : graph_.nodes[node].inputs) {
       if (id == kNoValue || facts_[node].identity_inputs.count(id)) continue;
-      for (size_t member : group) {
+      for (NodeId member : group) {
         const auto& outs = graph_.nodes[member].outputs;
         if (std::find(outs.begin(), outs.end(), id) != outs.end()) return false;
       }
@@ -283,11 +277,11 @@ class Grouper {
     return true;
   }
 
-  void merge(size_t into, const std::vector<size_t>& nodes) {
-    for (size_t node : nodes) {
-      const size_t old = group_of_[node];
+  void merge(NodeId into, const std::vector<NodeId>& nodes) {
+    for (NodeId node : nodes) {
+      const NodeId old = group_of_[node];
       if (old == into) continue;
-      for (size_t member : members_[old]) {
+      for (NodeId member : members_[old]) {
         group_of_[member] = into;
         members_[into].push_back(member);
       }
@@ -297,18 +291,18 @@ class Grouper {
 
   // Fuses the elementwise consumers of a group, as long as each step reaches a node that all paths
   // pass through.
-  void fuse_epilogue(size_t start) {
-    const size_t group = group_of_[start];
-    size_t sink = *std::max_element(members_[group].begin(), members_[group].end());
-    while (sink < graph_.nodes.size()) {
-      const size_t next = post_dominator_[sink];
-      if (next >= graph_.nodes.size() || is_output_[sink]) return;
+  void fuse_epilogue(NodeId start) {
+    const NodeId group = group_of_[start];
+    NodeId sink = *std::max_element(members_[group].begin(), members_[group].end());
+    while (sink != exit_node()) {
+      const NodeId next = post_dominator_[sink];
+      if (next == exit_node() || is_output_[sink]) return;
       if (graph_.nodes[sink].outputs.size() != 1) return;
-      const std::vector<size_t> path = region(sink, next);
-      std::unordered_set<size_t> together(members_[group].begin(), members_[group].end());
+      const std::vector<NodeId> path = region(sink, next);
+      std::unordered_set<NodeId> together(members_[group].begin(), members_[group].end());
       together.insert(path.begin(), path.end());
       if (together.size() > kMaxGroupNodes) return;
-      for (size_t node : path) {
+      for (NodeId node : path) {
         if (cls(node) != NodeClass::kElementwise || group_of_[node] != node || members_[node].size() != 1)
           return;
         if (output_shape(node) != output_shape(sink) || (node != next && is_output_[node])) return;
@@ -321,27 +315,22 @@ class Grouper {
   }
 
   // Returns whether the node is in no group yet and only one node reads it.
-  bool read_once(size_t node) const {
+  bool read_once(NodeId node) const {
     return group_of_[node] == node && members_[node].size() == 1 && !is_output_[node] &&
            consumers_[node].size() == 1 && graph_.nodes[node].outputs.size() == 1;
   }
 
   bool normalizes_last_axis(const Node& softmax) const {
-    const auto rank =
-        static_cast<int64_t>(graph_.values[static_cast<size_t>(softmax.inputs[0])].shape.size());
-    const auto found = softmax.attributes.find("axis");
-    const auto* given = found == softmax.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
-    const int64_t axis = given != nullptr ? *given : softmax.opset >= 13 ? -1 : 1;
-    return axis == -1 || axis == rank - 1;
+    const int64_t axis = softmax.integer("axis", softmax.opset >= 13 ? -1 : 1);
+    return axis == -1 || axis == std::ssize(graph_.values[softmax.inputs[0]].shape) - 1;
   }
 
   // Returns whether the value is a matrix product, possibly scaled, masked and so on, and appends
   // the nodes that compute it.
-  bool find_scores(ValueId value, std::vector<size_t>& nodes) const {
-    const int producer = producer_of(value);
-    if (producer < 0 || nodes.size() + 2 > kMaxGroupNodes) return false;
-    const auto node = static_cast<size_t>(producer);
-    if (!read_once(node) || graph_.values[static_cast<size_t>(value)].dtype != ir::DType::kF32) return false;
+  bool find_scores(ValueId value, std::vector<NodeId>& nodes) const {
+    const NodeId node = producer_of(value);
+    if (!node.valid() || nodes.size() + 2 > kMaxGroupNodes) return false;
+    if (!read_once(node) || graph_.values[value].dtype != ir::DType::kF32) return false;
     nodes.push_back(node);
     if (graph_.nodes[node].op == "MatMul") return true;
     if (cls(node) == NodeClass::kElementwise) {
@@ -354,10 +343,10 @@ class Grouper {
 
   // Attention: softmax(q * k^T, scaled and masked) * v becomes one kernel that computes and uses
   // the scores of some rows of queries at a time. Small scores stay in the cache without fusion.
-  void fuse_attention(size_t softmax) {
+  void fuse_attention(NodeId softmax) {
     const Node& node = graph_.nodes[softmax];
     if (node.op != "Softmax" || !normalizes_last_axis(node) || !read_once(softmax)) return;
-    const size_t product = consumers_[softmax].front();
+    const NodeId product = consumers_[softmax].front();
     const Node& contraction = graph_.nodes[product];
     if (contraction.op != "MatMul" || contraction.inputs[0] != node.outputs[0] ||
         contraction.inputs[1] == node.outputs[0] || group_of_[product] != product ||
@@ -368,7 +357,7 @@ class Grouper {
     for (int64_t extent : shape) elements *= extent;
     const int64_t bytes = ir::bytes_of(ir::DType::kF32, elements);
     if (shape.size() < 2 || shape[shape.size() - 2] < kMinAttentionRows || bytes < kMinAttentionBytes) return;
-    std::vector<size_t> nodes;
+    std::vector<NodeId> nodes;
     if (!find_scores(node.inputs[0], nodes)) return;
     nodes.push_back(softmax);
     nodes.push_back(product);
@@ -377,18 +366,18 @@ class Grouper {
 
   // Decomposed layer normalization and softmax: x -> {reductions over the row, elementwise} -> y
   // becomes one kernel.
-  void fuse_normalization(size_t first) {
+  void fuse_normalization(NodeId first) {
     if (group_of_[first] != first || members_[first].size() != 1) return;
     // The region starts behind the producer of x, at a node whose value has both a row reduction
     // and another node as consumers.
     if (is_output_[first] || consumers_[first].size() < 2 || cls(first) == NodeClass::kAlias) return;
-    size_t last = post_dominator_[first];
-    if (last >= graph_.nodes.size()) return;
-    const std::vector<size_t> path = region(first, last);
+    NodeId last = post_dominator_[first];
+    if (last == exit_node()) return;
+    const std::vector<NodeId> path = region(first, last);
     if (path.size() > kMaxGroupNodes) return;
     bool has_reduction = false;
     const std::vector<int64_t>& shape = output_shape(first);
-    for (size_t node : path) {
+    for (NodeId node : path) {
       if (group_of_[node] != node || members_[node].size() != 1) return;
       if (node != last && is_output_[node]) return;
       if (cls(node) == NodeClass::kReduction) {
@@ -410,18 +399,18 @@ class Grouper {
 
   // A cheap producer that is read by only one kernel, each element only a few times, is computed by
   // its reader.
-  void fuse_into_consumer(size_t node) {
+  void fuse_into_consumer(NodeId node) {
     if (cls(node) != NodeClass::kElementwise && cls(node) != NodeClass::kInjective) return;
-    const size_t group = group_of_[node];
+    const NodeId group = group_of_[node];
     const auto& members = members_[group];
-    for (size_t member : members) {
+    for (NodeId member : members) {
       if (cls(member) == NodeClass::kReduction) return;
     }
     if (node != *std::max_element(members.begin(), members.end())) return;
     if (is_output_[node] || consumers_[node].empty() || graph_.nodes[node].outputs.size() != 1) return;
-    const size_t reader_group = group_of_[consumers_[node].front()];
+    const NodeId reader_group = group_of_[consumers_[node].front()];
     const ValueId value = graph_.nodes[node].outputs.front();
-    for (size_t c : consumers_[node]) {
+    for (NodeId c : consumers_[node]) {
       if (group_of_[c] != reader_group || cls(c) == NodeClass::kAlias) return;
       const bool free = members.size() == 1 && facts_[node].selects_channels;
       if (!free && facts_[c].reads_per_element.count(value) &&
@@ -431,26 +420,27 @@ class Grouper {
     if (members.size() + members_[reader_group].size() > kMaxGroupNodes) return;
     // No other path may leave this group and return through a third kernel: all its values must be
     // read inside.
-    for (size_t member : members) {
+    for (NodeId member : members) {
       if (member != node && is_output_[member]) return;
-      for (size_t c : consumers_[member]) {
+      for (NodeId c : consumers_[member]) {
         if (group_of_[c] != group && group_of_[c] != reader_group) return;
       }
     }
     // Concat reads each input only in one part of its output. Computing the producer there adds a
     // branch and saves nothing for long chains.
-    merge(reader_group, std::vector<size_t>(members.begin(), members.end()));
+    merge(reader_group, std::vector<NodeId>(members.begin(), members.end()));
   }
 
   const Graph& graph_;
   const Views& views_;
-  std::vector<NodeFacts> facts_;
-  std::vector<int> producer_;  // by value: its node, or -1
-  std::vector<std::vector<size_t>> consumers_;
-  std::vector<bool> is_output_;
-  std::vector<size_t> post_dominator_;
-  std::vector<size_t> group_of_;
-  std::vector<std::vector<size_t>> members_;
+  const IdVector<ValueId, NodeId> producer_ = find_producers(graph_);
+  IdVector<NodeId, NodeFacts> facts_;
+  IdVector<NodeId, std::vector<NodeId>> consumers_;
+  IdVector<NodeId, bool> is_output_;
+  IdVector<NodeId, NodeId> post_dominator_;
+  // A group has the id of its first node.
+  IdVector<NodeId, NodeId> group_of_;
+  IdVector<NodeId, std::vector<NodeId>> members_;
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ enum class NodeClass {
 };
 
 struct Grouping {
-  std::vector<NodeClass> classes;           // by node
-  std::vector<std::vector<size_t>> groups;  // nodes of each kernel, ascending; aliases are in no group
+  IdVector<NodeId, NodeClass> classes;
+  std::vector<std::vector<NodeId>> groups;  // nodes of each kernel, ascending; aliases are in no group
 };
 
 Result<Grouping> group_nodes(const Graph& graph, const Views& views);

@@ -18,8 +18,7 @@ bool is_fill(const std::string& op) { return op == "ConstantOfShape"; }
 
 TensorRef fill(const Node& node, const ir::Buffer& output) {
   auto tensor = std::make_shared<lower::Tensor>(lower::Tensor::zeros(output->dtype, output->shape));
-  const auto attr = node.attributes.find("value");
-  const auto* value = attr == node.attributes.end() ? nullptr : std::get_if<lower::Tensor>(&attr->second);
+  const auto* value = node.find<lower::Tensor>("value");
   if (value != nullptr) {
     const size_t width = value->data.size();
     const bool zero =
@@ -47,7 +46,7 @@ Result<NodeWorkload> node_workload(const Graph& graph, const Node& node) {
       result.inputs.push_back(nullptr);
       continue;
     }
-    const Value& value = graph.values[static_cast<size_t>(id)];
+    const Value& value = graph.values[id];
     result.inputs.push_back(
         builder.placeholder(value.name, value.dtype, value.shape, value.constant != nullptr));
   }
@@ -67,14 +66,18 @@ Result<NodeWorkload> node_workload(const Graph& graph, const Node& node) {
   return result;
 }
 
+double iteration_count(const ir::Operation& op) {
+  double count = 1;
+  for (const ir::Axis& axis : op.spatial) count *= axis.extent;
+  for (const ir::Axis& axis : op.reduce) count *= axis.extent;
+  return count;
+}
+
 double evaluation_cost(const ir::Workload& workload) {
   double total = 0;
   for (const ir::OperationRef& op : workload.operations) {
     if (op->is_placeholder()) continue;
-    double extents = 1;
-    for (const ir::Axis& axis : op->spatial) extents *= static_cast<double>(axis.extent);
-    for (const ir::Axis& axis : op->reduce) extents *= static_cast<double>(axis.extent);
-    total += extents;
+    total += iteration_count(*op);
   }
   return total;
 }
@@ -97,9 +100,9 @@ Result<std::vector<TensorRef>> evaluate_node(const NodeWorkload& node, std::span
     const auto as_computed = std::find(listed.begin(), listed.end(), output);
     const auto as_input = std::find(node.inputs.begin(), node.inputs.end(), output);
     if (output != nullptr && as_computed != listed.end()) {
-      outputs.push_back(computed[static_cast<size_t>(as_computed - listed.begin())]);
+      outputs.push_back(computed[as_computed - listed.begin()]);
     } else if (output != nullptr && as_input != node.inputs.end()) {
-      outputs.push_back(inputs[static_cast<size_t>(as_input - node.inputs.begin())]);
+      outputs.push_back(inputs[as_input - node.inputs.begin()]);
     } else {
       outputs.push_back(nullptr);
     }
@@ -120,10 +123,10 @@ Status fold_data_dependent(Graph& graph, const Node& node, const FoldEntry& entr
       inputs.push_back(nullptr);
       continue;
     }
-    const Value& value = graph.values[static_cast<size_t>(id)];
+    const Value& value = graph.values[id];
     constant = constant && value.constant != nullptr;
     inputs.push_back(builder.placeholder(value.name, value.dtype, value.shape, true));
-    size += static_cast<double>(inputs.back()->num_elements());
+    size += inputs.back()->num_elements();
   }
   // For run-time inputs, emit() returns the error.
   if (!constant || size > limits.max_cost) return node_workload(graph, node).error();
@@ -135,9 +138,9 @@ Status fold_data_dependent(Graph& graph, const Node& node, const FoldEntry& entr
   if (results->size() < node.outputs.size()) return ctx.unsupported("an output of the node is not supported");
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
-    Value& value = graph.values[static_cast<size_t>(node.outputs[i])];
+    Value& value = graph.values[node.outputs[i]];
     lower::Tensor& tensor = (*results)[i];
-    const auto bytes = static_cast<int64_t>(tensor.data.size());
+    const auto bytes = std::ssize(tensor.data);
     if (bytes > limits.constant_bytes_left) {
       return Error{ErrorCode::kResourceExhausted, node.name,
                    node.op + ": the model's constants take too much memory"};
@@ -161,7 +164,7 @@ Status infer_node(Graph& graph, const Node& node, FoldLimits& limits) {
   bool aliases_only = true;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == kNoValue) continue;
-    Value& value = graph.values[static_cast<size_t>(node.outputs[i])];
+    Value& value = graph.values[node.outputs[i]];
     value.dtype = work.outputs[i]->dtype;
     value.shape = work.outputs[i]->shape;
     const bool alias =
@@ -173,14 +176,13 @@ Status infer_node(Graph& graph, const Node& node, FoldLimits& limits) {
   bool constant = true;
   const bool shape_only = has_trait(node.op, kReadsShape);
   for (ValueId id : node.inputs) {
-    inputs.push_back(id == kNoValue ? nullptr : graph.values[static_cast<size_t>(id)].constant);
+    inputs.push_back(id == kNoValue ? nullptr : graph.values[id].constant);
     constant = constant && (id == kNoValue || inputs.back() != nullptr);
   }
   if (!constant && !shape_only) return {};
 
   const auto set = [&](size_t i, TensorRef tensor) {
-    if (node.outputs[i] != kNoValue)
-      graph.values[static_cast<size_t>(node.outputs[i])].constant = std::move(tensor);
+    if (node.outputs[i] != kNoValue) graph.values[node.outputs[i]].constant = std::move(tensor);
   };
   const bool cheap = is_fill(node.op) || (has_trait(node.op, kReshapes) && !aliases_only);
   if (bytes > (cheap ? limits.max_fill_bytes : limits.max_bytes)) return {};

@@ -15,8 +15,9 @@ struct NodeWorkload {
 };
 Result<NodeWorkload> node_workload(const Graph& graph, const Node& node);
 
-// Returns the sum over the stages of the product of all extents, as a measure of the evaluation
-// time.
+// Returns the product of all extents.
+double iteration_count(const ir::Operation& op);
+// Returns the sum of the stages' iteration counts, as a measure of the evaluation time.
 double evaluation_cost(const ir::Workload& workload);
 
 // Returns the values of the node's outputs. `inputs` are by node input, null for an omitted one.

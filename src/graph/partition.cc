@@ -6,6 +6,7 @@
 #include "graph/attention.h"
 #include "graph/emit.h"
 #include "graph/grouping.h"
+#include "graph/passes/passes.h"
 #include "graph/tasks.h"
 #include "graph/views.h"
 #include "ir/analysis.h"
@@ -71,19 +72,12 @@ class Partitioner {
   Partitioner(const Graph& graph, int64_t alignment) : graph_(graph), alignment_(alignment) {}
 
   Result<Partition> run() {
-    reads_.assign(graph_.values.size(), 0);
-    for (const Node& node : graph_.nodes) {
-      for (ValueId id : node.inputs) {
-        if (id != kNoValue) ++reads_[index(id)];
-      }
-    }
-    for (ValueId id : graph_.outputs) ++reads_[index(id)];
     Views views = find_views(graph_, alignment_);
     TS_ASSIGN_OR_RETURN(Grouping grouping, group_nodes(graph_, views));
     partition_.storage_of = std::move(views.storage_of);
     partition_.storage_offset = std::move(views.offset);
     // A kernel runs at the position of its last node, where all its inputs are available.
-    std::vector<std::vector<size_t>> groups = grouping.groups;
+    std::vector<std::vector<NodeId>> groups = grouping.groups;
     std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.back() < b.back(); });
     for (const auto& group : groups) TS_RETURN_IF_ERROR(add_group(group));
     TS_RETURN_IF_ERROR(add_output_copies());
@@ -91,16 +85,16 @@ class Partitioner {
   }
 
  private:
-  Status add_group(const std::vector<size_t>& group) {
+  Status add_group(const std::vector<NodeId>& group) {
     // Finds the values that leave the group: they are read by a node outside or by the user.
-    std::unordered_map<ValueId, int64_t> reads_inside;
-    for (size_t n : group) {
-      for (ValueId id : graph_.nodes[n].inputs) ++reads_inside[id];
+    std::unordered_map<ValueId, int> uses_inside;
+    for (NodeId n : group) {
+      for (ValueId id : graph_.nodes[n].inputs) ++uses_inside[id];
     }
     std::unordered_set<ValueId> leaving;
-    for (size_t n : group) {
+    for (NodeId n : group) {
       for (ValueId id : graph_.nodes[n].outputs) {
-        if (id != kNoValue && reads_[index(id)] > reads_inside[id]) leaving.insert(id);
+        if (id != kNoValue && uses_[id] > uses_inside[id]) leaving.insert(id);
       }
     }
 
@@ -111,7 +105,7 @@ class Partitioner {
     std::vector<ir::Buffer> output_buffers;
     std::vector<ValueId> output_values;
     Task task;
-    for (size_t n : group) {
+    for (NodeId n : group) {
       const Node& node = graph_.nodes[n];
       task.nodes.push_back(node.name);
       std::vector<ir::Buffer> inputs;
@@ -122,7 +116,7 @@ class Partitioner {
         }
         auto it = buffers.find(id);
         if (it == buffers.end()) {
-          const Value& value = graph_.values[index(id)];
+          const Value& value = graph_.values[id];
           ir::Buffer buffer =
               builder.placeholder(value.constant ? "weight" : "input", value.dtype, value.shape,
                                   value.constant != nullptr, has_reduced_range(value));
@@ -136,7 +130,7 @@ class Partitioner {
       TS_ASSIGN_OR_RETURN(std::vector<ir::Buffer> outputs, emit(graph_, node, inputs, builder));
       // The sums of a softmax are never 0, since their largest term is 1.
       const bool attention =
-          node.op == "MatMul" && std::any_of(group.begin(), group.end(), [&](size_t other) {
+          node.op == "MatMul" && std::any_of(group.begin(), group.end(), [&](NodeId other) {
             return graph_.nodes[other].op == "Softmax" && graph_.nodes[other].outputs[0] == node.inputs[0];
           });
       if (attention) outputs.front() = divide_after_contraction(outputs.front(), builder);
@@ -225,7 +219,7 @@ class Partitioner {
     }
   }
 
-  Status add_call(Task task, const std::vector<size_t>& group,
+  Status add_call(Task task, const std::vector<NodeId>& group,
                   const std::unordered_map<const ir::BufferNode*, ValueId>& value_of,
                   std::vector<ValueId> outputs) {
     Call call;
@@ -241,7 +235,7 @@ class Partitioner {
     auto [it, added] = task_index_.emplace(task.key, partition_.tasks.size());
     if (added) {
       task.flops = ir::flop_count(task.workload);
-      for (size_t n : group) {
+      for (NodeId n : group) {
         std::string op = graph_.nodes[n].op;
         std::transform(op.begin(), op.end(), op.begin(), [](unsigned char c) { return std::tolower(c); });
         task.name += (task.name.empty() ? "" : "_") + op;
@@ -274,15 +268,15 @@ class Partitioner {
   // its source is available.
   Status add_output_copies() {
     std::unordered_map<ValueId, ValueId> owner;  // by storage: the output that its memory belongs to
-    for (ValueId input : graph_.inputs) owner.emplace(partition_.storage_of[index(input)], input);
+    for (ValueId input : graph_.inputs) owner.emplace(partition_.storage_of[input], input);
     for (ValueId output : graph_.outputs) {
-      if (partition_.storage_of[index(output)] == output) owner.emplace(output, output);
+      if (partition_.storage_of[output] == output) owner.emplace(output, output);
     }
-    for (ValueId output : graph_.outputs) owner.emplace(partition_.storage_of[index(output)], output);
+    for (ValueId output : graph_.outputs) owner.emplace(partition_.storage_of[output], output);
     for (ValueId output : graph_.outputs) {
-      const Value& value = graph_.values[index(output)];
-      const ValueId storage = partition_.storage_of[index(output)];
-      const bool constant = value.constant || graph_.values[index(storage)].constant;
+      const Value& value = graph_.values[output];
+      const ValueId storage = partition_.storage_of[output];
+      const bool constant = value.constant || graph_.values[storage].constant;
       if (!constant && owner.at(storage) == output) continue;
       const ValueId source_value = value.constant ? output : storage;
       WorkloadBuilder builder;
@@ -300,13 +294,13 @@ class Partitioner {
       for (auto it = partition_.calls.begin(); it != partition_.calls.end(); ++it) {
         const auto& written = it->outputs;
         if (std::any_of(written.begin(), written.end(),
-                        [&](ValueId id) { return partition_.storage_of[index(id)] == storage; })) {
+                        [&](ValueId id) { return partition_.storage_of[id] == storage; })) {
           position = it + 1;
         }
       }
       partition_.calls.insert(position, std::move(copy));
-      partition_.storage_of[index(output)] = output;
-      partition_.storage_offset[index(output)] = 0;
+      partition_.storage_of[output] = output;
+      partition_.storage_offset[output] = 0;
     }
     return {};
   }
@@ -314,7 +308,7 @@ class Partitioner {
   const Graph& graph_;
   const int64_t alignment_;
   Partition partition_;
-  std::vector<int64_t> reads_;  // by value: reads by nodes and by the user
+  const IdVector<ValueId, int> uses_ = count_uses(graph_);
   std::unordered_map<std::string, size_t> task_index_;
   std::unordered_map<std::string, int> names_;
 };

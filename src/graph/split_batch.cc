@@ -25,7 +25,7 @@ constexpr double kWorthSplitting = 0.9;
 int64_t batch_of(const Graph& graph) {
   int64_t images = 0;
   for (const ValueId id : graph.inputs) {
-    const auto& shape = graph.values[index(id)].shape;
+    const auto& shape = graph.values[id].shape;
     if (shape.empty() || (images != 0 && shape[0] != images)) return 0;
     images = shape[0];
   }
@@ -35,7 +35,7 @@ int64_t batch_of(const Graph& graph) {
 // Returns whether parts of the user's tensors begin where buffers of kernels may begin.
 bool aligned(const Graph& graph, int64_t parts) {
   const auto fits = [&](ValueId id) {
-    return graph.values[index(id)].bytes() % (parts * runtime::kBufferAlignment) == 0;
+    return graph.values[id].bytes() % (parts * runtime::kBufferAlignment) == 0;
   };
   return std::all_of(graph.inputs.begin(), graph.inputs.end(), fits) &&
          std::all_of(graph.outputs.begin(), graph.outputs.end(), fits);
@@ -59,11 +59,11 @@ class BatchSplitter {
   // not handled.
   bool storages_are_whole() const {
     const auto whole = [&](ValueId id) {
-      const ValueId storage = partition_.storage_of[index(id)];
-      return graph_.values[index(id)].constant ||
-             (!graph_.values[index(storage)].constant && partition_.storage_offset[index(id)] == 0 &&
-              graph_.values[index(id)].bytes() == graph_.values[index(storage)].bytes() &&
-              sliced(graph_.values[index(id)].shape) && sliced(graph_.values[index(storage)].shape));
+      const ValueId storage = partition_.storage_of[id];
+      return graph_.values[id].constant ||
+             (!graph_.values[storage].constant && partition_.storage_offset[id] == 0 &&
+              graph_.values[id].bytes() == graph_.values[storage].bytes() &&
+              sliced(graph_.values[id].shape) && sliced(graph_.values[storage].shape));
     };
     return std::all_of(partition_.calls.begin(), partition_.calls.end(), [&](const Call& call) {
       return std::all_of(call.inputs.begin(), call.inputs.end(), whole) &&
@@ -97,18 +97,17 @@ class BatchSplitter {
   bool check_constants() {
     for (const Call& call : partition_.calls) {
       for (size_t i = 0; i < call.inputs.size(); ++i) {
-        const Value& value = graph_.values[index(call.inputs[i])];
+        const Value& value = graph_.values[call.inputs[i]];
         if (!value.constant || !slices_[call.task].sliced[i] || constant_parts_.contains(call.inputs[i]))
           continue;
         const auto shape = sliced(value.shape);
         if (!shape) return false;
         const auto& data = value.constant->data;
-        const size_t image = data.size() / static_cast<size_t>(images_);
-        if (!std::equal(data.begin() + static_cast<std::ptrdiff_t>(image), data.end(), data.begin()))
-          return false;
+        const size_t image = data.size() / images_;
+        if (!std::equal(data.begin() + image, data.end(), data.begin())) return false;
         auto part = std::make_shared<lower::Tensor>(*value.constant);
         part->shape = *shape;
-        part->data.resize(data.size() / static_cast<size_t>(parts_));
+        part->data.resize(data.size() / parts_);
         constant_parts_.emplace(call.inputs[i], Value{value.name, value.dtype, *shape, std::move(part)});
       }
     }
@@ -116,8 +115,7 @@ class BatchSplitter {
   }
 
   ValueId append(Value value, ValueId storage, int64_t offset) {
-    const auto id = static_cast<ValueId>(graph_.values.size());
-    graph_.values.push_back(std::move(value));
+    const ValueId id = graph_.values.push_back(std::move(value));
     partition_.storage_of.push_back(storage == kNoValue ? id : storage);
     partition_.storage_offset.push_back(offset);
     return id;
@@ -126,8 +124,8 @@ class BatchSplitter {
   // Returns the value of a part that stands for `id`.
   ValueId part_value(ValueId id, int64_t part, std::map<ValueId, ValueId>& made) {
     if (const auto at = made.find(id); at != made.end()) return at->second;
-    const Value& value = graph_.values[index(id)];
-    const ValueId storage = partition_.storage_of[index(id)];
+    const Value& value = graph_.values[id];
+    const ValueId storage = partition_.storage_of[id];
     Value next{value.name, value.dtype, *sliced(value.shape), nullptr};
     const int64_t bytes = next.bytes();
     ValueId result = kNoValue;
@@ -156,7 +154,7 @@ class BatchSplitter {
 
   void apply() {
     for (const auto& list : {graph_.inputs, graph_.outputs}) {
-      for (const ValueId id : list) users_.insert(partition_.storage_of[index(id)]);
+      for (const ValueId id : list) users_.insert(partition_.storage_of[id]);
     }
     std::map<ValueId, ValueId> constants;
     for (auto& [id, value] : constant_parts_) constants[id] = append(std::move(value), kNoValue, 0);
@@ -173,7 +171,7 @@ class BatchSplitter {
       if (!fresh) continue;
       Task task = std::move(partition_.tasks[call.task]);
       task.key = at->first;
-      slice_task(task, workload, graph_.values[index(call.outputs[0])].shape);
+      slice_task(task, workload, graph_.values[call.outputs[0]].shape);
       tasks.push_back(std::move(task));
     }
     partition_.tasks = std::move(tasks);
@@ -185,9 +183,9 @@ class BatchSplitter {
         next.task = place.at(call.task);
         for (size_t i = 0; i < call.inputs.size(); ++i) {
           const ValueId id = call.inputs[i];
-          next.inputs.push_back(!graph_.values[index(id)].constant ? part_value(id, part, made)
-                                : slices_[call.task].sliced[i]     ? constants.at(id)
-                                                                   : id);
+          next.inputs.push_back(!graph_.values[id].constant    ? part_value(id, part, made)
+                                : slices_[call.task].sliced[i] ? constants.at(id)
+                                                               : id);
         }
         for (const ValueId id : call.outputs) next.outputs.push_back(part_value(id, part, made));
         ++partition_.tasks[next.task].calls;
@@ -214,23 +212,23 @@ int64_t parts_of_batch(const Graph& graph, const Partition& partition, int64_t c
   for (const Call& call : partition.calls) {
     int64_t read = 0, written = 0;
     for (const ValueId id : call.inputs) {
-      const Value& value = graph.values[index(id)];
+      const Value& value = graph.values[id];
       if (!value.constant) {
         read += value.bytes();
       } else if (constants.insert(id).second) {
-        weights += static_cast<double>(value.bytes());
+        weights += value.bytes();
       }
     }
-    for (const ValueId id : call.outputs) written += graph.values[index(id)].bytes();
+    for (const ValueId id : call.outputs) written += graph.values[id].bytes();
     // Written memory is fetched first.
     calls.emplace_back(read + written, read + 2 * written);
   }
   const int64_t images = batch_of(graph);
   const auto most = std::min({images, kMostParts, kMostCalls / std::max<int64_t>(1, std::ssize(calls))});
   const auto bytes_in = [&](int64_t parts) {
-    double bytes = static_cast<double>(parts) * weights;
+    double bytes = parts * weights;
     for (const auto& [footprint, traffic] : calls)
-      if (footprint / parts > cache_bytes) bytes += static_cast<double>(traffic);
+      if (footprint / parts > cache_bytes) bytes += traffic;
     return bytes;
   };
   int64_t best = 1;

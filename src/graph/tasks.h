@@ -35,12 +35,12 @@ struct Call {
 struct Partition {
   std::vector<Task> tasks;  // deduplicated by key, in order of first use
   std::vector<Call> calls;  // topological order
-  // By ValueId: the value whose memory contains it, and the aligned position of its first byte
+  // The value whose memory contains it, and the aligned position of its first byte
   // there. Reshape and similar operators cost nothing: their output has the same storage as their
   // input. The outputs of a Split may be parts of its input, and the inputs of a Concat parts of
   // its output (graph/views.h). Every other value is its own storage.
-  std::vector<ValueId> storage_of;
-  std::vector<int64_t> storage_offset;
+  IdVector<ValueId, ValueId> storage_of;
+  IdVector<ValueId, int64_t> storage_offset;
 };
 
 // Fuses elementwise epilogues and cheap prologues into reductions, and injective chains into one
@@ -62,9 +62,9 @@ bool split_batch(Graph& graph, Partition& partition, int64_t parts);
 
 // Arena offsets of all values that are in memory during a run.
 struct MemoryPlan {
-  // By ValueId: bytes from the arena's start, a multiple of the alignment; -1 = not in the arena (constants, graph
-  // inputs, graph outputs, values inside a fused task).
-  std::vector<int64_t> offset;
+  // Bytes from the arena's start, a multiple of the alignment; -1 = not in the arena (constants, graph inputs,
+  // graph outputs, values inside a fused task).
+  IdVector<ValueId, int64_t> offset;
   int64_t arena_bytes = 0;
 };
 // Greedy by size over the live ranges of storages: each takes the lowest gap that is free while it

@@ -25,36 +25,36 @@ class ViewFinder {
       : graph_(graph), alignment_(alignment), owned_by_user_(graph.values.size(), false) {
     views_.is_view.assign(graph.nodes.size(), false);
     views_.offset.assign(graph.values.size(), 0);
-    for (size_t v = 0; v < graph.values.size(); ++v) views_.storage_of.push_back(static_cast<ValueId>(v));
+    for (const ValueId v : graph.values.ids()) views_.storage_of.push_back(v);
   }
 
   Views run() {
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    for (const NodeId n : graph_.nodes.ids()) {
       const Node& node = graph_.nodes[n];
       if (!is_reshape(node)) continue;
       views_.is_view[n] = true;
-      views_.storage_of[index(node.outputs[0])] = views_.storage_of[index(node.inputs[0])];
+      views_.storage_of[node.outputs[0]] = views_.storage_of[node.inputs[0]];
     }
     // Inputs, constants and outputs of the model have memory of their own.
-    for (size_t v = 0; v < graph_.values.size(); ++v) {
-      if (graph_.values[v].constant) owned_by_user_[index(views_.storage_of[v])] = true;
+    for (const ValueId v : graph_.values.ids()) {
+      if (graph_.values[v].constant) owned_by_user_[views_.storage_of[v]] = true;
     }
-    for (ValueId id : graph_.inputs) owned_by_user_[index(id)] = true;
-    for (ValueId id : graph_.outputs) owned_by_user_[index(views_.storage_of[index(id)])] = true;
-    for (size_t n = 0; n < graph_.nodes.size(); ++n)
+    for (ValueId id : graph_.inputs) owned_by_user_[id] = true;
+    for (ValueId id : graph_.outputs) owned_by_user_[views_.storage_of[id]] = true;
+    for (const NodeId n : graph_.nodes.ids())
       views_.is_view[n] = views_.is_view[n] || take_parts(graph_.nodes[n]);
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    for (const NodeId n : graph_.nodes.ids()) {
       if (graph_.nodes[n].op == "Concat") views_.is_view[n] = place_concat(graph_.nodes[n]);
     }
     return std::move(views_);
   }
 
  private:
-  int64_t bytes(ValueId id) const { return graph_.values[index(id)].bytes(); }
+  int64_t bytes(ValueId id) const { return graph_.values[id].bytes(); }
 
   // Places everything that shares the memory of `part` at an offset in the memory of `whole`.
   void place(ValueId part, ValueId whole, int64_t place) {
-    for (size_t v = 0; v < views_.storage_of.size(); ++v) {
+    for (const ValueId v : views_.storage_of.ids()) {
       if (views_.storage_of[v] != part) continue;
       views_.storage_of[v] = whole;
       views_.offset[v] += place;
@@ -66,8 +66,8 @@ class ViewFinder {
     if (node.op != "Split" && node.op != "Slice" && node.op != "Gather" && node.op != kMoveOperator)
       return false;
     const ValueId input = node.inputs[0];
-    const ValueId root = views_.storage_of[index(input)];
-    if (owned_by_user_[index(root)]) return false;
+    const ValueId root = views_.storage_of[input];
+    if (owned_by_user_[root]) return false;
     const auto work = node_workload(graph_, node);
     if (!work.ok()) return false;
     std::vector<std::pair<ValueId, int64_t>> parts;
@@ -75,12 +75,12 @@ class ViewFinder {
       const ValueId id = node.outputs[i];
       if (id == kNoValue) continue;
       const auto first = range_start(*work, i);
-      if (!first || owned_by_user_[index(id)]) return false;
-      const int64_t place = *first * ir::bytes_of(graph_.values[index(id)].dtype);
+      if (!first || owned_by_user_[id]) return false;
+      const int64_t place = *first * ir::bytes_of(graph_.values[id].dtype);
       if (place % alignment_ != 0) return false;
       parts.emplace_back(id, place);
     }
-    for (const auto& [id, start] : parts) place(id, root, views_.offset[index(input)] + start);
+    for (const auto& [id, start] : parts) place(id, root, views_.offset[input] + start);
     return !parts.empty();
   }
 
@@ -114,30 +114,28 @@ class ViewFinder {
   }
 
   bool concatenates_outermost(const Node& node) const {
-    const Shape& shape = graph_.values[index(node.outputs[0])].shape;
-    const auto found = node.attributes.find("axis");
-    const auto* axis = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+    const Shape& shape = graph_.values[node.outputs[0]].shape;
+    const auto* axis = node.find<int64_t>("axis");
     if (axis == nullptr) return false;
-    const int64_t first = *axis < 0 ? *axis + static_cast<int64_t>(shape.size()) : *axis;
+    const int64_t first = *axis < 0 ? *axis + std::ssize(shape) : *axis;
     return product(shape) > 0 &&
            std::all_of(shape.begin(), shape.begin() + first, [](int64_t d) { return d == 1; });
   }
 
   bool place_concat(const Node& node) {
     const ValueId output = node.outputs[0];
-    if (node.inputs.size() < 2 || owned_by_user_[index(output)] || !concatenates_outermost(node))
-      return false;
+    if (node.inputs.size() < 2 || owned_by_user_[output] || !concatenates_outermost(node)) return false;
     std::vector<std::pair<ValueId, int64_t>> parts;
     int64_t start = 0;
     for (size_t i = 0; i < node.inputs.size();) {
-      const ValueId root = views_.storage_of[index(node.inputs[i])];
-      if (owned_by_user_[index(root)] || start % alignment_ != 0) return false;
+      const ValueId root = views_.storage_of[node.inputs[i]];
+      if (owned_by_user_[root] || start % alignment_ != 0) return false;
       if (std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part.first == root; }))
         return false;
       // A part of another value cannot be moved, unless all parts of that value follow in order.
       int64_t reached = 0;
-      for (; i < node.inputs.size() && views_.storage_of[index(node.inputs[i])] == root &&
-             views_.offset[index(node.inputs[i])] == reached && reached < bytes(root);
+      for (; i < node.inputs.size() && views_.storage_of[node.inputs[i]] == root &&
+             views_.offset[node.inputs[i]] == reached && reached < bytes(root);
            ++i)
         reached += bytes(node.inputs[i]);
       if (reached != bytes(root)) return false;
@@ -150,7 +148,7 @@ class ViewFinder {
 
   const Graph& graph_;
   const int64_t alignment_;
-  std::vector<bool> owned_by_user_;  // by storage
+  IdVector<ValueId, bool> owned_by_user_;  // by storage
   Views views_;
 };
 

@@ -8,11 +8,11 @@
 namespace tensorsmith::graph {
 
 struct Views {
-  // By node: it costs nothing, since its outputs have the same memory as its inputs.
-  std::vector<bool> is_view;
-  // By ValueId: the value whose memory contains it, and the position of its first byte there.
-  std::vector<ValueId> storage_of;
-  std::vector<int64_t> offset;
+  // It costs nothing, since its outputs have the same memory as its inputs.
+  IdVector<NodeId, bool> is_view;
+  // The value whose memory contains it, and the position of its first byte there.
+  IdVector<ValueId, ValueId> storage_of;
+  IdVector<ValueId, int64_t> offset;
 };
 
 // Reshape and similar operators give a whole value another shape. Split, Slice and similar

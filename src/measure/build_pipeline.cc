@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kMemoryLook{20};
 double read_clock(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  return now.tv_sec + 1e-9 * now.tv_nsec;
 }
 
 }  // namespace

@@ -15,9 +15,9 @@ namespace {
 double element(ir::DType dtype, const void* data, int64_t i) {
   const auto* bytes = static_cast<const std::byte*>(data) + i * ir::bytes_of(dtype);
   // Compares the byte, so that a bool that is neither 0 nor 1 is wrong.
-  if (dtype == ir::DType::kBool) return static_cast<double>(static_cast<unsigned char>(*bytes));
+  if (dtype == ir::DType::kBool) return static_cast<unsigned char>(*bytes);
   const ir::Scalar s = ir::load_scalar(dtype, bytes);
-  return ir::is_float(dtype) ? s.f : static_cast<double>(s.i);
+  return ir::is_float(dtype) ? s.f : s.i;
 }
 
 // Amount by which an element exceeds its tolerance; <= 0 passes.
@@ -32,8 +32,8 @@ double excess(double got, double expected, const Tolerance& tolerance) {
 // Fast path in a loop that vectorizes: counts the elements that may fail. NaN and infinities always
 // count; the exact test decides about them.
 int64_t suspicious_f32(const float* got, const float* expected, int64_t n, const Tolerance& tolerance) {
-  const auto relative = static_cast<float>(tolerance.relative);
-  const auto absolute = static_cast<float>(tolerance.absolute);
+  const float relative = tolerance.relative;
+  const float absolute = tolerance.absolute;
   int64_t count = 0;
   constexpr int64_t kBlock = 1 << 16;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
@@ -81,7 +81,7 @@ Tolerance tolerance_for(const ir::Workload& workload, size_t output, const void*
     sum += value * value;
     ++finite;
   }
-  const double rms = finite > 0 ? std::sqrt(sum / static_cast<double>(finite)) : 0;
+  const double rms = finite > 0 ? std::sqrt(sum / finite) : 0;
   const double precision = has_short_floats(workload) ? 2e-2 : 1e-3;
   tolerance.relative = precision;
   tolerance.absolute = std::isfinite(rms) ? precision * rms : 0;
@@ -127,7 +127,7 @@ std::optional<Mismatch> compare(ir::DType dtype, int64_t elements, const void* g
 void poison(const void* expected, int64_t bytes, void* output) {
   const auto* from = static_cast<const unsigned char*>(expected);
   auto* to = static_cast<unsigned char*>(output);
-  for (int64_t i = 0; i < bytes; ++i) to[i] = static_cast<unsigned char>(~from[i]);
+  for (int64_t i = 0; i < bytes; ++i) to[i] = ~from[i];
 }
 
 }  // namespace tensorsmith::measure

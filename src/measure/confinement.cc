@@ -63,7 +63,7 @@ int enter_landlock() {
   const long fd = ::syscall(kCreateRuleset, &ruleset, size, 0U);
   if (fd < 0) return errno;
   const int failed = ::syscall(kRestrictSelf, static_cast<int>(fd), 0U) == 0 ? 0 : errno;
-  ::close(static_cast<int>(fd));
+  ::close(fd);
   return failed;
 }
 
@@ -184,7 +184,7 @@ int enter_seccomp(int socket, int statm, const std::vector<pid_t>& threads) {
   if (statm >= 0) filter.allow(SCMP_SYS(pread64), integer(0, statm));
   filter.allow(SCMP_SYS(prlimit64), integer(0, 0), integer(1, RLIMIT_AS));
   // Closing a task's memory file once it is mapped.
-  filter.allow(SCMP_SYS(close), argument(0, SCMP_CMP_GT, static_cast<uint64_t>(std::max(socket, statm))));
+  filter.allow(SCMP_SYS(close), argument(0, SCMP_CMP_GT, std::max(socket, statm)));
   // Advice to release memory; advice values from 100 inject hardware errors.
   filter.allow(SCMP_SYS(madvise), argument(2, SCMP_CMP_LT, 100));
   // abort(); a tgkill of another process is not allowed.
@@ -202,7 +202,7 @@ void on_forbidden_call(int, siginfo_t* info, void*) {
   char* end = std::copy(kForbiddenCall.begin(), kForbiddenCall.end(), text);
   end = std::to_chars(end, text + sizeof text - 1, info->si_syscall).ptr;
   *end++ = '\n';
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, static_cast<size_t>(end - text));
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, end - text);
   ::_exit(kExitForbiddenCall);
 }
 

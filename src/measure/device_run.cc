@@ -91,14 +91,14 @@ Result<std::unique_ptr<runtime::GpuSequence>> DeviceCandidate::sequence(int64_t 
   TS_ASSIGN_OR_RETURN(auto sequence, gpu_.make_sequence());
   const GpuSpan workspace = {workspace_.get(), 0, workspace_bytes_};
   for (int64_t run = 0; run < runs; ++run) {
-    const auto& buffers = buffers_[static_cast<size_t>(run) % buffers_.size()];
+    const auto& buffers = buffers_[run % buffers_.size()];
     TS_RETURN_IF_ERROR(sequence->add(*module_, request_.launches, buffers, workspace));
   }
   return sequence;
 }
 
 Result<std::optional<std::string>> DeviceCandidate::check(int set) {
-  std::vector<unsigned char> fence(static_cast<size_t>(kFenceBytes));
+  std::vector<unsigned char> fence(kFenceBytes);
   TS_RETURN_IF_ERROR(gpu_.copy_out({workspace_.get(), workspace_bytes_, kFenceBytes}, fence.data()));
   if (!std::all_of(fence.begin(), fence.end(), [](unsigned char byte) { return byte == kUnwritten; }))
     return std::optional<std::string>("writes outside of its workspace");
@@ -139,11 +139,11 @@ Result<TimedRuns> time_runs(runtime::Gpu& gpu, const DeviceCandidate& candidate,
   hooks.now = raw_seconds;
   hooks.on_core = [&] { return device_seconds; };
   TimingOptions scaled = options;
-  scaled.best_seconds *= static_cast<double>(runs);
-  Timing timing = measure_time(scaled, hooks, run_seconds * static_cast<double>(runs));
+  scaled.best_seconds *= runs;
+  Timing timing = measure_time(scaled, hooks, run_seconds * runs);
   if (!status.ok()) return std::move(status).error();
-  for (double& seconds : timing.seconds) seconds /= static_cast<double>(runs);
-  timing.runs_per_repeat *= static_cast<int>(runs);
+  for (double& seconds : timing.seconds) seconds /= runs;
+  timing.runs_per_repeat *= runs;
   return TimedRuns{std::move(timing), ran};
 }
 
@@ -153,7 +153,7 @@ int64_t runs_of_sequence(const RunRequest& request, int sets, double run_seconds
   const double least = request.timing.min_repeat_s;
   const double wanted = std::max(std::ceil(least / run_seconds), static_cast<double>(sets));
   const double most = std::max(std::ceil(kLongestRotation * least / run_seconds), 1.0);
-  const auto launches = static_cast<int64_t>(std::max<size_t>(request.launches.size(), 1));
+  const int64_t launches = std::max<size_t>(request.launches.size(), 1);
   const int64_t fit = std::max<int64_t>(kMaxLaunches / launches, 1);
   return std::clamp<int64_t>(static_cast<int64_t>(std::min({wanted, most, 1e6})), 1, fit);
 }
@@ -217,7 +217,7 @@ Result<DeviceConstants::Copies> DeviceConstants::make(const lower::PreparedConst
   TS_ASSIGN_OR_RETURN(const lower::Tensor prepared, lower::prepare(constant, source));
   Copies copies;
   for (int set = 0; set < task_.sets(); ++set) {
-    TS_ASSIGN_OR_RETURN(auto memory, gpu_.allocate(static_cast<int64_t>(prepared.data.size())));
+    TS_ASSIGN_OR_RETURN(auto memory, gpu_.allocate(std::ssize(prepared.data)));
     TS_RETURN_IF_ERROR(gpu_.copy_in(memory->all(), prepared.data.data()));
     bytes_ += memory->bytes();
     copies.push_back(std::move(memory));

@@ -22,7 +22,7 @@ Result<std::unique_ptr<DeviceTask>> DeviceTask::create(runtime::Gpu& gpu, TaskSp
                                                        const std::byte* data, int64_t rotate_bytes) {
   std::unique_ptr<DeviceTask> task(new DeviceTask(gpu, std::move(spec), data));
   task->make_image();
-  const auto bytes = static_cast<int64_t>(task->image_.size());
+  const auto bytes = std::ssize(task->image_);
   const int64_t sets = std::clamp<int64_t>((rotate_bytes + bytes - 1) / bytes, 1, kMaxSets);
   for (int64_t i = 0; i < sets; ++i) {
     auto memory = gpu.allocate(bytes);
@@ -31,7 +31,7 @@ Result<std::unique_ptr<DeviceTask>> DeviceTask::create(runtime::Gpu& gpu, TaskSp
     if (!memory.ok()) return std::move(memory).error();
     task->sets_.push_back(std::move(memory).value());
     task->inputs_hold_.push_back(0);
-    TS_RETURN_IF_ERROR(task->reset(static_cast<int>(i)));
+    TS_RETURN_IF_ERROR(task->reset(i));
   }
   return task;
 }
@@ -44,14 +44,14 @@ void DeviceTask::make_image() {
       end = device_aligned(end + tensor.bytes() + kDeviceFenceBytes);
     }
   }
-  image_.assign(static_cast<size_t>(end), kFence);
+  image_.assign(end, kFence);
   for (size_t i = 0; i < offsets_.size(); ++i) {
     std::byte* place = image_.data() + offsets_[i];
     const bool input = i < spec_.inputs.size();
     const TensorSpec& tensor = input ? spec_.inputs[i] : spec_.outputs[i - spec_.inputs.size()];
     if (tensor.bytes() == 0) continue;
     if (input) {
-      std::memcpy(place, data_ + tensor.offset, static_cast<size_t>(tensor.bytes()));
+      std::memcpy(place, data_ + tensor.offset, tensor.bytes());
     } else {
       poison(data_ + tensor.offset, tensor.bytes(), place);
     }
@@ -60,7 +60,7 @@ void DeviceTask::make_image() {
 
 std::vector<runtime::GpuSpan> DeviceTask::buffers(int set) const {
   std::vector<runtime::GpuSpan> spans;
-  const runtime::GpuMemory* memory = sets_[static_cast<size_t>(set)].get();
+  const runtime::GpuMemory* memory = sets_[set].get();
   for (size_t i = 0; i < offsets_.size(); ++i) {
     const size_t inputs = spec_.inputs.size();
     const int64_t bytes = i < inputs ? spec_.inputs[i].bytes() : spec_.outputs[i - inputs].bytes();
@@ -70,7 +70,7 @@ std::vector<runtime::GpuSpan> DeviceTask::buffers(int set) const {
 }
 
 Status DeviceTask::reset(int set) {
-  const auto index = static_cast<size_t>(set);
+  const auto index = set;
   // The next runs may change the set until a check follows.
   const bool inputs_hold = std::exchange(inputs_hold_[index], 0) != 0;
   const runtime::GpuMemory* memory = sets_[index].get();
@@ -83,7 +83,7 @@ Status DeviceTask::reset(int set) {
 }
 
 Result<std::optional<std::string>> DeviceTask::check(int set) {
-  const auto index = static_cast<size_t>(set);
+  const auto index = set;
   got_.resize(image_.size());
   TS_RETURN_IF_ERROR(gpu_.copy_out(sets_[index]->all(), got_.data()));
   std::optional<std::string> wrong = compare_with_image();
@@ -123,8 +123,7 @@ std::optional<std::string> DeviceTask::compare_with_image() {
   const std::vector<std::byte>& got = got_;
   int64_t clean = 0;  // all bytes before it were compared
   const auto unchanged = [&](int64_t end) {
-    const bool same =
-        std::memcmp(got.data() + clean, image_.data() + clean, static_cast<size_t>(end - clean)) == 0;
+    const bool same = std::memcmp(got.data() + clean, image_.data() + clean, end - clean) == 0;
     clean = end;
     return same;
   };
@@ -143,7 +142,7 @@ std::optional<std::string> DeviceTask::compare_with_image() {
     if (mismatch) return name + ": " + describe(*mismatch, tensor.elements());
     clean = offsets_[i] + tensor.bytes();
   }
-  if (!unchanged(static_cast<int64_t>(got.size()))) return outside + "after the last output";
+  if (!unchanged(std::ssize(got))) return outside + "after the last output";
   return std::nullopt;
 }
 

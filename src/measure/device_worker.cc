@@ -97,7 +97,7 @@ MeasureResult DeviceWorker::make_reference(const RunRequest& request) {
     std::vector<std::byte> output;
     for (size_t i = 0; i < task_->spec().outputs.size(); ++i) {
       const TensorSpec& tensor = task_->spec().outputs[i];
-      output.resize(static_cast<size_t>(tensor.bytes()));
+      output.resize(tensor.bytes());
       if (!output.empty()) TS_RETURN_IF_ERROR(task_->copy_output(i, output.data()));
       memory_->write(tensor.offset, output.data(), tensor.bytes());
     }

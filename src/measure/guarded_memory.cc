@@ -37,7 +37,7 @@ GuardedBuffer& GuardedBuffer::operator=(GuardedBuffer&& other) noexcept {
 }
 
 GuardedBuffer::~GuardedBuffer() {
-  if (mapping_) ::munmap(mapping_, static_cast<size_t>(mapping_bytes_));
+  if (mapping_) ::munmap(mapping_, mapping_bytes_);
 }
 
 Result<GuardedBuffer> GuardedBuffer::allocate(int64_t bytes) {
@@ -49,13 +49,12 @@ Result<GuardedBuffer> GuardedBuffer::allocate(int64_t bytes) {
   // At least 64 canary bytes in front.
   const int64_t accessible = round_up(round_up(bytes, kGuardedAlignment) + kGuardedAlignment, page_bytes());
   const int64_t total = accessible + 2 * page_bytes();
-  void* address = ::mmap(nullptr, static_cast<size_t>(total), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* address = ::mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) return no_memory();
   buffer.mapping_ = static_cast<std::byte*>(address);
   buffer.mapping_bytes_ = total;
   buffer.bytes_ = bytes;
-  if (::mprotect(buffer.accessible_begin(), static_cast<size_t>(accessible), PROT_READ | PROT_WRITE) != 0)
-    return no_memory();
+  if (::mprotect(buffer.accessible_begin(), accessible, PROT_READ | PROT_WRITE) != 0) return no_memory();
   buffer.data_ = buffer.accessible_end() - round_up(bytes, kGuardedAlignment);
   buffer.write_canaries();
   return buffer;
@@ -65,19 +64,17 @@ std::byte* GuardedBuffer::accessible_begin() const { return mapping_ + page_byte
 std::byte* GuardedBuffer::accessible_end() const { return mapping_ + mapping_bytes_ - page_bytes(); }
 
 void GuardedBuffer::write_canaries() {
-  std::memset(accessible_begin(), kCanary, static_cast<size_t>(data_ - accessible_begin()));
-  std::memset(data_ + bytes_, kCanary, static_cast<size_t>(accessible_end() - data_ - bytes_));
+  std::memset(accessible_begin(), kCanary, data_ - accessible_begin());
+  std::memset(data_ + bytes_, kCanary, accessible_end() - data_ - bytes_);
 }
 
 Status GuardedBuffer::make_read_only() {
-  if (::mprotect(accessible_begin(), static_cast<size_t>(accessible_end() - accessible_begin()), PROT_READ) ==
-      0)
-    return {};
+  if (::mprotect(accessible_begin(), accessible_end() - accessible_begin(), PROT_READ) == 0) return {};
   return Error{ErrorCode::kIo, "", "cannot protect memory: " + std::generic_category().message(errno)};
 }
 
 void GuardedBuffer::reset(unsigned char fill) {
-  std::memset(data_, fill, static_cast<size_t>(bytes_));
+  std::memset(data_, fill, bytes_);
   write_canaries();
 }
 

@@ -19,7 +19,7 @@ void add_reference_loops(const ir::Operation& op, int stage, sched::Trace& trace
   const bool vectorized = lanes >= kLeastLanes;
   int rows = -1;  // the axis that is split for the unrolled rows
   for (int a = spatial - 2; a >= 0 && rows < 0 && reduce > 0; --a)
-    if (op.spatial[static_cast<size_t>(a)].extent >= kRows) rows = a;
+    if (op.spatial[a].extent >= kRows) rows = a;
 
   int loops = spatial;
   const auto split = [&](int axis, int64_t length) {

@@ -40,7 +40,7 @@ int64_t written_bytes() { return memory_field(5); }
 void limit(__rlimit_resource resource, int64_t bytes) {
   rlimit value{};
   ::getrlimit(resource, &value);
-  const auto soft = static_cast<rlim_t>(bytes);
+  const rlim_t soft = bytes;
   value.rlim_cur = value.rlim_max == RLIM_INFINITY ? soft : std::min(soft, value.rlim_max);
   ::setrlimit(resource, &value);
 }

@@ -45,14 +45,13 @@ lower::Tensor normal_tensor(const ir::BufferNode& buffer, Rng& rng) {
   const auto fill = [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       for (int64_t i = b * kBlock; i < std::min(n, (b + 1) * kBlock); ++i)
-        tensor.set(i, ir::scalar_float(buffer.dtype, rngs[static_cast<size_t>(b)].normal()));
+        tensor.set(i, ir::scalar_float(buffer.dtype, rngs[b].normal()));
     }
   };
   if (blocks <= 1)
     fill(0, blocks);
   else
-    ThreadPool(static_cast<int>(std::min<int64_t>(processors().at_once, blocks)))
-        .parallel_for(blocks, 1, fill);
+    ThreadPool(std::min<int64_t>(processors().at_once, blocks)).parallel_for(blocks, 1, fill);
   return tensor;
 }
 
@@ -134,12 +133,11 @@ Result<std::unique_ptr<TaskData>> TaskData::create(const ir::Workload& workload,
   data->fd_ = ::memfd_create("tensorsmith-task", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (data->fd_ < 0 || ::ftruncate(data->fd_, spec.memory_bytes) != 0)
     return failed("cannot create a memory file");
-  void* address = ::mmap(nullptr, static_cast<size_t>(spec.memory_bytes), PROT_READ | PROT_WRITE, MAP_SHARED,
-                         data->fd_, 0);
+  void* address = ::mmap(nullptr, spec.memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, data->fd_, 0);
   if (address == MAP_FAILED) return failed("cannot map memory");
   data->address_ = static_cast<std::byte*>(address);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    TS_CHECK(static_cast<int64_t>(inputs[i].data.size()) == spec.inputs[i].bytes(), "input sizes differ");
+    TS_CHECK(std::ssize(inputs[i].data) == spec.inputs[i].bytes(), "input sizes differ");
     if (!inputs[i].data.empty())
       std::memcpy(data->address_ + spec.inputs[i].offset, inputs[i].data.data(), inputs[i].data.size());
   }
@@ -147,7 +145,7 @@ Result<std::unique_ptr<TaskData>> TaskData::create(const ir::Workload& workload,
 }
 
 TaskData::~TaskData() {
-  if (address_) ::munmap(address_, static_cast<size_t>(spec_.memory_bytes));
+  if (address_) ::munmap(address_, spec_.memory_bytes);
   if (fd_ >= 0) ::close(fd_);
 }
 
@@ -168,27 +166,24 @@ Status verify_points(const ir::Workload& workload, std::span<const lower::Tensor
     if (n == 0) continue;
     // An element of a whole chain of reductions may need far more than its share; the minimum
     // number is always checked.
-    const double affordable = budget_flops / flops * static_cast<double>(n);
+    const double affordable = budget_flops / flops * n;
     const auto count = std::min(n, static_cast<int64_t>(std::clamp(affordable, 64.0, 4096.0)));
     std::vector<int64_t> points = {0, n - 1};
-    while (static_cast<int64_t>(points.size()) < count)
-      points.push_back(static_cast<int64_t>(rng.below(static_cast<uint64_t>(n))));
+    while (std::ssize(points) < count) points.push_back(rng.below(n));
     std::sort(points.begin(), points.end());
     points.erase(std::unique(points.begin(), points.end()), points.end());
     TS_ASSIGN_OR_RETURN(const auto values, lower::evaluate_points(workload, inputs, o, points));
-    const auto element_bytes = static_cast<size_t>(ir::bytes_of(tensor.dtype));
+    const int64_t element_bytes = ir::bytes_of(tensor.dtype);
     std::vector<std::byte> got(points.size() * element_bytes), expected(points.size() * element_bytes);
     for (size_t i = 0; i < points.size(); ++i) {
       ir::store_scalar(values[i], expected.data() + i * element_bytes);
-      std::memcpy(got.data() + i * element_bytes,
-                  data.output(o) + static_cast<size_t>(points[i]) * element_bytes, element_bytes);
+      std::memcpy(got.data() + i * element_bytes, data.output(o) + points[i] * element_bytes, element_bytes);
     }
-    auto mismatch = compare(tensor.dtype, static_cast<int64_t>(points.size()), got.data(), expected.data(),
-                            tensor.tolerance);
+    auto mismatch = compare(tensor.dtype, std::ssize(points), got.data(), expected.data(), tensor.tolerance);
     if (!mismatch) continue;
-    mismatch->index = points[static_cast<size_t>(mismatch->index)];
+    mismatch->index = points[mismatch->index];
     return Error{ErrorCode::kMismatch, "output " + std::to_string(o),
-                 describe(*mismatch, static_cast<int64_t>(points.size()))};
+                 describe(*mismatch, std::ssize(points))};
   }
   return {};
 }

@@ -16,7 +16,7 @@ namespace {
 double seconds_of(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  return now.tv_sec + 1e-9 * now.tv_nsec;
 }
 
 }  // namespace
@@ -36,8 +36,7 @@ double relative_spread(std::span<const double> values) {
   std::vector<double> deviations;
   deviations.reserve(values.size());
   for (const double value : values) deviations.push_back(std::abs(value - center));
-  const double half_width =
-      1.96 * 1.2533 * 1.4826 * median(deviations) / std::sqrt(static_cast<double>(values.size()));
+  const double half_width = 1.96 * 1.2533 * 1.4826 * median(deviations) / std::sqrt(values.size());
   return center > 0 ? half_width / center : 0;
 }
 
@@ -73,7 +72,7 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
       estimate = clock() - before;
     }
     const double runs = std::ceil(options.min_repeat_s / std::max(estimate, 1e-9));
-    timing.runs_per_repeat = static_cast<int>(std::clamp(runs, 1.0, 1e6));
+    timing.runs_per_repeat = std::clamp(runs, 1.0, 1e6);
   }
 
   const auto repeat = [&] {
@@ -103,9 +102,9 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
 
   const int max_repeats = std::max(1, options.max_repeats);
   double fastest = std::numeric_limits<double>::infinity();
-  while (static_cast<int>(timing.seconds.size()) < max_repeats) {
+  while (std::ssize(timing.seconds) < max_repeats) {
     timing.seconds.push_back(undisturbed_repeat());
-    const auto count = static_cast<int>(timing.seconds.size());
+    const int count = timing.seconds.size();
     const bool enough =
         count >= std::max(1, options.min_repeats) && relative_spread(timing.seconds) <= options.target_spread;
     if (enough || count == max_repeats) break;
@@ -122,7 +121,7 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
     if (count == 1 && !options.flush_cache &&
         timing.seconds[0] * timing.runs_per_repeat < 0.5 * options.min_repeat_s) {
       const double runs = std::ceil(options.min_repeat_s / std::max(timing.seconds[0], 1e-9));
-      timing.runs_per_repeat = static_cast<int>(std::clamp(runs, 1.0, 1e6));
+      timing.runs_per_repeat = std::clamp(runs, 1.0, 1e6);
       timing.seconds.clear();
       fastest = std::numeric_limits<double>::infinity();
     }

@@ -82,7 +82,7 @@ Status receive_all(int socket, void* to, size_t bytes, Patience& patience, int* 
       }
     }
     next += got;
-    bytes -= static_cast<size_t>(got);
+    bytes -= got;
   }
   return {};
 }
@@ -112,7 +112,7 @@ Status send_all(int socket, const void* from, size_t bytes, int fd, Patience& pa
     }
     fd = -1;  // sent only with the first byte
     next += sent;
-    bytes -= static_cast<size_t>(sent);
+    bytes -= sent;
   }
   return {};
 }
@@ -122,7 +122,7 @@ Status send_all(int socket, const void* from, size_t bytes, int fd, Patience& pa
 double monotonic_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  return now.tv_sec + 1e-9 * now.tv_nsec;
 }
 
 Status send_message(int socket, MessageType type, const std::vector<char>& payload, int fd,

@@ -73,7 +73,7 @@ class ThreadPlacement {
     allowed_.assign(machine.allowed);
     const std::vector<int> order = spread_over_cores(machine);
     for (int thread = 0; thread < threads; ++thread) {
-      const int processor = order[static_cast<size_t>(thread)];
+      const int processor = order[thread];
       places_.emplace_back(processor);
       places_.back().assign({processor});
     }
@@ -81,7 +81,7 @@ class ThreadPlacement {
 
   // Allocates nothing: memory is limited here, and the first allocation of a thread takes an arena.
   void place(int32_t thread) {
-    const ProcessorMask& own = places_[static_cast<size_t>(thread)];
+    const ProcessorMask& own = places_[thread];
     const bool moved = ::sched_setaffinity(0, own.bytes(), own.data()) == 0;
     // All threads must be on their processors at the same time: one that finishes early would run
     // another's chunk too.
@@ -182,8 +182,7 @@ Status Worker::set_task(const Message& message) {
   task.memory = std::move(memory);
   for (const auto& tensor : task.spec.inputs) {
     TS_ASSIGN_OR_RETURN(GuardedBuffer buffer, GuardedBuffer::allocate(tensor.bytes()));
-    if (tensor.bytes() > 0)
-      std::memcpy(buffer.data(), task.memory->at(tensor.offset), static_cast<size_t>(tensor.bytes()));
+    if (tensor.bytes() > 0) std::memcpy(buffer.data(), task.memory->at(tensor.offset), tensor.bytes());
     TS_RETURN_IF_ERROR(buffer.make_read_only());
     task.inputs.push_back(std::move(buffer));
   }
@@ -227,7 +226,7 @@ Result<const std::byte*> Worker::prepared_input(const lower::PreparedConstant& w
     source = {spec.dtype, spec.shape, std::vector<std::byte>(data, data + spec.bytes())};
   }
   TS_ASSIGN_OR_RETURN(const lower::Tensor made, lower::prepare(last, source));
-  const auto size = static_cast<int64_t>(made.data.size());
+  const auto size = std::ssize(made.data);
   while (!all.empty() && bytes + size > kMaxPreparedBytes) {
     const auto oldest = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
       return a.second.last_use < b.second.last_use;
@@ -268,7 +267,7 @@ std::optional<MeasureResult> Worker::check_outputs() {
 }
 
 void Worker::flush_caches(int64_t bytes) {
-  if (flush_buffer_.size() != static_cast<size_t>(bytes)) flush_buffer_.assign(static_cast<size_t>(bytes), 0);
+  if (flush_buffer_.size() != static_cast<size_t>(bytes)) flush_buffer_.assign(bytes, 0);
   // Writing also evicts the lines from the other cores' caches.
   volatile char* data = flush_buffer_.data();
   for (int64_t i = 0; i < bytes; i += 64) data[i] = static_cast<char>(data[i] + 1);

@@ -144,9 +144,9 @@ std::string WorkerProcess::printed() const {
   struct stat info{};
   if (::fstat(stderr_, &info) != 0 || info.st_size == 0) return "";
   const off_t bytes = std::min<off_t>(info.st_size, 300);
-  std::string text(static_cast<size_t>(bytes), '\0');
+  std::string text(bytes, '\0');
   const ssize_t got = ::pread(stderr_, text.data(), text.size(), info.st_size - bytes);
-  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  text.resize(got > 0 ? got : 0);
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }
@@ -154,8 +154,7 @@ std::string WorkerProcess::printed() const {
 // A stopped worker neither answers nor ends.
 bool WorkerProcess::is_stopped() const {
   siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid == pid_;
+  return ::waitid(P_PID, pid_, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
 }
 
 Status WorkerProcess::wait_ready(double timeout_s) {

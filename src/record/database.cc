@@ -79,7 +79,7 @@ bool is_database_file(const std::string& path) {
   constexpr std::string_view kMagic("SQLite format 3\0", 16);
   std::string begin(kMagic.size(), '\0');
   const auto file = open_input(path);
-  const auto bytes = static_cast<int64_t>(begin.size());
+  const auto bytes = std::ssize(begin);
   return file.ok() && read_exactly(*file, path, 0, begin.data(), bytes).ok() && begin == kMagic;
 }
 

@@ -140,7 +140,7 @@ Candidate parse_candidate(const Json& json, Fields& fields) {
   candidate.note = inner.text("note");
   if (found->contains("sketch") || found->contains("decisions")) {
     candidate.point.emplace();
-    candidate.point->sketch = static_cast<int>(inner.integer("sketch", 0, std::numeric_limits<int>::max()));
+    candidate.point->sketch = inner.integer("sketch", 0, std::numeric_limits<int>::max());
     candidate.point->decisions = inner.integers("decisions");
   }
   if (!inner.problem().empty()) fields.fail("candidate", "is wrong: " + inner.problem());
@@ -153,7 +153,7 @@ Result<Record> parse_record(const Json& json, int64_t version) {
   Record record;
   record.task_key = fields.text("task");
   record.device_key = fields.text("device");
-  record.settings.threads = static_cast<int>(fields.integer("threads", 1, kMaxInt));
+  record.settings.threads = fields.integer("threads", 1, kMaxInt);
   record.settings.flush_cache = fields.boolean("flush_cache");
   record.trace = fields.text("trace");
   const auto outcome = parse_outcome(fields.text("outcome"));
@@ -161,13 +161,13 @@ Result<Record> parse_record(const Json& json, int64_t version) {
   record.result.outcome = outcome.value_or(Outcome::kOk);
   record.result.reason = fields.text("reason");
   record.result.seconds = fields.numbers("seconds");
-  record.result.runs_per_repeat = static_cast<int>(fields.integer("runs_per_repeat", 0, kMaxInt));
+  record.result.runs_per_repeat = fields.integer("runs_per_repeat", 0, kMaxInt);
   record.result.stopped_early = fields.boolean("stopped_early");
   record.result.build_seconds = fields.number("build_seconds");
   record.result.measure_seconds = fields.number("measure_seconds");
   record.unix_ms =
       fields.integer("unix_ms", std::numeric_limits<int64_t>::min() + 1, std::numeric_limits<int64_t>::max());
-  record.code_version = static_cast<int>(fields.integer("code_version", 0, kMaxInt));
+  record.code_version = fields.integer("code_version", 0, kMaxInt);
   record.candidate = version == 1 ? parse_origin(fields.text("origin")) : parse_candidate(json, fields);
   const std::string key = fields.text("key");
   if (!fields.problem().empty()) return corrupt(fields.problem());

@@ -45,7 +45,7 @@ class LineReader::PlainSource : public Source {
     const size_t count = std::fread(buffer_.data(), 1, buffer_.size(), file_.get());
     if (count == 0 && std::ferror(file_.get()) != 0)
       return Error{ErrorCode::kIo, path_, std::string("reading failed: ") + std::strerror(errno)};
-    bytes_ += static_cast<int64_t>(count);
+    bytes_ += count;
     return std::string_view(buffer_.data(), count);
   }
   int64_t bytes() const { return bytes_; }  // read so far
@@ -88,7 +88,7 @@ class LineReader::ZstdSource : public Source {
                      std::string("the compressed data is damaged: ") + ZSTD_getErrorName(left)};
       between_frames_ = left == 0;
       full_ = out.pos == out.size;  // the decompressor may hold more output
-      unpacked_ += static_cast<int64_t>(out.pos);
+      unpacked_ += out.pos;
       if (unpacked_ > std::max(kFreeBytes, compressed_.bytes() * kMaxRatio))
         return Error{ErrorCode::kResourceExhausted, path_,
                      "unpacks to more than " + std::to_string(kMaxRatio) +

@@ -54,10 +54,10 @@ std::string Record::key() const {
   hasher.add(std::string_view("record"))
       .add(std::string_view(task_key))
       .add(std::string_view(device_key))
-      .add(static_cast<uint64_t>(settings.threads))
-      .add(static_cast<uint64_t>(settings.flush_cache))
+      .add(settings.threads)
+      .add(settings.flush_cache)
       .add(std::string_view(trace))
-      .add(static_cast<uint64_t>(code_version));
+      .add(code_version);
   return hasher.hex128();
 }
 

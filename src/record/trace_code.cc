@@ -25,7 +25,7 @@ class Encoder {
   void operator()(const LayoutDim& v) { number(v.dim), number(v.divisor), number(v.extent); }
   template <class T>
   void operator()(const std::vector<T>& list) {
-    number(static_cast<int64_t>(list.size()));
+    number(std::ssize(list));
     for (const T& v : list) (*this)(v);
   }
 
@@ -51,7 +51,7 @@ class Decoder {
     failed_ = true;
     return 0;
   }
-  void operator()(int& v) { v = static_cast<int>(in_range(INT32_MIN, INT32_MAX)); }
+  void operator()(int& v) { v = in_range(INT32_MIN, INT32_MAX); }
   void operator()(int64_t& v) { v = number(); }
   void operator()(bool& v) { v = in_range(0, 1) != 0; }
   void operator()(TailPolicy& v) { v = static_cast<TailPolicy>(in_range(0, 3)); }
@@ -65,7 +65,7 @@ class Decoder {
   template <class T>
   void operator()(std::vector<T>& list) {
     // Every element takes at least one byte.
-    list.resize(static_cast<size_t>(in_range(0, static_cast<int64_t>(bytes_.size()))));
+    list.resize(in_range(0, std::ssize(bytes_)));
     for (T& v : list) {
       if (!failed_) (*this)(v);
     }
@@ -94,9 +94,9 @@ Step empty_step(size_t code) {
 
 void encode_trace(const Trace& trace, std::string& out) {
   Encoder encoder(out);
-  encoder.number(static_cast<int64_t>(trace.steps.size()));
+  encoder.number(std::ssize(trace.steps));
   for (const Step& step : trace.steps) {
-    encoder.number(static_cast<int64_t>(step.index()));
+    encoder.number(step.index());
     std::visit(
         [&](const auto& s) {
           for_each_field(s, [&](std::string_view, const auto& value) { encoder(value); });
@@ -108,10 +108,10 @@ void encode_trace(const Trace& trace, std::string& out) {
 Result<Trace> decode_trace(std::string_view bytes) {
   Decoder decoder(bytes);
   Trace trace;
-  const int64_t count = decoder.in_range(0, static_cast<int64_t>(bytes.size()));
+  const int64_t count = decoder.in_range(0, std::ssize(bytes));
   for (int64_t i = 0; i < count && !decoder.failed(); ++i) {
-    trace.steps.push_back(empty_step(
-        static_cast<size_t>(decoder.in_range(0, static_cast<int64_t>(std::variant_size_v<Step>) - 1))));
+    trace.steps.push_back(
+        empty_step(static_cast<size_t>(decoder.in_range(0, std::variant_size_v<Step> - 1))));
     std::visit([&](auto& s) { for_each_field(s, [&](std::string_view, auto& value) { decoder(value); }); },
                trace.steps.back());
   }

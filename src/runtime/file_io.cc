@@ -29,20 +29,19 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
 }
 
 Mapping::~Mapping() {
-  if (bytes_ > 0) ::munmap(address_, static_cast<size_t>(bytes_));
+  if (bytes_ > 0) ::munmap(address_, bytes_);
 }
 
 Result<Mapping> Mapping::anonymous(int64_t bytes) {
   Mapping mapping;
   if (bytes == 0) return mapping;
-  void* address =
-      ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED)
     return Error{ErrorCode::kResourceExhausted, "",
                  "cannot get " + std::to_string(bytes) + " bytes of memory"};
   // Huge pages save address translations for activations of megabytes; a system that refuses
   // provides ordinary pages.
-  ::madvise(address, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  ::madvise(address, bytes, MADV_HUGEPAGE);
   mapping.address_ = address;
   mapping.bytes_ = bytes;
   return mapping;
@@ -58,7 +57,7 @@ Result<Mapping> Mapping::file(const std::string& path, int64_t bytes) {
   }
   Mapping mapping;
   if (bytes == 0) return mapping;
-  void* address = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  void* address = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (address == MAP_FAILED) return file_error(path, "cannot map", errno);
   mapping.address_ = address;
   mapping.bytes_ = bytes;
@@ -81,7 +80,7 @@ Status FileWriter::write(const void* data, size_t bytes) {
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) return file_error(path_, "cannot write", errno);
     from += done;
-    bytes -= static_cast<size_t>(done);
+    bytes -= done;
   }
   return {};
 }

@@ -64,7 +64,7 @@ thread_local int32_t running_thread = 0;
 
 }  // namespace
 
-int available_processors() { return static_cast<int>(allowed_processors().size()); }
+int available_processors() { return allowed_processors().size(); }
 
 struct KernelPool::State {
   // The unclaimed pieces of a thread's range: job number << 32 | count; the first pieces are
@@ -118,10 +118,10 @@ struct KernelPool::State {
 
   // Runs the unclaimed pieces of a slot.
   void run_slot(int32_t slot, uint32_t job, int32_t thread) {
-    std::atomic<uint64_t>& word = slots[static_cast<size_t>(slot)].left;
+    std::atomic<uint64_t>& word = slots[slot].left;
     uint64_t value = word.load(std::memory_order_relaxed);
     for (;;) {
-      const auto left = static_cast<int64_t>(value & 0xffffffffu);
+      const int64_t left = value & 0xffffffffu;
       if (value >> 32 != job || left == 0) return;
       if (!word.compare_exchange_weak(value, value - 1, std::memory_order_acq_rel, std::memory_order_relaxed))
         continue;
@@ -137,7 +137,7 @@ struct KernelPool::State {
 
   // Runs the thread's own range, then the remaining pieces of other threads' ranges.
   void run_job(uint32_t job, int32_t thread) {
-    const auto threads = static_cast<int32_t>(slots.size());
+    const int32_t threads = slots.size();
     for (int32_t i = 0; i < threads; ++i) run_slot((thread + i) % threads, job, thread);
   }
 
@@ -149,7 +149,7 @@ struct KernelPool::State {
     const int processor = sched_getcpu();
     if (processor == cleared_processor || spin.count() == 0) return;
     cleared_processor = processor;
-    processors_beside(machine, processor, static_cast<int>(workers.size()) + 1, others);
+    processors_beside(machine, processor, workers.size() + 1, others);
     if (others.empty()) return;
     mask.assign(others);
     for (std::thread& worker : workers)
@@ -184,9 +184,9 @@ KernelPool::KernelPool(int num_threads) : KernelPool(num_threads, processors()) 
 
 KernelPool::KernelPool(int num_threads, const Processors& machine) {
   TS_CHECK(num_threads >= 1, "KernelPool needs at least one thread");
-  state_ = std::make_unique<State>(static_cast<size_t>(num_threads), machine);
+  state_ = std::make_unique<State>(num_threads, machine);
   if (num_threads <= machine.at_once) state_->spin = kSpin;
-  state_->workers.reserve(static_cast<size_t>(num_threads) - 1);
+  state_->workers.reserve(num_threads - 1);
   try {
     for (int t = 1; t < num_threads; ++t)
       state_->workers.emplace_back([state = state_.get(), t] { state->run_worker(t); });
@@ -201,7 +201,7 @@ KernelPool::~KernelPool() {
   for (auto& worker : state_->workers) worker.join();
 }
 
-int KernelPool::num_threads() const { return static_cast<int>(state_->workers.size()) + 1; }
+int KernelPool::num_threads() const { return (state_->workers.size()) + 1; }
 
 void KernelPool::parallel_for(int64_t n, TensorsmithParallelBody body, void* closure) {
   if (n <= 0) return;
@@ -223,11 +223,10 @@ void KernelPool::parallel_for(int64_t n, TensorsmithParallelBody body, void* clo
   const uint32_t job = s.epoch.load(std::memory_order_relaxed) + 1;
   int64_t pieces = 0;
   for (int32_t t = 0; t < s.ranges; ++t) pieces += loop_pieces(s.range_of(t));
-  s.pending.store(static_cast<uint32_t>(pieces), std::memory_order_relaxed);
+  s.pending.store(pieces, std::memory_order_relaxed);
   for (int32_t t = 0; t < threads; ++t) {
     const int64_t own = t < s.ranges ? loop_pieces(s.range_of(t)) : 0;
-    s.slots[static_cast<size_t>(t)].left.store(uint64_t{job} << 32 | static_cast<uint64_t>(own),
-                                               std::memory_order_release);
+    s.slots[t].left.store(uint64_t{job} << 32 | static_cast<uint64_t>(own), std::memory_order_release);
   }
   s.publish(job);
 

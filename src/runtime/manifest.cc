@@ -81,7 +81,7 @@ class ObjectReader {
   }
   int64_t to_integer(const Json& value, const std::string& place) {
     if (value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX))
-      return static_cast<int64_t>(value.get<uint64_t>());
+      return (value.get<uint64_t>());
     if (value.is_number_integer() && !value.is_number_unsigned()) return value.get<int64_t>();
     if (status_.ok()) status_ = corrupt_manifest(place, "must be an integer of 64 bits");
     return 0;
@@ -385,7 +385,7 @@ Result<ModelDescription> parse_manifest(std::string_view text) {
   });
   const int64_t threads = reader.integer("threads");
   if (threads < 0 || threads > INT32_MAX) reader.fail("threads", "out of range");
-  d.threads = static_cast<int>(threads);
+  d.threads = threads;
   d.inputs = read_tensors(reader, "inputs", status);
   d.outputs = read_tensors(reader, "outputs", status);
   d.arena_bytes = reader.integer("arena_bytes");

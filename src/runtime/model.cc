@@ -233,7 +233,7 @@ Status Model::Impl::place_memory() {
 
 void Model::Impl::place_arguments() {
   for (const auto& call : description.calls) {
-    kernels[static_cast<size_t>(&call - description.calls.data())].first_argument = arguments.size();
+    kernels[&call - description.calls.data()].first_argument = arguments.size();
     for (const auto& buffer : call.buffers) {
       void* address = nullptr;
       switch (buffer.kind) {
@@ -246,7 +246,7 @@ void Model::Impl::place_arguments() {
           address = memory.data() + buffer.index;
           break;
         case BufferKind::kWeight:
-          address = const_cast<std::byte*>(weight_addresses[static_cast<size_t>(buffer.index)]);  // only read
+          address = const_cast<std::byte*>(weight_addresses[buffer.index]);  // only read
           break;
       }
       arguments.push_back(address);
@@ -427,7 +427,7 @@ Status Model::run(std::span<const void* const> inputs, std::span<void* const> ou
     if (is_aligned(inputs[i])) {
       m.bound_inputs[i] = const_cast<void*>(inputs[i]);  // kernels do not write their inputs
     } else {
-      std::memcpy(m.staging_inputs[i], inputs[i], static_cast<size_t>(d.inputs[i].bytes()));
+      std::memcpy(m.staging_inputs[i], inputs[i], d.inputs[i].bytes());
       m.bound_inputs[i] = m.staging_inputs[i];
     }
   }
@@ -439,8 +439,7 @@ Status Model::run(std::span<const void* const> inputs, std::span<void* const> ou
         patch.begin;
   m.run_calls();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (m.bound_outputs[i] != outputs[i])
-      std::memcpy(outputs[i], m.bound_outputs[i], static_cast<size_t>(d.outputs[i].bytes()));
+    if (m.bound_outputs[i] != outputs[i]) std::memcpy(outputs[i], m.bound_outputs[i], d.outputs[i].bytes());
   }
   return {};
 }

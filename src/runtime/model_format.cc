@@ -66,15 +66,15 @@ Status check_buffer(const std::string& place, const BufferRef& buffer, const Mod
   switch (buffer.kind) {
     case BufferKind::kInput:
       TS_RETURN_IF_ERROR(in_list("input", d.inputs.size()));
-      available = d.inputs[static_cast<size_t>(buffer.index)].bytes();
+      available = d.inputs[buffer.index].bytes();
       break;
     case BufferKind::kOutput:
       TS_RETURN_IF_ERROR(in_list("output", d.outputs.size()));
-      available = d.outputs[static_cast<size_t>(buffer.index)].bytes();
+      available = d.outputs[buffer.index].bytes();
       break;
     case BufferKind::kWeight:
       TS_RETURN_IF_ERROR(in_list("weight", d.weights.size()));
-      available = d.weights[static_cast<size_t>(buffer.index)].bytes;
+      available = d.weights[buffer.index].bytes;
       break;
     case BufferKind::kArena:
       if (buffer.index < 0 || buffer.index > d.arena_bytes)
@@ -105,7 +105,7 @@ Status check_overlap(const std::string& place, const CallInfo& call) {
     size_t buffer;
   };
   std::vector<Piece> pieces;
-  const size_t first_output = call.buffers.size() - static_cast<size_t>(call.outputs);
+  const size_t first_output = call.buffers.size() - call.outputs;
   for (size_t b = 0; b < call.buffers.size(); ++b) {
     const BufferRef& buffer = call.buffers[b];
     const bool arena = buffer.kind == BufferKind::kArena, written = b >= first_output;
@@ -182,7 +182,7 @@ void place_weights(ModelDescription& d, std::span<const WeightData> weights) {
   d.weights_bytes = 0;
   d.weights_hash.clear();
   for (const auto& weight : weights) {
-    const auto bytes = static_cast<int64_t>(weight.bytes.size());
+    const auto bytes = std::ssize(weight.bytes);
     d.weights.push_back({weight.name, d.weights_bytes, bytes});
     d.weights_bytes = (d.weights_bytes + bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
   }
@@ -240,14 +240,14 @@ Status check_call(const CallInfo& call, const int64_t* demands) {
                      " of the kernel interface, but this runtime has version " +
                      std::to_string(TENSORSMITH_KERNEL_ABI_VERSION) + "; compile the model again"};
   const int64_t outputs = demands[TENSORSMITH_INFO_OUTPUTS], inputs = demands[TENSORSMITH_INFO_INPUTS];
-  const auto has = static_cast<int64_t>(call.buffers.size());
+  const auto has = std::ssize(call.buffers);
   if (has - call.outputs != inputs || call.outputs != outputs)
     return corrupt(place, "takes " + std::to_string(inputs) + " inputs and " + std::to_string(outputs) +
                               " outputs, but the manifest gives it " + std::to_string(has - call.outputs) +
                               " and " + std::to_string(call.outputs));
   for (int64_t b = 0; b < has; ++b) {
     const int64_t needed = demands[TENSORSMITH_INFO_BUFFER_BYTES + b];
-    const int64_t given = call.buffers[static_cast<size_t>(b)].bytes;
+    const int64_t given = call.buffers[b].bytes;
     if (given < needed)
       return corrupt(place, "needs " + std::to_string(needed) + " bytes as buffer " + std::to_string(b) +
                                 ", but the manifest gives it " + std::to_string(given));

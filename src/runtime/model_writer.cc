@@ -77,7 +77,7 @@ std::string_view padding_after(const ModelDescription& d, size_t i) {
 // Returns content_key() of weights.bin: every weight at its offset, with zeros between them.
 std::string hash_weights(const std::vector<WeightData>& weights, const ModelDescription& d) {
   Hasher hasher;
-  hasher.add(static_cast<uint64_t>(d.weights_bytes));
+  hasher.add(d.weights_bytes);
   for (size_t i = 0; i < weights.size(); ++i) {
     const auto& bytes = weights[i].bytes;
     hasher.add_words({reinterpret_cast<const char*>(bytes.data()), bytes.size()});

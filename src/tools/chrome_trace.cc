@@ -35,7 +35,7 @@ Result<std::string> chrome_trace(runtime::Model& model, int runs, uint64_t seed)
   const runtime::ModelDescription& description = model.description();
   nlohmann::json events = {row_name(kRunsRow, "runs"), row_name(kKernelsRow, "kernels")};
   for (const engine::ProfiledRun& run : all) {
-    const auto number = static_cast<size_t>(&run - all.data());
+    const auto number = &run - all.data();
     events.push_back(event("run " + std::to_string(number), "run", kRunsRow, run.start_seconds, run.seconds));
     double at = run.start_seconds;
     for (size_t c = 0; c < run.calls.size(); ++c) {

@@ -63,8 +63,8 @@ Status calibrate(const CalibrateCommand& command) {
     return Error{ErrorCode::kInvalidArgument, command.model,
                  "only ranks programs; it predicts no seconds whose errors could be measured"};
   TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
-  std::vector<int64_t> records(static_cast<size_t>(data.store().size()));
-  for (size_t i = 0; i < records.size(); ++i) records[i] = static_cast<int64_t>(i);
+  std::vector<int64_t> records(data.store().size());
+  for (size_t i = 0; i < records.size(); ++i) records[i] = i;
   if (!command.devices.empty()) {
     TS_ASSIGN_OR_RETURN(const auto names, data.store_names(command.devices));
     records = learn::records_of_devices(data.store(), records, names);

@@ -154,7 +154,7 @@ void print_people(const std::vector<lab::SearchRun>& runs, const CompareCommand&
   for (const double part : kParts)
     header.push_back(command.simulation.share > 0
                          ? fmt::format("{:.3g} %", 100 * part * command.simulation.share)
-                         : fmt::format("{} trials", std::ceil(part * static_cast<double>(options.trials))));
+                         : fmt::format("{} trials", std::ceil(part * options.trials)));
   header.insert(header.end(), {"worst task", "speed-up over untuned", "trials to match", "seconds"});
   Table table(header);
   const auto first = lab::mean_curve(runs, 0);
@@ -228,7 +228,7 @@ Status draw(const std::string& path, const CompareCommand& command, const std::v
       curve.x = lab::mean_seconds(runs, m);
       for (double& x : curve.x) x = std::max(x, 1e-3);
     } else {
-      for (size_t n = 0; n < curve.y.size(); ++n) curve.x.push_back(static_cast<double>(n + 1));
+      for (size_t n = 0; n < curve.y.size(); ++n) curve.x.push_back(n + 1);
     }
   }
   TS_ASSIGN_OR_RETURN(const auto picture, record::AtomicFileWriter::open(path));
@@ -255,7 +255,7 @@ Status check_places(const CompareCommand& command) {
 Result<std::vector<lab::SearchRun>> simulate(CompareCommand& command, LogSink& log,
                                              const lab::CompareProgressFn& progress) {
   TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
-  std::vector<int64_t> records(static_cast<size_t>(data.store().size()));
+  std::vector<int64_t> records(data.store().size());
   std::iota(records.begin(), records.end(), int64_t{0});
   if (!command.split.empty()) {
     TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));

@@ -66,7 +66,7 @@ Status import(const ImportCommand& command) {
   if (terminal) {
     options.progress = [&](const learn::ImportReport& report) {
       print_error("\r{} records, {:.0f} per second", report.records,
-                  static_cast<double>(report.records) / (clock.monotonic_seconds() - start));
+                  report.records / (clock.monotonic_seconds() - start));
     };
   }
   std::vector<learn::ImportFile> files;
@@ -92,8 +92,8 @@ Status import(const ImportCommand& command) {
   } else {
     const std::string left_out = left_out_text(*report);
     print_out("{} records imported ({} of them of failed programs); {:.0f} records per second{}{}\n",
-              report->records, report->failed, static_cast<double>(report->records) / seconds,
-              left_out.empty() ? "" : "; ", left_out);
+              report->records, report->failed, (report->records) / seconds, left_out.empty() ? "" : "; ",
+              left_out);
   }
   return {};
 }
@@ -266,8 +266,8 @@ Status export_jsonl(const ExportCommand& command) {
     chosen = split.records_of(part);
   } else {
     if (!command.part.empty()) return Error{ErrorCode::kInvalidArgument, "--part", "needs --split"};
-    chosen.resize(static_cast<size_t>(store->size()));
-    for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = static_cast<int64_t>(i);
+    chosen.resize(store->size());
+    for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = i;
   }
   if (chosen.empty()) TS_RETURN_IF_ERROR(check_not_emptied(output, command.force));
   TS_ASSIGN_OR_RETURN(auto writer, record::AtomicFileWriter::open(command.output));

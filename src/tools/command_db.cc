@@ -100,7 +100,7 @@ Result<TvmCounts> export_tvm(record::Database& db, const DbOptions& options,
     }
     return {};
   }));
-  counts.tasks = static_cast<int64_t>(exporter.tasks());
+  counts.tasks = exporter.tasks();
   TS_RETURN_IF_ERROR(workloads->write_line(exporter.workloads()));
   TS_RETURN_IF_ERROR(lines->commit());
   TS_RETURN_IF_ERROR(workloads->commit());

@@ -28,7 +28,7 @@ Status list_devices(const ListOptions& options) {
   const engine::FoundGpus gpus = engine::find_gpus();
   std::vector<target::Device> devices = {local};
   devices.insert(devices.end(), gpus.devices.begin(), gpus.devices.end());
-  const auto here = static_cast<std::ptrdiff_t>(devices.size());
+  const auto here = devices.size();
   devices.insert(devices.end(), target::registry().begin(), target::registry().end());
   std::stable_partition(devices.begin() + here, devices.end(),
                         [](const target::Device& d) { return d.kind() == target::DeviceKind::kCpu; });

@@ -79,8 +79,8 @@ Status corpus(const CorpusCommand& command) {
                    "language models write schedules for CPUs only; name a CPU"};
   }
   options.databases = command.databases;
-  options.unmeasured = static_cast<size_t>(command.unmeasured);
-  options.measured = static_cast<size_t>(command.measured);
+  options.unmeasured = command.unmeasured;
+  options.measured = command.measured;
   options.seed = command.seed;
   options.threads = command.threads.count();
   TS_ASSIGN_OR_RETURN(const auto held_out, sources_of(command.held_out));
@@ -122,8 +122,7 @@ Status corpus(const CorpusCommand& command) {
       "{} sentences ({} of measured programs) with {} tokens for {} prompts of {} tasks made in {}; {} "
       "written to {}\n",
       made.sentences.size(), measured, tokens, made.prompts.size(), made.tasks.size(),
-      format_duration(seconds), format_bytes(static_cast<double>(std::filesystem::file_size(command.output))),
-      command.output);
+      format_duration(seconds), format_bytes(std::filesystem::file_size(command.output)), command.output);
   return {};
 }
 
@@ -215,9 +214,8 @@ Status train(LmTrainCommand& command) {
     return {};
   }
   print_out("{:.2f} million parameters trained on {} sentences of {} tasks in {}; {} written to {}\n",
-            static_cast<double>(model.parameters()) * 1e-6, model.sentences, model.tasks.size(),
-            format_duration(seconds),
-            format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
+            model.parameters() * 1e-6, model.sentences, model.tasks.size(), format_duration(seconds),
+            format_bytes(std::filesystem::file_size(command.output)), command.output);
   print_out("training loss {:.3f} nats per token", metrics["train_loss"].get<double>());
   if (metrics.contains("validation_loss"))
     print_out(", validation loss {:.3f} on tasks left out of training",
@@ -312,7 +310,7 @@ Status generate(const GenerateCommand& command) {
                      {"forbidden", report.forbidden},
                      {"seconds_to_compile", ready - start},
                      {"seconds", writing},
-                     {"answers_per_second", writing > 0 ? static_cast<double>(report.answers) / writing : 0}};
+                     {"answers_per_second", writing > 0 ? report.answers / writing : 0}};
   if (command.json) {
     print_json(Json{{"tasks", tasks}, {"summary", summary}});
     return {};
@@ -321,8 +319,8 @@ Status generate(const GenerateCommand& command) {
   print_out(
       "{} different programs from {} generated answers, all legal; {} more answers stopped because no legal "
       "token was left; {:.0f} answers per second; language model compiled in {}\n",
-      programs, report.answers, report.dead_ends,
-      static_cast<double>(report.answers) / std::max(writing, 1e-9), format_duration(ready - start));
+      programs, report.answers, report.dead_ends, report.answers / std::max(writing, 1e-9),
+      format_duration(ready - start));
   return {};
 }
 

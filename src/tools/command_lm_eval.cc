@@ -126,8 +126,7 @@ double times_less(const std::vector<lab::SearchRun>& runs, size_t method, int64_
       const auto at = std::find_if(other.best.begin(), other.best.end(),
                                    [&](double seconds) { return seconds <= run.best[end]; });
       // If the reference never was as fast, its whole time is a lower bound.
-      const double spent = at == other.best.end() ? other.spent.back()
-                                                  : other.spent[static_cast<size_t>(at - other.best.begin())];
+      const double spent = at == other.best.end() ? other.spent.back() : other.spent[at - other.best.begin()];
       sum += std::log(spent / run.spent[end]);
       count += 1;
     }

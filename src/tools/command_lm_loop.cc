@@ -121,7 +121,7 @@ Status loop(LoopCommand& command) {
     print_json(Json{{"rounds", display.rounds()}, {"seconds", seconds}});
   else
     print_out("{} rounds in {}; {} written to {}\n", options.rounds, format_duration(seconds),
-              format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
+              format_bytes(std::filesystem::file_size(command.output)), command.output);
   return {};
 }
 

@@ -81,7 +81,7 @@ void add_rows(const std::string& device, const Ranks& ranks, const std::string& 
     std::vector<std::string> row{device, std::to_string(ranks.tasks), std::to_string(ranks.programs), who};
     OrderedJson& means = entry[key] = OrderedJson::object();
     for (size_t i = 0; i < sums.size(); ++i) {
-      const double mean = sums[i] / static_cast<double>(ranks.tasks);
+      const double mean = sums[i] / ranks.tasks;
       row.push_back(fmt::format("{:.3f}", mean));
       means["top_" + std::to_string(lab::kRankedFirst[i])] = mean;
     }

@@ -46,7 +46,7 @@ Status transfer(const TransferCommand& command) {
                       read_profiles({command.database}, command.profiler, command.tasks));
   learn::TransferOptions options;
   options.sets = command.sets;
-  options.seeds = static_cast<int>(command.seeds);
+  options.seeds = command.seeds;
   if (command.mlp) options.learners = {learn::Learner::kMlp};
   const auto progress = [&](const learn::TransferRow& row) {
     if (!command.quiet)
@@ -70,7 +70,7 @@ Status transfer(const TransferCommand& command) {
   Table summary(joined({"learner", "features", "pairs"}, headings));
   for (const auto& [names, scores] : groups) {
     learn::RankScores mean;
-    for (const auto& one : scores) learn::add(mean, one, 1.0 / static_cast<double>(scores.size()));
+    for (const auto& one : scores) learn::add(mean, one, 1.0 / scores.size());
     summary.add(joined({names.first, names.second, std::to_string(scores.size())}, rank_cells(mean)));
     nlohmann::json entry = rank_json(mean);
     entry.update({{"learner", names.first}, {"features", names.second}, {"pairs", scores.size()}});

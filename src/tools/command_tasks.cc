@@ -130,8 +130,7 @@ Status tasks(const TasksOptions& options) {
   }
   print_lines(table.text() + kLegend);
   print_out("{} tasks, {} kernel calls, {} per run, {} of working memory\n", model.partition.tasks.size(),
-            model.partition.calls.size(), format_flops(total),
-            format_bytes(static_cast<double>(model.memory.arena_bytes)));
+            model.partition.calls.size(), format_flops(total), format_bytes(model.memory.arena_bytes));
   return {};
 }
 

@@ -216,7 +216,7 @@ Status train(TrainCommand& command) {
   const std::optional<uint64_t> found = file_number(control.checkpoint);
   if (found && !command.quiet) print_error("continuing from {}\n", checkpoint);
   control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
-  TrainingDisplay display(clock, static_cast<int64_t>(records.train.size()));
+  TrainingDisplay display(clock, std::ssize(records.train));
   std::optional<TrainingCurves> curves;
   if (!command.tensorboard.empty() && processes.rank == 0) {
     TS_ASSIGN_OR_RETURN(curves, TrainingCurves::create(command.tensorboard, clock));
@@ -262,8 +262,8 @@ Status train(TrainCommand& command) {
     return {};
   }
   print_out("{} trained on {} records in {}; {} written to {}\n", card.kind, card.records,
-            format_duration(seconds),
-            format_bytes(static_cast<double>(std::filesystem::file_size(command.output))), command.output);
+            format_duration(seconds), format_bytes(std::filesystem::file_size(command.output)),
+            command.output);
   if (metrics.contains("mape") && metrics["mape"].is_number()) {
     print_out("errors on the validation part: MAPE {:.1f} % (median {:.1f} %), top-1 {:.3f}, top-5 {:.3f}\n",
               100 * metrics["mape"].get<double>(), 100 * metrics["mape_median"].get<double>(),

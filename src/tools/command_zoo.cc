@@ -29,8 +29,7 @@ Status list_networks(bool json) {
                    {"description", entry.description}});
     table.add({std::string(entry.name),
                image ? fmt::format("{0}x{0}", entry.extent) : fmt::format("{} tokens", entry.extent),
-               fmt::format("{:.2f} M", 1e-6 * static_cast<double>(parameters)),
-               std::string(entry.description)});
+               fmt::format("{:.2f} M", 1e-6 * parameters), std::string(entry.description)});
   }
   if (json) {
     print_json(out, 2);

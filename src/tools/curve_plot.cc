@@ -89,7 +89,7 @@ std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes) 
     for (size_t i = 0; i < count(curve.y); ++i) go_to(line, i, curve.y);
     if (!band.empty()) out += fmt::format("<path d=\"{}Z\" fill=\"{}\" opacity=\"0.15\"/>\n", band, colour);
     out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n", line, colour);
-    const double y = kTop + 14 + 22 * static_cast<double>(number);
+    const double y = kTop + 14 + 22 * number;
     out += fmt::format(
         "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n"
         "<text x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n",

@@ -59,7 +59,7 @@ class Progress final : public lab::CollectEvents {
     write_error(terminal_ ? "\r\033[K" : "");
     print_error("{}: {} of {} tasks, {} failed; {} records in {}, {:.1f} per second", devices_[device],
                 touched, p.tasks.size(), failed, trials, format_duration(elapsed),
-                static_cast<double>(trials) / std::max(elapsed, 1e-3));
+                trials / std::max(elapsed, 1e-3));
     if (!terminal_) write_error("\n");
   }
 

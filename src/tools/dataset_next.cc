@@ -39,7 +39,7 @@ Result<std::set<std::string>> measured_tasks(const std::string& path, const targ
 
 Result<lab::NextTasks> choose(const NextCommand& command, const learn::CostModel& model,
                               const target::Device& device) {
-  const auto count = static_cast<size_t>(command.tasks);
+  const size_t count = command.tasks;
   if (!command.store.empty()) {
     TS_ASSIGN_OR_RETURN(const auto data, engine::ModelData::open(command.store));
     if (command.split.empty()) return lab::next_tasks(data, nullptr, model, device, command.seed, count);

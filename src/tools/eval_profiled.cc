@@ -55,7 +55,7 @@ Status evaluate_profiled(const ProfiledEvaluation& evaluation) {
     const bool known = std::binary_search(card.workloads.begin(), card.workloads.end(), task.key);
     seen += known ? 1 : 0;
     programs += ranking.programs;
-    learn::add(mean, ranking.scores, 1.0 / static_cast<double>(rankings.size()));
+    learn::add(mean, ranking.scores, 1.0 / rankings.size());
     table.add(row({task.name, std::to_string(ranking.programs)}, rank_cells(ranking.scores)));
     nlohmann::json entry = rank_json(ranking.scores);
     entry.update({{"task", task.name}, {"programs", ranking.programs}, {"seen", known}});

@@ -36,14 +36,14 @@ struct Row {
 double mean_of(const std::vector<learn::Scores>& scores, double learn::Scores::* value) {
   double sum = 0;
   for (const learn::Scores& s : scores) sum += s.*value;
-  return sum / static_cast<double>(scores.size());
+  return sum / scores.size();
 }
 
 double deviation_of(const std::vector<learn::Scores>& scores, double learn::Scores::* value) {
   const double mean = mean_of(scores, value);
   double sum = 0;
   for (const learn::Scores& s : scores) sum += (s.*value - mean) * (s.*value - mean);
-  return scores.size() > 1 ? std::sqrt(sum / static_cast<double>(scores.size() - 1)) : 0;
+  return scores.size() > 1 ? std::sqrt(sum / (scores.size() - 1)) : 0;
 }
 
 std::string text_of(const Cell& cell, bool ranks_only, const std::string& device) {
@@ -78,7 +78,7 @@ std::vector<int64_t> test_records(const engine::ModelData& data, const learn::Sp
   std::set<uint32_t> trained;
   for (size_t d = 0; d < data.devices().size(); ++d) {
     if (std::find(card.devices.begin(), card.devices.end(), data.devices()[d]->name) != card.devices.end())
-      trained.insert(static_cast<uint32_t>(d));
+      trained.insert(d);
   }
   std::vector<int64_t> all = split.records_of(learn::Part::kTest), own;
   for (const int64_t i : all) {
@@ -99,7 +99,7 @@ Result<std::string> evaluation_table(const engine::ModelData& data, const std::v
     if (file.name.empty()) file.name = std::filesystem::path(file.path).stem().string();
     TS_ASSIGN_OR_RETURN(learn::Split split, data.load_split(file.path));
     const auto column = std::find(columns.begin(), columns.end(), file.name);
-    column_of.push_back(static_cast<size_t>(column - columns.begin()));
+    column_of.push_back(column - columns.begin());
     if (column == columns.end()) columns.push_back(file.name);
     loaded.push_back(std::move(split));
   }

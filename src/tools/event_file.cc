@@ -87,8 +87,7 @@ Result<std::unique_ptr<EventFile>> EventFile::create(const std::string& folder, 
 
 void EventFile::write_event(const std::string& fields) {
   if (!status_.ok()) return;
-  const std::string event =
-      key(kWallTime, kFixed64) + raw(static_cast<double>(clock_.unix_milliseconds()) / 1e3) + fields;
+  const std::string event = key(kWallTime, kFixed64) + raw(clock_.unix_milliseconds() / 1e3) + fields;
   const std::string length = raw<uint64_t>(event.size());
   const std::string record = length + raw(masked_crc(length)) + event + raw(masked_crc(event));
   status_ = file_.write(record.data(), record.size());
@@ -98,8 +97,7 @@ void EventFile::scalar(const std::string& tag, int64_t step, double value) {
   if (!std::isfinite(value)) return;
   const std::string point =
       bytes_field(kTag, tag) + key(kSimpleValue, kFixed32) + raw(static_cast<float>(value));
-  write_event(key(kStep, kVarint) + varint(static_cast<uint64_t>(step)) +
-              bytes_field(kSummary, bytes_field(kValue, point)));
+  write_event(key(kStep, kVarint) + varint(step) + bytes_field(kSummary, bytes_field(kValue, point)));
 }
 
 Status EventFile::finish() {
@@ -111,7 +109,7 @@ void TuneCurves::progress(const search::TuneProgress& p) {
   constexpr double kMilliseconds = 1e3;
   file_.scalar("model/untuned_ms", p.trials, kMilliseconds * p.model_default_seconds());
   file_.scalar("model/best_ms", p.trials, kMilliseconds * p.model_best_seconds());
-  file_.scalar("search/failures", p.trials, static_cast<double>(p.failures));
+  file_.scalar("search/failures", p.trials, p.failures);
   file_.scalar("search/seconds", p.trials, p.elapsed_seconds);
   if (p.current_task < p.tasks.size()) {
     const search::TaskProgress& task = p.tasks[p.current_task];

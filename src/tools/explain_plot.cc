@@ -37,7 +37,7 @@ std::string legend(double x, const char* colour, const std::string& text) {
 }  // namespace
 
 std::string explain_plot(const lab::Explanation& e) {
-  const auto rows = static_cast<double>(e.best.size() + e.counters.size());
+  const double rows = e.best.size() + e.counters.size();
   const double width = kBarsLeft + kBarsWidth + kBarsRight, height = kBarsTop + rows * kBarsRow + 60;
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "

@@ -90,7 +90,7 @@ class HeaderParser {
       int64_t extent = 0;
       const auto [end, code] = std::from_chars(text_.data(), text_.data() + text_.size(), extent);
       if (code != std::errc() || extent < 0 || out.size() == kMaxRank) return false;
-      text_.remove_prefix(static_cast<size_t>(end - text_.data()));
+      text_.remove_prefix(end - text_.data());
       out.push_back(extent);
       if (!take(',') && peek() != ')') return false;
     }
@@ -143,7 +143,7 @@ void reorder(const char* from, const std::vector<int64_t>& shape, size_t bytes, 
   int64_t count = 1, source = 0;
   for (int64_t extent : shape) count *= extent;
   for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(to + static_cast<size_t>(i) * bytes, from + static_cast<size_t>(source) * bytes, bytes);
+    std::memcpy(to + i * bytes, from + source * bytes, bytes);
     for (size_t d = shape.size(); d-- > 0;) {
       source += stride[d];
       if (++index[d] < shape[d]) break;

@@ -75,7 +75,7 @@ std::string part_of(const std::string& path, size_t bytes, bool end) {
   const auto size = input_bytes(*file, path);
   if (!size.ok()) return {};
   std::string out(std::min(bytes, static_cast<size_t>(*size)), '\0');
-  const auto count = static_cast<int64_t>(out.size());
+  const auto count = std::ssize(out);
   return read_exactly(*file, path, end ? *size - count : 0, out.data(), count).ok() ? out : std::string();
 }
 std::string begin_of(const std::string& path, size_t bytes) { return part_of(path, bytes, false); }

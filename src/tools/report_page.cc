@@ -239,8 +239,8 @@ bool is_report_page(const std::string& path) {
   // The mark is in the head, before any text of the data.
   const auto bytes = input_bytes(*file, path);
   if (!bytes.ok()) return false;
-  std::string head(static_cast<size_t>(std::min<int64_t>(*bytes, 1024)), '\0');
-  return read_exactly(*file, path, 0, head.data(), static_cast<int64_t>(head.size())).ok() &&
+  std::string head(std::min<int64_t>(*bytes, 1024), '\0');
+  return read_exactly(*file, path, 0, head.data(), std::ssize(head)).ok() &&
          head.find(kReportMark) != std::string::npos;
 }
 

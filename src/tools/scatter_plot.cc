@@ -21,8 +21,7 @@ std::string decade_label(int decade) {
   constexpr std::array kUnits = {"ns", "us", "ms", "s"};
   constexpr int kFirst = -9;
   const int unit = decade < kFirst ? 0 : std::min((decade - kFirst) / 3, static_cast<int>(kUnits.size()) - 1);
-  return fmt::format("{:g} {}", std::pow(10.0, decade - (kFirst + 3 * unit)),
-                     kUnits[static_cast<size_t>(unit)]);
+  return fmt::format("{:g} {}", std::pow(10.0, decade - (kFirst + 3 * unit)), kUnits[unit]);
 }
 
 int square_of(double seconds) { return static_cast<int>(std::floor(std::log10(seconds) * kPerDecade)); }
@@ -91,7 +90,7 @@ std::string ScatterPlot::svg(const std::string& title) const {
           "opacity=\"{:.2f}\"/>\n",
           x_of(column), y_of(row + 1), unit, unit, opacity);
     }
-    const double y = kScatterTop + 14 + 22 * static_cast<double>(number);
+    const double y = kScatterTop + 14 + 22 * number;
     out += fmt::format(
         "<rect x=\"{0:.0f}\" y=\"{1:.0f}\" width=\"12\" height=\"12\"/>\n</g>\n"
         "<text x=\"{2:.0f}\" y=\"{3:.0f}\">{4} ({5})</text>\n",

@@ -43,15 +43,14 @@ Result<lower::Tensor> read_npz(const std::string& path, const runtime::TensorInf
   if (index < 0) {
     std::string names;
     for (zip_int64_t i = 0; i < std::min<zip_int64_t>(entries, 16); ++i) {
-      const char* name = zip_get_name(archive.get(), static_cast<zip_uint64_t>(i), 0);
+      const char* name = zip_get_name(archive.get(), i, 0);
       if (name != nullptr) names += (names.empty() ? "" : ", ") + std::filesystem::path(name).stem().string();
     }
     return Error{ErrorCode::kInvalidArgument, path,
                  "has no array '" + input.name + "'; it has " + (names.empty() ? "none" : names)};
   }
   zip_stat_t stat;
-  if (zip_stat_index(archive.get(), static_cast<zip_uint64_t>(index), 0, &stat) != 0 ||
-      (stat.valid & ZIP_STAT_SIZE) == 0)
+  if (zip_stat_index(archive.get(), index, 0, &stat) != 0 || (stat.valid & ZIP_STAT_SIZE) == 0)
     return damaged;
   // A few bytes can unpack to gigabytes, so an array larger than the input plus a header is
   // rejected before it is unpacked.
@@ -61,8 +60,7 @@ Result<lower::Tensor> read_npz(const std::string& path, const runtime::TensorInf
                  "the array has " + std::to_string(stat.size) + " bytes, but the input needs " +
                      std::to_string(input.bytes())};
   }
-  const std::unique_ptr<zip_file_t, CloseEntry> file(
-      zip_fopen_index(archive.get(), static_cast<zip_uint64_t>(index), 0));
+  const std::unique_ptr<zip_file_t, CloseEntry> file(zip_fopen_index(archive.get(), index, 0));
   if (file == nullptr) return damaged;
   std::string array(stat.size, '\0');
   if (zip_fread(file.get(), array.data(), array.size()) != static_cast<zip_int64_t>(array.size()))
@@ -75,7 +73,7 @@ Result<lower::Tensor> read_npz(const std::string& path, const runtime::TensorInf
 
 Result<lower::Tensor> read_raw(const std::string& path, const runtime::TensorInfo& input) {
   TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, kMaxFile));
-  if (static_cast<int64_t>(bytes.size()) != input.bytes()) {
+  if (std::ssize(bytes) != input.bytes()) {
     return Error{ErrorCode::kInvalidArgument, path,
                  "has " + std::to_string(bytes.size()) + " bytes, but the input needs " +
                      std::to_string(input.bytes())};

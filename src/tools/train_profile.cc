@@ -91,8 +91,8 @@ Status train_on_profiles(const ProfileTraining& training) {
                               {"bytes", bytes}});
   } else {
     print_out("{} trained on {} profiled programs of {} tasks in {}; {} written to {}\n", card.kind,
-              card.records, card.workloads.size(), format_duration(seconds),
-              format_bytes(static_cast<double>(bytes)), training.output);
+              card.records, card.workloads.size(), format_duration(seconds), format_bytes(bytes),
+              training.output);
   }
   return {};
 }

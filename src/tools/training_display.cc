@@ -28,8 +28,7 @@ void TrainingDisplay::update(const learn::TrainingProgress& p) {
   last_ = now;
   // Counts from the first step seen, since a resumed training does not begin at step 0.
   const double steps = p.step - first_step_, elapsed = now - start_;
-  const double rate =
-      p.samples_per_second > 0 ? p.samples_per_second : steps * static_cast<double>(programs_) / elapsed;
+  const double rate = p.samples_per_second > 0 ? p.samples_per_second : steps * programs_ / elapsed;
   std::string validation = std::isfinite(p.validation_loss) ? fmt::format("{:.5f}", p.validation_loss) : "-";
   write_error(fmt::format("{}{:>5}/{}  loss {:.5f}  validation {}  {:.0f} programs/s  ETA {}{}",
                           terminal_ ? "\r\033[K" : "", p.step, p.steps, p.train_loss, validation, rate,

@@ -75,8 +75,8 @@ std::optional<double> TuneLine::trial_seconds_left(double now) const {
   if (limits_.trials == 0 || !progress_) return std::nullopt;
   const int64_t made = progress_->trials - first_trials_;
   if (made <= 0) return std::nullopt;
-  const double pace = (updated_ - first_update_) / static_cast<double>(made);
-  const double left = static_cast<double>(limits_.trials - progress_->trials) * pace;
+  const double pace = (updated_ - first_update_) / made;
+  const double left = (limits_.trials - progress_->trials) * pace;
   return std::max(left - (now - updated_), 0.0);
 }
 
@@ -120,8 +120,7 @@ std::string TuneLine::text(double now, size_t columns) const {
   std::string trials = std::to_string(p.trials);
   if (limits_.trials > 0) trials += fmt::format(" / {}", limits_.trials);
   trials += " trials";
-  if (p.elapsed_seconds > 0)
-    trials += fmt::format(" ({:.1f}/s)", static_cast<double>(p.trials) / p.elapsed_seconds);
+  if (p.elapsed_seconds > 0) trials += fmt::format(" ({:.1f}/s)", p.trials / p.elapsed_seconds);
   line.add("  " + trials);
   if (p.failures > 0) line.add(fmt::format(", {} failed", p.failures));
   if (phase_ == TunePhase::kSearch && p.current_task < p.tasks.size()) {

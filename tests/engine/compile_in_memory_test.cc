@@ -74,7 +74,7 @@ TEST_F(CompileInMemory, ComputesWhatTheFilesDo) {
 
 TEST_F(CompileInMemory, PacksAWeightOnce) {
   const WantedWeight wanted{model_->partition.calls.front().inputs.back(), nullptr, {}};
-  ASSERT_TRUE(model_->graph.values[static_cast<size_t>(wanted.value)].constant);
+  ASSERT_TRUE(model_->graph.values[wanted.value].constant);
   const auto first = cache_.weights.get(model_->graph, std::span(&wanted, 1), 1);
   ASSERT_TRUE(first.ok());
   ASSERT_TRUE(compile().ok());
@@ -83,8 +83,7 @@ TEST_F(CompileInMemory, PacksAWeightOnce) {
   ASSERT_TRUE(again.ok());
   EXPECT_EQ((*again)[0].data(), (*first)[0].data());
   EXPECT_EQ((*again)[1].data(), (*first)[0].data());
-  EXPECT_EQ((*first)[0].size(),
-            model_->graph.values[static_cast<size_t>(wanted.value)].constant->data.size());
+  EXPECT_EQ((*first)[0].size(), model_->graph.values[wanted.value].constant->data.size());
 }
 
 TEST_F(CompileInMemory, RefusesWhatDoesNotFit) {

@@ -46,13 +46,13 @@ void expect_one_kernel(const std::string& what, const Graph& graph) {
   Rng rng(7);
   std::vector<lower::Tensor> inputs, arguments;
   for (ValueId id : graph.inputs) {
-    const Value& value = graph.values[static_cast<size_t>(id)];
+    const Value& value = graph.values[id];
     inputs.push_back(lower::random_tensor(value.dtype, value.shape, rng, 0));
   }
   const Task& task = parts.tasks[parts.calls[0].task];
   for (size_t i = 0; i < parts.calls[0].inputs.size(); ++i) {
     const ValueId id = parts.calls[0].inputs[i];
-    const auto& constant = graph.values[static_cast<size_t>(id)].constant;
+    const auto& constant = graph.values[id].constant;
     const auto at = std::find(graph.inputs.begin(), graph.inputs.end(), id) - graph.inputs.begin();
     arguments.push_back(constant ? *constant : inputs[static_cast<size_t>(at)]);
     arguments.back().shape = task.workload.inputs()[i]->shape;

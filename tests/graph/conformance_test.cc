@@ -65,7 +65,7 @@ Result<std::vector<lower::Tensor>> run_case(const std::string& model, const test
   if (optimized) TS_RETURN_IF_ERROR(optimize(*graph));
   std::vector<lower::Tensor> inputs;
   for (ValueId id : graph->inputs) {
-    const Value& value = graph->values[static_cast<size_t>(id)];
+    const Value& value = graph->values[id];
     for (size_t i = 0; i < data.inputs.size(); ++i) {
       if (names[i] == value.name) inputs.push_back(as_declared(data.inputs[i], value));
     }

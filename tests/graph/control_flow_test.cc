@@ -25,7 +25,7 @@ constexpr int kInt64 = 7, kBool = 9, kInt4 = 22;
 
 std::vector<std::string> output_names(const Graph& graph) {
   std::vector<std::string> names;
-  for (ValueId id : graph.outputs) names.push_back(graph.values[static_cast<size_t>(id)].name);
+  for (ValueId id : graph.outputs) names.push_back(graph.values[id].name);
   return names;
 }
 
@@ -95,7 +95,7 @@ TEST(ControlFlow, BranchesOfDifferentShapesNeedAConstantCondition) {
   const auto graph = m.import(options);
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   EXPECT_THAT(output_names(*graph), ElementsAre("y"));
-  EXPECT_THAT(graph->values[static_cast<size_t>(graph->outputs[0])].shape, ElementsAre(2, 2));
+  EXPECT_THAT(graph->values[graph->outputs[0]].shape, ElementsAre(2, 2));
 }
 
 // An output of a branch that is an input of the model, and one value with two names.
@@ -108,7 +108,7 @@ TEST(ControlFlow, OutputsKeepTheirNames) {
   const auto graph = m.import();
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   EXPECT_THAT(output_names(*graph), ElementsAre("p", "q", "r"));
-  EXPECT_EQ(graph->values[static_cast<size_t>(graph->inputs[0])].name, "x");
+  EXPECT_EQ(graph->values[graph->inputs[0]].name, "x");
 }
 
 TEST(Sequences, AreListsOfTensors) {
@@ -154,7 +154,7 @@ TEST(Sequences, InputsAreNamedByElement) {
   const auto graph = of_sequence().import(options);
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   EXPECT_THAT(testing::input_names(*graph), ElementsAre("s[0]", "s[1]"));
-  EXPECT_THAT(graph->values[static_cast<size_t>(graph->outputs[0])].shape, ElementsAre(4, 2));
+  EXPECT_THAT(graph->values[graph->outputs[0]].shape, ElementsAre(4, 2));
   options.shapes["s[3]"] = {3, 2};
   EXPECT_FALSE(of_sequence().import(options).ok());  // there is no s[2]
 }

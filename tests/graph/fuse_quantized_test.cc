@@ -33,7 +33,7 @@ void expect_same_steps(const Graph& before, const Graph& after, Rng& rng) {
   ASSERT_TRUE(verify_graph(after).ok()) << verify_graph(after).error().message();
   std::vector<lower::Tensor> inputs;
   for (ValueId id : before.inputs) {
-    const Value& value = before.values[static_cast<size_t>(id)];
+    const Value& value = before.values[id];
     inputs.push_back(bytes(value.dtype, value.shape, rng));
   }
   const auto expected = evaluate(before, inputs);
@@ -78,8 +78,8 @@ TEST(FuseQuantized, ConvolutionWithBiasAndRelu) {
       fuse_quantized(after);
       eliminate_dead_nodes(after);
       EXPECT_THAT(ops(after), ElementsAre("QLinearConv"));
-      const ValueId zero = after.nodes[0].inputs[5];  // zero point of the weights
-      EXPECT_TRUE(after.values[static_cast<size_t>(zero)].shape.empty());
+      const ValueId zero = after.nodes[NodeId(0)].inputs[5];  // zero point of the weights
+      EXPECT_TRUE(after.values[zero].shape.empty());
       expect_same_steps(before, after, rng);
     }
   }

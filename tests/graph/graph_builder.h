@@ -63,8 +63,7 @@ class GraphBuilder {
     v.name = std::move(name);
     v.dtype = dtype;
     v.shape = std::move(shape);
-    graph_.values.push_back(std::move(v));
-    return static_cast<ValueId>(graph_.values.size() - 1);
+    return graph_.values.push_back(std::move(v));
   }
   Graph graph_;
 };

@@ -29,7 +29,7 @@ TEST_P(Models, Imports) {
   ASSERT_EQ(graph->inputs.size(), data->inputs.size());
   ASSERT_EQ(graph->outputs.size(), data->outputs.size());
   for (size_t i = 0; i < graph->outputs.size(); ++i) {
-    const Value& value = graph->values[static_cast<size_t>(graph->outputs[i])];
+    const Value& value = graph->values[graph->outputs[i]];
     EXPECT_EQ(value.shape, data->outputs[i].shape) << value.name;
     EXPECT_EQ(value.dtype, data->outputs[i].dtype) << value.name;
   }
@@ -39,8 +39,7 @@ TEST_P(Models, Imports) {
   EXPECT_LE(optimized.nodes.size(), graph->nodes.size());
   for (const Node& node : optimized.nodes) EXPECT_NE(node.op, "BatchNormalization");
   for (size_t i = 0; i < graph->outputs.size(); ++i) {
-    EXPECT_EQ(optimized.values[static_cast<size_t>(optimized.outputs[i])].name,
-              graph->values[static_cast<size_t>(graph->outputs[i])].name);
+    EXPECT_EQ(optimized.values[optimized.outputs[i]].name, graph->values[graph->outputs[i]].name);
   }
   const auto workload = graph_workload(optimized);
   ASSERT_TRUE(workload.ok()) << workload.error().message();
@@ -95,7 +94,7 @@ TEST_P(ModelPoints, Match) {
     ASSERT_TRUE(workload.ok()) << workload.error().message();
     std::vector<lower::Tensor> inputs;
     for (ValueId id : workload->inputs) {
-      const Value& value = graph->values[static_cast<size_t>(id)];
+      const Value& value = graph->values[id];
       const auto at = std::find(graph->inputs.begin(), graph->inputs.end(), id) - graph->inputs.begin();
       inputs.push_back(value.constant != nullptr ? *value.constant : data->inputs[static_cast<size_t>(at)]);
     }

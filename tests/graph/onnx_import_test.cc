@@ -53,7 +53,7 @@ TEST(Import, ReadsAFile) {
   const auto graph = import_onnx((folder / "model.onnx").string(), {});
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   EXPECT_EQ(graph->nodes.size(), 1u);
-  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(graph->values[graph->outputs[0]].shape, (std::vector<int64_t>{2, 3}));
 }
 
 TEST(Import, TellsWhatAFileDeclares) {
@@ -157,7 +157,7 @@ TEST(Import, UnknownDimensionIsGivenByShape) {
   options.shapes["image"] = {1, 3, 8, 9};
   const auto graph = model.import(options);
   ASSERT_TRUE(graph.ok()) << graph.error().message();
-  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].shape, (std::vector<int64_t>{1, 3, 8, 9}));
+  EXPECT_EQ(graph->values[graph->outputs[0]].shape, (std::vector<int64_t>{1, 3, 8, 9}));
 }
 
 TEST(Import, ANamedDimensionIsGivenOnce) {
@@ -167,7 +167,7 @@ TEST(Import, ANamedDimensionIsGivenOnce) {
   options.shapes["a"] = {5, 4};
   const auto graph = model.import(options);
   ASSERT_TRUE(graph.ok()) << graph.error().message();
-  EXPECT_EQ(graph->values[static_cast<size_t>(graph->inputs[1])].shape, (std::vector<int64_t>{5, 4}));
+  EXPECT_EQ(graph->values[graph->inputs[1]].shape, (std::vector<int64_t>{5, 4}));
 }
 
 TEST(Import, DimensionsAreGivenByName) {
@@ -183,7 +183,7 @@ TEST(Import, DimensionsAreGivenByName) {
   const auto graph = model.import(options);
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   for (const ValueId input : graph->inputs)
-    EXPECT_EQ(graph->values[static_cast<size_t>(input)].shape, (std::vector<int64_t>{5, 4}));
+    EXPECT_EQ(graph->values[input].shape, (std::vector<int64_t>{5, 4}));
   options.dims = {{"batch", 5}};
   expect_error(model.import(options), ErrorCode::kInvalidArgument, HasSubstr("open: 'b' [5, width]"));
   options.dims = {{"bacth", 5}};
@@ -297,7 +297,7 @@ TEST(Import, ShapesThatFollowTheBatch) {
   row.node("Reshape", {"x", "s"}, {"y"});
   const auto graph = import_with(row, {4, 2, 3});
   ASSERT_TRUE(graph.ok()) << graph.error().message();
-  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].shape, (std::vector<int64_t>{1, 24}));
+  EXPECT_EQ(graph->values[graph->outputs[0]].shape, (std::vector<int64_t>{1, 24}));
 }
 
 // Constants of the old shape cause errors; errors that occur with the declared shape, too, are not
@@ -423,7 +423,7 @@ TEST(Import, ConstantInputs) {
   const auto graph = model.import(options);
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   EXPECT_EQ(graph->inputs.size(), 1u);
-  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(graph->values[graph->outputs[0]].shape, (std::vector<int64_t>{2, 3}));
   options.constant_inputs["s"] = lower::Tensor::zeros(ir::DType::kF32, {2});
   expect_error(model.import(options), ErrorCode::kInvalidArgument, HasSubstr("wrong dtype"));
 }
@@ -446,7 +446,7 @@ TEST(Import, FoldsShapeArithmetic) {
   const auto graph = model.import();
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   EXPECT_EQ(graph->nodes.size(), 1u);
-  EXPECT_EQ(graph->values[static_cast<size_t>(graph->outputs[0])].shape, (std::vector<int64_t>{2, 12}));
+  EXPECT_EQ(graph->values[graph->outputs[0]].shape, (std::vector<int64_t>{2, 12}));
 }
 
 TEST(Import, ExternalData) {
@@ -525,7 +525,7 @@ TEST(Import, ConstantIfIsInlined) {
   const auto graph = model.import();
   ASSERT_TRUE(graph.ok()) << graph.error().message();
   ASSERT_EQ(graph->nodes.size(), 1u);
-  EXPECT_EQ(graph->nodes[0].op, "Exp");
+  EXPECT_EQ(graph->nodes[NodeId(0)].op, "Exp");
   model.proto().mutable_graph()->mutable_node(0)->set_input(0, "x");
   model.proto().mutable_graph()->mutable_node(0)->set_input(1, "x");
   expect_error(model.import(), ErrorCode::kCorrupt, HasSubstr("input 0 (condition) must be one bool"));

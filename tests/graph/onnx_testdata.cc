@@ -128,7 +128,7 @@ std::string difference(const lower::Tensor& got, const lower::Tensor& expected, 
 
 std::vector<std::string> input_names(const Graph& graph) {
   std::vector<std::string> names;
-  for (ValueId id : graph.inputs) names.push_back(graph.values[static_cast<size_t>(id)].name);
+  for (ValueId id : graph.inputs) names.push_back(graph.values[id].name);
   return names;
 }
 

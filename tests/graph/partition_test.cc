@@ -11,8 +11,6 @@ namespace {
 
 using testing::GraphBuilder;
 
-size_t at(ValueId id) { return static_cast<size_t>(id); }
-
 struct Planned {
   Partition partition;
   MemoryPlan memory;
@@ -43,10 +41,10 @@ TEST(Views, ConcatIsWrittenByItsProducers) {
   const Graph graph = b.finish({kernel(b, both), kernel(b, left)});
   const Planned p = plan(graph);
   EXPECT_EQ(p.partition.calls.size(), 4U);
-  EXPECT_EQ(p.partition.storage_of[at(left)], both);
-  EXPECT_EQ(p.partition.storage_of[at(right)], both);
-  EXPECT_EQ(p.memory.offset[at(left)], p.memory.offset[at(both)]);
-  EXPECT_EQ(p.memory.offset[at(right)], p.memory.offset[at(both)] + 2 * 8 * 4);
+  EXPECT_EQ(p.partition.storage_of[left], both);
+  EXPECT_EQ(p.partition.storage_of[right], both);
+  EXPECT_EQ(p.memory.offset[left], p.memory.offset[both]);
+  EXPECT_EQ(p.memory.offset[right], p.memory.offset[both] + 2 * 8 * 4);
   EXPECT_EQ(p.memory.arena_bytes, 6 * 8 * 4);
 }
 
@@ -61,12 +59,12 @@ TEST(Views, NestedAndReshaped) {
   const Graph graph = b.finish({kernel(b, outer)});
   const Planned p = plan(graph);
   EXPECT_EQ(p.partition.calls.size(), 4U);
-  for (ValueId id : {first, second, third, inner, reshaped}) EXPECT_EQ(p.partition.storage_of[at(id)], outer);
-  EXPECT_EQ(p.partition.storage_offset[at(third)], 0);
-  EXPECT_EQ(p.partition.storage_offset[at(inner)], 64);
-  EXPECT_EQ(p.partition.storage_offset[at(reshaped)], 64);
-  EXPECT_EQ(p.partition.storage_offset[at(first)], 64);
-  EXPECT_EQ(p.partition.storage_offset[at(second)], 128);
+  for (ValueId id : {first, second, third, inner, reshaped}) EXPECT_EQ(p.partition.storage_of[id], outer);
+  EXPECT_EQ(p.partition.storage_offset[third], 0);
+  EXPECT_EQ(p.partition.storage_offset[inner], 64);
+  EXPECT_EQ(p.partition.storage_offset[reshaped], 64);
+  EXPECT_EQ(p.partition.storage_offset[first], 64);
+  EXPECT_EQ(p.partition.storage_offset[second], 128);
 }
 
 // The parts of a Concat are live from the first one written to the last read of the whole: no other
@@ -80,8 +78,8 @@ TEST(Views, NothingElseLiesInAPartlyWrittenConcat) {
   const ValueId both = concat(b, {left, right}, 1);
   const Graph graph = b.finish({kernel(b, both)});
   const Planned p = plan(graph);
-  const int64_t begin = p.memory.offset[at(both)];
-  const int64_t other = p.memory.offset[at(between)];
+  const int64_t begin = p.memory.offset[both];
+  const int64_t other = p.memory.offset[between];
   EXPECT_TRUE(other + 64 <= begin || other >= begin + 128) << other << " and " << begin;
 }
 
@@ -131,8 +129,8 @@ TEST(Views, OtherConcatsAreKernels) {
     const std::vector<ValueId> outputs = c.build(b);
     const Graph graph = b.finish(outputs);
     const Planned p = plan(graph);
-    for (size_t v = 0; v < graph.values.size(); ++v) {
-      EXPECT_EQ(at(p.partition.storage_of[v]), v) << c.what << ", " << graph.values[v].name;
+    for (const ValueId v : graph.values.ids()) {
+      EXPECT_EQ(p.partition.storage_of[v], v) << c.what << ", " << graph.values[v].name;
       EXPECT_EQ(p.partition.storage_offset[v], 0) << c.what;
     }
   }
@@ -147,17 +145,14 @@ TEST(Views, APartLiesInOneConcat) {
   const ValueId two = concat(b, {y, x}, 0);
   const Graph graph = b.finish({kernel(b, one), kernel(b, two)});
   const Planned p = plan(graph);
-  EXPECT_EQ(p.partition.storage_of[at(x)], one);
-  EXPECT_EQ(p.partition.storage_of[at(y)], one);
-  EXPECT_EQ(p.partition.storage_of[at(two)], two);
+  EXPECT_EQ(p.partition.storage_of[x], one);
+  EXPECT_EQ(p.partition.storage_of[y], one);
+  EXPECT_EQ(p.partition.storage_of[two], two);
 }
 
 std::vector<ValueId> split(GraphBuilder& b, ValueId x, std::vector<int64_t> parts, int64_t axis) {
-  const auto count = static_cast<int>(parts.size());
-  const ValueId first = b.node("Split", {x, b.integers(parts)}, {{"axis", axis}}, count);
-  std::vector<ValueId> out;
-  for (int i = 0; i < count; ++i) out.push_back(first + i);
-  return out;
+  b.node("Split", {x, b.integers(parts)}, {{"axis", axis}}, static_cast<int>(parts.size()));
+  return b.graph().nodes.back().outputs;
 }
 
 TEST(Views, PartsAreReadInPlace) {
@@ -169,10 +164,10 @@ TEST(Views, PartsAreReadInPlace) {
   const Graph graph = b.finish({kernel(b, parts[0]), kernel(b, inner), kernel(b, row)});
   const Planned p = plan(graph);
   EXPECT_EQ(p.partition.calls.size(), 4U);
-  for (ValueId id : {parts[0], parts[1], inner, row}) EXPECT_EQ(p.partition.storage_of[at(id)], x);
-  EXPECT_EQ(p.partition.storage_offset[at(parts[1])], 2 * 64);
-  EXPECT_EQ(p.partition.storage_offset[at(inner)], 3 * 64);
-  EXPECT_EQ(p.partition.storage_offset[at(row)], 4 * 64);
+  for (ValueId id : {parts[0], parts[1], inner, row}) EXPECT_EQ(p.partition.storage_of[id], x);
+  EXPECT_EQ(p.partition.storage_offset[parts[1]], 2 * 64);
+  EXPECT_EQ(p.partition.storage_offset[inner], 3 * 64);
+  EXPECT_EQ(p.partition.storage_offset[row], 4 * 64);
 }
 
 // Bottlenecks of YOLO: halves of a value and results computed from one of them are concatenated.
@@ -186,17 +181,17 @@ TEST(Views, PartsThatFollowEachOtherAreTheWhole) {
   const Graph graph = b.finish({kernel(b, all)});
   const Planned p = plan(graph);
   EXPECT_EQ(p.partition.calls.size(), 4U);
-  for (ValueId id : {other, x, halves[0], halves[1], made}) EXPECT_EQ(p.partition.storage_of[at(id)], all);
-  EXPECT_EQ(p.partition.storage_offset[at(x)], 2 * 64);
-  EXPECT_EQ(p.partition.storage_offset[at(halves[1])], 4 * 64);
-  EXPECT_EQ(p.partition.storage_offset[at(made)], 6 * 64);
+  for (ValueId id : {other, x, halves[0], halves[1], made}) EXPECT_EQ(p.partition.storage_of[id], all);
+  EXPECT_EQ(p.partition.storage_offset[x], 2 * 64);
+  EXPECT_EQ(p.partition.storage_offset[halves[1]], 4 * 64);
+  EXPECT_EQ(p.partition.storage_offset[made], 6 * 64);
 }
 
 TEST(Views, PartsThatAreCopied) {
   const auto expect_copied = [](const char* what, GraphBuilder& b, ValueId part,
                                 std::vector<ValueId> outputs) {
     const Graph graph = b.finish(std::move(outputs));
-    EXPECT_EQ(plan(graph).partition.storage_of[at(part)], part) << what;
+    EXPECT_EQ(plan(graph).partition.storage_of[part], part) << what;
   };
   {
     GraphBuilder b;

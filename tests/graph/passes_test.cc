@@ -25,7 +25,7 @@ void expect_same(const Graph& before, const Graph& after, uint64_t seed) {
   Rng rng(seed);
   std::vector<lower::Tensor> inputs;
   for (ValueId id : before.inputs) {
-    const Value& value = before.values[static_cast<size_t>(id)];
+    const Value& value = before.values[id];
     inputs.push_back(lower::random_tensor(value.dtype, value.shape, rng));
   }
   const auto expected = evaluate(before, inputs);
@@ -67,7 +67,7 @@ TEST(RoundProducts, SumsAreThoseOfRoundedFactors) {
     std::frexp(v, &exponent);
     return std::ldexp(std::round(std::ldexp(v, 11 - exponent)), exponent - 11);
   };
-  const lower::Tensor& weights = *graph.values[static_cast<size_t>(w)].constant;
+  const lower::Tensor& weights = *graph.values[w].constant;
   double apart = 0;
   for (int64_t i = 0; i < 3; ++i) {
     for (int64_t j = 0; j < 5; ++j) {
@@ -278,8 +278,7 @@ TEST(EliminateIdentities, GraphOutputsKeepTheirNames) {
   Graph after = before;
   ASSERT_TRUE(eliminate_identities(after).ok());
   EXPECT_THAT(ops(after), ElementsAre("Relu"));
-  EXPECT_EQ(after.values[static_cast<size_t>(after.outputs[0])].name,
-            before.values[static_cast<size_t>(y)].name);
+  EXPECT_EQ(after.values[after.outputs[0]].name, before.values[y].name);
   expect_same(before, after, 1);
 
   // An input, and a value that is an output itself, cannot be renamed.
@@ -408,13 +407,13 @@ TEST(VerifyGraph, FindsBrokenGraphs) {
   const Graph good = b.finish({b.node("Exp", {relu})});
   ASSERT_TRUE(verify_graph(good).ok());
   Graph order = good;
-  std::swap(order.nodes[0], order.nodes[1]);
+  std::swap(order.nodes[NodeId(0)], order.nodes[NodeId(1)]);
   EXPECT_THAT(verify_graph(order).error().message(), ::testing::HasSubstr("before it is defined"));
   Graph twice = good;
-  twice.nodes[1].outputs = twice.nodes[0].outputs;
+  twice.nodes[NodeId(1)].outputs = twice.nodes[NodeId(0)].outputs;
   EXPECT_THAT(verify_graph(twice).error().message(), ::testing::HasSubstr("defines a value twice"));
   Graph range = good;
-  range.outputs[0] = 99;
+  range.outputs[0] = ValueId(99);
   EXPECT_THAT(verify_graph(range).error().message(), ::testing::HasSubstr("not defined"));
 }
 
@@ -501,7 +500,7 @@ TEST(TrimConvolutions, AnyGeometry) {
     const Graph before = b.finish({y});
     Graph after = before;
     trim_convolutions(after);
-    trimmed += after.nodes[0].inputs[1] != w ? 1 : 0;
+    trimmed += after.nodes[NodeId(0)].inputs[1] != w ? 1 : 0;
     expect_same(before, after, seed);
   }
   EXPECT_GT(trimmed, 100);
@@ -515,7 +514,7 @@ TEST(TrimConvolutions, LeavesInfiniteWeights) {
   Graph graph = b.finish({b.node("Conv", {b.input({1, 1, 2, 2}), weights},
                                  {{"dilations", Shape{5, 5}}, {"pads", Shape{5, 5, 5, 5}}})});
   trim_convolutions(graph);
-  EXPECT_EQ(graph.nodes[0].inputs[1], weights);
+  EXPECT_EQ(graph.nodes[NodeId(0)].inputs[1], weights);
 }
 
 // The dilations of DeepLab's pyramid on an image of 20 x 20: with 24 only the middle tap remains,
@@ -528,7 +527,7 @@ TEST(TrimConvolutions, AtrousRatesBeyondTheImage) {
                              {{"dilations", Shape{rate, rate}}, {"pads", Shape{rate, rate, rate, rate}}});
     Graph graph = b.finish({y});
     trim_convolutions(graph);
-    EXPECT_EQ(graph.values[static_cast<size_t>(graph.nodes[0].inputs[1])].shape, (Shape{3, 2, left, left}));
+    EXPECT_EQ(graph.values[graph.nodes[NodeId(0)].inputs[1]].shape, (Shape{3, 2, left, left}));
   }
 }
 

@@ -13,8 +13,6 @@ namespace {
 
 using testing::GraphBuilder;
 
-size_t at(ValueId id) { return static_cast<size_t>(id); }
-
 lower::Tensor random(const Value& value, Rng& rng) {
   return lower::random_tensor(value.dtype, value.shape, rng);
 }
@@ -24,14 +22,14 @@ std::vector<lower::Tensor> run(const Graph& graph, const Partition& partition,
                                const std::vector<lower::Tensor>& inputs) {
   std::map<ValueId, std::vector<std::byte>> memory;
   const auto bytes_of = [&](ValueId id) {
-    const Value& value = graph.values[at(id)];
+    const Value& value = graph.values[id];
     return lower::Tensor::zeros(value.dtype, value.shape).data.size();
   };
   const auto place = [&](ValueId id) {
-    const ValueId storage = partition.storage_of[at(id)];
+    const ValueId storage = partition.storage_of[id];
     auto& bytes = memory[storage];
     if (bytes.empty()) bytes.resize(bytes_of(storage));
-    return bytes.data() + partition.storage_offset[at(id)];
+    return bytes.data() + partition.storage_offset[id];
   };
   for (size_t i = 0; i < inputs.size(); ++i)
     std::memcpy(place(graph.inputs[i]), inputs[i].data.data(), inputs[i].data.size());
@@ -42,7 +40,7 @@ std::vector<lower::Tensor> run(const Graph& graph, const Partition& partition,
       const ir::Buffer buffer = workload.inputs()[i];
       given.push_back(lower::Tensor::zeros(buffer->dtype, buffer->shape));
       EXPECT_EQ(given.back().data.size(), bytes_of(call.inputs[i]));
-      const auto& constant = graph.values[at(call.inputs[i])].constant;
+      const auto& constant = graph.values[call.inputs[i]].constant;
       std::memcpy(given.back().data.data(), constant ? constant->data.data() : place(call.inputs[i]),
                   given.back().data.size());
     }
@@ -53,7 +51,7 @@ std::vector<lower::Tensor> run(const Graph& graph, const Partition& partition,
   }
   std::vector<lower::Tensor> outputs;
   for (const ValueId id : graph.outputs) {
-    const Value& value = graph.values[at(id)];
+    const Value& value = graph.values[id];
     outputs.push_back(lower::Tensor::zeros(value.dtype, value.shape));
     std::memcpy(outputs.back().data.data(), place(id), outputs.back().data.size());
   }
@@ -66,7 +64,7 @@ void expect_splits(Graph graph, int64_t parts) {
   ASSERT_TRUE(whole.ok()) << whole.error().message();
   Rng rng(3);
   std::vector<lower::Tensor> inputs;
-  for (const ValueId id : graph.inputs) inputs.push_back(random(graph.values[at(id)], rng));
+  for (const ValueId id : graph.inputs) inputs.push_back(random(graph.values[id], rng));
   const auto expected = evaluate(graph, inputs);
   ASSERT_TRUE(expected.ok());
   Partition split = *whole;
@@ -125,7 +123,7 @@ TEST(SplitBatch, PartsUseOneArena) {
   ASSERT_TRUE(split_batch(graph, *split, 6));
   EXPECT_EQ(plan_memory(graph, *split).arena_bytes * 6, before);
   // The offset of a part's images in an output; task names contain the shape of a part.
-  EXPECT_EQ(split->storage_offset[at(split->calls.back().outputs[0])], 5 * 16 * 4);
+  EXPECT_EQ(split->storage_offset[split->calls.back().outputs[0]], 5 * 16 * 4);
   EXPECT_EQ(split->tasks.back().name, "matmul_1x16_r64");
 }
 

@@ -118,7 +118,7 @@ TEST(Zoo, AnotherBatchThanTheExportedOne) {
     const Graph one = import(request(spec)).value();
     ImportOptions options;
     for (const ValueId id : one.inputs) {
-      const Value& input = one.values[static_cast<size_t>(id)];
+      const Value& input = one.values[id];
       options.shapes[input.name] = input.shape;
       options.shapes[input.name][0] = 2;
     }
@@ -131,7 +131,7 @@ TEST(Zoo, AnotherBatchThanTheExportedOne) {
     EXPECT_EQ(replaced->notes.size(), 1u) << spec;
     const Graph exported = import(request(spec + ":batch=2")).value();
     ASSERT_EQ(replaced->values.size(), exported.values.size()) << spec;
-    for (size_t v = 0; v < exported.values.size(); ++v) {
+    for (const ValueId v : exported.values.ids()) {
       EXPECT_EQ(replaced->values[v].name, exported.values[v].name);
       EXPECT_EQ(replaced->values[v].shape, exported.values[v].shape) << exported.values[v].name;
     }
@@ -164,7 +164,7 @@ TEST(Zoo, NetworksImportAndPartition) {
     auto graph = import(request(spec));
     ASSERT_TRUE(graph.ok()) << spec << ": " << graph.error().message();
     EXPECT_EQ(graph->name, name);
-    for (ValueId id : graph->outputs) EXPECT_EQ(graph->values[static_cast<size_t>(id)].shape[0], 2) << name;
+    for (ValueId id : graph->outputs) EXPECT_EQ(graph->values[id].shape[0], 2) << name;
     const Status optimized = optimize(*graph);
     ASSERT_TRUE(optimized.ok()) << spec << ": " << optimized.error().message();
     const auto partitioned = partition(*graph);
@@ -227,7 +227,7 @@ TEST(NetworkBuilder, ScalesHold) {
     Rng rng(5);
     std::vector<lower::Tensor> inputs;
     for (ValueId id : graph.inputs) {
-      const Value& value = graph.values[static_cast<size_t>(id)];
+      const Value& value = graph.values[id];
       inputs.push_back(
           lower::random_tensor(value.dtype, value.shape, rng, ir::is_float(value.dtype) ? 0 : 2));
     }

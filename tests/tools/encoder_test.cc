@@ -120,8 +120,7 @@ void check_model(const std::string& bytes, const std::string& kernel) {
   Rng rng(7);
   std::vector<lower::Tensor> inputs;
   for (graph::ValueId id : imported->inputs)
-    inputs.push_back(
-        lower::random_tensor(ir::DType::kF32, imported->values[static_cast<size_t>(id)].shape, rng));
+    inputs.push_back(lower::random_tensor(ir::DType::kF32, imported->values[id].shape, rng));
   const auto expected = graph::evaluate(*imported, inputs);
   ASSERT_TRUE(expected.ok()) << expected.error().message();
 

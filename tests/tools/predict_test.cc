@@ -88,7 +88,7 @@ TEST_F(PredictModel, DataComeFromMemoryWhereTheCachesLoseThem) {
   device_.l3_bytes = int64_t{4} << 20;  // all weights together do not fit
   device_.memory_bandwidth_gbs = 10;
   const auto bytes_of = [&](graph::ValueId id) {
-    const auto& value = model_.graph.values[static_cast<size_t>(id)];
+    const auto& value = model_.graph.values[id];
     return std::accumulate(value.shape.begin(), value.shape.end(), 4.0, std::multiplies<>());  // all are f32
   };
   double weights = 0, values = 0, inputs = 0;  // weights and values of calls that fit into a quarter of the
@@ -98,9 +98,7 @@ TEST_F(PredictModel, DataComeFromMemoryWhereTheCachesLoseThem) {
     double of_weights = 0, of_inputs = 0, of_values = bytes_of(call.outputs.at(0));
     for (const auto id : call.inputs) {
       const bool given = id == model_.graph.inputs.at(0);
-      (model_.graph.values[static_cast<size_t>(id)].constant ? of_weights
-       : given                                               ? of_inputs
-                                                             : of_values) += bytes_of(id);
+      (model_.graph.values[id].constant ? of_weights : given ? of_inputs : of_values) += bytes_of(id);
     }
     inputs += of_inputs;
     if (of_weights + of_inputs + of_values > 1 << 20) {

@@ -43,7 +43,7 @@ class Layers {
     std::vector<float> transposed(w.values.size());
     for (int64_t o = 0; o < outputs; ++o)
       for (int64_t i = 0; i < inputs; ++i)
-        transposed[static_cast<size_t>(i * outputs + o)] = w.values[static_cast<size_t>(o * inputs + i)];
+        transposed[static_cast<size_t>(i * outputs + o)] = w.values[o * inputs + i];
     const Tensor weights = builder_.table(name + ".weight", {inputs, outputs}, std::move(transposed));
     return builder_.add(builder_.matmul(x, weights), weight(name + ".bias"));
   }

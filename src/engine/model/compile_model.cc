@@ -111,22 +111,22 @@ class WeightTable {
 int64_t position_of(const std::vector<graph::ValueId>& list, graph::ValueId storage,
                     const graph::Partition& partition) {
   for (size_t i = 0; i < list.size(); ++i) {
-    if (partition.storage_of[static_cast<size_t>(list[i])] == storage) return static_cast<int64_t>(i);
+    if (partition.storage_of[list[i]] == storage) return static_cast<int64_t>(i);
   }
   return -1;
 }
 
 Result<runtime::BufferRef> locate(const LoadedModel& model, graph::ValueId id, int64_t bytes) {
-  const graph::ValueId storage = model.partition.storage_of[static_cast<size_t>(id)];
-  const int64_t place = model.partition.storage_offset[static_cast<size_t>(id)];
+  const graph::ValueId storage = model.partition.storage_of[id];
+  const int64_t place = model.partition.storage_offset[id];
   if (const int64_t i = position_of(model.graph.outputs, storage, model.partition); i >= 0) {
     return runtime::BufferRef{runtime::BufferKind::kOutput, i, bytes, place};
   }
   if (const int64_t i = position_of(model.graph.inputs, storage, model.partition); i >= 0) {
     return runtime::BufferRef{runtime::BufferKind::kInput, i, bytes, place};
   }
-  const int64_t offset = model.memory.offset[static_cast<size_t>(id)];
-  TS_CHECK(offset >= 0, "value " + model.graph.values[static_cast<size_t>(id)].name + " has no memory");
+  const int64_t offset = model.memory.offset[id];
+  TS_CHECK(offset >= 0, "value " + model.graph.values[id].name + " has no memory");
   return runtime::BufferRef{runtime::BufferKind::kArena, offset, bytes};
 }
 
@@ -170,11 +170,10 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
   if (options.speedup) description.end_to_end = stored(*options.speedup);
   description.estimate = stored(options.estimate);
   for (graph::ValueId id : model.graph.inputs) {
-    description.inputs.push_back(tensor_info(model.graph.values[static_cast<size_t>(id)]));
+    description.inputs.push_back(tensor_info(model.graph.values[id]));
   }
   for (size_t i = 0; i < model.graph.outputs.size(); ++i) {
-    description.outputs.push_back(
-        tensor_info(model.graph.values[static_cast<size_t>(model.graph.outputs[i])]));
+    description.outputs.push_back(tensor_info(model.graph.values[model.graph.outputs[i]]));
     if (!model.quantization_steps.empty())
       description.outputs.back().quantization_step = model.quantization_steps[i];
   }
@@ -197,7 +196,7 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
     const std::vector<ir::Buffer> task_inputs = partition.tasks[call.task].workload.inputs();
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const int64_t bytes = bytes_of(program.inputs[i]);
-      if (model.graph.values[static_cast<size_t>(call.inputs[i])].constant) {
+      if (model.graph.values[call.inputs[i]].constant) {
         const lower::PreparedConstant* prepared = nullptr;
         for (const auto& constant : task.lowered.prepared) {
           if (constant.input == i) prepared = &constant;
@@ -221,7 +220,7 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
   TS_ASSIGN_OR_RETURN(const auto packed, cache.weights.get(model.graph, weights.wanted(), options.jobs));
   for (size_t w = 0; w < packed.size(); ++w) {
     const graph::ValueId value = weights.wanted()[w].value;
-    out.weights.push_back({model.graph.values[static_cast<size_t>(value)].name, packed[w]});
+    out.weights.push_back({model.graph.values[value].name, packed[w]});
   }
   return out;
 }

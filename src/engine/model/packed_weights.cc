@@ -20,7 +20,7 @@ Result<runtime::Mapping> copy_of(std::span<const std::byte> bytes) {
 }
 
 Result<std::pair<runtime::Mapping, size_t>> pack(const graph::Graph& graph, const WantedWeight& wanted) {
-  const lower::Tensor& constant = *graph.values[static_cast<size_t>(wanted.value)].constant;
+  const lower::Tensor& constant = *graph.values[wanted.value].constant;
   if (wanted.prepared == nullptr) {
     TS_ASSIGN_OR_RETURN(runtime::Mapping memory, copy_of(constant.data));
     return std::pair(std::move(memory), constant.data.size());
@@ -40,7 +40,7 @@ Result<std::pair<runtime::Mapping, size_t>> pack(const graph::Graph& graph, cons
 }  // namespace
 
 std::string WantedWeight::key() const {
-  std::string key = std::to_string(value);
+  std::string key = std::to_string(value.place());
   if (prepared == nullptr) return key;
   for (const int64_t extent : shape) key += "x" + std::to_string(extent);
   if (prepared->transform) key += ":" + ir::structural_key(*prepared->transform);

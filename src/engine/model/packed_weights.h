@@ -16,7 +16,7 @@ namespace tensorsmith::engine {
 
 // A constant that a kernel reads.
 struct WantedWeight {
-  graph::ValueId value = 0;
+  graph::ValueId value;
   const lower::PreparedConstant* prepared = nullptr;  // null if the kernel reads the constant unchanged
   // Shape of the constant in the kernel that reads it; the preparation applies to this shape.
   std::vector<int64_t> shape;

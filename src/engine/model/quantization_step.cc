@@ -14,8 +14,8 @@ using graph::Node;
 using graph::ValueId;
 
 double largest(const Graph& graph, ValueId id) {
-  if (id == graph::kNoValue || !graph.values[static_cast<size_t>(id)].constant) return 0;
-  const lower::Tensor& scale = *graph.values[static_cast<size_t>(id)].constant;
+  if (id == graph::kNoValue || !graph.values[id].constant) return 0;
+  const lower::Tensor& scale = *graph.values[id].constant;
   double most = 0;
   for (int64_t i = 0; i < scale.num_elements(); ++i) most = std::max(most, std::abs(scale.at(i).f));
   return std::isfinite(most) ? most : 0;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <string>
 
 #include "base/rng.h"
@@ -18,7 +19,7 @@ using graph::ValueId;
 
 const Value* value_of(const Graph& graph, const std::vector<ValueId>& ids, size_t i) {
   if (i >= ids.size() || ids[i] == graph::kNoValue) return nullptr;
-  return &graph.values[static_cast<size_t>(ids[i])];
+  return &graph.values[ids[i]];
 }
 
 int64_t int_attribute(const Node& node, const char* name, int64_t otherwise) {
@@ -164,31 +165,31 @@ lower::Tensor contents(const Value& value, int64_t limit, Spread spread, Rng& rn
 }  // namespace
 
 std::vector<int64_t> index_limits(const Graph& graph) {
-  std::vector<int64_t> limits(graph.values.size(), 0);
+  IdVector<ValueId, int64_t> limits(graph.values.size(), 0);
   const auto lower_limit = [&](ValueId id, int64_t limit) {
     if (id == graph::kNoValue || limit <= 0) return;
-    int64_t& known = limits[static_cast<size_t>(id)];
+    int64_t& known = limits[id];
     known = known == 0 ? limit : std::min(known, limit);
   };
   // Goes from consumers to producers: a limit of a result also limits the integers that it is
   // computed from.
-  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+  for (const Node& node : std::views::reverse(graph.nodes)) {
     int64_t of_results = 0;
-    for (const ValueId id : node->outputs) {
-      const int64_t limit = id == graph::kNoValue ? 0 : limits[static_cast<size_t>(id)];
+    for (const ValueId id : node.outputs) {
+      const int64_t limit = id == graph::kNoValue ? 0 : limits[id];
       if (limit > 0) of_results = of_results == 0 ? limit : std::min(of_results, limit);
     }
-    for (const ValueId id : node->inputs) lower_limit(id, of_results);
-    const auto [first, last] = roles().equal_range(node->op);
+    for (const ValueId id : node.inputs) lower_limit(id, of_results);
+    const auto [first, last] = roles().equal_range(node.op);
     for (auto role = first; role != last; ++role) {
-      if (role->second.input < node->inputs.size())
-        lower_limit(node->inputs[role->second.input], role->second.limit(graph, *node));
+      if (role->second.input < node.inputs.size())
+        lower_limit(node.inputs[role->second.input], role->second.limit(graph, node));
     }
   }
   std::vector<int64_t> out;
   for (const ValueId id : graph.inputs) {
-    const bool integer = ir::is_int(graph.values[static_cast<size_t>(id)].dtype);
-    out.push_back(integer ? limits[static_cast<size_t>(id)] : 0);
+    const bool integer = ir::is_int(graph.values[id].dtype);
+    out.push_back(integer ? limits[id] : 0);
   }
   return out;
 }
@@ -198,7 +199,7 @@ std::vector<lower::Tensor> reference_inputs(const Graph& graph, uint64_t seed, S
   const std::vector<int64_t> limits = index_limits(graph);
   std::vector<lower::Tensor> tensors;
   for (size_t i = 0; i < graph.inputs.size(); ++i)
-    tensors.push_back(contents(graph.values[static_cast<size_t>(graph.inputs[i])], limits[i], spread, rng));
+    tensors.push_back(contents(graph.values[graph.inputs[i]], limits[i], spread, rng));
   return tensors;
 }
 

@@ -78,13 +78,13 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
   // The model was fitted on CPUs.
   if (device.kind() != target::DeviceKind::kCpu || device.memory_bandwidth_gbs <= 0) return seconds;
   const auto cache = static_cast<double>(std::max(device.l3_bytes, device.l2_bytes));
-  std::vector<int> reads(model.graph.values.size(), 0);  // of constants
+  IdVector<graph::ValueId, int> reads(model.graph.values.size(), 0);  // of constants
   auto footprint = static_cast<double>(model.memory.arena_bytes);
   for (const auto& call : calls) {
     for (const auto id : call.inputs) {
-      const auto& value = model.graph.values[static_cast<size_t>(id)];
-      if (!value.constant || ++reads[static_cast<size_t>(id)] > 1) continue;
-      footprint += static_cast<double>(value.bytes());
+      const auto& value = model.graph.values[id];
+      if (!value.constant || ++reads[id] > 1) continue;
+      footprint += value.bytes();
     }
   }
   // Share of cached data that is evicted between reads if a run reads the data this many times.
@@ -97,12 +97,12 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
   for (size_t c = 0; c < calls.size(); ++c) {
     double weights = 0, lost_weights = 0, given = 0, activations = 0;  // bytes
     const auto add = [&](graph::ValueId id) {
-      const auto& value = model.graph.values[static_cast<size_t>(id)];
-      const auto size = static_cast<double>(value.bytes());
+      const auto& value = model.graph.values[id];
+      const double size = value.bytes();
       if (value.constant) {
         weights += size;
-        lost_weights += size * (footprint > cache ? 1 : taken_of(reads[static_cast<size_t>(id)]));
-      } else if (inputs.contains(model.partition.storage_of[static_cast<size_t>(id)])) {
+        lost_weights += size * (footprint > cache ? 1 : taken_of(reads[id]));
+      } else if (inputs.contains(model.partition.storage_of[id])) {
         given += size;
       } else {
         activations += size;
@@ -128,16 +128,13 @@ double bytes_of_run(const LoadedModel& model) {
     const std::vector<double> read = learn::read_bytes(workload);
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const graph::ValueId id = call.inputs[i];
-      if (model.graph.values[static_cast<size_t>(id)].constant ||
-          inputs.contains(model.partition.storage_of[static_cast<size_t>(id)]))
+      if (model.graph.values[id].constant || inputs.contains(model.partition.storage_of[id]))
         part[id] += read[i];
     }
   }
   double bytes = 0;
-  for (const graph::ValueId id : used)
-    bytes += static_cast<double>(model.graph.values[static_cast<size_t>(id)].bytes());
-  for (const auto& [id, read] : part)
-    bytes += std::min(read, static_cast<double>(model.graph.values[static_cast<size_t>(id)].bytes()));
+  for (const graph::ValueId id : used) bytes += model.graph.values[id].bytes();
+  for (const auto& [id, read] : part) bytes += std::min<double>(read, model.graph.values[id].bytes());
   return bytes;
 }
 

@@ -65,7 +65,7 @@ struct TuneModelOptions {
   std::vector<std::string> sources;
   bool warm_start = true;
   SeedOptions seeds;
-  // Of the language model whose schedules are measured first and which strategies may ask for more;
+  // The language model whose schedules are measured first and which strategies may ask for more;
   // see language_model_for().
   std::string language_model;
   // If some of the sources are models, only schedules of their tasks are taken: of the best-ranked

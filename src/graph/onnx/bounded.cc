@@ -6,11 +6,11 @@ namespace tensorsmith::graph {
 
 namespace {
 
-const Shape& shape_of(const Graph& graph, ValueId id) { return graph.values[static_cast<size_t>(id)].shape; }
+const Shape& shape_of(const Graph& graph, ValueId id) { return graph.values[id].shape; }
 
 size_t axis_of(const Node& node, int64_t otherwise, size_t rank) {
   const int64_t axis = node.integer("axis", otherwise);
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+  return axis < 0 ? axis + rank : axis;
 }
 
 // Returns the dimension of `to` that corresponds to dimension `dim` of `from` after a reshape, if
@@ -39,7 +39,7 @@ Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) co
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue || of(node.inputs[i]) == nullptr) continue;
     (i == 0 ? data : others) = true;
-    if (padded.empty()) padded = graph.values[static_cast<size_t>(node.inputs[i])].name;
+    if (padded.empty()) padded = graph.values[node.inputs[i]].name;
   }
   Dims result;
   if (padded.empty()) return result;
@@ -97,19 +97,17 @@ Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) co
   for (const auto& [dim, count] : *of(input)) {
     std::optional<size_t> place;
     if (node.op == "Transpose") {
-      const auto found = node.attributes.find("perm");
-      const auto* perm =
-          found == node.attributes.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
+      const auto* perm = node.find<std::vector<int64_t>>("perm");
       for (size_t d = 0; d < to.size(); ++d) {
-        const int64_t source = perm != nullptr ? (*perm)[d] : static_cast<int64_t>(to.size() - 1 - d);
-        if (source == static_cast<int64_t>(dim)) place = d;
+        const size_t source = perm != nullptr ? (*perm)[d] : to.size() - 1 - d;
+        if (source == dim) place = d;
       }
     } else if (has_trait(node.op, kReshapes)) {
       place = same_rows(from, dim, to);
     } else if (node.op == "Slice" || node.op == "Split") {
       // Only other dimensions are cut, and no dimension is reversed.
       const auto* steps = node.op == "Slice" && node.inputs.size() > 4 && node.inputs[4] != kNoValue
-                              ? graph.values[static_cast<size_t>(node.inputs[4])].constant.get()
+                              ? graph.values[node.inputs[4]].constant.get()
                               : nullptr;
       bool forward = true;
       for (int64_t k = 0; steps != nullptr && k < steps->num_elements(); ++k)

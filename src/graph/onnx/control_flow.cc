@@ -80,13 +80,13 @@ Result<std::vector<Item>> Importer::inline_body(const onnx::NodeProto& proto, co
   inner.parent = &scope;
   inner.opset = scope.opset;
   inner.arguments = scope.arguments;
-  if (static_cast<size_t>(body.input_size()) != inputs.size()) {
+  if (body.input_size() != std::ssize(inputs)) {
     return at_node(proto, ErrorCode::kCorrupt,
                    proto.op_type() + ": the body has " + std::to_string(body.input_size()) +
                        " inputs instead of " + std::to_string(inputs.size()));
   }
   for (size_t i = 0; i < inputs.size(); ++i)
-    TS_RETURN_IF_ERROR(define(body.input(static_cast<int>(i)).name(), inputs[i], inner));
+    TS_RETURN_IF_ERROR(define(body.input(i).name(), inputs[i], inner));
   TS_RETURN_IF_ERROR(add_initializers(body, inner));
   TS_RETURN_IF_ERROR(add_nodes(body.node(), inner, depth + 1));
   std::vector<Item> outputs;
@@ -142,7 +142,7 @@ Status Importer::inline_if(const onnx::NodeProto& proto, Scope& scope, int depth
     if (attribute == nullptr || !attribute->has_g())
       return at_node(proto, ErrorCode::kCorrupt, "If has no " + name);
     TS_ASSIGN_OR_RETURN(std::vector<Item> outputs, inline_body(proto, attribute->g(), {}, scope, depth));
-    if (outputs.size() < static_cast<size_t>(proto.output_size()))
+    if (std::ssize(outputs) < proto.output_size())
       return at_node(proto, ErrorCode::kCorrupt, "the branch has fewer outputs than the node");
     return outputs;
   };
@@ -155,14 +155,13 @@ Status Importer::inline_if(const onnx::NodeProto& proto, Scope& scope, int depth
     if (!value(condition).shape.empty()) {
       TS_ASSIGN_OR_RETURN(condition, add_one(name_of(proto), "Reshape", {condition, constant(vector({}))}));
     }
-    for (size_t i = 0; i < static_cast<size_t>(proto.output_size()); ++i) {
+    for (int i = 0; i < proto.output_size(); ++i) {
       TS_ASSIGN_OR_RETURN(outputs[i],
                           choose(proto, condition, outputs[i], others[i], "output " + std::to_string(i)));
     }
   }
   for (int i = 0; i < proto.output_size(); ++i) {
-    if (!proto.output(i).empty())
-      TS_RETURN_IF_ERROR(define(proto.output(i), outputs[static_cast<size_t>(i)], scope));
+    if (!proto.output(i).empty()) TS_RETURN_IF_ERROR(define(proto.output(i), outputs[i], scope));
   }
   return {};
 }
@@ -174,8 +173,8 @@ Result<ValueId> Importer::join(const std::string& name, std::vector<ValueId> par
   while (parts.size() > 1) {
     std::vector<ValueId> joined;
     for (size_t i = 0; i < parts.size(); i += kTogether) {
-      const auto begin = parts.begin() + static_cast<ptrdiff_t>(i);
-      const auto end = parts.begin() + static_cast<ptrdiff_t>(std::min(i + kTogether, parts.size()));
+      const auto begin = parts.begin() + i;
+      const auto end = parts.begin() + std::min(i + kTogether, parts.size());
       if (end - begin == 1) {
         joined.push_back(*begin);
         continue;
@@ -192,7 +191,7 @@ Result<ValueId> Importer::join(const std::string& name, std::vector<ValueId> par
 // Returns the slices as one tensor with a new dimension at `axis` (a negative axis counts from the
 // end of the result).
 Result<ValueId> Importer::stack(const onnx::NodeProto& proto, std::span<const ValueId> slices, int64_t axis) {
-  const auto rank = static_cast<int64_t>(value(slices[0]).shape.size()) + 1;
+  const auto rank = std::ssize(value(slices[0]).shape) + 1;
   if (axis < -rank || axis >= rank)
     return at_node(proto, ErrorCode::kInvalidArgument,
                    proto.op_type() + ": axis " + std::to_string(axis) + " is out of range for rank " +
@@ -225,11 +224,11 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
     return at_node(proto, ErrorCode::kCorrupt, "Loop needs a body and two inputs");
   const onnx::GraphProto& body = attribute->g();
   TS_ASSIGN_OR_RETURN(std::vector<Item> inputs, items_of(proto, scope));
-  const size_t carried = inputs.size() - 2;
-  if (static_cast<size_t>(body.output_size()) < 1 + carried)
+  const int64_t carried = std::ssize(inputs) - 2;
+  if (body.output_size() < 1 + carried)
     return at_node(proto, ErrorCode::kCorrupt, "Loop: the body has too few outputs");
-  const size_t collected = static_cast<size_t>(body.output_size()) - 1 - carried;
-  if (static_cast<size_t>(proto.output_size()) > carried + collected)
+  const int64_t collected = body.output_size() - 1 - carried;
+  if (proto.output_size() > carried + collected)
     return at_node(proto, ErrorCode::kCorrupt, "Loop: the node has more outputs than its body");
   for (size_t i = 0; i < 2; ++i) {
     const bool given = inputs[i].is_tensor() && inputs[i].id != kNoValue;
@@ -283,7 +282,7 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
                                    active == kNoValue ? constant(scalar(ir::DType::kBool, 1)) : active};
     arguments.insert(arguments.end(), state.begin(), state.end());
     TS_ASSIGN_OR_RETURN(std::vector<Item> results, inline_body(proto, body, arguments, scope, depth));
-    for (size_t i = 0; i < carried; ++i) {
+    for (int64_t i = 0; i < carried; ++i) {
       if (active == kNoValue) {
         state[i] = results[1 + i];
       } else {
@@ -291,7 +290,7 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
             state[i], choose(proto, active, results[1 + i], state[i], "carried value " + std::to_string(i)));
       }
     }
-    for (size_t i = 0; i < collected; ++i) {
+    for (int64_t i = 0; i < collected; ++i) {
       const Item& item = results[1 + carried + i];
       if (!item.is_tensor())
         return at_node(proto, ErrorCode::kUnsupported, "Loop: an output that is collected is not a tensor");
@@ -305,8 +304,8 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
       return at_node(proto, ErrorCode::kCorrupt, "Loop: the condition must be one bool");
     TS_RETURN_IF_ERROR(set_condition(results[0].id));
   }
-  for (size_t i = 0; i < static_cast<size_t>(proto.output_size()); ++i) {
-    const std::string& name = proto.output(static_cast<int>(i));
+  for (int i = 0; i < proto.output_size(); ++i) {
+    const std::string& name = proto.output(i);
     if (name.empty()) continue;
     if (i < carried) {
       TS_RETURN_IF_ERROR(define(name, state[i], scope));
@@ -348,13 +347,13 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
     if (!item.is_tensor() || item.id == kNoValue)
       return at_node(proto, ErrorCode::kCorrupt, "Scan: an input is not a tensor");
   }
-  if (number->i() < 1 || number->i() > static_cast<int64_t>(inputs.size()))
+  if (number->i() < 1 || number->i() > std::ssize(inputs))
     return at_node(proto, ErrorCode::kCorrupt, "Scan: num_scan_inputs is out of range");
-  const auto scanned = static_cast<size_t>(number->i());
-  const size_t carried = inputs.size() - scanned;
-  if (static_cast<size_t>(body.output_size()) < carried || proto.output_size() > body.output_size())
+  const int64_t scanned = number->i();
+  const int64_t carried = std::ssize(inputs) - scanned;
+  if (body.output_size() < carried || proto.output_size() > body.output_size())
     return at_node(proto, ErrorCode::kCorrupt, "Scan: the body has too few outputs");
-  const size_t collected = static_cast<size_t>(body.output_size()) - carried;
+  const int64_t collected = body.output_size() - carried;
   std::vector<int64_t> axes = integers(proto, "scan_input_axes", scanned);
   const std::vector<int64_t> backwards =
       integers(proto, batched ? "directions" : "scan_input_directions", scanned);
@@ -366,7 +365,7 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
       return at_node(proto, ErrorCode::kCorrupt, "Scan: an input has no batch dimension");
     batches = value(inputs[0].id).shape[0];
   }
-  std::vector<std::vector<ValueId>> results(static_cast<size_t>(body.output_size()));  // by output, batch
+  std::vector<std::vector<ValueId>> results(body.output_size());  // by output, batch
   for (int64_t batch = 0; batch < batches; ++batch) {
     std::vector<ValueId> own;
     for (const Item& item : inputs) {
@@ -378,13 +377,13 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
       TS_ASSIGN_OR_RETURN(own.back(), slice_at(proto, item.id, 0, batch));
     }
     int64_t turns = -1;
-    for (size_t i = 0; i < scanned; ++i) {
-      const auto rank = static_cast<int64_t>(value(own[carried + i]).shape.size());
+    for (int64_t i = 0; i < scanned; ++i) {
+      const auto rank = std::ssize(value(own[carried + i]).shape);
       if (axes[i] < -rank || axes[i] >= rank)
         return at_node(proto, ErrorCode::kInvalidArgument,
                        "Scan: an axis in scan_input_axes is out of range");
       if (axes[i] < 0) axes[i] += rank;
-      const int64_t extent = value(own[carried + i]).shape[static_cast<size_t>(axes[i])];
+      const int64_t extent = value(own[carried + i]).shape[axes[i]];
       if (turns >= 0 && extent != turns)
         return at_node(proto, ErrorCode::kInvalidArgument, "Scan: the scanned inputs have different lengths");
       turns = extent;
@@ -392,11 +391,11 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
     if (turns == 0) return at_node(proto, ErrorCode::kUnsupported, "Scan: the scanned inputs have length 0");
     TS_RETURN_IF_ERROR(check_unrolled(proto, std::max(turns, batches), body));
     TS_RETURN_IF_ERROR(check_unrolled(proto, turns * batches, body));
-    std::vector<Item> state(own.begin(), own.begin() + static_cast<ptrdiff_t>(carried));
+    std::vector<Item> state(own.begin(), own.begin() + carried);
     std::vector<std::vector<ValueId>> slices(collected);
     for (int64_t turn = 0; turn < turns; ++turn) {
       std::vector<Item> arguments = state;
-      for (size_t i = 0; i < scanned; ++i) {
+      for (int64_t i = 0; i < scanned; ++i) {
         const int64_t place = backwards[i] != 0 ? turns - 1 - turn : turn;
         TS_ASSIGN_OR_RETURN(const ValueId slice, slice_at(proto, own[carried + i], axes[i], place));
         arguments.emplace_back(slice);
@@ -405,18 +404,18 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
       for (const Item& item : made)
         if (!item.is_tensor())
           return at_node(proto, ErrorCode::kUnsupported, "Scan: an output is not a tensor");
-      for (size_t i = 0; i < carried; ++i) state[i] = made[i];
-      for (size_t i = 0; i < collected; ++i) slices[i].push_back(made[carried + i].id);
+      for (int64_t i = 0; i < carried; ++i) state[i] = made[i];
+      for (int64_t i = 0; i < collected; ++i) slices[i].push_back(made[carried + i].id);
     }
-    for (size_t i = 0; i < carried; ++i) results[i].push_back(state[i].id);
-    for (size_t i = 0; i < collected; ++i) {
+    for (int64_t i = 0; i < carried; ++i) results[i].push_back(state[i].id);
+    for (int64_t i = 0; i < collected; ++i) {
       if (out_backwards[i] != 0) std::reverse(slices[i].begin(), slices[i].end());
       TS_ASSIGN_OR_RETURN(const ValueId stacked, stack(proto, slices[i], out_axes[i]));
       results[carried + i].push_back(stacked);
     }
   }
-  for (size_t i = 0; i < static_cast<size_t>(proto.output_size()); ++i) {
-    const std::string& name = proto.output(static_cast<int>(i));
+  for (int i = 0; i < proto.output_size(); ++i) {
+    const std::string& name = proto.output(i);
     if (name.empty()) continue;
     if (results[i].empty()) return at_node(proto, ErrorCode::kUnsupported, "Scan: the batch size is 0");
     ValueId result = results[i][0];
@@ -436,8 +435,8 @@ Status Importer::inline_sequence_map(const onnx::NodeProto& proto, Scope& scope,
       inputs[0].kind != Item::Kind::kSequence || attribute->g().output_size() < proto.output_size())
     return at_node(proto, ErrorCode::kCorrupt, "SequenceMap needs a body and a sequence");
   const size_t length = inputs[0].elements.size();
-  TS_RETURN_IF_ERROR(check_unrolled(proto, static_cast<int64_t>(length), attribute->g()));
-  std::vector<std::vector<ValueId>> results(static_cast<size_t>(attribute->g().output_size()));
+  TS_RETURN_IF_ERROR(check_unrolled(proto, length, attribute->g()));
+  std::vector<std::vector<ValueId>> results(attribute->g().output_size());
   for (size_t i = 0; i < length; ++i) {
     std::vector<Item> arguments;
     for (const Item& item : inputs) {
@@ -457,8 +456,8 @@ Status Importer::inline_sequence_map(const onnx::NodeProto& proto, Scope& scope,
       results[o].push_back(made[o].id);
     }
   }
-  for (size_t o = 0; o < static_cast<size_t>(proto.output_size()); ++o) {
-    const std::string& name = proto.output(static_cast<int>(o));
+  for (int o = 0; o < proto.output_size(); ++o) {
+    const std::string& name = proto.output(o);
     if (!name.empty()) TS_RETURN_IF_ERROR(define(name, Item::sequence(std::move(results[o])), scope));
   }
   return {};

@@ -23,13 +23,10 @@ Status Importer::add_data_dependent(Node node) {
   // Padded outputs and their padded dimensions; the emitter's last output is the number of rows.
   std::vector<std::pair<size_t, size_t>> padded;
   size_t axis = 0;
-  if (const auto given = node.attributes.find("axis"); given != node.attributes.end()) {
-    const auto* number = std::get_if<int64_t>(&given->second);
-    const auto rank = static_cast<int64_t>(value(node.inputs[0]).shape.size());
-    // The emitter reports an invalid axis.
-    if (number != nullptr && *number >= -rank && *number < rank)
-      axis = static_cast<size_t>(*number < 0 ? *number + rank : *number);
-  }
+  const int64_t rank = node.input(0) == kNoValue ? 0 : value(node.inputs[0]).shape.size();
+  const int64_t given = node.integer("axis", 0);
+  // The emitter reports an invalid axis.
+  if (given >= -rank && given < rank) axis = given < 0 ? given + rank : given;
   size_t outputs = 1;
   if (node.op == "NonZero") {
     padded = {{0, 1}};
@@ -57,8 +54,8 @@ Status Importer::bounded_non_max_suppression(const Node& node) {
   const auto refuse = [&](ErrorCode code, const std::string& reason) {
     return in_file(Error{code, node.name, node.op + ": " + reason});
   };
-  if (node.inputs.size() < 2 || node.inputs[0] == kNoValue || node.inputs[1] == kNoValue ||
-      node.inputs.size() > 5 || node.outputs.size() != 1)
+  if (node.input(0) == kNoValue || node.input(1) == kNoValue || node.inputs.size() > 5 ||
+      node.outputs.size() != 1)
     return refuse(ErrorCode::kCorrupt, "boxes or scores are missing");
   const Value& boxes = value(node.inputs[0]);
   const Value& scores = value(node.inputs[1]);
@@ -68,21 +65,20 @@ Status Importer::bounded_non_max_suppression(const Node& node) {
     return refuse(ErrorCode::kInvalidArgument, "boxes " + describe(boxes.dtype, boxes.shape) +
                                                    " and scores " + describe(scores.dtype, scores.shape) +
                                                    " do not fit");
-  const auto input = [&](size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; };
   const Shape shape = scores.shape;
   for (size_t i = 2; i < 5; ++i) {
-    if (input(i) == kNoValue) continue;
-    const Value& given = value(input(i));
+    if (node.input(i) == kNoValue) continue;
+    const Value& given = value(node.input(i));
     const ir::DType wanted = i == 2 ? ir::DType::kI64 : ir::DType::kF32;
     if (product(given.shape) != 1 || given.dtype != wanted)
       return refuse(ErrorCode::kInvalidArgument, "input " + std::to_string(i) + " must be one number");
   }
   for (size_t i = 0; i < 2; ++i)
-    if (bounds_.of(input(i)) != nullptr)
+    if (bounds_.of(node.input(i)) != nullptr)
       return refuse(ErrorCode::kUnsupported, "boxes whose number depends on the data are not supported");
   int64_t most = 0;
-  if (input(2) != kNoValue) {
-    const lower::Tensor* known = constant_of(input(2));
+  if (node.input(2) != kNoValue) {
+    const lower::Tensor* known = constant_of(node.input(2));
     if (known == nullptr)
       return refuse(ErrorCode::kUnsupported, "input 2 (max_output_boxes_per_class) must be constant");
     most = std::clamp<int64_t>(known->at(0).i, 0, shape[2]);
@@ -95,28 +91,26 @@ Status Importer::bounded_non_max_suppression(const Node& node) {
   }
   if (!is_reasonable(std::vector<int64_t>{shape[0], shape[1], std::max<int64_t>(most, 1), 3}))
     return refuse(ErrorCode::kInvalidArgument, "the result would be too large");
-  Value& output = graph_.values[static_cast<size_t>(node.outputs[0])];
+  Value& output = graph_.values[node.outputs[0]];
   if (most == 0 || product(shape) == 0) {
     output.dtype = ir::DType::kI64;
     output.shape = {0, 3};
     output.constant = std::make_shared<const lower::Tensor>(lower::Tensor::zeros(ir::DType::kI64, {0, 3}));
     return {};
   }
-  ValueId threshold = input(3);
+  ValueId threshold = node.input(3);
   if (threshold == kNoValue) threshold = constant(lower::Tensor::zeros(ir::DType::kF32, {}));
-  std::vector<ValueId> first = {input(1)};
-  if (input(4) != kNoValue) first.push_back(input(4));
+  std::vector<ValueId> first = {node.input(1)};
+  if (node.input(4) != kNoValue) first.push_back(node.input(4));
   TS_ASSIGN_OR_RETURN(ValueId left, add_one(node.name, "Bounded.NmsScores", std::move(first)));
   std::vector<ValueId> selected;
-  lower::Tensor last = lower::Tensor::zeros(ir::DType::kI64, {1});
-  last.set(0, ir::scalar_int(ir::DType::kI64, 2));
-  const ValueId axes = constant(std::move(last));
+  const ValueId axes = constant(vector({2}));
   for (int64_t k = 0; k < most; ++k) {
     Node step{node.name + "/step_" + std::to_string(k),
               "Bounded.NmsStep",
               node.opset,
               node.attributes,
-              {left, input(0), threshold},
+              {left, node.input(0), threshold},
               {}};
     TS_ASSIGN_OR_RETURN(const std::vector<ValueId> made, add(std::move(step), 2));
     TS_ASSIGN_OR_RETURN(const ValueId column, add_one(node.name, "Unsqueeze", {made[0], axes}));

@@ -22,10 +22,7 @@ Result<ValueId> Expansion::op(const std::string& op, std::vector<ValueId> inputs
 }
 
 ValueId Expansion::ints(const std::vector<int64_t>& values) {
-  lower::Tensor tensor = lower::Tensor::zeros(ir::DType::kI64, {static_cast<int64_t>(values.size())});
-  for (size_t i = 0; i < values.size(); ++i)
-    tensor.set(static_cast<int64_t>(i), ir::scalar_int(ir::DType::kI64, values[i]));
-  return constant(std::move(tensor));
+  return constant(vector_of(ir::DType::kI64, values));
 }
 
 ValueId Expansion::scalar(ir::DType dtype, double value) {

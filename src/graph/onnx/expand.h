@@ -31,11 +31,11 @@ class Expansion {
 
   const Node& node() const { return node_; }
   // Returns the input, or kNoValue if it is omitted.
-  ValueId in(size_t i) const { return i < node_.inputs.size() ? node_.inputs[i] : kNoValue; }
-  const Value& value(ValueId id) const { return sink_.graph().values[static_cast<size_t>(id)]; }
+  ValueId in(size_t i) const { return node_.input(i); }
+  const Value& value(ValueId id) const { return sink_.graph().values[id]; }
   const Shape& shape(ValueId id) const { return value(id).shape; }
   ir::DType dtype(ValueId id) const { return value(id).dtype; }
-  const lower::Tensor* known(ValueId id) const { return id == kNoValue ? nullptr : value(id).constant.get(); }
+  const lower::Tensor* known(ValueId id) const { return sink_.graph().constant(id); }
 
   // Adds a node of opset 18, in which the axes of reductions, Squeeze and Split are inputs.
   Result<ValueId> op(const std::string& op, std::vector<ValueId> inputs,

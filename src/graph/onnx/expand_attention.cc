@@ -195,7 +195,7 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   const int64_t shared = s.heads / s.kv_heads;
   const bool grouped = shared > 1;
   const Shape scores_shape = {s.batch, s.heads, s.queries, s.keys};
-  const double scale = ctx.float_attr("scale", 1 / std::sqrt(static_cast<double>(s.depth)));
+  const double scale = ctx.float_attr("scale", 1 / std::sqrt(s.depth));
   if (!std::isfinite(scale)) return ctx.invalid("scale is not finite");
   // If rows are masked, no reshape may be between the scores and their softmax (one kernel); with
   // few queries, rows of a single product are better.
@@ -269,7 +269,7 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   }
   std::vector<ValueId> outputs = {result, present_key, present_value, kNoValue};
   if (ctx.wants_output(3)) {
-    ValueId shown = mode == 3 ? probabilities : stages[static_cast<size_t>(mode)];
+    ValueId shown = mode == 3 ? probabilities : stages[mode];
     TS_ASSIGN_OR_RETURN(shown, e.reshape(shown, scores_shape));
     if (mode == 3) {
       TS_ASSIGN_OR_RETURN(shown, hide(shown));
@@ -335,8 +335,8 @@ Result<std::vector<ValueId>> expand_rotary_embedding(Expansion& e) {
   TS_ASSIGN_OR_RETURN(rotating, e.reshape(rotating, pairs));
   ValueId parts[2];
   for (int64_t p = 0; p < 2; ++p) {
-    TS_ASSIGN_OR_RETURN(parts[p], e.op("Gather", {rotating, e.scalar(DType::kI64, static_cast<double>(p))},
-                                       {{"axis", pair_axis}}));
+    TS_ASSIGN_OR_RETURN(parts[p],
+                        e.op("Gather", {rotating, e.scalar(DType::kI64, p)}, {{"axis", pair_axis}}));
   }
   const auto times = [&](int part, int table) { return e.op("Mul", {parts[part], tables[table]}); };
   TS_ASSIGN_OR_RETURN(const ValueId a, times(0, 0));

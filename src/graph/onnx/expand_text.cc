@@ -9,13 +9,6 @@ namespace {
 
 using ir::DType;
 
-lower::Tensor floats(const std::vector<double>& values) {
-  lower::Tensor tensor = lower::Tensor::zeros(DType::kF32, {static_cast<int64_t>(values.size())});
-  for (size_t i = 0; i < values.size(); ++i)
-    tensor.set(static_cast<int64_t>(i), ir::scalar_float(DType::kF32, values[i]));
-  return tensor;
-}
-
 // Counts the n-grams of a pool, with one matrix per n-gram length, and then moves each count to its
 // column.
 Result<std::vector<ValueId>> expand_tf_idf(Expansion& e) {
@@ -39,8 +32,7 @@ Result<std::vector<ValueId>> expand_tf_idf(Expansion& e) {
   const int64_t width = *std::max_element(columns->begin(), columns->end()) + 1;
   if (*std::min_element(columns->begin(), columns->end()) < 0 || width > kMaxColumns)
     return ctx.invalid("ngram_indexes are out of range");
-  if (weights && weights->size() != static_cast<size_t>(width))
-    return ctx.invalid("there must be one weight per column");
+  if (weights && std::ssize(*weights) != width) return ctx.invalid("there must be one weight per column");
   Shape shape = ctx.shape(0);
   if (shape.size() != 1 && shape.size() != 2) return ctx.invalid("the data must have rank 1 or 2");
   const bool single = shape.size() == 1;
@@ -52,41 +44,39 @@ Result<std::vector<ValueId>> expand_tf_idf(Expansion& e) {
   TS_ASSIGN_OR_RETURN(x, e.cast(x, DType::kI64));
 
   std::vector<ValueId> counts;
-  std::vector<int64_t> source(static_cast<size_t>(width), -1);  // for each column: its position among the
-                                                                // counts
+  std::vector<int64_t> source(width, -1);  // for each column: its position among the counts
   int64_t counted = 0;
-  size_t gram = 0;  // index in the whole pool
-  for (size_t n = 1; n <= starts->size(); ++n) {
-    const int64_t begin = (*starts)[n - 1];
-    const int64_t end = n < starts->size() ? (*starts)[n] : static_cast<int64_t>(pool->size());
-    const auto length = static_cast<int64_t>(n);
-    if (begin < 0 || begin > end || end > static_cast<int64_t>(pool->size()) || (end - begin) % length != 0)
+  int64_t gram = 0;  // index in the whole pool
+  for (int64_t length = 1; length <= std::ssize(*starts); ++length) {
+    const int64_t begin = (*starts)[length - 1];
+    const int64_t end = length < std::ssize(*starts) ? (*starts)[length] : std::ssize(*pool);
+    if (begin < 0 || begin > end || end > std::ssize(*pool) || (end - begin) % length != 0)
       return ctx.invalid("ngram_counts do not fit the pool");
     const int64_t grams = (end - begin) / length;
-    if (gram + static_cast<size_t>(grams) > columns->size())
+    if (gram + grams > std::ssize(*columns))
       return ctx.invalid("ngram_indexes has fewer entries than the pool");
     if (grams > 0 && length >= shortest && length <= longest) {
       lower::Tensor table = lower::Tensor::zeros(DType::kI64, {grams, length});
       for (int64_t i = 0; i < grams * length; ++i)
-        table.set(i, ir::scalar_int(DType::kI64, (*pool)[static_cast<size_t>(begin + i)]));
+        table.set(i, ir::scalar_int(DType::kI64, (*pool)[begin + i]));
       TS_ASSIGN_OR_RETURN(const ValueId made, e.op("Bounded.NgramCount", {x, e.constant(std::move(table))},
                                                    {{"skips", length == 1 ? int64_t{0} : skips}}));
       counts.push_back(made);
       for (int64_t i = 0; i < grams; ++i) {
-        int64_t& place = source[static_cast<size_t>((*columns)[gram + static_cast<size_t>(i)])];
+        int64_t& place = source[(*columns)[gram + i]];
         if (place >= 0) return ctx.unsupported("two n-grams with the same index");
         place = counted + i;
       }
       counted += grams;
     }
-    gram += static_cast<size_t>(grams);
+    gram += grams;
   }
   if (counts.empty()) return ctx.invalid("the pool has no n-gram of the wanted lengths");
   ValueId all = counts[0];
   if (counts.size() > 1) {
     TS_ASSIGN_OR_RETURN(all, e.op("Concat", counts, {{"axis", int64_t{1}}}));
   }
-  std::vector<double> factor(static_cast<size_t>(width), 1);
+  std::vector<double> factor(width, 1);
   for (size_t c = 0; c < factor.size(); ++c) {
     if (weights && mode != "TF") factor[c] = (*weights)[c];
     if (source[c] < 0) factor[c] = 0;
@@ -96,7 +86,7 @@ Result<std::vector<ValueId>> expand_tf_idf(Expansion& e) {
   if (mode == "IDF") {
     TS_ASSIGN_OR_RETURN(result, e.op("Min", {result, e.scalar(DType::kF32, 1)}));
   }
-  TS_ASSIGN_OR_RETURN(result, e.op("Mul", {result, e.constant(floats(factor))}));
+  TS_ASSIGN_OR_RETURN(result, e.op("Mul", {result, e.constant(vector_of(DType::kF32, factor))}));
   if (single) {
     TS_ASSIGN_OR_RETURN(result, e.reshape(result, {width}));
   }

@@ -63,7 +63,7 @@ Result<int> Importer::opset_of(
                      ", but the newest supported version is " + std::to_string(kNewestOpset) +
                      "; export or convert it to that opset"};
   }
-  return static_cast<int>(*version);
+  return *version;
 }
 
 const onnx::FunctionProto* Importer::find_function(const onnx::NodeProto& proto) const {
@@ -149,8 +149,7 @@ Status Importer::check_operators() const {
 ValueId Importer::add_value(const std::string& name) {
   Value value;
   value.name = name;
-  graph_.values.push_back(std::move(value));
-  return static_cast<ValueId>(graph_.values.size() - 1);
+  return graph_.values.push_back(std::move(value));
 }
 
 Status Importer::define(const std::string& name, Item item, Scope& scope) const {
@@ -182,9 +181,9 @@ Result<ValueId> Importer::input_value(const onnx::NodeProto& node, const std::st
 Result<Attribute> Importer::read_attribute(const onnx::NodeProto& node, const onnx::AttributeProto& proto) {
   switch (proto.type()) {
     case onnx::AttributeProto::FLOAT:
-      return Attribute(static_cast<double>(proto.f()));
+      return Attribute(proto.f());
     case onnx::AttributeProto::INT:
-      return Attribute(static_cast<int64_t>(proto.i()));
+      return Attribute(proto.i());
     case onnx::AttributeProto::STRING:
       return Attribute(proto.s());
     case onnx::AttributeProto::FLOATS:
@@ -201,7 +200,7 @@ Result<Attribute> Importer::read_attribute(const onnx::NodeProto& node, const on
     default:
       return at_node(node, ErrorCode::kUnsupported,
                      "attribute '" + proto.name() + "' has a type that is not supported (" +
-                         std::to_string(static_cast<int>(proto.type())) + ")");
+                         std::to_string(proto.type()) + ")");
   }
 }
 
@@ -216,7 +215,7 @@ Result<std::map<std::string, Attribute>> Importer::read_attributes(const onnx::N
       const auto argument = scope.arguments->find(attribute.ref_attr_name());
       if (argument == scope.arguments->end()) continue;
       if (const auto* tensor = std::get_if<lower::Tensor>(&argument->second)) {
-        const auto bytes = static_cast<int64_t>(tensor->data.size());
+        const auto bytes = std::ssize(tensor->data);
         if (bytes > source_.bytes_left)
           return at_node(proto, ErrorCode::kResourceExhausted, "the model's constants take too much memory");
         source_.bytes_left -= bytes;
@@ -232,31 +231,24 @@ Result<std::map<std::string, Attribute>> Importer::read_attributes(const onnx::N
 
 // Returns the value of a Constant node, which has one of several forms.
 Result<lower::Tensor> constant_value(const std::map<std::string, Attribute>& attributes) {
-  const auto scalars = [](ir::DType dtype, Shape shape, const auto& values) {
-    lower::Tensor tensor = lower::Tensor::zeros(dtype, std::move(shape));
-    int64_t i = 0;
-    for (const auto& v : values) {
-      tensor.set(i++, dtype == ir::DType::kF32 ? ir::scalar_float(dtype, static_cast<double>(v))
-                                               : ir::scalar_int(dtype, static_cast<int64_t>(v)));
-    }
-    return tensor;
-  };
   for (const auto& [name, attribute] : attributes) {
     if (const auto* tensor = std::get_if<lower::Tensor>(&attribute); name == "value" && tensor != nullptr) {
       return *tensor;
     }
     if (const auto* f = std::get_if<double>(&attribute); name == "value_float" && f != nullptr) {
-      return scalars(ir::DType::kF32, {}, std::vector<double>{*f});
+      lower::Tensor number = vector_of(ir::DType::kF32, std::span(f, 1));
+      number.shape.clear();
+      return number;
     }
     if (const auto* i = std::get_if<int64_t>(&attribute); name == "value_int" && i != nullptr) {
-      return scalars(ir::DType::kI64, {}, std::vector<int64_t>{*i});
+      return scalar(ir::DType::kI64, *i);
     }
     if (const auto* f = std::get_if<std::vector<double>>(&attribute);
         name == "value_floats" && f != nullptr) {
-      return scalars(ir::DType::kF32, {static_cast<int64_t>(f->size())}, *f);
+      return vector_of(ir::DType::kF32, *f);
     }
     if (const auto* i = std::get_if<std::vector<int64_t>>(&attribute); name == "value_ints" && i != nullptr) {
-      return scalars(ir::DType::kI64, {static_cast<int64_t>(i->size())}, *i);
+      return vector(*i);
     }
   }
   return Error{ErrorCode::kUnsupported, "", "Constant without a numeric value"};
@@ -267,7 +259,7 @@ Status Importer::inline_function(const onnx::FunctionProto& function, const onnx
   TS_ASSIGN_OR_RETURN(auto arguments, read_attributes(proto, scope));
   TS_ASSIGN_OR_RETURN(auto defaults, default_attributes(function, proto));
   arguments.merge(std::move(defaults));
-  TS_RETURN_IF_ERROR(count(static_cast<size_t>(function.input_size()) + arguments.size()));
+  TS_RETURN_IF_ERROR(count(function.input_size() + arguments.size()));
   Scope inner;
   inner.arguments = &arguments;
   TS_ASSIGN_OR_RETURN(inner.opset, opset_of(function.opset_import()));
@@ -354,18 +346,16 @@ Status Importer::expand_node(const ExpandEntry& entry, const Node& node, const o
   if (ctx.error()) return in_file(*ctx.error());
   for (int i = 0; i < proto.output_size(); ++i) {
     if (proto.output(i).empty()) continue;
-    if (static_cast<size_t>(i) >= outputs->size() || (*outputs)[static_cast<size_t>(i)] == kNoValue)
+    if (i >= std::ssize(*outputs) || (*outputs)[i] == kNoValue)
       return at_node(proto, ErrorCode::kUnsupported,
                      node.op + ": output " + std::to_string(i) + " is not supported");
-    TS_RETURN_IF_ERROR(define(proto.output(i), (*outputs)[static_cast<size_t>(i)], scope));
+    TS_RETURN_IF_ERROR(define(proto.output(i), (*outputs)[i], scope));
   }
   return {};
 }
 
 Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth) {
-  TS_RETURN_IF_ERROR(count(1 + static_cast<size_t>(proto.input_size()) +
-                           static_cast<size_t>(proto.output_size()) +
-                           static_cast<size_t>(proto.attribute_size())));
+  TS_RETURN_IF_ERROR(count(size_t{1} + proto.input_size() + proto.output_size() + proto.attribute_size()));
   if (proto.input_size() > kMaxNodeValues || proto.output_size() > kMaxNodeValues)
     return at_node(proto, ErrorCode::kResourceExhausted,
                    "has more than " + std::to_string(kMaxNodeValues) +
@@ -399,7 +389,8 @@ Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth)
   }
   while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
   if (expanded != nullptr) {
-    for (const std::string& name : proto.output()) node.outputs.push_back(name.empty() ? kNoValue : 0);
+    for (const std::string& name : proto.output())
+      node.outputs.push_back(name.empty() ? kNoValue : ValueId(0));
     return expand_node(*expanded, node, proto, scope);
   }
   for (const std::string& name : proto.output())
@@ -410,7 +401,7 @@ Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth)
   if (op == "Constant") {
     auto value = constant_value(node.attributes);
     if (!value.ok()) return at_node(proto, value.error().code, value.error().reason);
-    Value& output = graph_.values[static_cast<size_t>(node.outputs[0])];
+    Value& output = graph_.values[node.outputs[0]];
     output.dtype = value->dtype;
     output.shape = value->shape;
     output.constant = std::make_shared<const lower::Tensor>(*std::move(value));

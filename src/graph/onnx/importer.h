@@ -133,10 +133,8 @@ class Importer final : public NodeSink {
   Result<ValueId> input_value(const onnx::NodeProto& node, const std::string& name, const Scope& scope) const;
   Status define(const std::string& name, Item item, Scope& scope) const;
   ValueId add_value(const std::string& name);
-  const lower::Tensor* constant_of(ValueId id) const {
-    return id == kNoValue ? nullptr : graph_.values[static_cast<size_t>(id)].constant.get();
-  }
-  const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
+  const lower::Tensor* constant_of(ValueId id) const { return graph_.constant(id); }
+  const Value& value(ValueId id) const { return graph_.values[id]; }
 
   // control_flow.cc
   Status inline_if(const onnx::NodeProto& proto, Scope& scope, int depth);

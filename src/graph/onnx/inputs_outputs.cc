@@ -107,7 +107,7 @@ Result<Shape> Importer::input_shape(const std::string& name, const onnx::TypePro
     ShapeOverride fixed{name, given->second, given->second};
     for (size_t d = 0; d < shape.size(); ++d) {
       if (shape[d] < 0 || shape[d] == given->second[d]) continue;
-      const auto& dim = type.shape().dim(static_cast<int>(d));
+      const auto& dim = type.shape().dim(d);
       if (!dim.has_dim_value()) {
         return Error{ErrorCode::kInvalidArgument, place_,
                      "the given shape of input '" + name + "' has " + std::to_string(given->second[d]) +
@@ -254,9 +254,9 @@ Status Importer::add_inputs(Scope& scope) {
     const auto given = options_.shapes.find(info.name());
     if (given == options_.shapes.end()) continue;
     const auto& dims = info.type().tensor_type().shape().dim();
-    for (int d = 0; d < dims.size() && static_cast<size_t>(d) < given->second.size(); ++d) {
+    for (int d = 0; d < dims.size() && d < std::ssize(given->second); ++d) {
       if (!dims.Get(d).dim_param().empty()) {
-        known_dims_.emplace(dims.Get(d).dim_param(), given->second[static_cast<size_t>(d)]);
+        known_dims_.emplace(dims.Get(d).dim_param(), given->second[d]);
       }
     }
   }
@@ -287,7 +287,7 @@ Status Importer::add_inputs(Scope& scope) {
 // Each output is a separate value with the output's name. An input, or a value that is an output
 // already, is copied; a value made by a subgraph, a function or an expansion is renamed.
 Status Importer::add_output(ValueId id, const std::string& name) {
-  Value& value = graph_.values[static_cast<size_t>(id)];
+  Value& value = graph_.values[id];
   const auto in = [&](const std::vector<ValueId>& list) {
     return std::find(list.begin(), list.end(), id) != list.end();
   };

@@ -28,11 +28,10 @@ Result<int> NarrowValues::check(const Graph& graph, Node& node) const {
   }
   if (node.op == "QuantizeLinear") {
     // The zero point's dtype determines the result's.
-    const auto given = node.attributes.find("output_dtype");
-    auto* wanted = given == node.attributes.end() ? nullptr : std::get_if<int64_t>(&given->second);
-    if (wanted != nullptr && narrow_bits(*wanted) != 0) {
-      bits = narrow_bits(*wanted);
-      *wanted = *wanted == kUint4 ? 2 : 3;  // u8, i8
+    const int64_t wanted = node.integer("output_dtype", 0);
+    if (narrow_bits(wanted) != 0) {
+      bits = narrow_bits(wanted);
+      node.attributes["output_dtype"] = int64_t{wanted == kUint4 ? 2 : 3};  // u8, i8
     }
     if (bits != 0) node.attributes.insert_or_assign("bits", int64_t{bits});
     return bits;
@@ -41,7 +40,7 @@ Result<int> NarrowValues::check(const Graph& graph, Node& node) const {
   if (node.op == "DequantizeLinear" || node.op == "Cast" || has_trait(node.op, kReadsShape)) return 0;
   if (node.op == "Concat" || has_trait(node.op, kMovesElements)) return bits;
   return Error{ErrorCode::kUnsupported, node.name,
-               node.op + ": reads '" + graph.values[static_cast<size_t>(reads)].name +
+               node.op + ": reads '" + graph.values[reads].name +
                    "', which has 4-bit elements; only quantization and data movement support them"};
 }
 

@@ -93,7 +93,7 @@ Status Importer::sequence_operator(const onnx::NodeProto& proto, Scope& scope, i
   if (inputs.empty()) return at_node(proto, ErrorCode::kCorrupt, op + " needs an input");
   if (op == "SplitToSequence") return split_to_sequence(proto, inputs, scope);
   TS_ASSIGN_OR_RETURN(std::vector<ValueId> elements, elements_of(proto, inputs[0]));
-  const auto length = static_cast<int64_t>(elements.size());
+  const auto length = std::ssize(elements);
   if (op == "SequenceLength") return finish(constant(scalar(ir::DType::kI64, length)));
   if (op == "ConcatFromSequence") {
     if (elements.empty()) return at_node(proto, ErrorCode::kUnsupported, op + ": the sequence is empty");
@@ -120,7 +120,7 @@ Status Importer::sequence_operator(const onnx::NodeProto& proto, Scope& scope, i
                    op + ": position " + std::to_string(place) + " is out of range for a sequence of " +
                        std::to_string(length));
   }
-  if (op == "SequenceAt") return finish(elements[static_cast<size_t>(place)]);
+  if (op == "SequenceAt") return finish(elements[place]);
   if (inserts) {
     TS_ASSIGN_OR_RETURN(const ValueId id, tensor(1));
     elements.insert(elements.begin() + place, id);
@@ -135,12 +135,12 @@ Status Importer::split_to_sequence(const onnx::NodeProto& proto, const std::vect
   if (!inputs[0].is_tensor() || inputs[0].id == kNoValue)
     return at_node(proto, ErrorCode::kCorrupt, "SplitToSequence: input 0 must be a tensor");
   const Shape shape = value(inputs[0].id).shape;
-  const auto rank = static_cast<int64_t>(shape.size());
+  const auto rank = std::ssize(shape);
   int64_t axis = integer(proto, "axis", 0);
   if (axis < -rank || axis >= rank)
     return at_node(proto, ErrorCode::kInvalidArgument, "SplitToSequence: the axis is out of range");
   if (axis < 0) axis += rank;
-  const int64_t extent = shape[static_cast<size_t>(axis)];
+  const int64_t extent = shape[axis];
   const bool whole = inputs.size() > 1 && inputs[1].is_tensor() && inputs[1].id != kNoValue;
   const bool drop = !whole && integer(proto, "keepdims", 1) == 0;
   const auto too_many = [&] {
@@ -150,7 +150,7 @@ Status Importer::split_to_sequence(const onnx::NodeProto& proto, const std::vect
   std::vector<int64_t> lengths;
   if (!whole) {
     if (extent > kMaxSequence) return too_many();
-    lengths.assign(static_cast<size_t>(extent), 1);
+    lengths.assign(extent, 1);
   } else if (value(inputs[1].id).shape.empty()) {
     TS_ASSIGN_OR_RETURN(const int64_t each, known_integer(proto, inputs[1], "input 1 (split)"));
     if (each < 1)

@@ -14,21 +14,13 @@ std::string dims_text(const Shape& shape, const char* between = "x") {
 }
 
 const Value* input_of(const Graph& graph, const Node& node, size_t i) {
-  if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return nullptr;
-  return &graph.values[static_cast<size_t>(node.inputs[i])];
-}
-
-int64_t integer_attribute(const Node& node, const std::string& name, int64_t otherwise) {
-  const auto found = node.attributes.find(name);
-  const auto* value = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
-  return value != nullptr ? *value : otherwise;
+  const ValueId id = node.input(i);
+  return id == kNoValue ? nullptr : &graph.values[id];
 }
 
 // Returns the constant shape of a Reshape as it is in the model; empty if there is none.
 Shape constant_shape(const Graph& graph, const Node& node) {
-  if (const auto attribute = node.attributes.find("shape"); attribute != node.attributes.end()) {
-    if (const auto* dims = std::get_if<std::vector<int64_t>>(&attribute->second)) return *dims;
-  }
+  if (const auto* dims = node.find<std::vector<int64_t>>("shape")) return *dims;
   const Value* shape = input_of(graph, node, 1);
   if (shape == nullptr || shape->constant == nullptr || ir::is_float(shape->dtype)) return {};
   Shape dims;
@@ -63,8 +55,8 @@ Status check_batch(const std::vector<ShapeOverride>& overrides, const Graph& gra
       return Error{ErrorCode::kInvalidArgument, node.name,
                    "Reshape: its constant shape [" + dims_text(wanted, ",") + "] is " + batches};
     }
-    const int64_t axis = node.op == "Flatten" ? integer_attribute(node, "axis", 1) : 1;
-    if (o.declared[0] == 1 && (axis == 0 || axis == -static_cast<int64_t>(data->shape.size()))) {
+    const int64_t axis = node.op == "Flatten" ? node.integer("axis", 1) : 1;
+    if (o.declared[0] == 1 && (axis == 0 || axis == -std::ssize(data->shape))) {
       return Error{
           ErrorCode::kInvalidArgument, node.name,
           "Flatten: with axis 0 it puts the whole input into one row, which is right only " + batches};

@@ -31,10 +31,10 @@ Status copy_field(const onnx::TensorProto& proto, const Field& field, int64_t co
     return corrupt(proto,
                    "has " + std::to_string(field.size()) + " elements instead of " + std::to_string(count));
   }
-  tensor.data.resize(static_cast<size_t>(count) * sizeof(T));
+  tensor.data.resize(count * sizeof(T));
   for (int64_t i = 0; i < count; ++i) {
-    const T element = static_cast<T>(field.Get(static_cast<int>(i)));
-    std::memcpy(tensor.data.data() + static_cast<size_t>(i) * sizeof(T), &element, sizeof(T));
+    const T element = static_cast<T>(field.Get(i));
+    std::memcpy(tensor.data.data() + i * sizeof(T), &element, sizeof(T));
   }
   return {};
 }
@@ -60,11 +60,8 @@ Status copy_typed(const onnx::TensorProto& proto, int64_t count, lower::Tensor& 
       return copy_field<uint16_t>(proto, proto.int32_data(), count, tensor);
     case ir::DType::kI8:
     case ir::DType::kU8:
+    case ir::DType::kBool:
       return copy_field<uint8_t>(proto, proto.int32_data(), count, tensor);
-    case ir::DType::kBool: {
-      TS_RETURN_IF_ERROR(copy_field<uint8_t>(proto, proto.int32_data(), count, tensor));
-      return {};
-    }
   }
   return corrupt(proto, "has an unknown dtype");
 }
@@ -116,7 +113,7 @@ Status read_external(const onnx::TensorProto& proto, const TensorSource& source,
     return Error{ErrorCode::kCorrupt, full.string(),
                  "is too short for the external data of tensor '" + proto.name() + "'"};
   }
-  tensor.data.resize(static_cast<size_t>(bytes));
+  tensor.data.resize(bytes);
   return read_exactly(*file, full.string(), offset, tensor.data.data(), bytes);
 }
 
@@ -160,12 +157,12 @@ Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSo
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     TS_RETURN_IF_ERROR(read_external(proto, source, bytes, tensor));
   } else if (proto.has_raw_data()) {
-    if (static_cast<int64_t>(proto.raw_data().size()) != bytes) {
+    if (std::ssize(proto.raw_data()) != bytes) {
       return corrupt(proto, "has " + std::to_string(proto.raw_data().size()) + " bytes instead of " +
                                 std::to_string(bytes));
     }
-    tensor.data.resize(static_cast<size_t>(bytes));
-    if (bytes > 0) std::memcpy(tensor.data.data(), proto.raw_data().data(), static_cast<size_t>(bytes));
+    tensor.data.resize(bytes);
+    if (bytes > 0) std::memcpy(tensor.data.data(), proto.raw_data().data(), bytes);
   } else {
     TS_RETURN_IF_ERROR(copy_typed(proto, count, tensor));
   }
@@ -179,11 +176,11 @@ Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSo
 
 Status parse_message(std::string_view bytes, WireMessage kind, google::protobuf::MessageLite& message) {
   constexpr int kMaxBytes = std::numeric_limits<int>::max();
-  if (bytes.size() > static_cast<size_t>(kMaxBytes))
+  if (std::ssize(bytes) > kMaxBytes)
     return Error{ErrorCode::kResourceExhausted, "", "is longer than the 2 GiB of a protobuf message"};
   TS_RETURN_IF_ERROR(check_wire(bytes, kind));
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                                static_cast<int>(bytes.size()));
+                                                std::ssize(bytes));
   stream.SetRecursionLimit(kMaxWireNesting + 1);
   stream.SetTotalBytesLimit(kMaxBytes);
   if (message.ParsePartialFromCodedStream(&stream) && stream.ConsumedEntireMessage()) return {};
@@ -232,11 +229,6 @@ lower::Tensor scalar(ir::DType dtype, int64_t value) {
   return tensor;
 }
 
-lower::Tensor vector(const std::vector<int64_t>& values) {
-  lower::Tensor tensor = lower::Tensor::zeros(ir::DType::kI64, {static_cast<int64_t>(values.size())});
-  for (size_t i = 0; i < values.size(); ++i)
-    tensor.set(static_cast<int64_t>(i), ir::scalar_int(ir::DType::kI64, values[i]));
-  return tensor;
-}
+lower::Tensor vector(const std::vector<int64_t>& values) { return vector_of(ir::DType::kI64, values); }
 
 }  // namespace tensorsmith::graph

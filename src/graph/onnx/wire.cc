@@ -124,7 +124,7 @@ class Walker {
           length = (tag & 7) == 1 ? 8 : 4;
           if (length > bytes.size()) return damaged();
           bytes.remove_prefix(length);
-          cost_ += static_cast<int64_t>(length);
+          cost_ += length;
           break;
         case 2: {
           if (!varint(bytes, length) || length > bytes.size()) return damaged();
@@ -152,7 +152,7 @@ class Walker {
   static bool varint(std::string_view& bytes, uint64_t& value) {
     value = 0;
     for (int shift = 0; shift < 70 && !bytes.empty(); shift += 7) {
-      const auto byte = static_cast<uint8_t>(bytes.front());
+      const uint8_t byte = bytes.front();
       bytes.remove_prefix(1);
       if (shift < 64) value |= static_cast<uint64_t>(byte & 127) << shift;
       if (byte < 128) return true;

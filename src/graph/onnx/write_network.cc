@@ -40,9 +40,9 @@ void draw(const Weight& weight, uint64_t seed, std::string& bytes) {
   Rng rng(Hasher().add(seed).add(weight.name).digest64());
   const double low = weight.mean - std::sqrt(3.0) * weight.deviation;
   const double width = 2 * std::sqrt(3.0) * weight.deviation;
-  bytes.resize(static_cast<size_t>(elements(weight.shape)) * sizeof(float));
+  bytes.resize(elements(weight.shape) * sizeof(float));
   for (size_t at = 0; at < bytes.size(); at += sizeof(float)) {
-    const auto value = static_cast<float>(low + width * rng.uniform());
+    const float value = low + width * rng.uniform();
     std::memcpy(bytes.data() + at, &value, sizeof(float));
   }
 }

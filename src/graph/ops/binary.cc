@@ -92,7 +92,7 @@ Result<Buffers> variadic(OpContext& ctx) {
   Expr body = operand(ctx, 0, vars);
   for (size_t i = 1; i < ctx.num_inputs(); ++i) body = ir::binary(Op, body, operand(ctx, i, vars));
   const bool mean = ctx.node().op == "Mean";
-  if (mean) body = body / ir::make_const(body.dtype(), static_cast<double>(ctx.num_inputs()));
+  if (mean) body = body / ir::make_const(body.dtype(), ctx.num_inputs());
   return Buffers{ctx.compute(lower_case(ctx.node().op), std::move(axes), std::move(body))};
 }
 
@@ -149,7 +149,7 @@ Expr pow(OpContext& ctx, const Expr& a, const Expr& b) {
   if (!ir::is_float(dtype)) return ir::is_float(b.dtype()) ? truncated_pow(a, b) : integer_pow(a, b);
   if (const lower::Tensor* exponent = ctx.constant(1); exponent != nullptr && exponent->num_elements() == 1) {
     const ir::Scalar value = exponent->at(0);
-    const double e = ir::is_float(value.dtype) ? value.f : static_cast<double>(value.i);
+    const double e = ir::is_float(value.dtype) ? value.f : value.i;
     const Expr unit = ir::make_const(dtype, 1);
     const Expr zero = ir::make_const(dtype, 0);
     const Expr infinity = ir::make_const(dtype, std::numeric_limits<double>::infinity());

@@ -39,8 +39,8 @@ struct Compacted {
 Compacted compact(OpContext& ctx, const ir::Buffer& flags) {
   const int64_t n = flags->shape[0];
   constexpr int64_t kOneBlock = 512;
-  const int64_t size = n <= kOneBlock ? std::max<int64_t>(n, 1)
-                                      : static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(n))));
+  const int64_t size =
+      n <= kOneBlock ? std::max<int64_t>(n, 1) : static_cast<int64_t>(std::ceil(std::sqrt(n)));
   const int64_t blocks = std::max<int64_t>((n + size - 1) / size, 1);
   const auto flag = [&](const Expr& i) {
     const Expr inside = ir::load(flags, {ir::min(i, i64(std::max<int64_t>(n - 1, 0)))});
@@ -101,7 +101,7 @@ Expr is_set(const Expr& x) { return x.dtype() == DType::kBool ? x : x != ir::mak
 // Outputs [rank, elements] and the number of nonzero elements.
 Result<Buffers> emit_non_zero(OpContext& ctx) {
   const Shape& shape = ctx.shape(0);
-  const auto rank = static_cast<int64_t>(shape.size());
+  const auto rank = std::ssize(shape);
   const int64_t n = product(shape);
   const Compacted c = compact(ctx, flags_of(ctx, ctx.in(0), is_set));
   std::vector<ir::Axis> axes = axes_for({rank, n});
@@ -109,7 +109,7 @@ Result<Buffers> emit_non_zero(OpContext& ctx) {
   const Exprs digits = reshape_indices(shape, {n}, std::vector<Expr>{place});
   Expr body = i64(-1);
   for (int64_t d = rank; d-- > 0;) {
-    const Expr digit = ir::select(place < i64(0), i64(-1), digits[static_cast<size_t>(d)]);
+    const Expr digit = ir::select(place < i64(0), i64(-1), digits[d]);
     body = d == rank - 1 ? digit : ir::select(Expr(axes[0].var) == i64(d), digit, body);
   }
   return Buffers{ctx.compute("non_zero", std::move(axes), std::move(body)), c.count};

@@ -15,9 +15,8 @@ Result<Buffers> emit_constant_of_shape(OpContext& ctx) {
   if (!is_reasonable(shape))
     return ctx.invalid("the shape is unreasonable: " + describe(ir::DType::kI64, shape));
   Expr value = ir::make_const(ir::DType::kF32, 0);
-  const auto attr = ctx.node().attributes.find("value");
-  if (attr != ctx.node().attributes.end()) {
-    const auto* tensor = std::get_if<lower::Tensor>(&attr->second);
+  if (ctx.has_attr("value")) {
+    const auto* tensor = ctx.node().find<lower::Tensor>("value");
     if (tensor == nullptr || tensor->num_elements() != 1) {
       return ctx.invalid("attribute value is not a tensor of one element");
     }
@@ -29,7 +28,7 @@ Result<Buffers> emit_constant_of_shape(OpContext& ctx) {
 // Returns dimensions [start, end) of the input (opset 15; all of them before).
 Result<Buffers> emit_shape(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
-  const auto rank = static_cast<int64_t>(x.size());
+  const auto rank = std::ssize(x);
   const auto clamp = [rank](int64_t axis) {
     return std::clamp<int64_t>(axis < 0 ? std::max(axis, -rank - 1) + rank : axis, 0, rank);
   };
@@ -39,7 +38,7 @@ Result<Buffers> emit_shape(OpContext& ctx) {
   const Expr i = axes[0].var;
   Expr body = 0;
   for (int64_t k = end; k-- > start;) {
-    const Expr extent = x[static_cast<size_t>(k)];
+    const Expr extent = x[k];
     body = k == end - 1 ? extent : ir::select(i == Expr(k - start), extent, body);
   }
   return Buffers{ctx.compute("shape", std::move(axes), std::move(body))};
@@ -62,11 +61,9 @@ Result<Buffers> emit_range(OpContext& ctx) {
     values[i] = tensor->at(0);
   }
   const ir::DType dtype = ctx.dtype(0);
-  const auto number = [&](const ir::Scalar& s) {
-    return ir::is_float(dtype) ? s.f : static_cast<double>(s.i);
-  };
+  const auto number = [&](const ir::Scalar& s) { return ir::is_float(dtype) ? s.f : s.i; };
   const double count = std::ceil((number(values[1]) - number(values[0])) / number(values[2]));
-  if (!std::isfinite(count) || count > static_cast<double>(kMaxElements)) {
+  if (!std::isfinite(count) || count > kMaxElements) {
     return ctx.invalid("the range is endless or too long");
   }
   std::vector<ir::Axis> axes = axes_for({count > 0 ? static_cast<int64_t>(count) : 0});

@@ -16,13 +16,12 @@ using lower::Tensor;
 
 double number(const Tensor& tensor, int64_t i) {
   const ir::Scalar s = tensor.at(i);
-  return ir::is_float(s.dtype) ? s.f : static_cast<double>(s.i);
+  return ir::is_float(s.dtype) ? s.f : s.i;
 }
 
 void copy_elements(const Tensor& from, int64_t first, int64_t count, Tensor& to, int64_t at) {
-  const auto width = static_cast<size_t>(ir::bytes_of(from.dtype));
-  std::memcpy(to.data.data() + static_cast<size_t>(at) * width,
-              from.data.data() + static_cast<size_t>(first) * width, static_cast<size_t>(count) * width);
+  const int64_t width = ir::bytes_of(from.dtype);
+  std::memcpy(to.data.data() + at * width, from.data.data() + first * width, count * width);
 }
 
 // Output: [rank, number of nonzero elements], in row-major order.
@@ -32,13 +31,13 @@ Result<std::vector<Tensor>> fold_non_zero(OpContext& ctx) {
   for (int64_t i = 0; i < x.num_elements(); ++i) {
     if (number(x, i) != 0) found.push_back(i);
   }
-  const auto rank = static_cast<int64_t>(x.shape.size());
-  const auto count = static_cast<int64_t>(found.size());
+  const auto rank = std::ssize(x.shape);
+  const auto count = std::ssize(found);
   Tensor result = Tensor::zeros(ir::DType::kI64, {rank, count});
   for (int64_t k = 0; k < count; ++k) {
-    int64_t rest = found[static_cast<size_t>(k)];
+    int64_t rest = found[k];
     for (int64_t d = rank; d-- > 0;) {
-      const int64_t extent = x.shape[static_cast<size_t>(d)];
+      const int64_t extent = x.shape[d];
       result.set(d * count + k, ir::scalar_int(ir::DType::kI64, rest % extent));
       rest /= extent;
     }
@@ -64,7 +63,7 @@ Blocks blocks_of(const Shape& shape, size_t axis) {
 Tensor take(const Tensor& x, size_t axis, std::span<const int64_t> slices) {
   const Blocks b = blocks_of(x.shape, axis);
   Shape shape = x.shape;
-  shape[axis] = static_cast<int64_t>(slices.size());
+  shape[axis] = std::ssize(slices);
   Tensor result = Tensor::zeros(x.dtype, shape);
   int64_t at = 0;
   for (int64_t o = 0; o < b.outer; ++o) {
@@ -124,7 +123,7 @@ Result<std::vector<Tensor>> fold_unique(OpContext& ctx) {
     }
     return 0;
   };
-  std::vector<int64_t> order(static_cast<size_t>(b.extent));
+  std::vector<int64_t> order(b.extent);
   std::iota(order.begin(), order.end(), int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](int64_t p, int64_t q) { return compare(p, q) < 0; });
   std::vector<int64_t> first;  // by group: its first slice
@@ -135,34 +134,28 @@ Result<std::vector<Tensor>> fold_unique(OpContext& ctx) {
       first.push_back(order[k]);
       counts.push_back(0);
     }
-    group_of[static_cast<size_t>(order[k])] = static_cast<int64_t>(first.size()) - 1;
+    group_of[order[k]] = std::ssize(first) - 1;
     ++counts.back();
   }
   std::vector<int64_t> groups(first.size());
   std::iota(groups.begin(), groups.end(), int64_t{0});
   if (!sorted) {
-    std::sort(groups.begin(), groups.end(), [&](int64_t p, int64_t q) {
-      return first[static_cast<size_t>(p)] < first[static_cast<size_t>(q)];
-    });
+    std::sort(groups.begin(), groups.end(), [&](int64_t p, int64_t q) { return first[p] < first[q]; });
   }
   std::vector<int64_t> place(groups.size());
   std::vector<int64_t> slices;
-  Tensor number_of = Tensor::zeros(ir::DType::kI64, {static_cast<int64_t>(groups.size())});
-  Tensor indices = number_of;
+  std::vector<int64_t> number_of;
   for (size_t k = 0; k < groups.size(); ++k) {
-    const auto group = static_cast<size_t>(groups[k]);
-    place[group] = static_cast<int64_t>(k);
+    const int64_t group = groups[k];
+    place[group] = k;
     slices.push_back(first[group]);
-    indices.set(static_cast<int64_t>(k), ir::scalar_int(ir::DType::kI64, first[group]));
-    number_of.set(static_cast<int64_t>(k), ir::scalar_int(ir::DType::kI64, counts[group]));
+    number_of.push_back(counts[group]);
   }
-  Tensor inverse = Tensor::zeros(ir::DType::kI64, {b.extent});
-  for (int64_t i = 0; i < b.extent; ++i) {
-    const int64_t group = group_of[static_cast<size_t>(i)];
-    inverse.set(i, ir::scalar_int(ir::DType::kI64, place[static_cast<size_t>(group)]));
-  }
-  return std::vector<Tensor>{take(x, axis, slices), std::move(indices), std::move(inverse),
-                             std::move(number_of)};
+  std::vector<int64_t> inverse;
+  for (int64_t group : group_of) inverse.push_back(place[group]);
+  const auto dtype = ir::DType::kI64;
+  return std::vector<Tensor>{take(x, axis, slices), vector_of(dtype, slices), vector_of(dtype, inverse),
+                             vector_of(dtype, number_of)};
 }
 
 // Computed in f32, as at run time (ops/bounded.h), so that an overlap exactly at the threshold has
@@ -194,7 +187,7 @@ Result<std::vector<Tensor>> fold_non_max_suppression(OpContext& ctx) {
     return tensor != nullptr && tensor->num_elements() == 1 ? number(*tensor, 0) : otherwise;
   };
   const double limit = scalar(2, 0);
-  const double iou_threshold = scalar(3, 0);
+  const float iou_threshold = scalar(3, 0);
   const bool has_threshold = ctx.has(4);
   const double score_threshold = scalar(4, 0);
   const bool centered = ctx.int_attr("center_point_box", 0) != 0;
@@ -205,7 +198,7 @@ Result<std::vector<Tensor>> fold_non_max_suppression(OpContext& ctx) {
     std::vector<Box> own;
     for (int64_t i = 0; i < count; ++i) {
       float v[4];
-      for (int64_t k = 0; k < 4; ++k) v[k] = static_cast<float>(number(boxes, (n * count + i) * 4 + k));
+      for (int64_t k = 0; k < 4; ++k) v[k] = number(boxes, (n * count + i) * 4 + k);
       own.push_back(centered ? Box{v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2}
                              : Box{std::min(v[0], v[2]), std::min(v[1], v[3]), std::max(v[0], v[2]),
                                    std::max(v[1], v[3])});
@@ -219,10 +212,9 @@ Result<std::vector<Tensor>> fold_non_max_suppression(OpContext& ctx) {
       std::stable_sort(order.begin(), order.end(), [&](int64_t p, int64_t q) { return score(p) > score(q); });
       std::vector<int64_t> kept;
       for (int64_t i : order) {
-        if (static_cast<double>(kept.size()) >= limit) break;
+        if (kept.size() >= limit) break;
         const bool overlaps = std::any_of(kept.begin(), kept.end(), [&](int64_t k) {
-          return intersection_over_union(own[static_cast<size_t>(i)], own[static_cast<size_t>(k)]) >
-                 static_cast<float>(iou_threshold);
+          return intersection_over_union(own[i], own[k]) > iou_threshold;
         });
         if (overlaps) continue;
         kept.push_back(i);
@@ -230,10 +222,8 @@ Result<std::vector<Tensor>> fold_non_max_suppression(OpContext& ctx) {
       }
     }
   }
-  Tensor result = Tensor::zeros(ir::DType::kI64, {static_cast<int64_t>(selected.size() / 3), 3});
-  for (size_t i = 0; i < selected.size(); ++i) {
-    result.set(static_cast<int64_t>(i), ir::scalar_int(ir::DType::kI64, selected[i]));
-  }
+  Tensor result = vector_of(ir::DType::kI64, selected);
+  result.shape = {std::ssize(selected) / 3, 3};
   return std::vector<Tensor>{std::move(result)};
 }
 
@@ -253,11 +243,11 @@ Result<std::vector<Tensor>> fold_mel_weight_matrix(OpContext& ctx) {
   const auto length = static_cast<int64_t>(v[1]);
   const auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double low = to_mel(v[3]);
-  const double step = (to_mel(v[4]) - low) / static_cast<double>(mels + 2);
+  const double step = (to_mel(v[4]) - low) / (mels + 2);
   std::vector<int64_t> bins;
   for (int64_t i = 0; i < mels + 2; ++i) {
-    const double hertz = 700 * (std::pow(10, (static_cast<double>(i) * step + low) / 2595) - 1);
-    const double bin = std::floor(static_cast<double>(length + 1) * hertz / v[2]);
+    const double hertz = 700 * (std::pow(10, (i * step + low) / 2595) - 1);
+    const double bin = std::floor((length + 1) * hertz / v[2]);
     if (!(bin >= 0 && bin <= 1e9)) return ctx.invalid("the frequencies are out of range");
     bins.push_back(static_cast<int64_t>(bin));
   }
@@ -267,18 +257,18 @@ Result<std::vector<Tensor>> fold_mel_weight_matrix(OpContext& ctx) {
     if (row < rows) result.set(row * mels + column, ir::scalar_float(*dtype, value));
   };
   for (int64_t i = 0; i < mels; ++i) {
-    const int64_t begin = bins[static_cast<size_t>(i)];
-    const int64_t middle = bins[static_cast<size_t>(i) + 1];
-    const int64_t end = bins[static_cast<size_t>(i) + 2];
+    const int64_t begin = bins[i];
+    const int64_t middle = bins[i + 1];
+    const int64_t end = bins[i + 2];
     if (middle == begin) {
       set(middle, i, 1);
     } else {
       for (int64_t j = begin; j <= std::min(middle, rows); ++j) {
-        set(j, i, static_cast<double>(j - begin) / static_cast<double>(middle - begin));
+        set(j, i, static_cast<double>(j - begin) / (middle - begin));
       }
     }
     for (int64_t j = middle; j < std::min(end, rows) && end > middle; ++j) {
-      set(j, i, static_cast<double>(end - j) / static_cast<double>(end - middle));
+      set(j, i, static_cast<double>(end - j) / (end - middle));
     }
   }
   return std::vector<Tensor>{std::move(result)};

@@ -28,10 +28,10 @@ Expr sample(const ir::Buffer& x, const Expr& batch, const Expr& channel, const E
     Expr weight = one, inside = ir::bool_imm(true);
     for (int d = 0; d < 2; ++d) {
       const bool next = (d == 0 ? k / 2 : k % 2) != 0;
-      const int64_t extent = x->shape[static_cast<size_t>(2 + d)];
+      const int64_t extent = x->shape[2 + d];
       const Expr place = next ? corner[d] + one : corner[d];
       const Expr share = next ? part[d] : one - part[d];
-      const Expr last = ir::make_const(dtype, static_cast<double>(extent - 1));
+      const Expr last = ir::make_const(dtype, extent - 1);
       weight = d == 0 ? share : weight * share;
       inside = inside && place >= ir::make_const(dtype, 0) && place <= last;
       const Expr index = ir::cast(DType::kI64, ir::min(ir::max(place, ir::make_const(dtype, 0)), last));
@@ -81,10 +81,9 @@ Result<Buffers> emit_deform_conv(OpContext& ctx) {
   std::vector<ir::Axis> axes = axes_for({x[0], x[1], w[2], w[3], out[2], out[3]});
   const Exprs v = vars_of(axes);
   const Expr tap = (ir::floordiv(v[1], Expr(x[1] / offset_groups)) * Expr(w[2]) + v[2]) * Expr(w[3]) + v[3];
-  const auto position = [&](size_t d) {
+  const auto position = [&](int64_t d) {
     const Expr place = v[4 + d] * Expr(strides[d]) + v[2 + d] * Expr(dilations[d]) - Expr(pads[d]);
-    return ir::cast(dtype, place) +
-           ir::load(ctx.in(2), {v[0], tap * Expr(2) + Expr(static_cast<int64_t>(d)), v[4], v[5]});
+    return ir::cast(dtype, place) + ir::load(ctx.in(2), {v[0], tap * Expr(2) + Expr(d), v[4], v[5]});
   };
   Expr body = sample(ctx.in(0), v[0], v[1], position(0), position(1));
   if (ctx.has(4)) body = body * ir::load(ctx.in(4), {v[0], tap, v[4], v[5]});

@@ -25,7 +25,7 @@ std::optional<Labels> parse_term(const std::string& term, size_t ellipsis_rank) 
       if (seen || term.compare(i, 3, "...") != 0) return std::nullopt;
       seen = true;
       i += 2;
-      for (size_t k = ellipsis_rank; k > 0; --k) labels.push_back(-static_cast<int>(k));
+      for (int k = ellipsis_rank; k > 0; --k) labels.push_back(-k);
     } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
       labels.push_back(c);
     } else {
@@ -68,8 +68,7 @@ Result<Buffers> emit_einsum(OpContext& ctx) {
   size_t ellipsis = 0;
   for (size_t i = 0; i < equation.terms.size(); ++i) {
     const std::string& term = equation.terms[i];
-    const auto letters =
-        static_cast<size_t>(std::count_if(term.begin(), term.end(), [](char c) { return c != '.'; }));
+    const size_t letters = std::ranges::count_if(term, [](char c) { return c != '.'; });
     const bool dots = letters < term.size();
     if (dots ? letters > ctx.rank(i) : letters != ctx.rank(i)) return malformed();
     const auto labels = parse_term(term, ctx.rank(i) - letters);
@@ -94,28 +93,27 @@ Result<Buffers> emit_einsum(OpContext& ctx) {
   } else {
     // The implicit output has the ellipsis first, then the labels that occur once, in alphabetical
     // order.
-    for (size_t k = ellipsis; k > 0; --k) output.push_back(-static_cast<int>(k));
+    for (int k = ellipsis; k > 0; --k) output.push_back(-k);
     for (const auto& [label, count] : occurrences) {
       if (label > 0 && count == 1) output.push_back(label);
     }
   }
+  const auto name_of = [](int label) {
+    return label > 0 ? std::string(1, static_cast<char>(label)) : "e" + std::to_string(-label);
+  };
   std::map<int, Expr> variables;
   std::vector<ir::Axis> spatial;
   for (int label : output) {
     const auto extent = extents.find(label);
     if (extent == extents.end() || variables.contains(label)) return malformed();
-    const std::string name =
-        label > 0 ? std::string(1, static_cast<char>(label)) : "e" + std::to_string(-label);
-    spatial.push_back({ir::Var(name), extent->second});
+    spatial.push_back({ir::Var(name_of(label)), extent->second});
     variables.emplace(label, spatial.back().var);
   }
   std::vector<ir::Axis> reduce;
   for (const Labels& labels : operands) {
     for (int label : labels) {
       if (variables.contains(label)) continue;
-      const std::string name =
-          label > 0 ? std::string(1, static_cast<char>(label)) : "e" + std::to_string(-label);
-      variables.emplace(label, add_reduce_axis(reduce, name, extents.at(label)));
+      variables.emplace(label, add_reduce_axis(reduce, name_of(label), extents.at(label)));
     }
   }
   Expr body;

@@ -37,10 +37,9 @@ Result<Buffers> emit_col2im(OpContext& ctx) {
     const int64_t room = image[d] + pads[d] + pads[d + rank] - dilations[d] * (block[d] - 1) - 1;
     if (room < 0) return ctx.invalid("a block is larger than the padded image");
     counts.push_back(room / strides[d] + 1);
-    total *= static_cast<double>(counts.back()) * static_cast<double>(block[d]);
+    total = total * counts.back() * block[d];
   }
-  if (total > static_cast<double>(kMaxElements) || !is_reasonable(image))
-    return ctx.invalid("the image is too large");
+  if (total > kMaxElements || !is_reasonable(image)) return ctx.invalid("the image is too large");
   const int64_t taps = product(block);
   if (x[1] % taps != 0 || x[2] != product(counts))
     return ctx.invalid("data " + describe(ctx.dtype(0), x) + " does not have " +
@@ -106,7 +105,7 @@ Result<Buffers> emit_affine_grid(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const std::vector<int64_t> size, ctx.constant_ints(1, "size"));
   if ((size.size() != 4 && size.size() != 5) || !is_reasonable(size))
     return ctx.invalid("input 1 (size) must be (N, C, H, W) or (N, C, D, H, W)");
-  const auto dims = static_cast<int64_t>(size.size()) - 2;
+  const auto dims = std::ssize(size) - 2;
   if (ctx.shape(0) != Shape{size[0], dims, dims + 1})
     return ctx.invalid("theta is " + describe(ctx.dtype(0), ctx.shape(0)) + " instead of " +
                        describe(ctx.dtype(0), {size[0], dims, dims + 1}));
@@ -121,8 +120,8 @@ Result<Buffers> emit_affine_grid(OpContext& ctx) {
   Expr sum = ir::load(ctx.in(0), {vars[0], vars.back(), Expr(dims)});
   for (int64_t d = dims; d-- > 0;) {
     // Coordinates are counted from the last dimension, which is x.
-    const auto at = static_cast<size_t>(dims - d);
-    const auto extent = static_cast<double>(shape[at]);
+    const int64_t at = dims - d;
+    const double extent = shape[at];
     const Expr place = ir::cast(dtype, vars[at]);
     const Expr coordinate = !corners         ? (place * f(2) + f(1)) / f(extent) - f(1)
                             : shape[at] == 1 ? f(-1)

@@ -19,17 +19,16 @@ Result<Buffers> emit_gather(OpContext& ctx) {
   const Shape& indices = ctx.shape(1);
   TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", 0), x.size()));
   if (x[axis] == 0) return ctx.invalid("the gathered dimension is empty");
-  const auto at = static_cast<ptrdiff_t>(axis);
-  Shape shape(x.begin(), x.begin() + at);
+  Shape shape(x.begin(), x.begin() + axis);
   shape.insert(shape.end(), indices.begin(), indices.end());
-  shape.insert(shape.end(), x.begin() + at + 1, x.end());
+  shape.insert(shape.end(), x.begin() + axis + 1, x.end());
   if (!is_reasonable(shape)) return ctx.invalid("the result would be too large");
   std::vector<ir::Axis> axes = axes_for(shape);
   const Exprs vars = vars_of(axes);
   const auto middle = std::span(vars).subspan(axis, indices.size());
-  Exprs source(vars.begin(), vars.begin() + at);
+  Exprs source(vars.begin(), vars.begin() + axis);
   source.push_back(wrap_index(operand(ctx, 1, middle), x[axis]));
-  source.insert(source.end(), vars.begin() + at + static_cast<ptrdiff_t>(indices.size()), vars.end());
+  source.insert(source.end(), vars.begin() + axis + indices.size(), vars.end());
   return Buffers{ctx.compute("gather", std::move(axes), ir::load(ctx.in(0), source))};
 }
 
@@ -51,34 +50,33 @@ Result<Buffers> emit_gather_nd(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   const Shape& indices = ctx.shape(1);
   const int64_t batch_dims = ctx.int_attr("batch_dims", 0);
-  if (indices.empty() || batch_dims < 0 || batch_dims >= static_cast<int64_t>(indices.size()) ||
-      batch_dims >= static_cast<int64_t>(std::max<size_t>(x.size(), 1))) {
+  if (indices.empty() || batch_dims < 0 || batch_dims >= std::ssize(indices) ||
+      batch_dims >= std::max<int64_t>(x.size(), 1)) {
     return ctx.invalid("batch_dims " + std::to_string(batch_dims) + " does not fit the ranks");
   }
-  const auto batch = static_cast<size_t>(batch_dims);
   const int64_t depth = indices.back();
-  if (depth < 1 || batch + static_cast<size_t>(depth) > x.size() ||
+  if (depth < 1 || batch_dims + depth > std::ssize(x) ||
       !std::equal(x.begin(), x.begin() + batch_dims, indices.begin())) {
     return ctx.invalid("indices " + describe(ctx.dtype(1), indices) + " do not fit the data " +
                        describe(ctx.dtype(0), x));
   }
-  const size_t covered = batch + static_cast<size_t>(depth);
-  for (size_t d = batch; d < covered; ++d) {
+  const int64_t covered = batch_dims + depth;
+  for (int64_t d = batch_dims; d < covered; ++d) {
     if (x[d] == 0) return ctx.invalid("a gathered dimension is empty");
   }
   Shape shape(indices.begin(), indices.end() - 1);
-  shape.insert(shape.end(), x.begin() + static_cast<ptrdiff_t>(covered), x.end());
+  shape.insert(shape.end(), x.begin() + covered, x.end());
   if (!is_reasonable(shape)) return ctx.invalid("the result would be too large");
   std::vector<ir::Axis> axes = axes_for(shape);
   const Exprs vars = vars_of(axes);
   const size_t outer = indices.size() - 1;
   Exprs source(vars.begin(), vars.begin() + batch_dims);
   for (int64_t q = 0; q < depth; ++q) {
-    Exprs at(vars.begin(), vars.begin() + static_cast<ptrdiff_t>(outer));
+    Exprs at(vars.begin(), vars.begin() + outer);
     at.push_back(q);
-    source.push_back(wrap_index(ir::load(ctx.in(1), at), x[batch + static_cast<size_t>(q)]));
+    source.push_back(wrap_index(ir::load(ctx.in(1), at), x[batch_dims + q]));
   }
-  source.insert(source.end(), vars.begin() + static_cast<ptrdiff_t>(outer), vars.end());
+  source.insert(source.end(), vars.begin() + outer, vars.end());
   return Buffers{ctx.compute("gather_nd", std::move(axes), ir::load(ctx.in(0), source))};
 }
 
@@ -173,14 +171,14 @@ Result<Buffers> emit_scatter_elements(OpContext& ctx) {
 Result<Buffers> emit_scatter_nd(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   const Shape& indices = ctx.shape(1);
-  if (indices.empty() || indices.back() < 1 || static_cast<size_t>(indices.back()) > x.size()) {
+  if (indices.empty() || indices.back() < 1 || indices.back() > std::ssize(x)) {
     return ctx.invalid("indices " + describe(ctx.dtype(1), indices) + " do not fit the data " +
                        describe(ctx.dtype(0), x));
   }
-  const auto depth = static_cast<size_t>(indices.back());
+  const int64_t depth = indices.back();
   const Shape tuples(indices.begin(), indices.end() - 1);
   Shape expected = tuples;
-  expected.insert(expected.end(), x.begin() + static_cast<ptrdiff_t>(depth), x.end());
+  expected.insert(expected.end(), x.begin() + depth, x.end());
   if (ctx.shape(2) != expected) {
     return ctx.invalid("updates have shape " + describe(ctx.dtype(2), ctx.shape(2)) + " instead of " +
                        describe(ctx.dtype(2), expected));
@@ -194,20 +192,20 @@ Result<Buffers> emit_scatter_nd(OpContext& ctx) {
     if (tuples.empty()) tuple.clear();
     u.position = linear_index(tuples, tuple);
     u.matches = ir::bool_imm(true);
-    for (size_t q = 0; q < depth; ++q) {
+    for (int64_t q = 0; q < depth; ++q) {
       Exprs at = tuple;
-      at.push_back(static_cast<int64_t>(q));
+      at.push_back(q);
       u.matches = u.matches && signed_index(ir::load(ctx.in(1), at), x[q]) == vars[q];
     }
     Exprs source = tuple;
-    source.insert(source.end(), vars.begin() + static_cast<ptrdiff_t>(depth), vars.end());
+    source.insert(source.end(), vars.begin() + depth, vars.end());
     u.value = ir::load(ctx.in(2), source);
     return u;
   };
   const auto last = [&](std::span<const Expr> vars, const Expr& position) {
     const Exprs linear = {ir::min(position, product(tuples) - 1)};
     Exprs source = reshape_indices(tuples, {product(tuples)}, linear);
-    source.insert(source.end(), vars.begin() + static_cast<ptrdiff_t>(depth), vars.end());
+    source.insert(source.end(), vars.begin() + depth, vars.end());
     return ir::load(ctx.in(2), source);
   };
   return emit_scatter(ctx, updates, last);
@@ -228,12 +226,12 @@ Result<Buffers> emit_one_hot(OpContext& ctx) {
   const Shape& indices = ctx.shape(0);
   TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", -1), indices.size() + 1));
   Shape shape = indices;
-  shape.insert(shape.begin() + static_cast<ptrdiff_t>(axis), depth);
+  shape.insert(shape.begin() + axis, depth);
   if (!is_reasonable(shape)) return ctx.invalid("the result would be too large");
   std::vector<ir::Axis> axes = axes_for(shape);
   const Exprs vars = vars_of(axes);
   Exprs at = vars;
-  at.erase(at.begin() + static_cast<ptrdiff_t>(axis));
+  at.erase(at.begin() + axis);
   Expr body = ir::select(signed_index(ir::load(ctx.in(0), at), depth) == vars[axis],
                          ir::load(ctx.in(2), {Expr(1)}), ir::load(ctx.in(2), {Expr(0)}));
   return Buffers{ctx.compute("one_hot", std::move(axes), std::move(body))};

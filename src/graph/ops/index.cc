@@ -131,8 +131,7 @@ Exprs reshape_indices(const Shape& from, const Shape& to, std::span<const Expr> 
         product_to *= to[j++];
       }
     }
-    const Shape group_to(to.begin() + static_cast<ptrdiff_t>(first_j),
-                         to.begin() + static_cast<ptrdiff_t>(j));
+    const Shape group_to(to.begin() + first_j, to.begin() + j);
     const Expr linear = linear_index(group_to, indices.subspan(first_j, j - first_j));
     append_digits(linear, std::span(from).subspan(first_i, i - first_i), result);
   }

@@ -22,7 +22,7 @@ std::optional<MoveStep::Index> one_variable(const Expr& index, std::span<const i
   if (affine->terms.empty()) return result;
   for (size_t d = 0; d < axes.size(); ++d) {
     if (axes[d].var == affine->terms[0].atom) {
-      result.dim = static_cast<int64_t>(d);
+      result.dim = d;
       result.factor = affine->terms[0].coefficient;
       return result;
     }
@@ -35,7 +35,7 @@ std::optional<MoveStep::Index> one_variable(const Expr& index, std::span<const i
 std::optional<MoveStep> move_step(const Graph& graph, const Node& node) {
   if (node.outputs.size() != 1 || node.inputs.empty() || node.inputs[0] == kNoValue) return std::nullopt;
   MoveStep step;
-  step.to = graph.values[static_cast<size_t>(node.outputs[0])].shape;
+  step.to = graph.values[node.outputs[0]].shape;
   if (product(step.to) == 0) return std::nullopt;
   if (has_trait(node.op, kReshapes)) {
     step.is_reshape = true;
@@ -66,8 +66,7 @@ Exprs compose_moves(const Shape& from, std::span<const MoveStep> steps, std::spa
     }
     Exprs moved;
     for (const MoveStep::Index& a : steps[k].source) {
-      moved.push_back(a.dim < 0 ? Expr(a.offset)
-                                : indices[static_cast<size_t>(a.dim)] * Expr(a.factor) + Expr(a.offset));
+      moved.push_back(a.dim < 0 ? Expr(a.offset) : indices[a.dim] * Expr(a.factor) + Expr(a.offset));
     }
     indices = std::move(moved);
   }
@@ -80,19 +79,19 @@ Exprs compose_moves(const Shape& from, std::span<const MoveStep> steps, std::spa
 }
 
 std::vector<int64_t> encode_step(const MoveStep& step) {
-  std::vector<int64_t> numbers = {step.is_reshape ? 1 : 0, static_cast<int64_t>(step.to.size())};
+  std::vector<int64_t> numbers = {step.is_reshape ? 1 : 0, std::ssize(step.to)};
   numbers.insert(numbers.end(), step.to.begin(), step.to.end());
   for (const MoveStep::Index& a : step.source) numbers.insert(numbers.end(), {a.dim, a.factor, a.offset});
   return numbers;
 }
 
 std::optional<MoveStep> decode_step(std::span<const int64_t> numbers, const Shape& from) {
-  if (numbers.size() < 2 || numbers[1] < 0 || numbers[1] > static_cast<int64_t>(numbers.size()) - 2) {
+  if (numbers.size() < 2 || numbers[1] < 0 || numbers[1] > std::ssize(numbers) - 2) {
     return std::nullopt;
   }
   MoveStep step;
   step.is_reshape = numbers[0] != 0;
-  const auto rank = static_cast<size_t>(numbers[1]);
+  const int64_t rank = numbers[1];
   const auto shape = numbers.subspan(2, rank);
   step.to.assign(shape.begin(), shape.end());
   if (!is_reasonable(step.to)) return std::nullopt;
@@ -104,7 +103,7 @@ std::optional<MoveStep> decode_step(std::span<const int64_t> numbers, const Shap
   for (size_t d = 0; d < from.size(); ++d) {
     const MoveStep::Index a{rest[3 * d], rest[3 * d + 1], rest[3 * d + 2]};
     // The first and the last position must be inside the source.
-    const int64_t extent = a.dim < 0 || a.dim >= numbers[1] ? 1 : step.to[static_cast<size_t>(a.dim)];
+    const int64_t extent = a.dim < 0 || a.dim >= numbers[1] ? 1 : step.to[a.dim];
     if (a.dim >= numbers[1] || a.factor > kMaxGeometry || a.factor < -kMaxGeometry || a.offset < 0 ||
         a.offset >= from[d]) {
       return std::nullopt;

@@ -71,7 +71,7 @@ struct Moments {
 
 Moments emit_moments(OpContext& ctx, const ir::Buffer& x, std::span<const size_t> dims) {
   Moments m;
-  for (size_t d : dims) m.count *= static_cast<double>(x->shape[d]);
+  for (size_t d : dims) m.count *= x->shape[d];
   m.sum = reduce_dims(
       ctx, "norm_sum", x->shape, dims, true, Combiner::kSum,
       [&](std::span<const Expr> indices) { return ir::load(x, Exprs(indices.begin(), indices.end())); });
@@ -181,7 +181,7 @@ Result<Buffers> emit_rms_norm(OpContext& ctx) {
         return x * x;
       });
   double count = 1;
-  for (size_t d : dims) count *= static_cast<double>(ctx.shape(0)[d]);
+  for (size_t d : dims) count *= ctx.shape(0)[d];
   std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(axes);
   const ir::DType dtype = ctx.dtype(0);
@@ -256,8 +256,7 @@ Result<Buffers> emit_lrn(OpContext& ctx) {
       ctx.reduce("lrn_square_sum", std::move(axes), std::move(reduce), combiner, std::move(body));
   std::vector<ir::Axis> out = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(out);
-  const Expr base = ir::make_const(dtype, bias) +
-                    ir::make_const(dtype, alpha / static_cast<double>(size)) * ir::load(sum, vars);
+  const Expr base = ir::make_const(dtype, bias) + ir::make_const(dtype, alpha / size) * ir::load(sum, vars);
   Expr result = ir::load(ctx.in(0), vars) / positive_power(base, beta);
   return Buffers{ctx.compute("lrn", std::move(out), std::move(result))};
 }

@@ -14,6 +14,18 @@ std::string describe(ir::DType dtype, const Shape& shape) {
   return text + ']';
 }
 
+lower::Tensor vector_of(ir::DType dtype, std::span<const int64_t> values) {
+  lower::Tensor tensor = lower::Tensor::zeros(dtype, {std::ssize(values)});
+  for (size_t i = 0; i < values.size(); ++i) tensor.set(i, ir::scalar_int(dtype, values[i]));
+  return tensor;
+}
+
+lower::Tensor vector_of(ir::DType dtype, std::span<const double> values) {
+  lower::Tensor tensor = lower::Tensor::zeros(dtype, {std::ssize(values)});
+  for (size_t i = 0; i < values.size(); ++i) tensor.set(i, ir::scalar_float(dtype, values[i]));
+  return tensor;
+}
+
 bool is_reasonable(std::span<const int64_t> shape) {
   if (shape.size() > kMaxRank) return false;
   int64_t total = 1;
@@ -46,20 +58,18 @@ Error OpContext::unsupported(std::string reason) const {
   return Error{ErrorCode::kUnsupported, node_.name, node_.op + ": " + std::move(reason)};
 }
 
-ir::DType OpContext::declared_dtype(size_t i) const {
-  return graph_.values[static_cast<size_t>(node_.inputs[i])].dtype;
-}
+ir::DType OpContext::declared_dtype(size_t i) const { return graph_.values[node_.inputs[i]].dtype; }
 
 const lower::Tensor* OpContext::constant(size_t i) const {
   if (i >= node_.inputs.size() || node_.inputs[i] == kNoValue) return nullptr;
-  return graph_.values[static_cast<size_t>(node_.inputs[i])].constant.get();
+  return graph_.values[node_.inputs[i]].constant.get();
 }
 
 const Shape* OpContext::pooled_shape(size_t i) const {
   const ValueId id = node_.inputs.at(i);
   for (const Node& node : graph_.nodes) {
     if (node.op == "MaxPool" && node.outputs.size() > 1 && node.outputs[1] == id && id != kNoValue)
-      return &graph_.values[static_cast<size_t>(node.inputs.at(0))].shape;
+      return &graph_.values[node.inputs.at(0)].shape;
   }
   return nullptr;
 }
@@ -75,7 +85,7 @@ Result<std::vector<int64_t>> OpContext::constant_ints(size_t i, std::string_view
                    ") must be a vector of integers, not " + describe(tensor->dtype, tensor->shape));
   }
   std::vector<int64_t> values;
-  values.reserve(static_cast<size_t>(tensor->num_elements()));
+  values.reserve(tensor->num_elements());
   for (int64_t k = 0; k < tensor->num_elements(); ++k) values.push_back(tensor->at(k).i);
   return values;
 }
@@ -91,7 +101,7 @@ Result<std::vector<double>> OpContext::constant_floats(size_t i, std::string_vie
                    ") must be a vector of floats, not " + describe(tensor->dtype, tensor->shape));
   }
   std::vector<double> values;
-  values.reserve(static_cast<size_t>(tensor->num_elements()));
+  values.reserve(tensor->num_elements());
   for (int64_t k = 0; k < tensor->num_elements(); ++k) values.push_back(tensor->at(k).f);
   return values;
 }
@@ -100,10 +110,8 @@ bool OpContext::has_attr(std::string_view name) const { return node_.attributes.
 
 template <class T>
 const T* OpContext::find_attr(std::string_view name, const char* type) {
-  const auto found = node_.attributes.find(std::string(name));
-  if (found == node_.attributes.end()) return nullptr;
-  const T* value = std::get_if<T>(&found->second);
-  if (value == nullptr) fail(invalid("attribute " + std::string(name) + " is not " + type));
+  const T* value = node_.find<T>(std::string(name));
+  if (value == nullptr && has_attr(name)) fail(invalid("attribute " + std::string(name) + " is not " + type));
   return value;
 }
 
@@ -157,11 +165,11 @@ std::vector<int64_t> OpContext::geometry_attr(std::string_view name, size_t coun
 }
 
 Result<size_t> OpContext::normalize_axis(int64_t axis, size_t rank) const {
-  const auto signed_rank = static_cast<int64_t>(rank);
-  if (axis < -signed_rank || axis >= signed_rank) {
+  const size_t from_front = axis < 0 ? axis + rank : axis;  // wraps around if axis < -rank
+  if (from_front >= rank) {
     return invalid("axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(rank));
   }
-  return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
+  return from_front;
 }
 
 Result<std::vector<size_t>> OpContext::normalize_axes(std::span<const int64_t> axes, size_t rank) const {
@@ -183,7 +191,7 @@ void OpContext::check_axes(const std::string& name, std::vector<ir::Axis>& spati
   for (const ir::Axis& axis : spatial) extents[0].push_back(axis.extent);
   for (const ir::Axis& axis : reduce_axes) extents[1].push_back(axis.extent);
   for (const Shape& shape : extents) {
-    for (int64_t extent : shape) points *= static_cast<double>(std::max<int64_t>(extent, 1));
+    for (int64_t extent : shape) points *= std::max<int64_t>(extent, 1);
   }
   if (is_reasonable(extents[0]) && is_reasonable(extents[1]) && points <= kMaxPoints) return;
   fail(Error{ErrorCode::kResourceExhausted, node_.name,

@@ -36,6 +36,10 @@ std::string describe(ir::DType dtype, const Shape& shape);
 bool is_reasonable(std::span<const int64_t> shape);
 int64_t product(std::span<const int64_t> extents);  // of a reasonable shape
 
+// Returns a tensor of rank 1.
+lower::Tensor vector_of(ir::DType dtype, std::span<const int64_t> values);
+lower::Tensor vector_of(ir::DType dtype, std::span<const double> values);
+
 // Attribute of a product whose factors are rounded to TF32 (round_products). ONNX has no such
 // attribute.
 inline constexpr const char* kRoundFactors = "tensorsmith.round_tf32";

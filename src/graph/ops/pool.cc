@@ -110,7 +110,7 @@ Result<Buffers> emit_average_pool(OpContext& ctx) {
     const Expr inside = ir::max(last - first, 0);
     count = count.defined() ? count * inside : inside;
   }
-  Expr divisor = ir::make_const(dtype, static_cast<double>(constant_count));
+  Expr divisor = ir::make_const(dtype, constant_count);
   // The average of a window that contains only padding is 0 / 0.
   if (count.defined()) divisor = ir::cast(dtype, count * Expr(constant_count));
   return Buffers{ctx.compute("average", std::move(axes), ir::load(sum, vars) / divisor)};
@@ -131,7 +131,7 @@ Expr root(const Expr& x, double p) {
 
 Result<Buffers> emit_lp_pool(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const Window window, read_pool_window(ctx));
-  const auto p = static_cast<double>(ctx.int_attr("p", 2));
+  const double p = ctx.int_attr("p", 2);
   const ir::Buffer data = pad_for_windows(ctx, ctx.in(0), window, ir::make_const(ctx.dtype(0), 0));
   const ir::Buffer sum = pool(ctx, "pool_sum", data, window, ir::Combiner::kSum,
                               [p](const Expr& x) { return power(ir::call(ir::Intrinsic::kAbs, {x}), p); });
@@ -167,13 +167,13 @@ Result<Buffers> emit_global_max_pool(OpContext& ctx) {
 Result<Buffers> emit_global_average_pool(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const ir::Buffer sum, global_pool(ctx, "global_pool_sum", ir::Combiner::kSum, keep));
   const Shape& x = ctx.shape(0);
-  const auto count = static_cast<double>(product(std::span(x).subspan(2)));
+  const double count = product(std::span(x).subspan(2));
   return Buffers{map_elements(ctx, "average", sum,
                               [count](const Expr& e) { return e / ir::make_const(e.dtype(), count); })};
 }
 
 Result<Buffers> emit_global_lp_pool(OpContext& ctx) {
-  const auto p = static_cast<double>(ctx.int_attr("p", 2));
+  const double p = ctx.int_attr("p", 2);
   TS_ASSIGN_OR_RETURN(const ir::Buffer sum,
                       global_pool(ctx, "global_pool_sum", ir::Combiner::kSum, [p](const Expr& x) {
                         return power(ir::call(ir::Intrinsic::kAbs, {x}), p);

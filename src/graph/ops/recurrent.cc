@@ -34,7 +34,7 @@ class Recurrence {
   Result<Buffers> emit() {
     TS_RETURN_IF_ERROR(read());
     std::vector<Buffers> outputs(directions_);
-    for (size_t d = 0; d < directions_; ++d) {
+    for (int64_t d = 0; d < directions_; ++d) {
       TS_RETURN_IF_ERROR(run_direction(d, outputs[d]));
     }
     Buffers results = {sequence_output(outputs), last_output(last_h_, "last_h")};
@@ -77,19 +77,19 @@ class Recurrence {
                               std::to_string(kMaxUnrolledSteps) + " can be unrolled)");
     }
     if (hidden_ < 1 || hidden_ > kMaxGeometry) return ctx_.invalid("the hidden size is out of range");
-    const auto dirs = static_cast<int64_t>(directions_);
-    TS_RETURN_IF_ERROR(expect(1, {dirs, gates_ * hidden_, inputs_}));
-    TS_RETURN_IF_ERROR(expect(2, {dirs, gates_ * hidden_, hidden_}));
-    TS_RETURN_IF_ERROR(expect(3, {dirs, 2 * gates_ * hidden_}));
+    TS_RETURN_IF_ERROR(expect(1, {directions_, gates_ * hidden_, inputs_}));
+    TS_RETURN_IF_ERROR(expect(2, {directions_, gates_ * hidden_, hidden_}));
+    TS_RETURN_IF_ERROR(expect(3, {directions_, 2 * gates_ * hidden_}));
     TS_RETURN_IF_ERROR(expect(kLengths, {batch_}));
-    const Shape state = batch_first_ ? Shape{batch_, dirs, hidden_} : Shape{dirs, batch_, hidden_};
+    const Shape state =
+        batch_first_ ? Shape{batch_, directions_, hidden_} : Shape{directions_, batch_, hidden_};
     TS_RETURN_IF_ERROR(expect(kInitialH, state));
     TS_RETURN_IF_ERROR(expect(kInitialC, state));
-    TS_RETURN_IF_ERROR(expect(kPeepholes, {dirs, 3 * hidden_}));
+    TS_RETURN_IF_ERROR(expect(kPeepholes, {directions_, 3 * hidden_}));
     clip_ = ctx_.float_attr("clip", 0);
     activations_ = ctx_.strings_attr("activations").value_or(std::vector<std::string>{});
     if (activations_.empty()) {
-      for (size_t d = 0; d < directions_; ++d) {
+      for (int64_t d = 0; d < directions_; ++d) {
         if (per_direction_ > 1) activations_.push_back("Sigmoid");
         for (size_t k = per_direction_ > 1 ? 1 : 0; k < per_direction_; ++k) activations_.push_back("Tanh");
       }
@@ -119,31 +119,30 @@ class Recurrence {
   }
 
   // Returns [time, batch, gate * hidden]: the contribution of the inputs to all gates.
-  ir::Buffer input_product(size_t d) {
+  ir::Buffer input_product(int64_t d) {
     std::vector<ir::Axis> axes = axes_for({steps_, batch_, gates_ * hidden_});
     std::vector<ir::Axis> reduce = {{ir::Var("k"), inputs_}};
     const Exprs v = vars_of(axes);
     const Expr k = reduce[0].var;
     const Expr x =
         batch_first_ ? ir::load(ctx_.in(0), {v[1], v[0], k}) : ir::load(ctx_.in(0), {v[0], v[1], k});
-    Expr body = x * ir::load(ctx_.in(1), {static_cast<int64_t>(d), v[2], k});
+    Expr body = x * ir::load(ctx_.in(1), {d, v[2], k});
     return ctx_.reduce("gate_inputs", std::move(axes), std::move(reduce), Combiner::kSum, std::move(body));
   }
 
   // Returns [batch, gate * hidden] for gates [first, last): the contribution of the state.
-  ir::Buffer state_product(size_t d, const ir::Buffer& state, int64_t first, int64_t last) {
+  ir::Buffer state_product(int64_t d, const ir::Buffer& state, int64_t first, int64_t last) {
     std::vector<ir::Axis> axes = axes_for({batch_, (last - first) * hidden_});
     std::vector<ir::Axis> reduce = {{ir::Var("k"), hidden_}};
     const Exprs v = vars_of(axes);
     const Expr k = reduce[0].var;
-    Expr body = ir::load(state, {v[0], k}) *
-                ir::load(ctx_.in(2), {static_cast<int64_t>(d), v[1] + Expr(first * hidden_), k});
+    Expr body = ir::load(state, {v[0], k}) * ir::load(ctx_.in(2), {d, v[1] + Expr(first * hidden_), k});
     return ctx_.reduce("gate_state", std::move(axes), std::move(reduce), Combiner::kSum, std::move(body));
   }
 
-  Expr bias(size_t d, int64_t gate, const Expr& h, bool recurrent) const {
+  Expr bias(int64_t d, int64_t gate, const Expr& h, bool recurrent) const {
     const int64_t offset = (recurrent ? gates_ + gate : gate) * hidden_;
-    return ir::load(ctx_.in(3), {static_cast<int64_t>(d), h + Expr(offset)});
+    return ir::load(ctx_.in(3), {d, h + Expr(offset)});
   }
 
   Expr clipped(const Expr& x) const {
@@ -151,15 +150,15 @@ class Recurrence {
     return ir::min(ir::max(x, ir::make_const(x.dtype(), -clip_)), ir::make_const(x.dtype(), clip_));
   }
 
-  Result<Expr> gate_activation(size_t d, size_t which, const Expr& x) const {
+  Result<Expr> gate_activation(int64_t d, size_t which, const Expr& x) const {
     return activate(ctx_, activations_[d * per_direction_ + which], clipped(x));
   }
 
-  ir::Buffer initial_state(size_t d, size_t input, const std::string& name) {
+  ir::Buffer initial_state(int64_t d, size_t input, const std::string& name) {
     std::vector<ir::Axis> axes = cell_axes();
     const Expr b = axes[0].var;
     const Expr h = axes[1].var;
-    const Expr dir = static_cast<int64_t>(d);
+    const Expr dir = d;
     Expr body = ir::make_const(ctx_.dtype(0), 0);
     if (ctx_.has(input)) {
       body = batch_first_ ? ir::load(ctx_.in(input), {b, dir, h}) : ir::load(ctx_.in(input), {dir, b, h});
@@ -173,7 +172,7 @@ class Recurrence {
     return ir::select(Expr(step) < sequence_length(b), next, previous);
   }
 
-  Status run_direction(size_t d, Buffers& states) {
+  Status run_direction(int64_t d, Buffers& states) {
     const bool reversed = first_reversed_ || d == 1;
     const ir::Buffer products = input_product(d);
     ir::Buffer h = initial_state(d, kInitialH, "initial_h");
@@ -194,7 +193,7 @@ class Recurrence {
   }
 
   // Returns the sum that is the input of a gate's activation, without peepholes.
-  Expr preactivation(size_t d, int64_t gate, int64_t step, bool reversed, const ir::Buffer& products,
+  Expr preactivation(int64_t d, int64_t gate, int64_t step, bool reversed, const ir::Buffer& products,
                      const ir::Buffer& state, const Expr& b, const Expr& h) const {
     const Expr index = h + Expr(gate * hidden_);
     Expr sum = ir::load(products, {time_of(step, b, reversed), b, index}) + ir::load(state, {b, index});
@@ -202,7 +201,7 @@ class Recurrence {
     return sum;
   }
 
-  Status rnn_step(size_t d, int64_t step, bool reversed, const ir::Buffer& products, ir::Buffer& state) {
+  Status rnn_step(int64_t d, int64_t step, bool reversed, const ir::Buffer& products, ir::Buffer& state) {
     const ir::Buffer recurrent = state_product(d, state, 0, 1);
     std::vector<ir::Axis> axes = cell_axes();
     const Expr b = axes[0].var;
@@ -216,7 +215,7 @@ class Recurrence {
   }
 
   // Gates z, r, h.
-  Status gru_step(size_t d, int64_t step, bool reversed, const ir::Buffer& products, ir::Buffer& state) {
+  Status gru_step(int64_t d, int64_t step, bool reversed, const ir::Buffer& products, ir::Buffer& state) {
     const bool linear_before_reset = ctx_.int_attr("linear_before_reset", 0) != 0;
     const ir::Buffer recurrent = state_product(d, state, 0, linear_before_reset ? 3 : 2);
     ir::Buffer candidate_product;
@@ -257,12 +256,12 @@ class Recurrence {
   }
 
   // Gates i, o, f, c; peepholes i, o, f.
-  Status lstm_step(size_t d, int64_t step, bool reversed, const ir::Buffer& products, ir::Buffer& state,
+  Status lstm_step(int64_t d, int64_t step, bool reversed, const ir::Buffer& products, ir::Buffer& state,
                    ir::Buffer& cell) {
     const ir::Buffer recurrent = state_product(d, state, 0, 4);
     const bool coupled = ctx_.int_attr("input_forget", 0) != 0;
     const auto peephole = [&](int64_t gate, const Expr& h, const Expr& c) {
-      return ir::load(ctx_.in(kPeepholes), {static_cast<int64_t>(d), h + Expr(gate * hidden_)}) * c;
+      return ir::load(ctx_.in(kPeepholes), {d, h + Expr(gate * hidden_)}) * c;
     };
     const auto gate = [&](int64_t which, size_t activation, const Expr& b, const Expr& h,
                           const Expr& peeped) -> Result<Expr> {
@@ -293,24 +292,23 @@ class Recurrence {
   }
 
   // Returns states[t] for t in [begin, end), selected by a balanced tree of selects.
-  static Expr choose(const Buffers& states, size_t begin, size_t end, const Expr& step, const Exprs& at) {
+  static Expr choose(const Buffers& states, int64_t begin, int64_t end, const Expr& step, const Exprs& at) {
     if (end - begin == 1) return ir::load(states[begin], at);
-    const size_t middle = begin + (end - begin) / 2;
-    return ir::select(step < Expr(static_cast<int64_t>(middle)), choose(states, begin, middle, step, at),
+    const int64_t middle = begin + (end - begin) / 2;
+    return ir::select(step < Expr(middle), choose(states, begin, middle, step, at),
                       choose(states, middle, end, step, at));
   }
 
   // Y: (time, direction, batch, hidden), or (batch, time, direction, hidden).
   ir::Buffer sequence_output(const std::vector<Buffers>& outputs) {
-    const auto dirs = static_cast<int64_t>(directions_);
-    std::vector<ir::Axis> axes =
-        axes_for(batch_first_ ? Shape{batch_, steps_, dirs, hidden_} : Shape{steps_, dirs, batch_, hidden_});
+    std::vector<ir::Axis> axes = axes_for(batch_first_ ? Shape{batch_, steps_, directions_, hidden_}
+                                                       : Shape{steps_, directions_, batch_, hidden_});
     const Exprs v = vars_of(axes);
     const Expr t = batch_first_ ? v[1] : v[0];
     const Expr dir = batch_first_ ? v[2] : v[1];
     const Expr b = batch_first_ ? v[0] : v[2];
     Expr body;
-    for (size_t d = directions_; d-- > 0;) {
+    for (int64_t d = directions_; d-- > 0;) {
       const bool reversed = first_reversed_ || d == 1;
       Expr step = t;
       if (reversed) {
@@ -320,15 +318,14 @@ class Recurrence {
       if (ctx_.has(kLengths)) {
         value = ir::select(t < sequence_length(b), value, ir::make_const(ctx_.dtype(0), 0));
       }
-      body = body.defined() ? ir::select(dir == Expr(static_cast<int64_t>(d)), value, body) : value;
+      body = body.defined() ? ir::select(dir == Expr(d), value, body) : value;
     }
     return ctx_.compute("sequence", std::move(axes), std::move(body));
   }
 
   ir::Buffer last_output(const Buffers& states, const std::string& name) {
-    const auto dirs = static_cast<int64_t>(directions_);
     std::vector<ir::Axis> axes =
-        axes_for(batch_first_ ? Shape{batch_, dirs, hidden_} : Shape{dirs, batch_, hidden_});
+        axes_for(batch_first_ ? Shape{batch_, directions_, hidden_} : Shape{directions_, batch_, hidden_});
     const Exprs v = vars_of(axes);
     const Expr dir = batch_first_ ? v[1] : v[0];
     const Expr b = batch_first_ ? v[0] : v[1];
@@ -341,7 +338,7 @@ class Recurrence {
   size_t per_direction_;
   bool batch_first_ = false;
   bool first_reversed_ = false;
-  size_t directions_ = 1;
+  int64_t directions_ = 1;
   int64_t steps_ = 0;
   int64_t batch_ = 0;
   int64_t inputs_ = 0;

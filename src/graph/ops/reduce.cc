@@ -36,8 +36,8 @@ ir::Buffer reduce_dims(OpContext& ctx, const std::string& name, const Shape& sha
 ir::Buffer reduce_sum(OpContext& ctx, const std::string& name, std::vector<ir::Axis> spatial,
                       std::vector<ir::Axis> reduce, Expr body) {
   double count = 1;
-  for (const ir::Axis& axis : reduce) count *= static_cast<double>(axis.extent);
-  if (body.dtype() != ir::DType::kF32 || count <= static_cast<double>(kLongSum))
+  for (const ir::Axis& axis : reduce) count *= axis.extent;
+  if (body.dtype() != ir::DType::kF32 || count <= kLongSum)
     return ctx.reduce(name, std::move(spatial), std::move(reduce), Combiner::kSum, std::move(body));
   const ir::Buffer sum = ctx.reduce(name, std::move(spatial), std::move(reduce), Combiner::kSum,
                                     ir::cast(ir::DType::kF64, body));
@@ -119,9 +119,8 @@ Result<Buffers> emit_mean(OpContext& ctx) {
   int64_t count = 1;
   for (size_t d : spec.dims) count *= ctx.shape(0)[d];
   const ir::Buffer sum = simple(ctx, "reduce_sum", spec, Combiner::kSum);
-  return Buffers{map_elements(ctx, "mean", sum, [count](const Expr& x) {
-    return x / ir::make_const(x.dtype(), static_cast<double>(count));
-  })};
+  return Buffers{map_elements(ctx, "mean", sum,
+                              [count](const Expr& x) { return x / ir::make_const(x.dtype(), count); })};
 }
 
 Result<Buffers> emit_l1(OpContext& ctx) {

@@ -47,13 +47,12 @@ Result<Buffers> emit_reshape(OpContext& ctx) {
 
 Result<Buffers> emit_flatten(OpContext& ctx) {
   const Shape& from = ctx.shape(0);
-  const auto rank = static_cast<int64_t>(from.size());
+  const auto rank = std::ssize(from);
   int64_t axis = ctx.int_attr("axis", 1);
   if (axis < -rank || axis > rank) return ctx.invalid("axis " + std::to_string(axis) + " is out of range");
   if (axis < 0) axis += rank;
   const auto split = std::span(from);
-  const Shape to = {product(split.first(static_cast<size_t>(axis))),
-                    product(split.subspan(static_cast<size_t>(axis)))};
+  const Shape to = {product(split.first(axis)), product(split.subspan(axis))};
   return Buffers{reshape(ctx, "flatten", ctx.in(0), to)};
 }
 

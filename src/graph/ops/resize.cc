@@ -23,7 +23,7 @@ struct ResizedDimension {
   double offset = 0;
   double scale = 1;  // output / input, as given
 
-  double position(int64_t o) const { return static_cast<double>(o) * factor + offset; }
+  double position(int64_t o) const { return o * factor + offset; }
   Expr position(const Expr& o, DType dtype) const {
     return ir::cast(dtype, o) * ir::make_const(dtype, factor) + ir::make_const(dtype, offset);
   }
@@ -78,7 +78,7 @@ Expr rounded_position(const ResizedDimension& d, Rounding rounding, const Expr& 
   int64_t high = int64_t{1} << 62;
   for (int64_t k = 0; k < d.output; ++k) {
     const double exact = apply(rounding, snapped(d.position(k)));
-    if (!(std::abs(exact) < static_cast<double>(kMaxGeometry)) || d.output > 65536) {
+    if (!(std::abs(exact) < kMaxGeometry) || d.output > 65536) {
       low = 1;
       high = 0;
       break;
@@ -115,7 +115,7 @@ struct ResizeSpec {
 Result<ResizedDimension> place(const OpContext& ctx, const std::string& coordinates, size_t axis,
                                int64_t input, int64_t output, double scale, double begin, double end) {
   ResizedDimension d{axis, input, output, 1, 0, scale};
-  const auto in = static_cast<double>(input);
+  const double in = input;
   const double resized = scale * in;
   if (coordinates == "asymmetric") {
     d.factor = 1 / scale;
@@ -126,7 +126,7 @@ Result<ResizedDimension> place(const OpContext& ctx, const std::string& coordina
     d.factor = 0;
     d.offset = -0.5;
   } else if (coordinates == "half_pixel_symmetric") {
-    const double adjustment = static_cast<double>(output) / resized;
+    const double adjustment = output / resized;
     d.factor = 1 / scale;
     d.offset = in / 2 * (1 - adjustment) + 0.5 / scale - 0.5;
   } else if (coordinates == "tf_half_pixel_for_nn") {
@@ -135,7 +135,7 @@ Result<ResizedDimension> place(const OpContext& ctx, const std::string& coordina
   } else if (coordinates == "align_corners") {
     d.factor = resized == 1 ? 0 : (in - 1) / (resized - 1);
   } else if (coordinates == "tf_crop_and_resize") {
-    d.factor = output == 1 ? 0 : (end - begin) * (in - 1) / static_cast<double>(output - 1);
+    d.factor = output == 1 ? 0 : (end - begin) * (in - 1) / (output - 1);
     d.offset = begin * (in - 1) + (output == 1 ? (end - begin) * (in - 1) / 2 : 0);
   } else {
     return ctx.unsupported("coordinate_transformation_mode '" + coordinates + "'");
@@ -203,7 +203,7 @@ Result<ResizeSpec> read_resize(OpContext& ctx) {
   // One scale for all sizes: the smallest or the largest of the individual scales.
   std::optional<double> common;
   for (size_t k = 0; policy != "stretch" && k < sizes.size(); ++k) {
-    const double own = static_cast<double>(sizes[k]) / static_cast<double>(std::max<int64_t>(x[axes[k]], 1));
+    const double own = sizes[k] / std::max<double>(x[axes[k]], 1);
     common = !common ? own : policy == "not_larger" ? std::min(*common, own) : std::max(*common, own);
   }
   for (size_t k = 0; k < axes.size(); ++k) {
@@ -211,8 +211,8 @@ Result<ResizeSpec> read_resize(OpContext& ctx) {
     double scale = 0;
     if (sizes.empty()) {
       scale = scales[k];
-      const double extent = std::floor(static_cast<double>(x[axis]) * scale);
-      if (!(scale > 0) || !(extent >= 1) || extent > static_cast<double>(kMaxGeometry)) {
+      const double extent = std::floor(x[axis] * scale);
+      if (!(scale > 0) || !(extent >= 1) || extent > kMaxGeometry) {
         return ctx.invalid("scale " + std::to_string(scale) + " of dimension " + std::to_string(axis) +
                            " is out of range");
       }
@@ -222,12 +222,12 @@ Result<ResizeSpec> read_resize(OpContext& ctx) {
         return ctx.invalid("size " + std::to_string(sizes[k]) + " of dimension " + std::to_string(axis) +
                            " is out of range");
       }
-      scale = static_cast<double>(sizes[k]) / static_cast<double>(x[axis]);
+      scale = static_cast<double>(sizes[k]) / x[axis];
       spec.shape[axis] = sizes[k];
       if (common) {
         scale = *common;
-        const double extent = std::floor(scale * static_cast<double>(x[axis]) + 0.5);
-        if (!(extent >= 1) || extent > static_cast<double>(kMaxGeometry))
+        const double extent = std::floor(scale * x[axis] + 0.5);
+        if (!(extent >= 1) || extent > kMaxGeometry)
           return ctx.invalid("the common scale " + std::to_string(scale) + " makes dimension " +
                              std::to_string(axis) + " empty or too large");
         spec.shape[axis] = static_cast<int64_t>(extent);
@@ -254,8 +254,7 @@ ir::Buffer emit_nearest(OpContext& ctx, const ResizeSpec& spec) {
     const Expr index = rounded_position(d, spec.rounding, source[d.axis]);
     const double first = apply(spec.rounding, snapped(d.position(0)));
     const double last = apply(spec.rounding, snapped(d.position(d.output - 1)));
-    const bool inside = std::min(first, last) >= 0 && std::max(first, last) < static_cast<double>(d.input) &&
-                        d.output <= 65536;
+    const bool inside = std::min(first, last) >= 0 && std::max(first, last) < d.input && d.output <= 65536;
     source[d.axis] = inside ? index : clamp_to(index, d.input);
   }
   return ctx.compute("resize_nearest", std::move(axes), ir::load(ctx.in(0), source));
@@ -293,8 +292,8 @@ ir::Buffer interpolate(OpContext& ctx, const ResizeSpec& spec, const ResizedDime
   const int64_t first = cubic ? -1 : 0;
   if (spec.exclude_outside) {
     Expr total;
-    for (size_t k = 0; k < weights.size(); ++k) {
-      const Expr index = floor + Expr(first + static_cast<int64_t>(k));
+    for (int64_t k = 0; k < std::ssize(weights); ++k) {
+      const Expr index = floor + Expr(first + k);
       weights[k] =
           ir::select(index >= 0 && index < Expr(d.input), weights[k], ir::make_const(weight_dtype, 0));
       total = total.defined() ? total + weights[k] : weights[k];
@@ -302,9 +301,9 @@ ir::Buffer interpolate(OpContext& ctx, const ResizeSpec& spec, const ResizedDime
     for (Expr& weight : weights) weight = weight / total;
   }
   Expr sum;
-  for (size_t k = 0; k < weights.size(); ++k) {
+  for (int64_t k = 0; k < std::ssize(weights); ++k) {
     Exprs source = vars;
-    source[d.axis] = clamp_to(floor + Expr(first + static_cast<int64_t>(k)), d.input);
+    source[d.axis] = clamp_to(floor + Expr(first + k), d.input);
     const Expr weight = dtype == weight_dtype ? weights[k] : ir::cast(dtype, weights[k]);
     const Expr term = ir::load(x, source) * weight;
     sum = sum.defined() ? sum + term : term;
@@ -394,7 +393,7 @@ Result<Buffers> emit_resize(OpContext& ctx) {
   for (const ResizedDimension& d : spec.dims) {
     const Expr position = d.position(vars[d.axis], DType::kF64);
     inside = inside && position >= ir::make_const(DType::kF64, 0) &&
-             position <= ir::make_const(DType::kF64, static_cast<double>(d.input - 1));
+             position <= ir::make_const(DType::kF64, d.input - 1);
   }
   Expr body =
       ir::select(inside, ir::load(result, vars), ir::make_const(ctx.dtype(0), spec.extrapolation_value));

@@ -34,12 +34,12 @@ struct GridAxis {
   std::string padding;
 
   double low() const { return align_corners ? 0 : -0.5; }
-  double high() const { return static_cast<double>(extent) - (align_corners ? 1.0 : 0.5); }
+  double high() const { return extent - (align_corners ? 1.0 : 0.5); }
 
   // Maps [-1, 1] to pixels. Cubic interpolation clamps each neighbour separately and not the
   // position.
   Expr position(const Expr& x, bool cubic) const {
-    const double n = static_cast<double>(extent);
+    const double n = extent;
     Expr p =
         align_corners ? (x + f(x, 1)) * f(x, (n - 1) / 2) : ((x + f(x, 1)) * f(x, n) - f(x, 1)) * f(x, 0.5);
     if (padding == "border" && !cubic) p = ir::min(ir::max(p, f(x, 0)), f(x, n - 1));
@@ -49,11 +49,11 @@ struct GridAxis {
   // Returns the pixel at an integral position, in range.
   Expr index(const Expr& p) const {
     const Expr folded = padding == "reflection" ? mirror(p, low(), high()) : p;
-    const double last = static_cast<double>(extent - 1);
+    const double last = extent - 1;
     return ir::min(ir::max(ir::cast(DType::kI64, ir::min(ir::max(folded, f(p, 0)), f(p, last))), 0),
                    extent - 1);
   }
-  Expr inside(const Expr& p) const { return p >= f(p, 0) && p <= f(p, static_cast<double>(extent - 1)); }
+  Expr inside(const Expr& p) const { return p >= f(p, 0) && p <= f(p, extent - 1); }
 };
 
 // Keys' cubic convolution, a = -0.75, for neighbours -1, 0, 1, 2.
@@ -107,12 +107,11 @@ Result<Buffers> emit_grid_sample(OpContext& ctx) {
   const Exprs wx = cubic ? cubic_weights(tx) : Exprs{f(tx, 1) - tx, tx};
   const int first = cubic ? -1 : 0;
   Expr sum;
-  for (size_t i = 0; i < wy.size(); ++i) {
-    for (size_t j = 0; j < wx.size(); ++j) {
+  for (int i = 0; i < std::ssize(wy); ++i) {
+    for (int j = 0; j < std::ssize(wx); ++j) {
       Expr weight = wy[i] * wx[j];
       if (weight.dtype() != ctx.dtype(0)) weight = ir::cast(ctx.dtype(0), weight);
-      const Expr term = weight * pixel(row + f(row, first + static_cast<int>(i)),
-                                       column + f(column, first + static_cast<int>(j)));
+      const Expr term = weight * pixel(row + f(row, first + i), column + f(column, first + j));
       sum = sum.defined() ? sum + term : term;
     }
   }
@@ -157,13 +156,12 @@ Result<Buffers> emit_roi_align(OpContext& ctx) {
     const Expr start = ir::load(ctx.in(1), {v[0], begin}) * constant(scale) - constant(shift);
     Expr length = ir::load(ctx.in(1), {v[0], end}) * constant(scale) - constant(shift) - start;
     if (!half_pixel) length = ir::max(length, constant(1));
-    const Expr bin = length / constant(static_cast<double>(cells));
-    const Expr position =
-        start + ir::cast(dtype, cell) * bin +
-        (ir::cast(dtype, sample) + constant(0.5)) * bin / constant(static_cast<double>(samples));
+    const Expr bin = length / constant(cells);
+    const Expr position = start + ir::cast(dtype, cell) * bin +
+                          (ir::cast(dtype, sample) + constant(0.5)) * bin / constant(samples);
     Sample s;
-    s.outside = position < constant(-1) || position > constant(static_cast<double>(extent));
-    const Expr inner = ir::min(ir::max(position, constant(0)), constant(static_cast<double>(extent - 1)));
+    s.outside = position < constant(-1) || position > constant(extent);
+    const Expr inner = ir::min(ir::max(position, constant(0)), constant(extent - 1));
     s.low = ir::min(ir::max(ir::cast(DType::kI64, floor_of(inner)), 0), extent - 1);
     s.high = ir::min(s.low + 1, extent - 1);
     s.weight = inner - floor_of(inner);
@@ -182,9 +180,8 @@ Result<Buffers> emit_roi_align(OpContext& ctx) {
       ir::select(row.outside || column.outside, constant(0), top * (one - row.weight) + bottom * row.weight);
   const Combiner combiner = reduce.empty() ? Combiner::kNone : Combiner::kSum;
   const ir::Buffer sum = ctx.reduce("roi_sum", std::move(axes), std::move(reduce), combiner, std::move(body));
-  return Buffers{map_elements(ctx, "roi_align", sum, [&](const Expr& e) {
-    return e / constant(static_cast<double>(samples * samples));
-  })};
+  return Buffers{
+      map_elements(ctx, "roi_align", sum, [&](const Expr& e) { return e / constant(samples * samples); })};
 }
 
 // Writes each x to its index (in the flattened output of the default size); the rest is 0. Of
@@ -253,7 +250,7 @@ Result<Buffers> emit_det(OpContext& ctx) {
   if (n < 1 || n > 4) return ctx.unsupported("matrices larger than 4x4");
   std::vector<ir::Axis> axes = axes_for(Shape(x.begin(), x.end() - 2));
   const Exprs batch = vars_of(axes);
-  std::vector<int64_t> permutation(static_cast<size_t>(n));
+  std::vector<int64_t> permutation(n);
   std::iota(permutation.begin(), permutation.end(), int64_t{0});
   Expr sum;
   do {
@@ -261,11 +258,11 @@ Result<Buffers> emit_det(OpContext& ctx) {
     Expr term;
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t j = i + 1; j < n; ++j) {
-        inversions += permutation[static_cast<size_t>(i)] > permutation[static_cast<size_t>(j)] ? 1 : 0;
+        inversions += permutation[i] > permutation[j] ? 1 : 0;
       }
       Exprs at = batch;
       at.push_back(i);
-      at.push_back(permutation[static_cast<size_t>(i)]);
+      at.push_back(permutation[i]);
       const Expr factor = ir::load(ctx.in(0), at);
       term = term.defined() ? term * factor : factor;
     }

@@ -33,8 +33,7 @@ Result<Buffers> emit_window(OpContext& ctx) {
   const int64_t period = std::max<int64_t>(periodic ? sizes[0] : sizes[0] - 1, 1);
   std::vector<ir::Axis> axes = axes_for({sizes[0]});
   const auto f64 = [](double v) { return ir::make_const(DType::kF64, v); };
-  const Expr angle =
-      ir::cast(DType::kF64, axes[0].var) * f64(2 * std::numbers::pi / static_cast<double>(period));
+  const Expr angle = ir::cast(DType::kF64, axes[0].var) * f64(2 * std::numbers::pi / period);
   Expr body = f64(a[0]) - f64(a[1]) * ir::call(Intrinsic::kCos, {angle});
   if (a[2] != 0) body = body + f64(a[2]) * ir::call(Intrinsic::kCos, {f64(2) * angle});
   return Buffers{ctx.compute("window", std::move(axes), ir::cast(*dtype, body))};
@@ -49,7 +48,7 @@ ir::Buffer fourier(OpContext& ctx, std::vector<ir::Axis> axes, const Expr& k, in
   const Expr t = reduce[0].var;
   const Expr part = axes.back().var;
   // Reducing k * t modulo the length keeps the angle small and exact.
-  const double unit = (inverse ? 2 : -2) * std::numbers::pi / static_cast<double>(length);
+  const double unit = (inverse ? 2 : -2) * std::numbers::pi / length;
   const Expr angle = ir::cast(DType::kF64, ir::floormod(k * t, length)) * ir::make_const(DType::kF64, unit);
   const Expr cosine = ir::cast(dtype, ir::call(Intrinsic::kCos, {angle}));
   const Expr sine = ir::cast(dtype, ir::call(Intrinsic::kSin, {angle}));
@@ -101,9 +100,8 @@ Result<Buffers> emit_dft(OpContext& ctx) {
                                    return ir::load(ctx.in(0), at);
                                  });
   if (!inverse) return Buffers{sum};
-  return Buffers{map_elements(ctx, "idft", sum, [length](const Expr& e) {
-    return e / ir::make_const(e.dtype(), static_cast<double>(length));
-  })};
+  return Buffers{map_elements(ctx, "idft", sum,
+                              [length](const Expr& e) { return e / ir::make_const(e.dtype(), length); })};
 }
 
 // Inputs: signal (batch, samples, 1 or 2), frame_step, window, frame_length.

@@ -91,8 +91,8 @@ Result<Buffers> emit_split(OpContext& ctx) {
   } else if (auto attr = ctx.ints_attr("split")) {
     parts = *std::move(attr);
   } else {
-    const auto count = ctx.int_attr("num_outputs", static_cast<int64_t>(outputs));
-    if (count != static_cast<int64_t>(outputs) || count < 1) {
+    const auto count = ctx.int_attr("num_outputs", outputs);
+    if (std::cmp_not_equal(count, outputs) || count < 1) {
       return ctx.invalid("num_outputs is " + std::to_string(count) + " but the node has " +
                          std::to_string(outputs) + " outputs");
     }

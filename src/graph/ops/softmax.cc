@@ -15,14 +15,14 @@ using ir::Intrinsic;
 // Opset 13 and later: along one axis (default the last). Earlier: the tensor is flattened to a
 // matrix at the axis (default 1), so all dimensions from the axis on are normalized together.
 Result<std::vector<size_t>> normalized_dims(OpContext& ctx) {
-  const size_t rank = ctx.rank(0);
+  const int64_t rank = ctx.rank(0);
   if (ctx.opset() >= 13) {
     TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", -1), rank));
     return std::vector<size_t>{axis};
   }
   const int64_t attribute = ctx.int_attr("axis", 1);
   size_t first = rank;
-  if (attribute != static_cast<int64_t>(rank)) {
+  if (attribute != rank) {
     TS_ASSIGN_OR_RETURN(first, ctx.normalize_axis(attribute, rank));
   }
   std::vector<size_t> dims(rank - first);

@@ -115,14 +115,14 @@ Result<Buffers> emit_reverse_sequence(OpContext& ctx) {
   if (x.size() < 2 || (batch_axis != 0 && batch_axis != 1) || time_axis != 1 - batch_axis) {
     return ctx.invalid("batch_axis and time_axis must be 0 and 1 in some order");
   }
-  const auto b = static_cast<size_t>(batch_axis);
-  const auto t = static_cast<size_t>(time_axis);
-  if (ctx.shape(1) != Shape{x[b]}) return ctx.invalid("sequence_lens must have one length per sequence");
+  if (ctx.shape(1) != Shape{x[batch_axis]})
+    return ctx.invalid("sequence_lens must have one length per sequence");
   std::vector<ir::Axis> axes = axes_for(x);
   Exprs source = vars_of(axes);
   // Clamped, since an invalid length at run time must not read out of range.
-  const Expr length = ir::min(ir::max(ir::load(ctx.in(1), {source[b]}), 0), x[t]);
-  source[t] = ir::select(source[t] < length, length - 1 - source[t], source[t]);
+  const Expr length = ir::min(ir::max(ir::load(ctx.in(1), {source[batch_axis]}), 0), x[time_axis]);
+  source[time_axis] =
+      ir::select(source[time_axis] < length, length - 1 - source[time_axis], source[time_axis]);
   return Buffers{ctx.compute("reverse_sequence", std::move(axes), ir::load(ctx.in(0), source))};
 }
 

@@ -21,8 +21,8 @@ Result<Window> read_window(OpContext& ctx, const Shape& input, const Shape& kern
   w.strides = ctx.geometry_attr("strides", rank, 1);
   w.dilations = ctx.geometry_attr("dilations", rank, 1);
   const Shape pads = ctx.geometry_attr("pads", 2 * rank, 0);
-  w.pads_begin.assign(pads.begin(), pads.begin() + static_cast<ptrdiff_t>(rank));
-  w.pads_end.assign(pads.begin() + static_cast<ptrdiff_t>(rank), pads.end());
+  w.pads_begin.assign(pads.begin(), pads.begin() + rank);
+  w.pads_end.assign(pads.begin() + rank, pads.end());
   const std::string auto_pad = ctx.string_attr("auto_pad", "NOTSET");
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (!same && auto_pad != "NOTSET" && auto_pad != "VALID" && !auto_pad.empty()) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "graph/infer.h"
@@ -13,15 +12,15 @@ namespace {
 // Values that are replaced by others.
 class Renaming {
  public:
-  explicit Renaming(size_t values) : name_of_(values) {
-    std::iota(name_of_.begin(), name_of_.end(), ValueId{0});
+  explicit Renaming(const Graph& graph) {
+    for (const ValueId id : graph.values.ids()) name_of_.push_back(id);
   }
-  void rename(ValueId from, ValueId to) { name_of_[static_cast<size_t>(from)] = to; }
+  void rename(ValueId from, ValueId to) { name_of_[from] = to; }
   ValueId operator()(ValueId id) {
     if (id == kNoValue) return id;
     ValueId last = id;
     while (next(last) != last) last = next(last);
-    while (next(id) != last) id = std::exchange(name_of_[static_cast<size_t>(id)], last);
+    while (next(id) != last) id = std::exchange(name_of_[id], last);
     return last;
   }
   void apply(std::vector<ValueId>& ids) {
@@ -29,8 +28,8 @@ class Renaming {
   }
 
  private:
-  ValueId next(ValueId id) const { return name_of_[static_cast<size_t>(id)]; }
-  std::vector<ValueId> name_of_;
+  ValueId next(ValueId id) const { return name_of_[id]; }
+  IdVector<ValueId, ValueId> name_of_;
 };
 
 // Returns the input that each output of the node equals, or nothing if an output is computed.
@@ -42,7 +41,7 @@ Result<std::vector<ValueId>> aliased_inputs(const Graph& graph, const Node& node
     if (node.outputs[i] == kNoValue) {
       sources.push_back(kNoValue);
     } else if (found != work.inputs.end()) {
-      sources.push_back(node.inputs[static_cast<size_t>(found - work.inputs.begin())]);
+      sources.push_back(node.inputs[found - work.inputs.begin()]);
     } else {
       return std::vector<ValueId>{};
     }
@@ -53,14 +52,13 @@ Result<std::vector<ValueId>> aliased_inputs(const Graph& graph, const Node& node
 }  // namespace
 
 Status eliminate_identities(Graph& graph) {
-  std::vector<Node> kept;
-  std::vector<bool> outputs(graph.values.size(), false), inputs(graph.values.size(), false);
-  for (ValueId id : graph.outputs) outputs[static_cast<size_t>(id)] = true;
-  for (ValueId id : graph.inputs) inputs[static_cast<size_t>(id)] = true;
-  const auto is_output = [&](ValueId id) { return outputs[static_cast<size_t>(id)]; };
-  Renaming renaming(graph.values.size());
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    Node& node = graph.nodes[n];
+  IdVector<NodeId, Node> kept;
+  IdVector<ValueId, bool> outputs(graph.values.size(), false), inputs(graph.values.size(), false);
+  for (ValueId id : graph.outputs) outputs[id] = true;
+  for (ValueId id : graph.inputs) inputs[id] = true;
+  const auto is_output = [&](ValueId id) { return outputs[id]; };
+  Renaming renaming(graph);
+  for (Node& node : graph.nodes) {
     renaming.apply(node.inputs);
     std::vector<ValueId> sources;
     if (has_trait(node.op, kReturnsInput | kMayReturnInput)) {
@@ -71,8 +69,8 @@ Status eliminate_identities(Graph& graph) {
     bool removable = !sources.empty();
     for (size_t i = 0; i < sources.size() && removable; ++i) {
       if (sources[i] == kNoValue || !is_output(node.outputs[i])) continue;
-      const Value& source = graph.values[static_cast<size_t>(sources[i])];
-      const bool computed = source.constant == nullptr && !inputs[static_cast<size_t>(sources[i])];
+      const Value& source = graph.values[sources[i]];
+      const bool computed = source.constant == nullptr && !inputs[sources[i]];
       removable = computed && !is_output(sources[i]) && sources.size() == 1;
     }
     if (!removable) {

@@ -17,19 +17,12 @@ struct ChannelAffine {
   std::vector<double> shift;
 };
 
-const Value* value_at(const Graph& graph, const Node& node, size_t input) {
-  if (input >= node.inputs.size() || node.inputs[input] == kNoValue) return nullptr;
-  return &graph.values[static_cast<size_t>(node.inputs[input])];
-}
-
 const lower::Tensor* constant_at(const Graph& graph, const Node& node, size_t input) {
-  const Value* value = value_at(graph, node, input);
-  return value == nullptr ? nullptr : value->constant.get();
+  return graph.constant(node.input(input));
 }
 
 double float_attribute(const Node& node, const std::string& name, double otherwise) {
-  const auto found = node.attributes.find(name);
-  const auto* value = found == node.attributes.end() ? nullptr : std::get_if<double>(&found->second);
+  const auto* value = node.find<double>(name);
   return value == nullptr ? otherwise : *value;
 }
 
@@ -39,18 +32,18 @@ std::vector<double> numbers(const lower::Tensor& tensor) {
   return result;
 }
 
-std::optional<ChannelAffine> of_batch_norm(const Graph& graph, const Node& node, size_t channels) {
+std::optional<ChannelAffine> of_batch_norm(const Graph& graph, const Node& node, int64_t channels) {
   std::vector<double> p[4];
   for (size_t i = 0; i < 4; ++i) {
     const lower::Tensor* tensor = constant_at(graph, node, i + 1);
     if (tensor == nullptr) return std::nullopt;
     p[i] = numbers(*tensor);
-    if (p[i].size() != channels) return std::nullopt;
+    if (std::ssize(p[i]) != channels) return std::nullopt;
   }
   const double epsilon = float_attribute(node, "epsilon", double{1e-5F});
   ChannelAffine affine;
   affine.x = node.inputs[0];
-  for (size_t c = 0; c < channels; ++c) {
+  for (int64_t c = 0; c < channels; ++c) {
     const double factor = p[0][c] / std::sqrt(p[3][c] + epsilon);
     affine.factor.push_back(factor);
     affine.shift.push_back(p[1][c] - p[2][c] * factor);
@@ -60,13 +53,13 @@ std::optional<ChannelAffine> of_batch_norm(const Graph& graph, const Node& node,
 
 // Returns a constant operand that depends only on the channel (dimension 1 of rank dimensions), as
 // one number per channel.
-std::optional<std::vector<double>> per_channel(const lower::Tensor& tensor, size_t rank, size_t channels) {
+std::optional<std::vector<double>> per_channel(const lower::Tensor& tensor, size_t rank, int64_t channels) {
   if (tensor.num_elements() == 1 && tensor.shape.size() <= rank) {
     return std::vector<double>(channels, tensor.at(0).f);
   }
   const size_t missing = rank - std::min(rank, tensor.shape.size());
-  if (tensor.shape.size() > rank || tensor.num_elements() != static_cast<int64_t>(channels) || missing > 1 ||
-      tensor.shape[1 - missing] != static_cast<int64_t>(channels)) {
+  if (tensor.shape.size() > rank || tensor.num_elements() != channels || missing > 1 ||
+      tensor.shape[1 - missing] != channels) {
     return std::nullopt;
   }
   return numbers(tensor);
@@ -75,28 +68,28 @@ std::optional<std::vector<double>> per_channel(const lower::Tensor& tensor, size
 std::optional<ChannelAffine> channel_affine(const Graph& graph, const Node& node) {
   const bool arithmetic = node.op == "Mul" || node.op == "Add" || node.op == "Sub" || node.op == "Div";
   if ((!arithmetic && node.op != "BatchNormalization") || node.outputs.size() != 1) return std::nullopt;
-  const Value& out = graph.values[static_cast<size_t>(node.outputs[0])];
+  const Value& out = graph.values[node.outputs[0]];
   if (out.dtype != ir::DType::kF32 || out.shape.size() < 2) return std::nullopt;
-  const auto channels = static_cast<size_t>(out.shape[1]);
-  if (arithmetic && node.attributes.contains("axis"))
-    return std::nullopt;  // opset 6 aligns operands
-                          // differently
+  const int64_t channels = out.shape[1];
+  // Opset 6 aligns operands differently.
+  if (arithmetic && node.attributes.contains("axis")) return std::nullopt;
   if (!arithmetic) return of_batch_norm(graph, node, channels);
 
   size_t data = 0;
   if (constant_at(graph, node, 1) == nullptr) data = 1;
   const lower::Tensor* operand = constant_at(graph, node, 1 - data);
-  const Value* x = value_at(graph, node, data);
-  if (operand == nullptr || x == nullptr || x->constant != nullptr || x->shape != out.shape)
+  const ValueId x = node.input(data);
+  if (operand == nullptr || x == kNoValue || graph.constant(x) != nullptr ||
+      graph.values[x].shape != out.shape)
     return std::nullopt;
   if (data == 1 && node.op == "Div") return std::nullopt;
   const auto c = per_channel(*operand, out.shape.size(), channels);
   if (!c) return std::nullopt;
   ChannelAffine affine;
-  affine.x = node.inputs[data];
+  affine.x = x;
   affine.factor.assign(channels, 1.0);
   affine.shift.assign(channels, 0.0);
-  for (size_t k = 0; k < channels; ++k) {
+  for (int64_t k = 0; k < channels; ++k) {
     if (node.op == "Mul") affine.factor[k] = (*c)[k];
     if (node.op == "Div") affine.factor[k] = 1.0 / (*c)[k];
     if (node.op == "Add") affine.shift[k] = (*c)[k];
@@ -106,14 +99,6 @@ std::optional<ChannelAffine> channel_affine(const Graph& graph, const Node& node
     }
   }
   return affine;
-}
-
-lower::Tensor vector_of(const std::vector<double>& values, Shape shape) {
-  lower::Tensor tensor = lower::Tensor::zeros(ir::DType::kF32, std::move(shape));
-  for (size_t i = 0; i < values.size(); ++i) {
-    tensor.set(static_cast<int64_t>(i), ir::scalar_float(ir::DType::kF32, values[i]));
-  }
-  return tensor;
 }
 
 // The channel of each weight, as (index / stride) % extent [+ the group's first channel].
@@ -145,7 +130,7 @@ bool fold_into(Graph& graph, Node& producer, const ChannelAffine& affine, const 
   if (!layout) return false;
   const size_t channels = affine.factor.size();
   std::vector<double> bias(channels, 0.0);
-  if (value_at(graph, producer, 2) != nullptr) {
+  if (producer.input(2) != kNoValue) {
     const lower::Tensor* constant = constant_at(graph, producer, 2);
     if (constant == nullptr) return false;
     const std::vector<double> given = numbers(*constant);
@@ -161,7 +146,7 @@ bool fold_into(Graph& graph, Node& producer, const ChannelAffine& affine, const 
     for (int64_t i = 0; i < scaled.num_elements(); ++i) {
       int64_t c = i / layout->stride % layout->extent;
       if (layout->group_stride > 0) c += i / layout->group_stride * layout->extent;
-      const double weight = scaled.at(i).f * affine.factor[static_cast<size_t>(c)];
+      const double weight = scaled.at(i).f * affine.factor[c];
       // An infinite weight would turn zeros of the data into NaN, where the scaled sum gives zero.
       if (!(std::abs(weight) <= std::numeric_limits<float>::max())) return false;
       scaled.set(i, ir::scalar_float(ir::DType::kF32, weight));
@@ -170,37 +155,39 @@ bool fold_into(Graph& graph, Node& producer, const ChannelAffine& affine, const 
   }
   for (size_t c = 0; c < channels; ++c) bias[c] = bias[c] * affine.factor[c] + affine.shift[c];
   producer.inputs.resize(3, kNoValue);
-  producer.inputs[2] = add_constant(graph, name + "_bias", vector_of(bias, {static_cast<int64_t>(channels)}));
+  producer.inputs[2] = add_constant(graph, name + "_bias", vector_of(ir::DType::kF32, bias));
   if (producer.op == "Gemm") producer.attributes.insert_or_assign("beta", 1.0);
   return true;
 }
 
 // Makes Mul and Add with constants of shape (C, 1, ..., 1).
 std::vector<Node> as_mul_add(Graph& graph, const Node& node, const ChannelAffine& affine) {
-  const Value out = graph.values[static_cast<size_t>(node.outputs[0])];
-  Shape shape(out.shape.size() - 1, 1);
-  shape[0] = static_cast<int64_t>(affine.factor.size());
+  const Value out = graph.values[node.outputs[0]];
+  const auto add_operand = [&](const std::string& name, const std::vector<double>& values) {
+    lower::Tensor tensor = vector_of(ir::DType::kF32, values);
+    tensor.shape.resize(out.shape.size() - 1, 1);
+    return add_constant(graph, name, std::move(tensor));
+  };
   Value product_value = out;
   product_value.name = out.name + "_scaled";
-  const auto scaled = static_cast<ValueId>(graph.values.size());
-  graph.values.push_back(std::move(product_value));
+  const ValueId scaled = graph.values.push_back(std::move(product_value));
   Node mul{node.name + "_scale", "Mul", node.opset, {}, {}, {scaled}};
-  mul.inputs = {affine.x, add_constant(graph, node.name + "_scale", vector_of(affine.factor, shape))};
+  mul.inputs = {affine.x, add_operand(node.name + "_scale", affine.factor)};
   Node add{node.name + "_shift", "Add", node.opset, {}, {}, node.outputs};
-  add.inputs = {scaled, add_constant(graph, node.name + "_shift", vector_of(affine.shift, shape))};
+  add.inputs = {scaled, add_operand(node.name + "_shift", affine.shift)};
   return {std::move(mul), std::move(add)};
 }
 
 }  // namespace
 
 void fold_channel_scales(Graph& graph) {
-  std::vector<int> uses = count_uses(graph);
-  std::vector<int> producer(graph.values.size(), -1);  // index into kept
-  std::vector<Node> kept;
+  IdVector<ValueId, int> uses = count_uses(graph);
+  IdVector<NodeId, Node> kept;
+  IdVector<ValueId, NodeId> producer;
   const auto keep = [&](Node node) {
-    producer.resize(graph.values.size(), -1);
+    producer.resize(graph.values.size());
     for (ValueId id : node.outputs) {
-      if (id != kNoValue) producer[static_cast<size_t>(id)] = static_cast<int>(kept.size());
+      if (id != kNoValue) producer[id] = kept.next();
     }
     kept.push_back(std::move(node));
   };
@@ -210,15 +197,15 @@ void fold_channel_scales(Graph& graph) {
       keep(std::move(node));
       continue;
     }
-    producer.resize(graph.values.size(), -1);
-    const auto x = static_cast<size_t>(affine->x);
-    if (producer[x] >= 0 && uses[x] == 1) {
-      Node& before = kept[static_cast<size_t>(producer[x])];
+    producer.resize(graph.values.size());
+    const ValueId x = affine->x;
+    if (producer[x].valid() && uses[x] == 1) {
+      Node& before = kept[producer[x]];
       if (before.outputs.size() == 1 && fold_into(graph, before, *affine, node.name)) {
         // The producer now computes the node's output.
         before.outputs = node.outputs;
-        producer.resize(graph.values.size(), -1);
-        producer[static_cast<size_t>(node.outputs[0])] = producer[x];
+        producer.resize(graph.values.size());
+        producer[node.outputs[0]] = producer[x];
         uses.resize(graph.values.size(), 1);
         continue;
       }

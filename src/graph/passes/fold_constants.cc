@@ -7,7 +7,7 @@ namespace {
 
 bool is_constant(const Graph& graph, const Node& node) {
   for (ValueId id : node.inputs) {
-    if (id != kNoValue && graph.values[static_cast<size_t>(id)].constant == nullptr) return false;
+    if (id != kNoValue && graph.values[id].constant == nullptr) return false;
   }
   return true;
 }
@@ -20,12 +20,12 @@ Status fold_constants(Graph& graph, const OptimizeOptions& options) {
   limits.max_bytes = options.max_constant_bytes;
   limits.constant_bytes_left = options.max_constant_bytes;
   limits.fail_when_exhausted = false;
-  std::vector<Node> kept;
+  IdVector<NodeId, Node> kept;
   for (Node& node : graph.nodes) {
     bool folded = is_constant(graph, node);
     if (folded) TS_RETURN_IF_ERROR(infer_node(graph, node, limits));
     for (ValueId id : node.outputs) {
-      folded = folded && (id == kNoValue || graph.values[static_cast<size_t>(id)].constant != nullptr);
+      folded = folded && (id == kNoValue || graph.values[id].constant != nullptr);
     }
     if (!folded) kept.push_back(std::move(node));
   }

@@ -9,15 +9,13 @@ namespace {
 using Pads = std::vector<int64_t>;
 
 std::string string_attribute(const Node& node, const std::string& name, const std::string& otherwise) {
-  const auto found = node.attributes.find(name);
-  const auto* value = found == node.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
+  const auto* value = node.find<std::string>(name);
   return value == nullptr ? otherwise : *value;
 }
 
-std::optional<Pads> ints_attribute(const Node& node, const std::string& name) {
-  const auto found = node.attributes.find(name);
-  const auto* value = found == node.attributes.end() ? nullptr : std::get_if<Pads>(&found->second);
-  return value == nullptr ? std::nullopt : std::optional(*value);
+Pads pads_attribute(const Node& node) {
+  const auto* pads = node.find<Pads>("pads");
+  return pads == nullptr ? Pads() : *pads;
 }
 
 bool is_zero(const lower::Tensor& tensor) {
@@ -31,18 +29,14 @@ std::optional<Pads> zero_pads(const Graph& graph, const Node& node) {
       node.inputs.size() > 3) {
     return std::nullopt;
   }
-  const auto constant = [&](size_t i) -> const lower::Tensor* {
-    if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return nullptr;
-    return graph.values[static_cast<size_t>(node.inputs[i])].constant.get();
-  };
   Pads pads;
-  if (const lower::Tensor* tensor = constant(1)) {
+  if (const lower::Tensor* tensor = graph.constant(node.input(1))) {
     for (int64_t i = 0; i < tensor->num_elements(); ++i) pads.push_back(tensor->at(i).i);
   } else {
-    pads = ints_attribute(node, "pads").value_or(Pads{});
+    pads = pads_attribute(node);
   }
-  if (node.inputs.size() == 3 && node.inputs[2] != kNoValue) {
-    const lower::Tensor* fill = constant(2);
+  if (node.input(2) != kNoValue) {
+    const lower::Tensor* fill = graph.constant(node.input(2));
     if (fill == nullptr || !is_zero(*fill)) return std::nullopt;
   }
   if (const auto fill = node.attributes.find("value"); fill != node.attributes.end()) {
@@ -52,26 +46,26 @@ std::optional<Pads> zero_pads(const Graph& graph, const Node& node) {
   const size_t rank = pads.size() / 2;
   if (rank < 3 || std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p < 0; })) return std::nullopt;
   if (pads[0] != 0 || pads[1] != 0 || pads[rank] != 0 || pads[rank + 1] != 0) return std::nullopt;
-  Pads spatial(pads.begin() + 2, pads.begin() + static_cast<ptrdiff_t>(rank));
-  spatial.insert(spatial.end(), pads.begin() + static_cast<ptrdiff_t>(rank) + 2, pads.end());
+  Pads spatial(pads.begin() + 2, pads.begin() + rank);
+  spatial.insert(spatial.end(), pads.begin() + rank + 2, pads.end());
   return spatial;
 }
 
 }  // namespace
 
 void fold_pads(Graph& graph) {
-  const std::vector<int> producers = find_producers(graph);
+  const IdVector<ValueId, NodeId> producers = find_producers(graph);
   for (Node& node : graph.nodes) {
     const bool conv = node.op == "Conv";
     const bool average = node.op == "AveragePool";
-    if ((!conv && !average) || node.inputs.empty() || node.inputs[0] == kNoValue) continue;
-    const int before = producers[static_cast<size_t>(node.inputs[0])];
-    if (before < 0) continue;
-    const Node& pad = graph.nodes[static_cast<size_t>(before)];
+    if ((!conv && !average) || node.input(0) == kNoValue) continue;
+    const NodeId before = producers[node.inputs[0]];
+    if (!before.valid()) continue;
+    const Node& pad = graph.nodes[before];
     const auto extra = zero_pads(graph, pad);
     const std::string auto_pad = string_attribute(node, "auto_pad", "NOTSET");
     if (!extra || (auto_pad != "NOTSET" && auto_pad != "VALID")) continue;
-    Pads pads = auto_pad == "VALID" ? Pads() : ints_attribute(node, "pads").value_or(Pads());
+    Pads pads = auto_pad == "VALID" ? Pads() : pads_attribute(node);
     pads.resize(extra->size(), 0);
     if (average) {
       // The padded elements count in the average, so they must count in the pool's own padding,

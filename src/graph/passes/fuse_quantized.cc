@@ -30,17 +30,13 @@ class Fusion {
   }
 
  private:
-  const Tensor* constant(ValueId id) const {
-    return id == kNoValue ? nullptr : graph_.values[static_cast<size_t>(id)].constant.get();
-  }
+  const Tensor* constant(ValueId id) const { return graph_.constant(id); }
   const Node* producer(ValueId id) const {
-    const int n = id == kNoValue ? -1 : producers_[static_cast<size_t>(id)];
-    return n < 0 ? nullptr : &graph_.nodes[static_cast<size_t>(n)];
+    const NodeId n = id == kNoValue ? NodeId() : producers_[id];
+    return n.valid() ? &graph_.nodes[n] : nullptr;
   }
   // Returns the node that computes the value, if this reader is the only one.
-  const Node* only_for(ValueId id) const {
-    return uses_[static_cast<size_t>(id)] == 1 ? producer(id) : nullptr;
-  }
+  const Node* only_for(ValueId id) const { return uses_[id] == 1 ? producer(id) : nullptr; }
 
   // A tensor of bytes with its quantization: the inputs of a QuantizeLinear or DequantizeLinear
   // node.
@@ -51,42 +47,37 @@ class Fusion {
 
   // Scales: one for all, or one per channel of `axis` if that is not negative.
   std::optional<Quantized> parameters(const Node& node, ValueId data, DType dtype, int64_t axis) const {
-    Quantized q{data, node.inputs[1], node.inputs.size() > 2 ? node.inputs[2] : kNoValue, dtype};
+    Quantized q{data, node.inputs[1], node.input(2), dtype};
     const Tensor* scale = constant(q.scale);
     if (!is_byte(dtype) || scale == nullptr || scale->dtype != DType::kF32) return std::nullopt;
     if (q.zero != kNoValue && constant(q.zero) == nullptr) return std::nullopt;
     // The fused operators do not support blocks, elements of 4 bits, and results or intermediate
     // values of another dtype.
     for (const char* name : {"block_size", "bits", "precision", "output_dtype"}) {
-      const auto found = node.attributes.find(name);
-      const auto* value = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
       const bool names_dtype = std::string_view(name) == "output_dtype" && node.op == "QuantizeLinear";
-      if (value != nullptr && *value != 0 && !names_dtype) return std::nullopt;
+      if (node.integer(name, 0) != 0 && !names_dtype) return std::nullopt;
     }
     if (scale->num_elements() == 1) return q;
-    const auto rank = static_cast<int64_t>(graph_.values[static_cast<size_t>(data)].shape.size());
-    const auto given = node.attributes.find("axis");
-    int64_t own = given == node.attributes.end() ? 1 : std::get<int64_t>(given->second);
-    if (own < 0) own += rank;
+    int64_t own = node.integer("axis", 1);
+    if (own < 0) own += std::ssize(graph_.values[data].shape);
     return own == axis && scale->shape.size() == 1 ? std::optional(q) : std::nullopt;
   }
 
   std::optional<Quantized> dequantized(ValueId id, int64_t axis) const {
     const Node* node = producer(id);
     if (node == nullptr || node->op != "DequantizeLinear") return std::nullopt;
-    return parameters(*node, node->inputs[0], graph_.values[static_cast<size_t>(node->inputs[0])].dtype,
-                      axis);
+    return parameters(*node, node->inputs[0], graph_.values[node->inputs[0]].dtype, axis);
   }
 
   ValueId add(std::string name, Tensor tensor) {
     uses_.push_back(0);
-    producers_.push_back(-1);
+    producers_.emplace_back();
     return add_constant(graph_, std::move(name), std::move(tensor));
   }
   // Zero points of the weights that are all equal (mostly 0) become a scalar, for which the sums
   // need no tensor.
   void make_scalar(Node& node, size_t input) {
-    const Tensor* zeros = input < node.inputs.size() ? constant(node.inputs[input]) : nullptr;
+    const Tensor* zeros = constant(node.input(input));
     if (zeros == nullptr || zeros->num_elements() < 2) return;
     for (int64_t i = 1; i < zeros->num_elements(); ++i)
       if (zeros->at(i).i != zeros->at(0).i) return;
@@ -107,9 +98,9 @@ class Fusion {
     if (const Node* node = producer(id); node != nullptr && node->op == "DequantizeLinear") {
       bias = constant(node->inputs[0]);
       scale = constant(node->inputs[1]);
-      const Tensor* zero = node->inputs.size() > 2 ? constant(node->inputs[2]) : nullptr;
+      const Tensor* zero = constant(node->input(2));
       if (bias == nullptr || scale == nullptr) return kNoValue;
-      if (node->inputs.size() > 2 && node->inputs[2] != kNoValue) {
+      if (node->input(2) != kNoValue) {
         if (zero == nullptr) return kNoValue;
         for (int64_t i = 0; i < zero->num_elements(); ++i)
           if (zero->at(i).i != 0) return kNoValue;
@@ -118,7 +109,7 @@ class Fusion {
     if (bias == nullptr || bias->num_elements() != channels) return kNoValue;
     const auto at = [](const Tensor& t, int64_t i) {
       const ir::Scalar value = t.at(t.num_elements() == 1 ? 0 : i);
-      return ir::is_float(value.dtype) ? value.f : static_cast<double>(value.i);
+      return ir::is_float(value.dtype) ? value.f : value.i;
     };
     Tensor result = Tensor::zeros(DType::kI32, {channels});
     for (int64_t c = 0; c < channels; ++c) {
@@ -140,20 +131,15 @@ class Fusion {
     return value == lowest ? only_for(node->inputs[0]) : nullptr;
   }
 
-  static int64_t integer(const Node& node, const char* name) {
-    const auto found = node.attributes.find(name);
-    return found == node.attributes.end() ? 0 : std::get<int64_t>(found->second);
-  }
-
   // Returns whether the node is A B + C, where B may be transposed and C has one value per column.
   bool is_plain_gemm(const Node& node) const {
-    if (node.op != "Gemm" || integer(node, "transA") != 0) return false;
+    if (node.op != "Gemm" || node.integer("transA", 0) != 0) return false;
     for (const char* name : {"alpha", "beta"}) {
-      const auto found = node.attributes.find(name);
-      if (found != node.attributes.end() && std::get<double>(found->second) != 1) return false;
+      const auto* factor = node.find<double>(name);
+      if (factor != nullptr && *factor != 1) return false;
     }
-    if (node.inputs.size() < 3 || node.inputs[2] == kNoValue) return true;
-    const auto& added = graph_.values[static_cast<size_t>(node.inputs[2])].shape;
+    if (node.input(2) == kNoValue) return true;
+    const auto& added = graph_.values[node.inputs[2]].shape;
     return added.size() == 1 || (added.size() == 2 && added[0] == 1);
   }
 
@@ -166,26 +152,26 @@ class Fusion {
   }
 
   void fuse(Node& quantize) {
-    const DType out = graph_.values[static_cast<size_t>(quantize.outputs[0])].dtype;
+    const DType out = graph_.values[quantize.outputs[0]].dtype;
     const auto y = parameters(quantize, quantize.outputs[0], out, -1);
     if (!y) return;
     const Node* op = skip_relu(only_for(quantize.inputs[0]), *y);
     if (op == nullptr || (op->op != "Conv" && op->op != "MatMul" && !is_plain_gemm(*op))) return;
     const bool conv = op->op == "Conv";
-    const bool transposed = op->op == "Gemm" && integer(*op, "transB") != 0;
-    const auto& shape = graph_.values[static_cast<size_t>(op->inputs[1])].shape;
-    const auto rank = static_cast<int64_t>(shape.size());
+    const bool transposed = op->op == "Gemm" && op->integer("transB", 0) != 0;
+    const auto& shape = graph_.values[op->inputs[1]].shape;
+    const auto rank = std::ssize(shape);
     const int64_t axis = conv || transposed ? 0 : rank - 1;  // axis of the output's channels or columns
     const auto x = dequantized(op->inputs[0], -1);
     auto w = dequantized(op->inputs[1], axis);
     // One scale per column is supported only for matrices: for a batch, it would have another
     // shape.
     if (!x || !w || (!conv && constant(w->scale)->num_elements() > 1 && rank != 2)) return;
-    if (!conv && (rank < 2 || graph_.values[static_cast<size_t>(op->inputs[0])].shape.size() < 2)) return;
+    if (!conv && (rank < 2 || graph_.values[op->inputs[0]].shape.size() < 2)) return;
     if (transposed && constant(w->data) == nullptr) return;
     ValueId bias = kNoValue;
-    if (op->inputs.size() > 2 && op->inputs[2] != kNoValue) {
-      const int64_t channels = shape[static_cast<size_t>(axis)];
+    if (op->input(2) != kNoValue) {
+      const int64_t channels = shape[axis];
       bias = integer_bias(op->inputs[2], *x, *w, channels);
       if (bias == kNoValue) return;
     }
@@ -198,7 +184,8 @@ class Fusion {
   }
 
   Graph& graph_;
-  std::vector<int> producers_, uses_;
+  IdVector<ValueId, NodeId> producers_;
+  IdVector<ValueId, int> uses_;
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ bool worth_merging(const Graph& graph, const Origin& origin) {
   const bool moves = std::any_of(origin.steps.begin(), origin.steps.end(),
                                  [](const MoveStep& step) { return !step.is_reshape; });
   if (origin.steps.size() < 2 || !moves) return false;
-  const Shape& from = graph.values[static_cast<size_t>(origin.source)].shape;
+  const Shape& from = graph.values[origin.source].shape;
   const std::vector<ir::Axis> axes = axes_for(origin.steps.back().to);
   if (axes.empty()) return true;
   // Dimensions of extent 1 do not matter.
@@ -52,18 +52,18 @@ bool worth_merging(const Graph& graph, const Origin& origin) {
 }  // namespace
 
 void merge_moves(Graph& graph) {
-  const std::vector<int> uses = count_uses(graph);
-  std::vector<Origin> origins(graph.values.size());
+  const IdVector<ValueId, int> uses = count_uses(graph);
+  IdVector<ValueId, Origin> origins(graph.values.size());
   for (Node& node : graph.nodes) {
     const auto step = move_step(graph, node);
     if (!step) continue;
     const ValueId in = node.inputs[0];
-    Origin origin = origins[static_cast<size_t>(in)];
+    Origin origin = origins[in];
     if (origin.source == kNoValue || origin.steps.size() >= kMaxMergedSteps) origin = {in, {}};
     origin.steps.push_back(*step);
     // A reshape costs nothing by itself, so taking over the copy of its producer pays only if the
     // producer disappears.
-    const bool producer_disappears = origin.source != in && uses[static_cast<size_t>(in)] == 1;
+    const bool producer_disappears = origin.source != in && uses[in] == 1;
     if ((!step->is_reshape || producer_disappears) && worth_merging(graph, origin)) {
       Node move{node.name, kMoveOperator, node.opset, {}, {origin.source}, node.outputs};
       for (size_t k = 0; k < origin.steps.size(); ++k) {
@@ -71,7 +71,7 @@ void merge_moves(Graph& graph) {
       }
       node = std::move(move);
     }
-    origins[static_cast<size_t>(node.outputs[0])] = std::move(origin);
+    origins[node.outputs[0]] = std::move(origin);
   }
 }
 

@@ -20,22 +20,22 @@ Status optimize(Graph& graph, const OptimizeOptions& options) {
   return verify_graph(graph);
 }
 
-std::vector<int> count_uses(const Graph& graph) {
-  std::vector<int> uses(graph.values.size(), 0);
+IdVector<ValueId, int> count_uses(const Graph& graph) {
+  IdVector<ValueId, int> uses(graph.values.size(), 0);
   for (const Node& node : graph.nodes) {
     for (ValueId id : node.inputs) {
-      if (id != kNoValue) ++uses[static_cast<size_t>(id)];
+      if (id != kNoValue) ++uses[id];
     }
   }
-  for (ValueId id : graph.outputs) ++uses[static_cast<size_t>(id)];
+  for (ValueId id : graph.outputs) ++uses[id];
   return uses;
 }
 
-std::vector<int> find_producers(const Graph& graph) {
-  std::vector<int> producers(graph.values.size(), -1);
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+IdVector<ValueId, NodeId> find_producers(const Graph& graph) {
+  IdVector<ValueId, NodeId> producers(graph.values.size());
+  for (const NodeId n : graph.nodes.ids()) {
     for (ValueId id : graph.nodes[n].outputs) {
-      if (id != kNoValue) producers[static_cast<size_t>(id)] = static_cast<int>(n);
+      if (id != kNoValue) producers[id] = n;
     }
   }
   return producers;
@@ -47,17 +47,15 @@ ValueId add_constant(Graph& graph, std::string name, lower::Tensor tensor) {
   value.dtype = tensor.dtype;
   value.shape = tensor.shape;
   value.constant = std::make_shared<const lower::Tensor>(std::move(tensor));
-  graph.values.push_back(std::move(value));
-  return static_cast<ValueId>(graph.values.size() - 1);
+  return graph.values.push_back(std::move(value));
 }
 
 Status verify_graph(const Graph& graph) {
-  const auto count = static_cast<ValueId>(graph.values.size());
-  std::vector<bool> defined(graph.values.size(), false);
+  IdVector<ValueId, bool> defined(graph.values.size(), false);
   const auto wrong = [&](const std::string& place, const std::string& reason) {
     return Error{ErrorCode::kIllegal, place, reason};
   };
-  for (size_t v = 0; v < graph.values.size(); ++v) {
+  for (const ValueId v : graph.values.ids()) {
     const Value& value = graph.values[v];
     defined[v] = value.constant != nullptr;
     if (value.constant != nullptr &&
@@ -66,26 +64,26 @@ Status verify_graph(const Graph& graph) {
     }
   }
   for (ValueId id : graph.inputs) {
-    if (id < 0 || id >= count || defined[static_cast<size_t>(id)]) {
+    if (!graph.values.has(id) || defined[id]) {
       return wrong(graph.name, "an input is out of range or defined twice");
     }
-    defined[static_cast<size_t>(id)] = true;
+    defined[id] = true;
   }
   for (const Node& node : graph.nodes) {
     for (ValueId id : node.inputs) {
       if (id == kNoValue) continue;
-      if (id < 0 || id >= count) return wrong(node.name, "an input is out of range");
-      if (!defined[static_cast<size_t>(id)]) return wrong(node.name, "reads a value before it is defined");
+      if (!graph.values.has(id)) return wrong(node.name, "an input is out of range");
+      if (!defined[id]) return wrong(node.name, "reads a value before it is defined");
     }
     for (ValueId id : node.outputs) {
       if (id == kNoValue) continue;
-      if (id < 0 || id >= count) return wrong(node.name, "an output is out of range");
-      if (defined[static_cast<size_t>(id)]) return wrong(node.name, "defines a value twice");
-      defined[static_cast<size_t>(id)] = true;
+      if (!graph.values.has(id)) return wrong(node.name, "an output is out of range");
+      if (defined[id]) return wrong(node.name, "defines a value twice");
+      defined[id] = true;
     }
   }
   for (ValueId id : graph.outputs) {
-    if (id < 0 || id >= count || !defined[static_cast<size_t>(id)]) {
+    if (!graph.values.has(id) || !defined[id]) {
       return wrong(graph.name, "an output is not defined");
     }
   }

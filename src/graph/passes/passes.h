@@ -71,9 +71,9 @@ void round_products(Graph& graph);
 Status verify_graph(const Graph& graph);
 
 // Returns the number of uses of each value by nodes and graph outputs.
-std::vector<int> count_uses(const Graph& graph);
-// Returns the index of the node that makes each value, or -1.
-std::vector<int> find_producers(const Graph& graph);
+IdVector<ValueId, int> count_uses(const Graph& graph);
+// Returns the node that makes each value; an invalid id for inputs and constants.
+IdVector<ValueId, NodeId> find_producers(const Graph& graph);
 // Adds a new value with contents.
 ValueId add_constant(Graph& graph, std::string name, lower::Tensor tensor);
 

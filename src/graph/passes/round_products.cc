@@ -8,13 +8,11 @@ namespace {
 
 // Returns the length of a Gemm's or MatMul's sums, or a convolution's input channels per group.
 int64_t summed_elements(const Graph& graph, const Node& node) {
-  const auto& left = graph.values[static_cast<size_t>(node.inputs[0])].shape;
-  if (node.op == "Conv") return graph.values[static_cast<size_t>(node.inputs[1])].shape.at(1);
+  const auto& left = graph.values[node.inputs[0]].shape;
+  if (node.op == "Conv") return graph.values[node.inputs[1]].shape.at(1);
   if (left.empty()) return 0;
-  const auto found = node.attributes.find("transA");
-  const auto* transposed = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
-  const bool first = node.op == "Gemm" && transposed != nullptr && *transposed != 0;
-  return first ? left.front() : left.back();
+  const bool transposed = node.op == "Gemm" && node.integer("transA", 0) != 0;
+  return transposed ? left.front() : left.back();
 }
 
 }  // namespace
@@ -24,7 +22,7 @@ void round_products(Graph& graph) {
   for (Node& node : graph.nodes) {
     if (!has_trait(node.op, kRoundsFactors)) continue;
     const auto is_f32 = [&](ValueId id) {
-      return id != kNoValue && graph.values[static_cast<size_t>(id)].dtype == ir::DType::kF32;
+      return id != kNoValue && graph.values[id].dtype == ir::DType::kF32;
     };
     if (node.inputs.size() < 2 || !is_f32(node.inputs[0]) || !is_f32(node.inputs[1])) continue;
     const int64_t summed = summed_elements(graph, node);

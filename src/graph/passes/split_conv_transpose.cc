@@ -75,7 +75,7 @@ lower::Tensor split_weights(const lower::Tensor& weights, int64_t groups,
                             const Shape& taps) {
   const int64_t channels = weights.shape[0] / groups;  // channels of a group
   const int64_t filters = weights.shape[1];
-  const auto num_phases = static_cast<int64_t>(phases.size());
+  const auto num_phases = std::ssize(phases);
   Shape shape = {groups * filters * num_phases, channels};
   shape.insert(shape.end(), taps.begin(), taps.end());
   int64_t num_taps = 1, kernel = 1;
@@ -88,7 +88,7 @@ lower::Tensor split_weights(const lower::Tensor& weights, int64_t groups,
       int64_t element = 0, place = 1, rest = u;
       bool inside = true;
       for (size_t d = dims.size(); d-- > 0;) {
-        const int64_t r = phases[static_cast<size_t>(p)][d] + dims[d].stride * (taps[d] - 1 - rest % taps[d]);
+        const int64_t r = phases[p][d] + dims[d].stride * (taps[d] - 1 - rest % taps[d]);
         rest /= taps[d];
         inside = inside && r < dims[d].kernel;
         element += r * place;
@@ -128,13 +128,13 @@ std::vector<MoveStep> interleave(int64_t batch, int64_t filters,
   MoveStep pair;  // apart (.., phases.., q..) from paired (.., q, phase, ..)
   pair.to = paired;
   pair.source = {{0, 1, 0}, {1, 1, 0}};
-  const auto rank = static_cast<int64_t>(dims.size());
+  const auto rank = std::ssize(dims);
   for (int64_t d = 0; d < rank; ++d) pair.source.push_back({3 + 2 * d, 1, 0});
   for (int64_t d = 0; d < rank; ++d) pair.source.push_back({2 + 2 * d, 1, 0});
   MoveStep crop;
   crop.to = output;
   crop.source = {{0, 1, 0}, {1, 1, 0}};
-  for (int64_t d = 0; d < rank; ++d) crop.source.push_back({2 + d, 1, dims[static_cast<size_t>(d)].crop});
+  for (int64_t d = 0; d < rank; ++d) crop.source.push_back({2 + d, 1, dims[d].crop});
   std::vector<MoveStep> steps = {reshape_to(apart), pair, reshape_to(joined)};
   if (output != joined) steps.push_back(crop);
   return steps;
@@ -144,7 +144,7 @@ std::vector<MoveStep> interleave(int64_t batch, int64_t filters,
 // (N, K, output...).
 std::vector<MoveStep> interleave_parts(int64_t batch, int64_t filters,
                                        const std::vector<TransposedDimension>& dims) {
-  const auto rank = static_cast<int64_t>(dims.size());
+  const auto rank = std::ssize(dims);
   Shape apart = {batch}, paired = {batch, filters}, output = {batch, filters};
   for (const TransposedDimension& s : dims) apart.push_back(s.stride);
   apart.push_back(filters);
@@ -173,8 +173,8 @@ bool better_apart(const std::vector<TransposedDimension>& dims) {
   for (const TransposedDimension& s : dims) {
     if (s.output % s.stride != 0 || s.kernel < s.stride) return false;
     phases *= s.stride;
-    together *= static_cast<double>(s.stride * s.taps * s.count());
-    apart *= static_cast<double>(s.kernel * (s.output / s.stride));
+    together *= s.stride * s.taps * s.count();
+    apart *= s.kernel * (s.output / s.stride);
   }
   return phases > 1 && phases <= kMaxPhases && together > kGain * apart;
 }
@@ -184,7 +184,7 @@ class Splitter {
   explicit Splitter(Graph& graph) : graph_(graph) {}
 
   void run() {
-    std::vector<Node> nodes;
+    Nodes nodes;
     for (Node& node : graph_.nodes) {
       std::vector<TransposedDimension> dims =
           node.op == "ConvTranspose" ? dimensions(node) : std::vector<TransposedDimension>();
@@ -198,13 +198,15 @@ class Splitter {
   }
 
  private:
-  const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
+  using Nodes = IdVector<NodeId, Node>;
+
+  const Value& value(ValueId id) const { return graph_.values[id]; }
 
   // Returns an empty list if the node is not split.
   std::vector<TransposedDimension> dimensions(const Node& node) const {
     if (node.inputs.size() < 2) return {};
     for (size_t i = 1; i < node.inputs.size(); ++i)
-      if (node.inputs[i] != kNoValue && value(node.inputs[i]).constant == nullptr) return {};
+      if (node.inputs[i] != kNoValue && graph_.constant(node.inputs[i]) == nullptr) return {};
     const Shape& x = value(node.inputs[0]).shape;
     const Shape& w = value(node.inputs[1]).shape;
     WorkloadBuilder builder;
@@ -218,7 +220,7 @@ class Splitter {
     for (size_t d = 0; d < kernel.size(); ++d) {
       if (window->strides[d] > 1 && window->dilations[d] > 1 && kernel[d] > 1) return {};
       dims.push_back(split(*window, d, x[d + 2], kernel[d]));
-      padded *= static_cast<double>(dims.back().taps * dims.back().stride) / static_cast<double>(kernel[d]);
+      padded *= static_cast<double>(dims.back().taps * dims.back().stride) / kernel[d];
     }
     constexpr double kMaxPadded = 8;
     return padded > kMaxPadded ? std::vector<TransposedDimension>() : dims;
@@ -229,8 +231,7 @@ class Splitter {
     v.name = name;
     v.dtype = dtype;
     v.shape = std::move(shape);
-    graph_.values.push_back(std::move(v));
-    return static_cast<ValueId>(graph_.values.size() - 1);
+    return graph_.values.push_back(std::move(v));
   }
 
   static Node interleaved(const Node& node, std::vector<ValueId> inputs, const std::vector<MoveStep>& steps) {
@@ -242,7 +243,7 @@ class Splitter {
 
   // Emits a convolution for each phase, in the order of the output's first positions.
   void replace_by_phases(const Node& node, const std::vector<TransposedDimension>& dims, int64_t groups,
-                         std::vector<Node>& nodes) {
+                         Nodes& nodes) {
     const int64_t batch = value(node.inputs[0]).shape[0], filters = value(node.outputs[0]).shape[1];
     const ir::DType dtype = value(node.outputs[0]).dtype;
     const Shape input(value(node.inputs[0]).shape.begin() + 2, value(node.inputs[0]).shape.end());
@@ -274,20 +275,19 @@ class Splitter {
       conv.inputs.push_back(
           add_constant(graph_, name + "_weight",
                        split_weights(*value(node.inputs[1]).constant, groups, dims, {phase}, kernel)));
-      if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) conv.inputs.push_back(node.inputs[2]);
+      if (node.input(2) != kNoValue) conv.inputs.push_back(node.inputs[2]);
       concat.inputs.push_back(conv.outputs[0]);
       nodes.push_back(std::move(conv));
     }
-    joined[1] *= static_cast<int64_t>(places.size());
+    joined[1] *= std::ssize(places);
     concat.outputs = {add_value(concat.name, dtype, joined)};
     Node move = interleaved(node, concat.outputs, interleave_parts(batch, filters, dims));
     nodes.push_back(std::move(concat));
     nodes.push_back(std::move(move));
   }
 
-  void replace(const Node& node, const std::vector<TransposedDimension>& dims, std::vector<Node>& nodes) {
-    const auto group = node.attributes.find("group");
-    const int64_t groups = group == node.attributes.end() ? 1 : std::get<int64_t>(group->second);
+  void replace(const Node& node, const std::vector<TransposedDimension>& dims, Nodes& nodes) {
+    const int64_t groups = node.integer("group", 1);
     if (better_apart(dims)) return replace_by_phases(node, dims, groups, nodes);
     const int64_t batch = value(node.inputs[0]).shape[0];
     Shape taps;
@@ -308,7 +308,7 @@ class Splitter {
     Node conv{node.name, "Conv", node.opset, {}, {node.inputs[0]}, {}};
     conv.attributes = {{"group", groups}, {"pads", pads}, {"dilations", dilations}, {"kernel_shape", kernel}};
     conv.inputs.push_back(add_constant(graph_, node.name + "_weight", std::move(weights)));
-    if (node.inputs.size() > 2 && node.inputs[2] != kNoValue) {
+    if (node.input(2) != kNoValue) {
       const lower::Tensor& bias = *value(node.inputs[2]).constant;
       lower::Tensor repeated = lower::Tensor::zeros(bias.dtype, {filters * phases});
       for (int64_t i = 0; i < filters * phases; ++i) repeated.set(i, bias.at(i / phases));

@@ -56,8 +56,8 @@ bool is_finite(const lower::Tensor& weights) {
 }
 
 void trim(Graph& graph, Node& node) {
-  const auto value = [&](ValueId id) -> const Value& { return graph.values[static_cast<size_t>(id)]; };
-  if (node.op != "Conv" || node.inputs.size() < 2 || node.inputs[1] == kNoValue) return;
+  const auto value = [&](ValueId id) -> const Value& { return graph.values[id]; };
+  if (node.op != "Conv" || node.input(1) == kNoValue) return;
   const auto weights = value(node.inputs[1]).constant;
   const Shape& x = value(node.inputs[0]).shape;
   if (weights == nullptr || x.size() < 3) return;

@@ -68,10 +68,10 @@ Tensor NetworkBuilder::weight(const std::string& name, const Shape& shape, doubl
 }
 
 Tensor NetworkBuilder::table(const std::string& name, const Shape& shape, std::vector<float> values) {
-  TS_CHECK(static_cast<int64_t>(values.size()) == product(shape), "zoo: a table of another size");
+  TS_CHECK(std::ssize(values) == product(shape), "zoo: a table of another size");
   double power = 0;
   for (float v : values) power += double{v} * v;
-  power /= static_cast<double>(values.size());
+  power /= values.size();
   network_.weights.push_back({next_name(name), shape, 0, 0, std::move(values), false});
   return {network_.weights.back().name, shape, power};
 }
@@ -116,7 +116,7 @@ Tensor NetworkBuilder::conv(const Tensor& x, int64_t channels, const Window& win
   const std::string name = "Conv_" + std::to_string(counts_["Conv"]);
   Shape weights = {channels, x.channels() / groups};
   weights.insert(weights.end(), window.kernel.begin(), window.kernel.end());
-  const double fan_in = static_cast<double>(product(weights) / channels);
+  const double fan_in = product(weights) / channels;
   std::vector<Tensor> inputs = {x, weight(name + ".weight", weights, 0, 1 / std::sqrt(fan_in * x.power))};
   if (bias) inputs.push_back(weight(name + ".bias", {channels}, 0, 0.1));
   return apply("Conv", inputs, shape, 1,
@@ -134,7 +134,7 @@ Tensor NetworkBuilder::conv_transpose(const Tensor& x, int64_t channels, const W
   Shape weights = {x.channels(), channels};
   weights.insert(weights.end(), window.kernel.begin(), window.kernel.end());
   // An output element receives one in prod(strides) of the kernel's elements.
-  const double fan_in = static_cast<double>(x.channels() * product(window.kernel) / product(window.strides));
+  const double fan_in = x.channels() * product(window.kernel) / product(window.strides);
   return apply("ConvTranspose", {x, weight(name + ".weight", weights, 0, 1 / std::sqrt(fan_in * x.power))},
                shape, 1,
                {{"kernel_shape", window.kernel}, {"strides", window.strides}, {"pads", pads_of(window)}});
@@ -190,15 +190,15 @@ Tensor NetworkBuilder::adaptive_average_pool(const Tensor& x, int64_t size) {
   if (n == size) return x;
   if (n % size == 0) return average_pool(x, square(n / size, n / size));
   // Bins have different sizes, so there is one matrix product per dimension.
-  std::vector<float> rows(static_cast<size_t>(size * n), 0.0F);
+  std::vector<float> rows(size * n, 0.0F);
   std::vector<float> columns(rows.size(), 0.0F);
   for (int64_t i = 0; i < size; ++i) {
     const int64_t begin = i * n / size;
     const int64_t end = ((i + 1) * n + size - 1) / size;
     for (int64_t k = begin; k < end; ++k) {
-      const float share = 1.0F / static_cast<float>(end - begin);
-      rows[static_cast<size_t>(i * n + k)] = share;
-      columns[static_cast<size_t>(k * size + i)] = share;
+      const float share = 1.0F / (end - begin);
+      rows[i * n + k] = share;
+      columns[k * size + i] = share;
     }
   }
   const Tensor pooled = matmul(table("bins", {size, n}, std::move(rows)), x);
@@ -209,7 +209,7 @@ Tensor NetworkBuilder::adaptive_average_pool(const Tensor& x, int64_t size) {
 
 Tensor NetworkBuilder::linear(const Tensor& x, int64_t units, bool bias) {
   const int64_t inputs = x.shape.back();
-  const double deviation = 1 / std::sqrt(static_cast<double>(inputs) * x.power);
+  const double deviation = 1 / std::sqrt(inputs * x.power);
   const bool matrix = x.shape.size() == 2;
   const std::string op = matrix ? "Gemm" : "MatMul";
   const std::string name = op + "_" + std::to_string(counts_[op]);
@@ -225,8 +225,8 @@ Tensor NetworkBuilder::linear(const Tensor& x, int64_t units, bool bias) {
 }
 
 Tensor NetworkBuilder::linear_shared(const Tensor& x, const Tensor& weights) {
-  return apply("Gemm", {x, weights}, {x.shape[0], weights.shape[0]},
-               x.power * weights.power * static_cast<double>(x.shape[1]), {{"transB", int64_t{1}}});
+  return apply("Gemm", {x, weights}, {x.shape[0], weights.shape[0]}, x.power * weights.power * x.shape[1],
+               {{"transB", int64_t{1}}});
 }
 
 Tensor NetworkBuilder::matmul(const Tensor& a, const Tensor& b) {
@@ -237,7 +237,7 @@ Tensor NetworkBuilder::matmul(const Tensor& a, const Tensor& b) {
       broadcast(Shape(a.shape.begin(), a.shape.end() - 2), Shape(b.shape.begin(), b.shape.end() - 2));
   shape.push_back(a.shape[ra - 2]);
   shape.push_back(b.shape[rb - 1]);
-  return apply("MatMul", {a, b}, shape, a.power * b.power * static_cast<double>(a.shape[ra - 1]));
+  return apply("MatMul", {a, b}, shape, a.power * b.power * a.shape[ra - 1]);
 }
 
 Tensor NetworkBuilder::layer_norm(const Tensor& x, double epsilon) {
@@ -307,7 +307,7 @@ Tensor NetworkBuilder::divide(const Tensor& a, const Tensor& b) {
 
 Tensor NetworkBuilder::softmax(const Tensor& x) {
   // The mean square is between 1 / n^2 (uniform) and 1 / n (one-hot); the latter is assumed.
-  return apply("Softmax", {x}, x.shape, 1 / static_cast<double>(x.shape.back()), {{"axis", int64_t{-1}}});
+  return apply("Softmax", {x}, x.shape, 1.0 / x.shape.back(), {{"axis", int64_t{-1}}});
 }
 
 Tensor NetworkBuilder::mean(const Tensor& x) {
@@ -317,20 +317,19 @@ Tensor NetworkBuilder::mean(const Tensor& x) {
 }
 
 Tensor NetworkBuilder::concat(const std::vector<Tensor>& parts, int64_t axis) {
-  const auto dim = static_cast<size_t>(axis);
   Shape shape = parts[0].shape;
-  shape[dim] = 0;
+  shape[axis] = 0;
   double power = 0;
   for (const Tensor& part : parts) {
-    shape[dim] += part.shape[dim];
-    power += part.power * static_cast<double>(part.shape[dim]);
+    shape[axis] += part.shape[axis];
+    power += part.power * part.shape[axis];
   }
-  return apply("Concat", parts, shape, power / static_cast<double>(shape[dim]), {{"axis", axis}});
+  return apply("Concat", parts, shape, power / shape[axis], {{"axis", axis}});
 }
 
 Tensor NetworkBuilder::reshape(const Tensor& x, const Shape& shape) {
   TS_CHECK(product(shape) == product(x.shape), "zoo: reshape to another number of elements");
-  return apply("Reshape", {x, integers({static_cast<int64_t>(shape.size())}, shape)}, shape, x.power);
+  return apply("Reshape", {x, integers({std::ssize(shape)}, shape)}, shape, x.power);
 }
 
 Tensor NetworkBuilder::flatten(const Tensor& x) {
@@ -339,13 +338,13 @@ Tensor NetworkBuilder::flatten(const Tensor& x) {
 
 Tensor NetworkBuilder::transpose(const Tensor& x, const Shape& permutation) {
   Shape shape;
-  for (int64_t d : permutation) shape.push_back(x.shape[static_cast<size_t>(d)]);
+  for (int64_t d : permutation) shape.push_back(x.shape[d]);
   return apply("Transpose", {x}, shape, x.power, {{"perm", permutation}});
 }
 
 Tensor NetworkBuilder::slice(const Tensor& x, int64_t axis, int64_t begin, int64_t end) {
   Shape shape = x.shape;
-  shape[static_cast<size_t>(axis)] = end - begin;
+  shape[axis] = end - begin;
   return apply("Slice", {x, integers({1}, {begin}), integers({1}, {end}), integers({1}, {axis})}, shape,
                x.power);
 }

@@ -10,7 +10,7 @@ namespace {
 // Returns the nearest multiple of 8 that is at most a tenth below the value.
 int64_t multiple_of_8(double channels) {
   const auto rounded = std::max<int64_t>(8, static_cast<int64_t>(channels + 4) / 8 * 8);
-  return static_cast<double>(rounded) < 0.9 * channels ? rounded + 8 : rounded;
+  return rounded < 0.9 * channels ? rounded + 8 : rounded;
 }
 
 Tensor squeeze_excite(NetworkBuilder& b, const Tensor& x, int64_t squeezed, Activation inner,
@@ -119,7 +119,7 @@ void add_mobilenet_v3(NetworkBuilder& b, int64_t batch, int64_t size, bool large
     block.channels = row.channels;
     block.stride = row.stride;
     block.activation = row.activation;
-    block.squeezed = row.squeeze ? multiple_of_8(static_cast<double>(row.inner) / 4) : 0;
+    block.squeezed = row.squeeze ? multiple_of_8(row.inner / 4.0) : 0;
     block.gate = Activation::kHardSigmoid;
     block.epsilon = kEpsilon;
     x = inverted_block(b, x, block);
@@ -147,12 +147,12 @@ void add_mnasnet(NetworkBuilder& b, int64_t batch, int64_t size) {
 }
 
 void add_efficientnet(NetworkBuilder& b, int64_t batch, int64_t size, double width, double depth) {
-  const auto scaled = [&](int64_t channels) { return multiple_of_8(width * static_cast<double>(channels)); };
+  const auto scaled = [&](int64_t channels) { return multiple_of_8(width * channels); };
   std::vector<Stage> stages = {{1, 3, 1, 16, 1},  {6, 3, 2, 24, 2},  {6, 5, 2, 40, 2}, {6, 3, 2, 80, 3},
                                {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4}, {6, 3, 1, 320, 1}};
   for (Stage& stage : stages) {
     stage.channels = scaled(stage.channels);
-    stage.blocks = static_cast<int64_t>(std::ceil(depth * static_cast<double>(stage.blocks)));
+    stage.blocks = std::ceil(depth * stage.blocks);
   }
   Tensor x = b.input("image", {batch, 3, size, size});
   x = b.conv_norm(x, scaled(32), square(3, 2, 1), Activation::kSwish);

@@ -41,9 +41,9 @@ Tensor feed_forward(NetworkBuilder& b, const Tensor& x, int64_t inner, Activatio
 
 // [1, 1, n, n]: each position sees itself and the preceding ones.
 Tensor causal_mask(NetworkBuilder& b, int64_t n) {
-  std::vector<float> values(static_cast<size_t>(n * n), 0.0F);
+  std::vector<float> values(n * n, 0.0F);
   for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = i + 1; j < n; ++j) values[static_cast<size_t>(i * n + j)] = kHidden;
+    for (int64_t j = i + 1; j < n; ++j) values[i * n + j] = kHidden;
   return b.table("causal_mask", {1, 1, n, n}, std::move(values));
 }
 
@@ -119,11 +119,10 @@ Rotary rotary_tables(NetworkBuilder& b, int64_t n, int64_t head) {
   std::vector<float> sine;
   for (int64_t position = 0; position < n; ++position) {
     for (int64_t i = 0; i < head; ++i) {
-      const double frequency =
-          std::pow(10000.0, -2.0 * static_cast<double>(i % (head / 2)) / static_cast<double>(head));
-      const double angle = static_cast<double>(position) * frequency;
-      cosine.push_back(static_cast<float>(std::cos(angle)));
-      sine.push_back(static_cast<float>(std::sin(angle)));
+      const double frequency = std::pow(10000.0, -2.0 * (i % (head / 2)) / head);
+      const double angle = position * frequency;
+      cosine.push_back(std::cos(angle));
+      sine.push_back(std::sin(angle));
     }
   }
   return {b.table("rotary_cosine", {1, 1, n, head}, std::move(cosine)),
@@ -173,8 +172,7 @@ void add_mobilebert(NetworkBuilder& b, int64_t batch, int64_t sequence) {
   const Tensor words =
       b.gather(b.weight("word_embeddings", {kBertVocabulary, kEmbedded}, 0, kEmbeddingDeviation), in.tokens);
   // Concatenates each token with its neighbours, with zeros beyond the ends.
-  const Tensor edge =
-      b.table("zeros", {batch, 1, kEmbedded}, std::vector<float>(static_cast<size_t>(batch * kEmbedded)));
+  const Tensor edge = b.table("zeros", {batch, 1, kEmbedded}, std::vector<float>(batch * kEmbedded));
   const Tensor next = sequence > 1 ? b.concat({b.slice(words, 1, 1, sequence), edge}, 1) : edge;
   const Tensor before = sequence > 1 ? b.concat({edge, b.slice(words, 1, 0, sequence - 1)}, 1) : edge;
   Tensor x = b.linear(b.concat({next, words, before}, 2), kWidth);
@@ -209,8 +207,7 @@ void add_llama(NetworkBuilder& b, int64_t batch, int64_t sequence, const Llama& 
   const Tensor tokens = b.input("input_ids", {batch, sequence}, true);
   const Tensor mask = causal_mask(b, sequence);
   const Rotary rotary = rotary_tables(b, sequence, net.width / net.heads);
-  const Tensor embeddings =
-      b.weight("embeddings", {32000, net.width}, 0, 1 / std::sqrt(static_cast<double>(net.width)));
+  const Tensor embeddings = b.weight("embeddings", {32000, net.width}, 0, 1 / std::sqrt(net.width));
   Tensor x = b.gather(embeddings, tokens);
   for (int64_t i = 0; i < net.layers; ++i) {
     const std::string name = "layer." + std::to_string(i);

@@ -164,11 +164,11 @@ Result<Request> parse_request(std::string_view spec) {
     if (seed) {
       request.seed = value;
     } else if (key == "batch") {
-      request.batch = static_cast<int64_t>(value);
+      request.batch = value;
     } else if (key == "size") {
-      request.size = static_cast<int64_t>(value);
+      request.size = value;
     } else if (key == "sequence") {
-      request.sequence = static_cast<int64_t>(value);
+      request.sequence = value;
     } else {
       return invalid(request.name, "unknown option '" + std::string(key) +
                                        "'; options are batch=B, size=S, sequence=L and seed=N");

@@ -29,10 +29,10 @@ std::array<float, kDeviceColumns> device_columns(const target::Device& device) {
   figures.set("device.l3_kib", kib(device.l3_bytes));
   figures.set("device.cacheline_bytes", device.cacheline_bytes);
   figures.set("device.launch_overhead_us", device.launch_overhead_us);
-  figures.set("gpu.warp_size", device.warp_size);
-  figures.set("gpu.max_threads_per_core", device.max_threads_per_core);
+  figures.set("device.warp_size", gpu.warp_size);
+  figures.set("device.max_threads_per_core", gpu.max_threads_per_core);
   figures.set("device.shared_kib_per_core", kib(gpu.shared_memory_per_core));
-  figures.set("gpu.registers_per_core", device.registers_per_core);
+  figures.set("device.registers_per_core", gpu.registers_per_core);
   figures.set("device.gpu", device.kind() == target::DeviceKind::kGpu ? 1 : 0);
   std::array<float, kDeviceColumns> out{};
   for (size_t c = 0; c < out.size(); ++c) {

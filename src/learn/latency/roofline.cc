@@ -92,7 +92,7 @@ class RooflineModel final : public CostModel {
     out.reserve(queries.size());
     UnseenEffects unseen(card_);
     for (const ProgramQuery& query : queries) {
-      const RooflineScale& c = scales_[static_cast<size_t>(query.device->kind)];
+      const RooflineScale& c = scales_[static_cast<size_t>(query.device->kind())];
       out.push_back({std::exp(c.log_scale) * roofline_seconds(*query.leaves, *query.device), c.log_sigma});
       unseen.apply(*query.device, out.back());
     }

@@ -10,7 +10,7 @@ constexpr int kAssumedL2Ways = 8, kAssumedL3Ways = 16;
 }  // namespace
 
 Cache::Cache(const CacheShape& shape, int line_bytes)
-    : ways_(static_cast<size_t>(std::max(shape.ways, 1))),
+    : ways_(std::max(shape.ways, 1)),
       sets_(std::max<size_t>(1, static_cast<size_t>(shape.bytes / line_bytes) / ways_)),
       entries_(sets_ * ways_) {}
 

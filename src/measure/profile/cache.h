@@ -26,7 +26,7 @@ class Cache {
     uint64_t victim = 0;       // number of the evicted line if writes_back
   };
   Outcome access(uint64_t line, bool write);
-  int64_t sets() const { return static_cast<int64_t>(sets_); }
+  int64_t sets() const { return sets_; }
 
  private:
   struct Entry {

@@ -60,7 +60,7 @@ Result<Counters> decode(const std::string& text) {
     const ssize_t n = ::write(pipe, text.data() + written, text.size() - written);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) ::_exit(1);
-    written += static_cast<size_t>(n);
+    written += n;
   }
   ::_exit(0);
 }
@@ -74,13 +74,13 @@ bool read_all(int pipe, double most_seconds, std::string& text) {
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) return false;
     pollfd wait{pipe, POLLIN, 0};
-    const int ready = ::poll(&wait, 1, static_cast<int>(left.count()));
+    const int ready = ::poll(&wait, 1, left.count());
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) return false;
     const ssize_t n = ::read(pipe, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return true;
-    text.append(buffer, static_cast<size_t>(n));
+    text.append(buffer, n);
   }
 }
 

@@ -22,7 +22,7 @@ void fill(const ir::Buffer& buffer, std::byte* data) {
 void KernelMemory::add(std::string name, int64_t bytes) {
   places_.push_back({std::move(name), bytes_, bytes});
   // At least a page apart, like separate allocations, and not all in the same sets of a cache.
-  bytes_ += (static_cast<uint64_t>(bytes) + kPage - 1) / kPage * kPage + 2 * kPage;
+  bytes_ += (bytes + kPage - 1) / kPage * kPage + 2 * kPage;
 }
 
 Result<std::unique_ptr<KernelMemory>> KernelMemory::create(const ir::Program& program,
@@ -67,7 +67,7 @@ std::optional<uint64_t> KernelMemory::offset_of(uint64_t address) const {
 size_t KernelMemory::place_at(uint64_t offset) const {
   const auto after = std::upper_bound(places_.begin(), places_.end(), offset,
                                       [](uint64_t at, const Place& place) { return at < place.begin; });
-  return static_cast<size_t>(after - places_.begin()) - 1;
+  return (after - places_.begin()) - 1;
 }
 
 }  // namespace tensorsmith::measure

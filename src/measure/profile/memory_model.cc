@@ -6,14 +6,11 @@ namespace {
 constexpr uint64_t kModelPageBytes = 4096;
 // 64 pages of 4 KiB, four ways: device files do not state it; cores of the last ten years have 64
 // to 96 entries.
-constexpr CacheShape kTlb{64 * static_cast<int64_t>(kModelPageBytes), 4};
+constexpr CacheShape kTlb{64 * kModelPageBytes, 4};
 }  // namespace
 
 MemoryModel::MemoryModel(const CacheHierarchy& caches, size_t sites)
-    : line_bytes_(static_cast<uint64_t>(caches.line_bytes)),
-      tlb_(kTlb, static_cast<int>(kModelPageBytes)),
-      counts_(sites),
-      last_(sites) {
+    : line_bytes_(caches.line_bytes), tlb_(kTlb, kModelPageBytes), counts_(sites), last_(sites) {
   for (const CacheShape& shape : caches.levels) {
     if (shape.bytes > 0) levels_.emplace_back(shape, caches.line_bytes);
   }
@@ -36,7 +33,7 @@ void MemoryModel::access(size_t site, uint64_t address, int32_t bytes, bool writ
   ++counts.accesses;
   translate(site, address);
   const uint64_t first = address / line_bytes_;
-  const uint64_t last = (address + static_cast<uint64_t>(bytes) - 1) / line_bytes_;
+  const uint64_t last = (address + bytes - 1) / line_bytes_;
   touch_line(&site, first, write);
   if (last == first) return;
   ++counts.split;

@@ -47,7 +47,7 @@ int open_event(const Event& event) {
   attributes.disabled = 1;
   attributes.exclude_kernel = 1;
   attributes.exclude_hv = 1;
-  return static_cast<int>(::syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0));
+  return ::syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0);
 }
 
 double count(int event, KernelMemory& memory, TensorsmithKernel function) {

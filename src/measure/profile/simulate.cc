@@ -65,7 +65,7 @@ class Reader : public codegen::TraceBuffer {
       const size_t accesses = segment.accesses.size();
       if (left_ > 0) {
         ++followed_[number];
-        left_ -= static_cast<int64_t>(accesses);
+        left_ -= accesses;
         for (size_t i = 0; i < accesses; ++i) follow(segment.accesses[i], at[i], first_site_[number] + i);
       }
       at += accesses;
@@ -189,7 +189,7 @@ Result<Counters> simulate(const ir::Workload& workload, const sched::Trace& trac
     count_instructions(traced, reader, counters);
     count_accesses(traced, reader, *memory, model, counters);
     counters["workspace_bytes"] =
-        static_cast<double>(traced.kernel.shared_workspace_bytes + traced.kernel.thread_workspace_bytes);
+        (traced.kernel.shared_workspace_bytes + traced.kernel.thread_workspace_bytes);
     counters["buffer_bytes"] = buffer_bytes(lowered.program);
     return counters;
   });

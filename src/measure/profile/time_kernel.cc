@@ -19,7 +19,7 @@ constexpr double kReadingSeconds = 5e-4;
 double thread_time() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 
 }  // namespace

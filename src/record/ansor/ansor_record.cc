@@ -94,7 +94,7 @@ class Cursor {
     expect('"');
     const char* start = at_;
     while (at_ != end_ && *at_ != '"' && *at_ != '\\') ++at_;
-    const std::string_view out(start, static_cast<size_t>(at_ - start));
+    const std::string_view out(start, at_ - start);
     expect('"');
     return failed() ? std::string_view() : out;
   }
@@ -373,7 +373,7 @@ bool AnsorRecord::unmeasured() const {
 }
 
 double AnsorRecord::mean_seconds() const {
-  return std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0) / seconds.size();
 }
 
 Status parse_ansor_record(std::string_view line, AnsorRecord& out) { return RecordParser(line, out).run(); }

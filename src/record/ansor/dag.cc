@@ -20,14 +20,14 @@ class BodyBuilder {
   // Returns a tensor's element as an expression.
   Result<Expr> value() {
     Expr e = expression(op_.body);
-    if (!error_ && e.dtype() == DType::kI64 && op_.nodes[static_cast<size_t>(op_.body)].kind != Kind::kCast)
+    if (!error_ && e.dtype() == DType::kI64 && op_.nodes[op_.body].kind != Kind::kCast)
       e = ir::cast(DType::kF32, e);
     if (error_) return *std::move(error_);
     return e;
   }
 
  private:
-  const DagNode& at(int id) const { return op_.nodes[static_cast<size_t>(id)]; }
+  const DagNode& at(int id) const { return op_.nodes[id]; }
 
   Expr fail(const DagNode& node, std::string reason) {
     if (!error_)
@@ -54,7 +54,7 @@ class BodyBuilder {
     if (const auto* imm = ir::as<ir::FloatImm>(weak); imm != nullptr && ir::is_float(to)) {
       weak = ir::float_imm(to, imm->value);
     } else if (const auto value = ir::as_int(weak); value && ir::is_float(to)) {
-      weak = ir::float_imm(to, static_cast<double>(*value));
+      weak = ir::float_imm(to, *value);
     } else {
       weak = ir::cast(to, weak);
     }
@@ -75,7 +75,7 @@ class BodyBuilder {
       case Kind::kFloat:
         return ir::float_imm(node.dtype, node.number);
       case Kind::kAxis:
-        return axes_[static_cast<size_t>(node.index)].var;
+        return axes_[node.index].var;
       case Kind::kRead:
         return read(node);
       case Kind::kUnary:
@@ -109,7 +109,7 @@ class BodyBuilder {
       if (!ir::is_int(index.dtype())) return fail(at(child), "an index must be an integer");
       indices.push_back(index.dtype() == DType::kI64 ? index : ir::cast(DType::kI64, index));
     }
-    return ir::load(made_[static_cast<size_t>(node.index)]->output(), std::move(indices));
+    return ir::load(made_[node.index]->output(), std::move(indices));
   }
 
   Expr unary(const DagNode& node) {
@@ -178,11 +178,11 @@ Result<ir::Workload> build_workload(const DagSyntax& dag, const DagExtents& exte
     TS_ASSIGN_OR_RETURN(Expr body, BodyBuilder(op, axes, workload.operations).value());
     if (op.combiner != ir::Combiner::kNone && body.dtype() == DType::kBool)
       body = ir::cast(DType::kF32, body);
-    const auto reduce = axes.begin() + static_cast<std::ptrdiff_t>(op.rank);
+    const auto reduce = axes.begin() + op.rank;
     workload.operations.push_back(
         ir::compute(op.name, {axes.begin(), reduce}, {reduce, axes.end()}, op.combiner, {std::move(body)}));
     for (const DagNode& node : op.nodes) {
-      if (node.kind == Kind::kRead) read[static_cast<size_t>(node.index)] = 1;
+      if (node.kind == Kind::kRead) read[node.index] = 1;
     }
   }
   for (size_t o = 0; o < dag.size(); ++o) {

@@ -50,7 +50,7 @@ std::optional<AxisSum> combined(const DagOperation& op, const DagNode& node) {
 // Returns an index as a sum of axes; nullopt if it is not one, or if its numbers exceed what a
 // shape can need.
 std::optional<AxisSum> sum_of(const DagOperation& op, int id) {
-  const DagNode& node = op.nodes[static_cast<size_t>(id)];
+  const DagNode& node = op.nodes[id];
   std::optional<AxisSum> out;
   switch (node.kind) {
     case Kind::kInt:
@@ -128,7 +128,7 @@ class Inference {
  private:
   void collect(size_t o, int id, const std::vector<Guard>& guards) {
     const DagOperation& op = dag_[o];
-    const DagNode& node = op.nodes[static_cast<size_t>(id)];
+    const DagNode& node = op.nodes[id];
     if (node.kind == Kind::kSelect) {
       collect(o, node.children[0], guards);
       std::vector<Guard> inner = guards;
@@ -145,17 +145,17 @@ class Inference {
   }
 
   static void assume(const DagOperation& op, int id, std::vector<Guard>& guards) {
-    const DagNode& node = op.nodes[static_cast<size_t>(id)];
+    const DagNode& node = op.nodes[id];
     if (node.kind != Kind::kBinary) return;
     if (node.binary == ir::BinaryOp::kAnd) {
       assume(op, node.children[0], guards);
       assume(op, node.children[1], guards);
       return;
     }
-    const DagNode& axis = op.nodes[static_cast<size_t>(node.children[0])];
-    const DagNode& limit = op.nodes[static_cast<size_t>(node.children[1])];
+    const DagNode& axis = op.nodes[node.children[0]];
+    const DagNode& limit = op.nodes[node.children[1]];
     if (axis.kind != Kind::kAxis || limit.kind != Kind::kInt || std::abs(limit.integer) > kLimit) return;
-    Guard& guard = guards[static_cast<size_t>(axis.index)];
+    Guard& guard = guards[axis.index];
     switch (node.binary) {
       case ir::BinaryOp::kGe:
         guard.low = std::max(guard.low, limit.integer);
@@ -185,12 +185,12 @@ class Inference {
 
   // Returns the extent that the use implies for its only unknown axis; 0 if it implies none.
   int64_t suggested(size_t o, const IndexUse& use, bool sums, size_t* open_axis) const {
-    const int64_t dimension = extents_[static_cast<size_t>(use.tensor)][use.dimension];
+    const int64_t dimension = extents_[use.tensor][use.dimension];
     if (dimension == 0 || !use.sum) return 0;
     int64_t rest = dimension - 1 - use.sum->constant, factor = 0;
     size_t open = SIZE_MAX;
     for (const auto& [axis, c] : use.sum->terms) {
-      const auto a = static_cast<size_t>(axis);
+      const auto a = axis;
       if (extents_[o][a] == 0) {
         if (open != SIZE_MAX || c < 0) return 0;
         open = a;
@@ -257,7 +257,7 @@ class Inference {
   int64_t reach(size_t o, const AxisSum& sum) const {
     int64_t value = sum.constant;
     for (const auto& [axis, coefficient] : sum.terms) {
-      const int64_t extent = extents_[o][static_cast<size_t>(axis)];
+      const int64_t extent = extents_[o][axis];
       if (extent == 0) return -1;
       if (coefficient > 0) value += coefficient * (extent - 1);
     }
@@ -277,8 +277,8 @@ class Inference {
         if (!use.sum) continue;
         const bool guarded = std::any_of(use.guards.begin(), use.guards.end(),
                                          [](const Guard& g) { return g.low != 0 || g.high != kLimit; });
-        if (!guarded && reach(o, *use.sum) >= extents_[static_cast<size_t>(use.tensor)][use.dimension])
-          return mismatch(o, "reads beyond the end of '" + dag_[static_cast<size_t>(use.tensor)].name + "'");
+        if (!guarded && reach(o, *use.sum) >= extents_[use.tensor][use.dimension])
+          return mismatch(o, "reads beyond the end of '" + dag_[use.tensor].name + "'");
       }
     }
     return {};
@@ -333,8 +333,7 @@ DagExtents extents_of_key(const DagSyntax& dag, std::string_view workload_key) {
   }
   size_t expected = last.rank;
   for (const DagOperation& op : dag) expected += op.is_placeholder ? op.rank : 0;
-  if (flat.size() == expected)
-    known.back().assign(flat.end() - static_cast<std::ptrdiff_t>(last.rank), flat.end());
+  if (flat.size() == expected) known.back().assign(flat.end() - last.rank, flat.end());
   return known;
 }
 

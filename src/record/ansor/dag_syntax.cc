@@ -124,7 +124,7 @@ class DagParser {
       compute();
     }
     if (error_) return;
-    by_name_.emplace(operation_.name, static_cast<int>(dag_.size()));
+    by_name_.emplace(operation_.name, dag_.size());
     dag_.push_back(std::move(operation_));
   }
 
@@ -179,7 +179,7 @@ class DagParser {
     made.line = at.line;
     made.column = at.column;
     operation_.nodes.push_back(std::move(made));
-    return static_cast<int>(operation_.nodes.size()) - 1;
+    return std::ssize(operation_.nodes) - 1;
   }
   int binary(BinaryOp op, int a, int b, const Token& at) {
     DagNode made;
@@ -225,7 +225,7 @@ class DagParser {
     --nesting_;
     if (error_) return -1;
     if (number && at.is("-")) {  // a negative literal, not an operation
-      DagNode& literal = operation_.nodes[static_cast<size_t>(operand)];
+      DagNode& literal = operation_.nodes[operand];
       if (literal.kind == Kind::kInt) literal.integer = -literal.integer;
       if (literal.kind == Kind::kFloat) literal.number = -literal.number;
       return operand;
@@ -291,7 +291,7 @@ class DagParser {
     }
     made.kind = Kind::kFloat;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), made.number);
-    const std::string_view suffix = text.substr(static_cast<size_t>(end - text.data()));
+    const std::string_view suffix = text.substr(end - text.data());
     if (suffix == "f64") {
       made.dtype = ir::DType::kF64;
     } else if (suffix == "h" || suffix == "f16") {
@@ -305,7 +305,7 @@ class DagParser {
 
   int axis_named(std::string_view axis) const {
     for (size_t i = 0; i < operation_.axes.size(); ++i) {
-      if (operation_.axes[i] == axis) return static_cast<int>(i);
+      if (operation_.axes[i] == axis) return i;
     }
     return -1;
   }
@@ -337,7 +337,7 @@ class DagParser {
              "'" + std::string(at.text) + "' is neither an axis of '" + operation_.name + "' nor a tensor");
         return -1;
       }
-      made.index = static_cast<int>(operation_.axes.size());
+      made.index = operation_.axes.size();
       operation_.axes.emplace_back(at.text);
     }
     return node(std::move(made), at);
@@ -354,7 +354,7 @@ class DagParser {
     made.kind = Kind::kRead;
     made.index = found->second;
     made.children = arguments("]");
-    const size_t rank = dag_[static_cast<size_t>(found->second)].rank;
+    const size_t rank = dag_[found->second].rank;
     if (!error_ && made.children.size() != rank)
       fail(at, "tensor " + shown(at) + " has " + std::to_string(rank) + " dimensions, not " +
                    std::to_string(made.children.size()));
@@ -388,7 +388,7 @@ class DagParser {
     if (const auto intrinsic = intrinsic_named(name)) {
       made.kind = Kind::kCall;
       made.intrinsic = *intrinsic;
-      return takes(static_cast<size_t>(ir::arity(*intrinsic))) ? node(std::move(made), at) : -1;
+      return takes(ir::arity(*intrinsic)) ? node(std::move(made), at) : -1;
     }
     fail(at, "function " + shown(at) + " is not supported", ErrorCode::kUnsupported);
     return -1;

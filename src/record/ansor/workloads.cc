@@ -25,7 +25,7 @@ int operation_of(const DagSyntax& dag, const sched::Stage& stage) {
     const std::string& base = dag[o].name;
     if (name.compare(0, base.size(), base) != 0 || (name.size() > base.size() && name[base.size()] != '.'))
       continue;
-    if (best < 0 || base.size() > dag[static_cast<size_t>(best)].name.size()) best = static_cast<int>(o);
+    if (best < 0 || base.size() > dag[best].name.size()) best = o;
   }
   return best;
 }
@@ -48,16 +48,16 @@ DagExtents extents_of_steps(const DagSyntax& dag, DagExtents known, const AnsorR
         static_cast<size_t>(split->stage) < stages.size() && split->iterator >= 0) {
       const sched::Stage& stage = stages.begin()[split->stage];
       const int o = operation_of(dag, stage);
-      const auto position = static_cast<size_t>(split->iterator);
-      if (o >= 0 && stage.attach == sched::AttachKind::kRoot && position < stage.leaves.size()) {
-        const DagOperation& op = dag[static_cast<size_t>(o)];
+      const auto position = split->iterator;
+      if (o >= 0 && stage.attach == sched::AttachKind::kRoot && position < std::ssize(stage.leaves)) {
+        const DagOperation& op = dag[o];
         const size_t root = stage.leaves[position].place();
         // The copy behind a cache stage has only the spatial axes, and an rfactor stage has
         // different ones.
         const bool same = stage.op->spatial.size() == op.rank &&
                           (stage.op->reduce.empty() || stage.num_roots() == op.axes.size());
         if (same && root < stage.num_roots()) {
-          auto& extents = known[static_cast<size_t>(o)];
+          auto& extents = known[o];
           extents.resize(op.axes.size(), 0);
           extents[root] = record.split_extents[i];
         }

@@ -197,10 +197,10 @@ Result<Answer> PostgresqlConnection::ask(const std::string& sql, const SqlValues
       formats[i] = 1;
     }
     data[i] = texts[i].c_str();
-    lengths[i] = static_cast<int>(texts[i].size());
+    lengths[i] = texts[i].size();
   }
-  Answer answer(PQexecParams(connection_.get(), sql.c_str(), static_cast<int>(values.size()), nullptr,
-                             data.data(), lengths.data(), formats.data(), /*resultFormat=*/0),
+  Answer answer(PQexecParams(connection_.get(), sql.c_str(), values.size(), nullptr, data.data(),
+                             lengths.data(), formats.data(), /*resultFormat=*/0),
                 &PQclear);
   const ExecStatusType status = PQresultStatus(answer.get());
   if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) return answer_error(answer.get());

@@ -35,8 +35,7 @@ class PostgresqlRows : public SqlRows {
   explicit PostgresqlRows(Answer answer) : answer_(std::move(answer)) {}
   Result<bool> step() override { return ++row_ < PQntuples(answer_.get()); }
   std::string text(int column) const override {
-    return {PQgetvalue(answer_.get(), row_, column),
-            static_cast<size_t>(PQgetlength(answer_.get(), row_, column))};
+    return std::string(PQgetvalue(answer_.get(), row_, column), PQgetlength(answer_.get(), row_, column));
   }
   std::string blob(int column) const override {
     const std::string hex = text(column);  // for example "\x0a1b"
@@ -133,7 +132,7 @@ class PostgresqlSession final : public SqlSession {
 
   Result<int64_t> change(const std::string& sql, const SqlValues& values) override {
     TS_ASSIGN_OR_RETURN(const Answer answer, connection_.ask(sql, values));
-    return static_cast<int64_t>(std::strtoll(PQcmdTuples(answer.get()), nullptr, 10));
+    return std::strtoll(PQcmdTuples(answer.get()), nullptr, 10);
   }
 
   Status transaction(const std::function<Status()>& body) override {

@@ -9,7 +9,7 @@ namespace tensorsmith::record {
 SqlValues candidate_values(const Candidate& candidate) {
   SqlValues values{candidate.note, std::string(to_string(candidate.reason)), candidate.strategy};
   if (candidate.point) {
-    values.emplace_back(static_cast<int64_t>(candidate.point->sketch));
+    values.emplace_back(candidate.point->sketch);
     values.emplace_back(print_decisions(candidate.point->decisions));
   } else {
     values.emplace_back();
@@ -37,16 +37,16 @@ SqlValues record_values(const Record& record) {
   SqlValues values{record.key(),
                    record.task_key,
                    record.device_key,
-                   static_cast<int64_t>(record.settings.threads),
-                   static_cast<int64_t>(record.settings.flush_cache),
-                   static_cast<int64_t>(record.code_version),
+                   record.settings.threads,
+                   record.settings.flush_cache,
+                   record.code_version,
                    record.trace,
                    std::string(to_string(result.outcome)),
                    result.reason,
                    Blob{encode_doubles(result.seconds)},
                    result.ok() ? SqlValue(result.best_estimate()) : SqlValue(),
-                   static_cast<int64_t>(result.runs_per_repeat),
-                   static_cast<int64_t>(result.stopped_early),
+                   result.runs_per_repeat,
+                   result.stopped_early,
                    result.build_seconds,
                    result.measure_seconds,
                    record.unix_ms};
@@ -58,9 +58,9 @@ Result<Record> read_record(const SqlRows& row, const std::string& place) {
   Record record;
   record.task_key = row.text(1);
   record.device_key = row.text(2);
-  record.settings.threads = static_cast<int>(row.integer(3));
+  record.settings.threads = row.integer(3);
   record.settings.flush_cache = row.integer(4) != 0;
-  record.code_version = static_cast<int>(row.integer(5));
+  record.code_version = row.integer(5);
   record.trace = row.text(6);
   const std::string outcome_name = row.text(7);
   const auto outcome = parse_outcome(outcome_name);
@@ -74,7 +74,7 @@ Result<Record> read_record(const SqlRows& row, const std::string& place) {
   record.result.outcome = *outcome;
   record.result.reason = row.text(8);
   record.result.seconds = decode_doubles(seconds);
-  record.result.runs_per_repeat = static_cast<int>(row.integer(11));
+  record.result.runs_per_repeat = row.integer(11);
   record.result.stopped_early = row.integer(12) != 0;
   record.result.build_seconds = row.real(13);
   record.result.measure_seconds = row.real(14);

@@ -20,8 +20,7 @@ constexpr const char* kOfTask =
 
 SqlValues task_values(const std::string& task_key, const std::string& device_key,
                       const MeasureSettings& settings) {
-  return {task_key, device_key, static_cast<int64_t>(settings.threads),
-          static_cast<int64_t>(settings.flush_cache), static_cast<int64_t>(kCodeVersion)};
+  return {task_key, device_key, settings.threads, settings.flush_cache, kCodeVersion};
 }
 
 std::string select_records() { return std::string("SELECT ") + kRecordColumns; }
@@ -192,7 +191,7 @@ Status SqlDatabase::for_each(const std::function<Status(const Record&)>& fn) {
   const std::lock_guard lock(mutex_);
   int64_t last = kBeforeAll;
   return session_->snapshot([&]() -> Status {
-    return walk(records_where("record", "code_version=$1", {static_cast<int64_t>(kCodeVersion)}), last,
+    return walk(records_where("record", "code_version=$1", {kCodeVersion}), last,
                 [&](const SqlRows& row) -> Status {
                   TS_ASSIGN_OR_RETURN(const Record record, read_record(row, session_->place()));
                   return fn(record);
@@ -297,8 +296,7 @@ Result<Database::ImportReport> SqlDatabase::add_items(const std::vector<Item>& i
         report.profiles += inserted ? 1 : 0;
       }
     }
-    report.duplicates =
-        static_cast<int64_t>(items.size()) - report.records - report.tasks - report.devices - report.profiles;
+    report.duplicates = std::ssize(items) - report.records - report.tasks - report.devices - report.profiles;
     return {};
   }));
   return report;

@@ -21,12 +21,12 @@ constexpr const char* kJobColumns =
 
 SqlValues job_values(const Job& job) {
   SqlValues values{job.key,
-                   static_cast<int64_t>(job.recorded),
+                   job.recorded,
                    job.task_key,
                    job.device_key,
-                   static_cast<int64_t>(job.settings.threads),
-                   static_cast<int64_t>(job.settings.flush_cache),
-                   static_cast<int64_t>(kCodeVersion),
+                   job.settings.threads,
+                   job.settings.flush_cache,
+                   kCodeVersion,
                    job.trace};
   for (SqlValue& value : candidate_values(job.candidate)) values.push_back(std::move(value));
   values.emplace_back(job.protocol);
@@ -131,7 +131,7 @@ Result<int64_t> SqlFleet::workers(const std::string& device_key, int threads, do
       session_->query(std::string("SELECT count(*) FROM worker WHERE device_key=$1 AND threads=$2 AND "
                                   "state='active' AND seen_ms>") +
                           session_->now_ms() + " - $3",
-                      {device_key, static_cast<int64_t>(threads), milliseconds(seconds)}));
+                      {device_key, threads, milliseconds(seconds)}));
   TS_ASSIGN_OR_RETURN(const bool row, rows->step());
   return row ? rows->integer(0) : int64_t{0};
 }
@@ -168,7 +168,7 @@ Status SqlFleet::join(const FleetWorker& worker) {
         std::string("INSERT INTO worker(owner, host, device_key, threads, started_ms, seen_ms, state, "
                     "reason) VALUES($1, $2, $3, $4, ") +
             session_->now_ms() + ", " + session_->now_ms() + ", 'active', '') ON CONFLICT DO NOTHING",
-        {worker.owner, worker.host, worker.device_key, static_cast<int64_t>(worker.threads)});
+        {worker.owner, worker.host, worker.device_key, worker.threads});
   });
 }
 
@@ -177,8 +177,7 @@ Result<std::vector<Job>> SqlFleet::take(const FleetWorker& worker, size_t count,
   const std::string now = session_->now_ms();
   const std::string mine = "device_key=$1 AND threads=$2 AND code_version=$3";
   const std::string expired = "(state='taken' AND expires_ms<" + now + ")";
-  const SqlValues device{worker.device_key, static_cast<int64_t>(worker.threads),
-                         static_cast<int64_t>(kCodeVersion)};
+  const SqlValues device{worker.device_key, worker.threads, kCodeVersion};
   std::vector<Job> jobs;
   // Checks for jobs without a lock first.
   TS_ASSIGN_OR_RETURN(
@@ -190,7 +189,7 @@ Result<std::vector<Job>> SqlFleet::take(const FleetWorker& worker, size_t count,
     TS_RETURN_IF_ERROR(
         change("UPDATE job SET state='waiting', owner='' WHERE owner=$1 AND state='taken'", {worker.owner}));
     SqlValues given_up = device;
-    given_up.emplace_back(static_cast<int64_t>(kMaxJobAttempts));
+    given_up.emplace_back(kMaxJobAttempts);
     given_up.emplace_back("given up: " + std::to_string(kMaxJobAttempts) +
                           " workers failed while they measured it");
     TS_RETURN_IF_ERROR(change("UPDATE job SET state='failed', owner='', ended_ms=" + now +

@@ -68,7 +68,7 @@ class SqliteSession final : public SqlSession {
   Result<int64_t> change(const std::string& sql, const SqlValues& values) override {
     SqliteRows rows(connection_, sql, values);
     TS_ASSIGN_OR_RETURN([[maybe_unused]] const bool row, rows.step());
-    return static_cast<int64_t>(connection_.changes());
+    return connection_.changes();
   }
   Status transaction(const std::function<Status()>& body) override { return connection_.transaction(body); }
   Status snapshot(const std::function<Status()>& body) override {

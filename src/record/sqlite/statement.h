@@ -23,7 +23,7 @@ Error sqlite_error(sqlite3* db, int code, const std::string& path);
 class Statement {
  public:
   Statement(sqlite3* db, const std::string& path, const std::string& sql) : db_(db), path_(path) {
-    code_ = sqlite3_prepare_v2(db, sql.c_str(), static_cast<int>(sql.size()), &statement_, nullptr);
+    code_ = sqlite3_prepare_v2(db, sql.c_str(), sql.size(), &statement_, nullptr);
   }
   ~Statement() { sqlite3_finalize(statement_); }
   Statement(const Statement&) = delete;
@@ -77,12 +77,12 @@ class Statement {
   std::string text(int column) const {
     const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
     if (data == nullptr) return {};
-    return {data, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+    return std::string(data, sqlite3_column_bytes(statement_, column));
   }
   std::string_view blob(int column) const {
     const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_, column));
     if (data == nullptr) return {};
-    return {data, static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+    return std::string_view(data, sqlite3_column_bytes(statement_, column));
   }
   bool is_null(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
   int64_t integer(int column) const { return sqlite3_column_int64(statement_, column); }

@@ -96,7 +96,7 @@ class CudaGpu final : public Gpu {
 Result<std::unique_ptr<GpuMemory>> CudaGpu::allocate(int64_t bytes) {
   TS_RETURN_IF_ERROR(shared_->enter());
   cuda::Address address = 0;
-  const int code = api().allocate(&address, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+  const int code = api().allocate(&address, std::max<int64_t>(bytes, 1));
   if (code == cuda::kOutOfMemory) {
     return Error{ErrorCode::kResourceExhausted, shared_->properties.name,
                  "cannot allocate " + std::to_string(bytes) + " bytes; the device has " +
@@ -139,9 +139,8 @@ Status CudaGpu::copy_in(GpuSpan to, const void* from) {
   TS_RETURN_IF_ERROR(check_span(to, "copy to the device"));
   if (to.bytes == 0) return {};
   TS_RETURN_IF_ERROR(shared_->enter());
-  TS_RETURN_IF_ERROR(shared_->check(
-      api().copy_in(cuda::address_of(to), from, static_cast<size_t>(to.bytes), shared_->stream),
-      "cuMemcpyHtoDAsync"));
+  TS_RETURN_IF_ERROR(shared_->check(api().copy_in(cuda::address_of(to), from, to.bytes, shared_->stream),
+                                    "cuMemcpyHtoDAsync"));
   return shared_->wait();
 }
 
@@ -149,9 +148,8 @@ Status CudaGpu::copy_out(GpuSpan from, void* to) {
   TS_RETURN_IF_ERROR(check_span(from, "copy from the device"));
   TS_RETURN_IF_ERROR(shared_->enter());
   if (from.bytes > 0) {
-    TS_RETURN_IF_ERROR(shared_->check(
-        api().copy_out(to, cuda::address_of(from), static_cast<size_t>(from.bytes), shared_->stream),
-        "cuMemcpyDtoHAsync"));
+    TS_RETURN_IF_ERROR(shared_->check(api().copy_out(to, cuda::address_of(from), from.bytes, shared_->stream),
+                                      "cuMemcpyDtoHAsync"));
   }
   return shared_->wait();
 }
@@ -160,9 +158,8 @@ Status CudaGpu::fill(GpuSpan span, unsigned char value) {
   TS_RETURN_IF_ERROR(check_span(span, "fill"));
   if (span.bytes == 0) return {};
   TS_RETURN_IF_ERROR(shared_->enter());
-  return shared_->check(
-      api().fill(cuda::address_of(span), value, static_cast<size_t>(span.bytes), shared_->stream),
-      "cuMemsetD8Async");
+  return shared_->check(api().fill(cuda::address_of(span), value, span.bytes, shared_->stream),
+                        "cuMemsetD8Async");
 }
 
 Result<std::unique_ptr<GpuModule>> CudaGpu::load(std::span<const char> module) {

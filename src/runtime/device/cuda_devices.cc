@@ -56,7 +56,7 @@ Result<GpuProperties> describe(const Api& api, int index) {
   p.memory_bus_bits = attribute(api, device, kMemoryBusBits);
   p.memory_bandwidth_gbs = 2 * p.memory_clock_ghz * p.memory_bus_bits / 8;
   size_t bytes = 0;
-  if (api.get_total_memory(&bytes, device) == kSuccess) p.memory_bytes = static_cast<int64_t>(bytes);
+  if (api.get_total_memory(&bytes, device) == kSuccess) p.memory_bytes = bytes;
   p.max_buffer_bytes = p.memory_bytes;
   p.l2_bytes = attribute(api, device, kL2Bytes);
   p.cacheline_bytes = kCachelineBytes;

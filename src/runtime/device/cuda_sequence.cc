@@ -117,8 +117,7 @@ Status CudaSequence::prepare_function(Function function, const Launch& launch) {
   TS_RETURN_IF_ERROR(shared_.check(
       api().get_function_attribute(&dynamic, kFunctionMaxDynamicShared, function), "cuFuncGetAttribute"));
   if (launch.shared_bytes <= dynamic) return {};
-  return shared_.check(api().set_function_attribute(function, kFunctionMaxDynamicShared,
-                                                    static_cast<int>(launch.shared_bytes)),
+  return shared_.check(api().set_function_attribute(function, kFunctionMaxDynamicShared, launch.shared_bytes),
                        "cuFuncSetAttribute for kernel " + launch.symbol);
 }
 
@@ -134,12 +133,12 @@ Status CudaSequence::add_one(const CudaModule& module, const Launch& launch, std
   TS_RETURN_IF_ERROR(prepare_function(step.function, launch));
   step.grid = narrow(launch.grid);
   step.block = narrow(launch.block);
-  step.shared_bytes = static_cast<unsigned>(launch.shared_bytes);
+  step.shared_bytes = launch.shared_bytes;
   step.arguments.reserve(launch.arguments.size());
   for (const LaunchArgument& argument : launch.arguments) {
     GpuSpan span = workspace;
     if (argument.buffer >= 0) {
-      span = buffers[static_cast<size_t>(argument.buffer)];
+      span = buffers[argument.buffer];
     } else {
       span.offset += argument.workspace_offset;
       span.bytes -= argument.workspace_offset;
@@ -193,7 +192,7 @@ Result<double> CudaSequence::time() {
   TS_RETURN_IF_ERROR(shared_.check(api().synchronize_event(end_), "cuEventSynchronize"));
   float milliseconds = 0;
   TS_RETURN_IF_ERROR(shared_.check(api().get_elapsed_ms(&milliseconds, begin_, end_), "cuEventElapsedTime"));
-  return 1e-3 * static_cast<double>(milliseconds);
+  return 1e-3 * milliseconds;
 }
 
 }  // namespace

@@ -38,10 +38,10 @@ Result<EncodedMap> encode(CudaShared& shared, const TensorMap& map, const GpuSpa
   const std::vector<uint64_t> strides(map.strides.begin(), map.strides.end());
   const std::vector<uint32_t> box(map.box.begin(), map.box.end()), steps(map.box.size(), 1);
   EncodedMap encoded{};
-  const int code = shared.api->encode_tiled(
-      encoded.bytes.data(), map.element_bytes == 1 ? kUint8 : kUint16, static_cast<uint32_t>(extents.size()),
-      address_of(span), extents.data(), strides.data(), box.data(), steps.data(), kNotInterleaved,
-      swizzle_of(map.swizzle_bytes), kPromoteTo256, kFillWithZeros);
+  const int code = shared.api->encode_tiled(encoded.bytes.data(), map.element_bytes == 1 ? kUint8 : kUint16,
+                                            extents.size(), address_of(span), extents.data(), strides.data(),
+                                            box.data(), steps.data(), kNotInterleaved,
+                                            swizzle_of(map.swizzle_bytes), kPromoteTo256, kFillWithZeros);
   TS_RETURN_IF_ERROR(shared.check(code, "cuTensorMapEncodeTiled"));
   return encoded;
 }

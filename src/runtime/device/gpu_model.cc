@@ -59,7 +59,7 @@ Status GpuModel::place(std::span<const std::byte* const> weights) {
 }
 
 Result<GpuSpan> GpuModel::span_of(const BufferRef& buffer) const {
-  const auto index = static_cast<size_t>(buffer.index);
+  const auto index = buffer.index;
   GpuSpan span;
   switch (buffer.kind) {
     case BufferKind::kInput:
@@ -87,13 +87,12 @@ Status GpuModel::load(std::span<const char> kernels) {
   for (const CallInfo& call : description_.calls) {
     module_of_.push_back(nullptr);
     if (call.launches.empty()) continue;
-    if (call.module_begin + call.module_bytes > static_cast<int64_t>(kernels.size()))
+    if (call.module_begin + call.module_bytes > std::ssize(kernels))
       return in_call(call,
                      {ErrorCode::kCorrupt, "", "its module extends beyond the end of the kernels file"});
     GpuModule*& module = loaded[call.module_begin];
     if (module == nullptr) {
-      auto made = gpu_->load(
-          kernels.subspan(static_cast<size_t>(call.module_begin), static_cast<size_t>(call.module_bytes)));
+      auto made = gpu_->load(kernels.subspan(call.module_begin, call.module_bytes));
       if (!made.ok()) return in_call(call, made.error());
       modules_.push_back(std::move(made).value());
       module = modules_.back().get();

@@ -133,7 +133,7 @@ class OpenClSequence final : public GpuSequence {
     };
     TS_RETURN_IF_ERROR(read(first, opencl::kProfilingStart, start));
     TS_RETURN_IF_ERROR(read(last.get() ? last : first, opencl::kProfilingEnd, end));
-    return 1e-9 * static_cast<double>(end - start);
+    return 1e-9 * (end - start);
   }
 
  private:
@@ -178,7 +178,7 @@ Status OpenClSequence::check_kernel(opencl::Kernel kernel, const Launch& launch)
   };
   TS_RETURN_IF_ERROR(ask(opencl::kKernelWorkGroupSize, sizeof threads, &threads));
   TS_RETURN_IF_ERROR(ask(opencl::kKernelLocalBytes, sizeof local_bytes, &local_bytes));
-  const auto block = static_cast<size_t>(launch.block[0] * launch.block[1] * launch.block[2]);
+  const size_t block = launch.block[0] * launch.block[1] * launch.block[2];
   if (block > threads) {
     return Error{ErrorCode::kUnsupported, place,
                  "a group of " + std::to_string(block) +
@@ -193,7 +193,7 @@ Status OpenClSequence::check_kernel(opencl::Kernel kernel, const Launch& launch)
 
 GpuSpan OpenClSequence::region(const Launch& launch, const LaunchArgument& argument,
                                std::span<const GpuSpan> buffers, const GpuSpan& workspace, int64_t scale) {
-  if (argument.buffer >= 0) return buffers[static_cast<size_t>(argument.buffer)];
+  if (argument.buffer >= 0) return buffers[argument.buffer];
   // The sub-buffers of a launch must not overlap.
   const int64_t begin = argument.workspace_offset * scale;
   int64_t end = workspace.bytes;
@@ -240,12 +240,12 @@ Status OpenClSequence::add_one(const OpenClModule& module, const Launch& launch,
               "clSetKernelArg"));
   }
   if (launch.shared_bytes > 0) {
-    TS_RETURN_IF_ERROR(check(shared_.api->set_argument(step.kernel.get(), index,
-                                                       static_cast<size_t>(launch.shared_bytes), nullptr),
-                             place, "clSetKernelArg"));
+    TS_RETURN_IF_ERROR(
+        check(shared_.api->set_argument(step.kernel.get(), index, launch.shared_bytes, nullptr), place,
+              "clSetKernelArg"));
   }
   for (size_t i = 0; i < 3; ++i) {
-    step.local[i] = static_cast<size_t>(launch.block[i]);
+    step.local[i] = launch.block[i];
     step.global[i] = static_cast<size_t>(launch.grid[i]) * step.local[i];
   }
   steps_.push_back(std::move(step));
@@ -305,10 +305,9 @@ Result<std::unique_ptr<GpuMemory>> OpenClGpu::allocate(int64_t bytes) {
                      std::to_string(p.max_buffer_bytes)};
   }
   int32_t code = 0;
-  Owned<opencl::Memory> memory(
-      api().create_buffer(shared_->context.get(), opencl::kMemoryReadWrite,
-                          static_cast<size_t>(std::max<int64_t>(bytes, 1)), nullptr, &code),
-      api().release_memory);
+  Owned<opencl::Memory> memory(api().create_buffer(shared_->context.get(), opencl::kMemoryReadWrite,
+                                                   (std::max<int64_t>(bytes, 1)), nullptr, &code),
+                               api().release_memory);
   TS_RETURN_IF_ERROR(check(code, p.name, "clCreateBuffer"));
   return std::unique_ptr<GpuMemory>(std::make_unique<OpenClMemory>(std::move(memory), bytes));
 }
@@ -341,25 +340,25 @@ Result<std::unique_ptr<GpuMemory>> OpenClGpu::borrow(void* handle, int64_t bytes
 Status OpenClGpu::copy_in(GpuSpan to, const void* from) {
   TS_RETURN_IF_ERROR(check_span(to, "copy to the device"));
   if (to.bytes == 0) return {};
-  return shared_->waited(api().enqueue_write(queue(), memory_of(to), 1, static_cast<size_t>(to.offset),
-                                             static_cast<size_t>(to.bytes), from, 0, nullptr, nullptr),
-                         "clEnqueueWriteBuffer");
+  return shared_->waited(
+      api().enqueue_write(queue(), memory_of(to), 1, to.offset, to.bytes, from, 0, nullptr, nullptr),
+      "clEnqueueWriteBuffer");
 }
 
 Status OpenClGpu::copy_out(GpuSpan from, void* to) {
   TS_RETURN_IF_ERROR(check_span(from, "copy from the device"));
   if (from.bytes == 0) return synchronize();
-  return shared_->waited(api().enqueue_read(queue(), memory_of(from), 1, static_cast<size_t>(from.offset),
-                                            static_cast<size_t>(from.bytes), to, 0, nullptr, nullptr),
-                         "clEnqueueReadBuffer");
+  return shared_->waited(
+      api().enqueue_read(queue(), memory_of(from), 1, from.offset, from.bytes, to, 0, nullptr, nullptr),
+      "clEnqueueReadBuffer");
 }
 
 Status OpenClGpu::fill(GpuSpan span, unsigned char value) {
   TS_RETURN_IF_ERROR(check_span(span, "fill"));
   if (span.bytes == 0) return {};
-  return check(api().enqueue_fill(queue(), memory_of(span), &value, 1, static_cast<size_t>(span.offset),
-                                  static_cast<size_t>(span.bytes), 0, nullptr, nullptr),
-               shared_->properties.name, "clEnqueueFillBuffer");
+  return check(
+      api().enqueue_fill(queue(), memory_of(span), &value, 1, span.offset, span.bytes, 0, nullptr, nullptr),
+      shared_->properties.name, "clEnqueueFillBuffer");
 }
 
 std::string OpenClGpu::build_log(opencl::Program program) const {
@@ -402,7 +401,7 @@ Result<std::unique_ptr<Gpu>> open_opencl(int index, const std::string& library) 
     return Error{ErrorCode::kNotFound, to_string(GpuPlace{&opencl_platform, index}),
                  "no such device; OpenCL has " + std::to_string(found.size()) + ", numbered from 0"};
   }
-  const opencl::FoundDevice& device = found[static_cast<size_t>(index)];
+  const opencl::FoundDevice& device = found[index];
   shared->device = device.device;
   shared->properties = device.properties;
   shared->offset_alignment = device.offset_alignment;

@@ -30,23 +30,23 @@ GpuProperties describe(const Api& api, Device device) {
   p.vendor = words(api, device, kDeviceVendor);
   p.driver = words(api, device, kDriverVersion);
   p.is_gpu = (number<uint64_t>(api, device, kDeviceType) & kTypeGpu) != 0;
-  p.multiprocessors = static_cast<int>(number<uint32_t>(api, device, kMaxComputeUnits));
+  p.multiprocessors = number<uint32_t>(api, device, kMaxComputeUnits);
   p.clock_ghz = 1e-3 * number<uint32_t>(api, device, kMaxClockMhz);
-  p.memory_bytes = static_cast<int64_t>(number<uint64_t>(api, device, kMemoryBytes));
-  p.max_buffer_bytes = static_cast<int64_t>(number<uint64_t>(api, device, kMaxAllocation));
-  p.l2_bytes = static_cast<int64_t>(number<uint64_t>(api, device, kCacheBytes));
-  p.cacheline_bytes = static_cast<int>(number<uint32_t>(api, device, kCachelineBytes));
-  p.max_threads_per_block = static_cast<int>(number<size_t>(api, device, kMaxWorkGroupSize));
+  p.memory_bytes = number<uint64_t>(api, device, kMemoryBytes);
+  p.max_buffer_bytes = number<uint64_t>(api, device, kMaxAllocation);
+  p.l2_bytes = number<uint64_t>(api, device, kCacheBytes);
+  p.cacheline_bytes = number<uint32_t>(api, device, kCachelineBytes);
+  p.max_threads_per_block = number<size_t>(api, device, kMaxWorkGroupSize);
   size_t extents[8] = {};
   if (api.get_device_info(device, kMaxWorkItemSizes, sizeof extents, extents, nullptr) == kSuccess) {
-    for (size_t i = 0; i < 3; ++i) p.max_block[i] = static_cast<int64_t>(extents[i]);
+    for (size_t i = 0; i < 3; ++i) p.max_block[i] = extents[i];
   }
-  p.shared_memory_per_block = static_cast<int64_t>(number<uint64_t>(api, device, kLocalMemoryBytes));
-  p.warp_size = static_cast<int>(number<uint32_t>(api, device, kNvWarpSize));
-  if (p.warp_size == 0) p.warp_size = static_cast<int>(number<uint32_t>(api, device, kAmdWavefrontWidth));
+  p.shared_memory_per_block = number<uint64_t>(api, device, kLocalMemoryBytes);
+  p.warp_size = number<uint32_t>(api, device, kNvWarpSize);
+  if (p.warp_size == 0) p.warp_size = number<uint32_t>(api, device, kAmdWavefrontWidth);
   p.registers_per_block = number<uint32_t>(api, device, kNvRegistersPerBlock);
-  p.compute_major = static_cast<int>(number<uint32_t>(api, device, kNvComputeMajor));
-  p.compute_minor = static_cast<int>(number<uint32_t>(api, device, kNvComputeMinor));
+  p.compute_major = number<uint32_t>(api, device, kNvComputeMajor);
+  p.compute_minor = number<uint32_t>(api, device, kNvComputeMinor);
   const std::string extensions = words(api, device, kDeviceExtensions);
   p.has_f64 = extensions.find("cl_khr_fp64") != std::string::npos;
   p.has_f16 = extensions.find("cl_khr_fp16") != std::string::npos;

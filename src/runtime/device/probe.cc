@@ -15,7 +15,7 @@ constexpr int kShortLaunches = 200;
 // Returns the shortest of several times of a sequence of launches of the kernel.
 Result<double> fastest(Gpu& gpu, const GpuModule& module, std::span<const GpuSpan> buffers, int64_t blocks,
                        int launches) {
-  const std::vector<Launch> all(static_cast<size_t>(launches),
+  const std::vector<Launch> all(launches,
                                 Launch{"copy", {blocks, 1, 1}, {kCopyThreads, 1, 1}, 0, {{0, 0}, {1, 0}}});
   TS_ASSIGN_OR_RETURN(const auto sequence, gpu.make_sequence());
   TS_RETURN_IF_ERROR(sequence->add(module, all, buffers, {}));
@@ -43,7 +43,7 @@ Result<GpuMeasurements> measure_gpu(Gpu& gpu) {
   const GpuSpan buffers[] = {from->all(), to->all()};
   GpuMeasurements measured;
   TS_ASSIGN_OR_RETURN(const double copied, fastest(gpu, *module, buffers, blocks, 1));
-  measured.memory_bandwidth_gbs = 1e-9 * static_cast<double>(2 * blocks * unit) / copied;
+  measured.memory_bandwidth_gbs = 1e-9 * (2 * blocks * unit) / copied;
   TS_ASSIGN_OR_RETURN(const double launched, fastest(gpu, *module, buffers, 1, kShortLaunches));
   measured.launch_overhead_us = 1e6 * launched / kShortLaunches;
   return measured;

@@ -115,7 +115,7 @@ Result<std::vector<Tensor>> GraphCase::execute(const std::vector<Tensor>& inputs
   }
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < model_.graph.outputs.size(); ++i) {
-    const auto& value = model_.graph.values[static_cast<size_t>(model_.graph.outputs[i])];
+    const auto& value = model_.graph.values[model_.graph.outputs[i]];
     outputs.push_back(Tensor::zeros(value.dtype, value.shape));
     const auto bytes = static_cast<int64_t>(outputs.back().data.size());
     if (ts_model_output_bytes(loaded, i) != static_cast<size_t>(bytes)) {

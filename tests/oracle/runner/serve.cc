@@ -52,7 +52,7 @@ class Service {
     TS_RETURN_IF_ERROR(case_.load(request_.directory + "/model.onnx"));
     const graph::Graph& graph = case_.graph();
     for (graph::ValueId id : graph.inputs) {
-      const graph::Value& value = graph.values[static_cast<size_t>(id)];
+      const graph::Value& value = graph.values[id];
       TS_ASSIGN_OR_RETURN(
           Tensor tensor,
           read_input(request_.directory + "/input_" + std::to_string(inputs_.size()) + ".bin", value));
@@ -60,7 +60,7 @@ class Service {
       reply_.inputs.push_back(describe(value));
     }
     for (graph::ValueId id : graph.outputs) {
-      reply_.outputs.push_back(describe(graph.values[static_cast<size_t>(id)]));
+      reply_.outputs.push_back(describe(graph.values[id]));
     }
     for (const auto& task : case_.partition().tasks) reply_.tasks.push_back(task.name);
     return {};
