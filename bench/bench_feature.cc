@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "feature/per_store.h"
-#include "learn/analytic/draft_model.h"
+#include "lab/kinds/draft_model.h"
+#include "lab/kinds/kinds.h"
 #include "learn/online/online.h"
 #include "lower/lower.h"
 #include "report.h"
@@ -76,9 +77,9 @@ int main() {
   std::vector<learn::MeasuredProgram> training;
   for (size_t i = 0; i < kCount; ++i) {
     queries.push_back(query(matrices[i]));
-    training.push_back({queries.back(), learn::draft_seconds(matrices[i], *device, 1)});
+    training.push_back({queries.back(), lab::draft_seconds(matrices[i], *device, 1)});
   }
-  const auto draft = learn::make_untrained("draft", {}).value();
+  const auto draft = lab::draft_kind().make_untrained({});
   report("draft score", kCount, [&] { rows += draft->predict(queries)->size(); });
   report("training, online settings, 500", kCount,
          [&] { rows += learn::make_online_xgboost()->update(training).ok() ? 1 : 0; });

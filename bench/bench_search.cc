@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ir/text.h"
+#include "learn/latency/kinds.h"
 #include "learn/online/online.h"
 #include "sched/trace_traits.h"
 #include "search/pipeline.h"
@@ -40,7 +41,7 @@ struct Stage {
 // Times a trained model in place of the online one: the extraction of its inputs and its predictions.
 int time_model(const std::string& path, const space::DesignSpace& space, const target::Device& device,
                const std::vector<space::Candidate>& candidates) {
-  const auto model = learn::load_cost_model(path);
+  const auto model = learn::product_kinds().load(path);
   if (!model.ok()) {
     std::fprintf(stderr, "%s\n", model.error().message().c_str());
     return 1;

@@ -24,6 +24,7 @@
 #include "engine/tune/unmeasured.h"
 #include "errors.h"
 #include "graph/onnx/declared.h"
+#include "lab/kinds/kinds.h"
 #include "lab/strategies/strategies.h"
 #include "long_call.h"
 #include "measure/measurer.h"
@@ -127,6 +128,7 @@ engine::TuneModelOptions tune_options_of(const std::string& settings, const std:
   engine::TuneModelOptions options;
   check(engine::set_tune_options(Json::parse(settings), options));
   options.where.database = database;
+  options.cost_model.kinds = &lab::cost_model_kinds();
   return options;
 }
 
@@ -300,6 +302,7 @@ void bind_predicting(nb::module_& module) {
          const std::string& latency_model, bool roofline, const std::string& database, bool untuned,
          bool winograd) {
         engine::PredictOptions options;
+        options.kinds = &lab::cost_model_kinds();
         options.cpu_model = engine::shipped_file(engine::kCostModelFile);
         options.latency_model = latency_model;
         options.roofline = roofline;

@@ -16,6 +16,7 @@
 #include "engine/tune/watched_machine.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "lab/kinds/kinds.h"
 #include "lab/strategies/strategies.h"
 #include "lab/time_again.h"
 #include "runtime/device/gpu_platform.h"
@@ -36,7 +37,8 @@ constexpr double kLeastCompareShare = 1e-6;
 Status check_models(const CompareOptions& options, const target::Device& device) {
   for (const SearchMethod& method : options.methods) {
     if (proposes(method.strategy)) continue;
-    const auto model = learn::make_search_model({.model = method.model, .frozen = options.frozen}, device);
+    const auto model = learn::make_search_model(
+        {.model = method.model, .frozen = options.frozen, .kinds = &cost_model_kinds()}, device);
     if (!model.ok()) return model.error();
   }
   return {};
@@ -66,7 +68,8 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
   TS_ASSIGN_OR_RETURN(const auto model, learn::make_search_model({.model = proposed ? "none" : method.model,
                                                                   .frozen = options.frozen,
                                                                   .seed = run.seed,
-                                                                  .threads = place.threads},
+                                                                  .threads = place.threads,
+                                                                  .kinds = &cost_model_kinds()},
                                                                  place.device));
   if (model != nullptr) {
     const auto& known = model->card().workloads;

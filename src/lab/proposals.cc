@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "engine/language/different_programs.h"
 #include "engine/tune/candidate_times.h"
+#include "lab/kinds/kinds.h"
 #include "learn/search_model.h"
 #include "search/strategies.h"
 
@@ -44,7 +45,7 @@ Result<std::vector<search::Seed>> ranked_seeds(const space::DesignSpace& space, 
   return seeds;
 }
 
-double draft_seconds(const space::DesignSpace& space, const space::Candidate& candidate) {
+double log_estimate(const space::DesignSpace& space, const space::Candidate& candidate) {
   const double seconds = space.estimate(candidate);
   return std::isfinite(seconds) && seconds > 0 ? std::log(seconds) : std::numeric_limits<double>::infinity();
 }
@@ -59,7 +60,7 @@ Result<std::vector<search::Seed>> estimate_favourites(const search::PreparedTask
   view.draft = [&](const space::Candidate& c) { return -draft_seconds(space, c); };
   view.score = [&](std::span<const space::Candidate> candidates) {
     std::vector<float> scores;
-    for (const auto& c : candidates) scores.push_back(static_cast<float>(-draft_seconds(space, c)));
+    for (const auto& c : candidates) scores.push_back(static_cast<float>(-log_estimate(space, c)));
     return scores;
   };
   view.known = [&](const space::Candidate& c) { return c == untuned; };
@@ -69,7 +70,7 @@ Result<std::vector<search::Seed>> estimate_favourites(const search::PreparedTask
   std::vector<Ranked> ranked;
   const auto strategy = search::kDefaultStrategy.make();
   for (auto& proposal : strategy->propose(view, kCandidatesPerProgram * count, rng))
-    ranked.push_back({draft_seconds(space, proposal.candidate), std::move(proposal.candidate)});
+    ranked.push_back({log_estimate(space, proposal.candidate), std::move(proposal.candidate)});
   keep_best(ranked, ranked.size());
   return ranked_seeds(space, std::move(ranked), count);
 }
@@ -112,7 +113,7 @@ Status Proposers::load(const ProposalRequest& request, int threads) {
     return {};
   }
   if (models_.count(request.cost_model) == 0) {
-    TS_ASSIGN_OR_RETURN(models_[request.cost_model], learn::load_cost_model(request.cost_model));
+    TS_ASSIGN_OR_RETURN(models_[request.cost_model], cost_model_kinds().load(request.cost_model));
   }
   return {};
 }

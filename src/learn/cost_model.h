@@ -1,6 +1,6 @@
 // The interface of all cost models. A model takes programs of a task on a device and returns their
 // expected latency, its deviation, and which of their properties were not in the model's training
-// data. A model comes from a file (load_cost_model) or starts empty (learn/search_model.h); some
+// data. A model comes from a file (CostModelKinds::load) or starts empty (learn/search_model.h); some
 // learn from measurements during a search.
 #pragma once
 
@@ -157,17 +157,8 @@ struct UntrainedOptions {
   uint64_t seed = 0;
   int threads = 1;  // for models that learn during a search
 };
-// Names of the kinds that need no file: those without training and those that learn during a
-// search.
-std::vector<std::string> untrained_kinds();
-// Makes an untrained model; kUnsupported for kinds that must be trained.
-Result<std::unique_ptr<CostModel>> make_untrained(const std::string& kind, const UntrainedOptions& options);
 
-// Whether the queries that the caller of load_cost_model will make have profiles.
+// Whether the queries that the caller of CostModelKinds::load will make have profiles.
 enum class QueryProfiles : uint8_t { kNone, kGiven };
-// kCorrupt for a damaged file; kMismatch for one of another schema or version; kUnsupported for a
-// model that reads profiles if the queries have none.
-Result<std::unique_ptr<CostModel>> load_cost_model(const std::string& path,
-                                                   QueryProfiles profiles = QueryProfiles::kNone);
 
 }  // namespace tensorsmith::learn

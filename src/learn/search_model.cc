@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "learn/latency/held_out.h"
+#include "learn/latency/kinds.h"
 #include "learn/online/online.h"
-#include "learn/training.h"
 
 namespace tensorsmith::learn {
 
@@ -14,9 +14,9 @@ namespace {
 Result<std::unique_ptr<CostModel>> find_model(const SearchModelOptions& options,
                                               const target::Device& device) {
   std::error_code ignored;
-  const std::vector<std::string> kinds = cost_model_kinds();
+  const std::vector<std::string> kinds = options.kinds->names();
   if (std::find(kinds.begin(), kinds.end(), options.model) != kinds.end()) {
-    auto model = make_untrained(options.model, {options.seed, options.threads});
+    auto model = options.kinds->make_untrained(options.model, {options.seed, options.threads});
     if (model.ok()) return model;
     return Error{ErrorCode::kInvalidArgument, "cost model '" + options.model + "'",
                  "must be trained before a search can use it; name a file that `tensorsmith train --model " +
@@ -24,18 +24,18 @@ Result<std::unique_ptr<CostModel>> find_model(const SearchModelOptions& options,
   }
   if (!std::filesystem::exists(options.model, ignored)) {
     return Error{ErrorCode::kInvalidArgument, "cost model '" + options.model + "'",
-                 "is neither a file nor one of " + search_models_without_file()};
+                 "is neither a file nor one of " + search_models_without_file(*options.kinds)};
   }
-  TS_ASSIGN_OR_RETURN(auto model, load_cost_model(options.model));
+  TS_ASSIGN_OR_RETURN(auto model, options.kinds->load(options.model));
   TS_RETURN_IF_ERROR(check_knows(model->card(), options.model, device));
   return model;
 }
 
 }  // namespace
 
-std::string search_models_without_file() {
+std::string search_models_without_file(const CostModelKinds& kinds) {
   std::string names;
-  for (const std::string& kind : untrained_kinds()) names += kind + ", ";
+  for (const std::string& kind : kinds.untrained_names()) names += kind + ", ";
   return names + "none";
 }
 

@@ -9,21 +9,25 @@
 
 namespace tensorsmith::learn {
 
+class CostModelKinds;
+const CostModelKinds& product_kinds();  // learn/latency/kinds.h
+
 struct SearchModelOptions {
-  // A file written by `train`, a kind that needs no training (make_untrained), or "none": then only
+  // A file written by `train`, a kind that needs no training (CostModelKinds::make_untrained), or "none": then only
   // the estimate of the design space ranks the candidates.
   std::string model = "xgboost";
   bool frozen = false;  // the model does not learn from the measurements of the search
   uint64_t seed = 0;
   int threads = 1;
+  const CostModelKinds* kinds = &product_kinds();
 };
 
-// Returns the names that are not files, for messages: "random, ..., none".
-std::string search_models_without_file();
+// Returns the names that are not files, for messages: "xgboost, ..., none".
+std::string search_models_without_file(const CostModelKinds& kinds);
 
 // Makes the model; null for "none". A trained model that cannot learn by itself becomes the prior
 // of one that learns (make_residual_model) unless options.frozen is set. Errors: those of
-// load_cost_model; kMismatch for a model that cannot predict programs on such a device;
+// CostModelKinds::load; kMismatch for a model that cannot predict programs on such a device;
 // kInvalidArgument for a name that is neither a file nor such a kind, and if `frozen` is set for
 // "none" or for a model that only learns during the search.
 Result<std::unique_ptr<CostModel>> make_search_model(const SearchModelOptions& options,

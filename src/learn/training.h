@@ -79,9 +79,4 @@ class CostModelTrainer {
                                                        const TrainingControl& control) const = 0;
 };
 
-// kind: one of cost_model_kinds(). parameters: a JSON object of hyper-parameters, with defaults for
-// those that it leaves out; kInvalidArgument for an unknown name.
-Result<std::unique_ptr<CostModelTrainer>> make_trainer(const std::string& kind,
-                                                       const nlohmann::json& parameters);
-std::vector<std::string> cost_model_kinds();
 }  // namespace tensorsmith::learn

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/predict/model_data.h"
+#include "lab/kinds/kinds.h"
 #include "learn/latency/held_out.h"
 #include "learn/latency/model_file.h"
 #include "learn/latency/queries.h"
@@ -58,7 +59,7 @@ Status calibrate(const CalibrateCommand& command) {
       {{"--model", command.model}, {"--store", command.store}, {"--from", command.from}}, command.force));
   TS_ASSIGN_OR_RETURN(learn::ModelFile file, learn::read_model_file(command.model));
   if (!command.from.empty()) return take_over(command, file);
-  TS_ASSIGN_OR_RETURN(const auto model, learn::load_cost_model(command.model));
+  TS_ASSIGN_OR_RETURN(const auto model, lab::cost_model_kinds().load(command.model));
   if (model->ranks_only())
     return Error{ErrorCode::kInvalidArgument, command.model,
                  "only ranks programs; it predicts no seconds whose errors could be measured"};

@@ -10,6 +10,7 @@
 #include "engine/device/usable_threads.h"
 #include "engine/predict/model_data.h"
 #include "lab/compare_searches.h"
+#include "lab/kinds/kinds.h"
 #include "lab/strategies/strategies.h"
 #include "learn/dataset/split.h"
 #include "learn/latency/queries.h"
@@ -353,7 +354,7 @@ void add_compare_command(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   sub->add_option("--cost-model", o->models,
                   "Cost models to compare (repeatable): a file that `train` wrote, or " +
-                      learn::search_models_without_file() + " (default: xgboost)")
+                      learn::search_models_without_file(lab::cost_model_kinds()) + " (default: xgboost)")
       ->allow_extra_args(false);
   sub->add_option("--lm", o->language_models,
                   "Language model that writes schedules (repeatable). The strategy evolutionary is run "

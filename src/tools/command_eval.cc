@@ -8,6 +8,7 @@
 #include "engine/device/gpu_device.h"
 #include "engine/predict/model_data.h"
 #include "lab/evaluation_run.h"
+#include "lab/kinds/kinds.h"
 #include "learn/dataset/import.h"
 #include "learn/latency/queries.h"
 #include "record/jsonl.h"
@@ -189,7 +190,7 @@ Status eval_predicted(const EvalCommand& command) {
 }
 
 Status eval_one(const EvalCommand& command) {
-  TS_ASSIGN_OR_RETURN(const auto model, learn::load_cost_model(command.models.front()));
+  TS_ASSIGN_OR_RETURN(const auto model, lab::cost_model_kinds().load(command.models.front()));
   const learn::ModelCard& card = model->card();
   TS_ASSIGN_OR_RETURN(const auto writer, PredictionWriter::open(command.predictions));
   const SystemClock clock;

@@ -18,9 +18,9 @@ const std::vector<Group>& groups() {
   static const std::vector<Group> all = {
       {"Commands", {"tune", "bench", "run", "compile", "predict", "report", "tasks", "zoo", "devices", "db"}},
       {"Records of other models and machines", {"transfer", "worker"}},
-      {"Cost models and data",
+      {"Laboratory: cost models and data",
        {"dataset", "train", "eval", "calibrate", "search-hyperparameters", "profile", "explain"}},
-      {"Research", {"compare", "lm"}},
+      {"Laboratory: comparisons and language models", {"compare", "lm"}},
       {"Help", {"help", "man", "completion"}}};
   return all;
 }

@@ -11,6 +11,7 @@
 #include "base/processors.h"
 #include "engine/device/usable_threads.h"
 #include "engine/predict/shipped_file.h"
+#include "lab/kinds/kinds.h"
 #include "lab/language_loop.h"
 #include "measure/measurer.h"
 #include "tools/commands.h"
@@ -159,6 +160,7 @@ void add_language_loop(CLI::App& lm, int& exit_code) {
            "Highest learning rate during the training");
   add_whole(*sub, "--train-threads", o->loop.training_threads, 1, 1024,
             "Number of threads for training, which runs while a round measures");
+  o->loop.cost_model.kinds = &lab::cost_model_kinds();
   add_tune_option(*sub, "cost_model", &o->loop.cost_model.model);
   add_tune_option(*sub, "frozen", &o->loop.cost_model.frozen);
   add_seed(*sub, o->loop.seed, "Seed of the written schedules and of the trainings");

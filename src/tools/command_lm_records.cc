@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "lab/kinds/kinds.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -100,7 +101,7 @@ Status rank(const RankCommand& command) {
   TS_ASSIGN_OR_RETURN(const auto model, learn::lm::read_language_model(command.model));
   std::unique_ptr<learn::CostModel> cost_model;
   if (!command.cost_model.empty()) {
-    TS_ASSIGN_OR_RETURN(cost_model, learn::load_cost_model(command.cost_model));
+    TS_ASSIGN_OR_RETURN(cost_model, lab::cost_model_kinds().load(command.cost_model));
   }
   TS_ASSIGN_OR_RETURN(const Asked asked, ask(command.records, model, command.seen));
   TS_ASSIGN_OR_RETURN(const auto decoder, make_decoder(model, 0));

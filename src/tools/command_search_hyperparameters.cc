@@ -11,6 +11,7 @@
 #include "base/input_file.h"
 #include "base/json_text.h"
 #include "engine/predict/model_data.h"
+#include "lab/kinds/kinds.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/tpe.h"
 #include "record/jsonl.h"
@@ -126,7 +127,7 @@ Status check_space(const SearchCommand& command, const Json& fixed,
     for (const Json& value : values) {
       Json parameters = fixed;
       parameters[dimension.name] = value;
-      const auto trainer = learn::make_trainer(command.kind, parameters);
+      const auto trainer = lab::cost_model_kinds().make_trainer(command.kind, parameters);
       if (!trainer.ok())
         return Error{trainer.error().code, "--tune " + dimension.name, trainer.error().message()};
     }
@@ -170,7 +171,7 @@ Status search(const SearchCommand& command) {
     const Json proposed = learn::propose(space, log.trials(), method, command.seed);
     Json parameters = fixed;
     parameters.update(proposed);
-    TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_trainer(command.kind, parameters));
+    TS_ASSIGN_OR_RETURN(const auto trainer, lab::cost_model_kinds().make_trainer(command.kind, parameters));
     learn::TrainingControl control;
     control.seed = command.seed;
     control.threads = command.threads.count();

@@ -13,6 +13,7 @@
 #include "engine/predict/model_data.h"
 #include "engine/predict/shipped_file.h"
 #include "lab/evaluation_run.h"
+#include "lab/kinds/kinds.h"
 #include "learn/dataset/import.h"
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
@@ -110,7 +111,7 @@ Result<Json> compare_on_test(const engine::ModelData& data, const learn::Split& 
                              const learn::CostModel& model, const TrainCommand& command) {
   std::vector<std::pair<std::string, std::unique_ptr<learn::CostModel>>> others;
   if (const std::string shipped = engine::shipped_file(engine::kCostModelFile); !shipped.empty()) {
-    TS_ASSIGN_OR_RETURN(auto other, learn::load_cost_model(shipped));
+    TS_ASSIGN_OR_RETURN(auto other, lab::cost_model_kinds().load(shipped));
     others.emplace_back("shipped", std::move(other));
   }
   std::vector<std::pair<std::string, const learn::CostModel*>> all = {{"trained", &model}};
@@ -189,10 +190,10 @@ Status train(TrainCommand& command) {
   std::unique_ptr<learn::CostModel> base;
   std::string kind = command.kind;
   if (!command.init.empty()) {
-    TS_ASSIGN_OR_RETURN(base, learn::load_cost_model(command.init));
+    TS_ASSIGN_OR_RETURN(base, lab::cost_model_kinds().load(command.init));
     if (kind.empty()) kind = base->card().kind;
   }
-  TS_ASSIGN_OR_RETURN(const auto trainer, learn::make_trainer(kind, parameters));
+  TS_ASSIGN_OR_RETURN(const auto trainer, lab::cost_model_kinds().make_trainer(kind, parameters));
   if (processes.count > 1 && !trainer->several_processes())
     return Error{ErrorCode::kInvalidArgument, "--ranks",
                  kind + " can only be trained by one process; several processes can train neural models"};
@@ -278,7 +279,7 @@ void add_train_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<TrainCommand>();
   CLI::App* sub = app.add_subcommand("train", "Train a cost model on measured programs");
   std::string kinds;
-  for (const std::string& kind : learn::cost_model_kinds()) kinds += (kinds.empty() ? "" : ", ") + kind;
+  for (const std::string& kind : lab::cost_model_kinds().names()) kinds += (kinds.empty() ? "" : ", ") + kind;
   auto* model = sub->add_option("--model", o->kind, "Kind of model: " + kinds);
   auto* store =
       sub->add_option("--store", o->store, "Store of measured programs (see `tensorsmith dataset`)");

@@ -9,6 +9,7 @@
 #include "engine/device/measured_device.h"
 #include "engine/device/usable_threads.h"
 #include "lab/collect.h"
+#include "lab/kinds/kinds.h"
 #include "learn/dataset/import.h"
 #include "measure/measurer.h"
 #include "search/tuner.h"
@@ -195,6 +196,7 @@ void add_dataset_collect_command(CLI::App& dataset, int& exit_code) {
   add_real(*command, "--slowest", o->slowest_ms, 1e-6, 1e3 * kMaxSeconds,
            "Limit in milliseconds: if a task's untuned schedule takes longer, no further programs of it are "
            "measured");
+  o->collect.cost_model.kinds = &lab::cost_model_kinds();
   add_tune_option(*command, "cost_model", &o->collect.cost_model.model);
   add_tune_option(*command, "frozen", &o->collect.cost_model.frozen);
   add_seed(*command, o->collect.seed, "Seed of every random choice");

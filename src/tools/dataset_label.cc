@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/device/gpu_device.h"
+#include "lab/kinds/kinds.h"
 #include "lab/label_programs.h"
 #include "learn/latency/held_out.h"
 #include "tools/commands.h"
@@ -31,7 +32,7 @@ Status label(const LabelCommand& command) {
   TS_RETURN_IF_ERROR(check_outputs(
       {{"-o", command.output, OutputKind::kStore}},
       {{"STORE", command.store}, {"--model", command.model}, {"--split", command.split}}, command.force));
-  TS_ASSIGN_OR_RETURN(const auto model, learn::load_cost_model(command.model));
+  TS_ASSIGN_OR_RETURN(const auto model, lab::cost_model_kinds().load(command.model));
   TS_ASSIGN_OR_RETURN(const target::Device device, engine::find_device(command.device));
   TS_RETURN_IF_ERROR(learn::check_knows(model->card(), command.model, device));
   TS_ASSIGN_OR_RETURN(const auto done, label_store(command, *model, device));

@@ -6,6 +6,7 @@
 
 #include "engine/device/gpu_device.h"
 #include "engine/device/measured_device.h"
+#include "lab/kinds/kinds.h"
 #include "lab/next_tasks.h"
 #include "learn/latency/held_out.h"
 #include "record/database.h"
@@ -81,7 +82,7 @@ void print_commands(const NextCommand& command, const target::Device& device, co
 Status next(const NextCommand& command) {
   if (command.store.empty() == command.networks.empty())
     return Error{ErrorCode::kInvalidArgument, "dataset next", "needs either --store or --networks"};
-  TS_ASSIGN_OR_RETURN(const auto model, learn::load_cost_model(command.model));
+  TS_ASSIGN_OR_RETURN(const auto model, lab::cost_model_kinds().load(command.model));
   TS_ASSIGN_OR_RETURN(const target::Device device, engine::find_device(command.device));
   TS_RETURN_IF_ERROR(learn::check_knows(model->card(), command.model, device));
   TS_ASSIGN_OR_RETURN(const auto found, choose(command, *model, device));

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "lab/kinds/kinds.h"
 #include "measure/profile/simulate.h"
 #include "tools/console.h"
 #include "tools/profiled_data.h"
@@ -31,7 +32,7 @@ std::vector<std::string> row(std::vector<std::string> first, const std::vector<s
 
 Status evaluate_profiled(const ProfiledEvaluation& evaluation) {
   TS_ASSIGN_OR_RETURN(const auto model,
-                      learn::load_cost_model(evaluation.model, learn::QueryProfiles::kGiven));
+                      lab::cost_model_kinds().load(evaluation.model, learn::QueryProfiles::kGiven));
   const learn::ModelCard& card = model->card();
   const std::string profiler = profiler_of(card);
   TS_ASSIGN_OR_RETURN(const learn::ProfiledPrograms data,

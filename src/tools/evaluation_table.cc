@@ -9,6 +9,7 @@
 #include <set>
 
 #include "lab/evaluation_run.h"
+#include "lab/kinds/kinds.h"
 #include "learn/latency/queries.h"
 
 namespace tensorsmith::tools {
@@ -107,7 +108,7 @@ Result<std::string> evaluation_table(const engine::ModelData& data, const std::v
   std::vector<Row> rows;
   for (const std::string& text : models) {
     NamedFile file = named_file(text);
-    TS_ASSIGN_OR_RETURN(const auto model, learn::load_cost_model(file.path));
+    TS_ASSIGN_OR_RETURN(const auto model, lab::cost_model_kinds().load(file.path));
     if (file.name.empty()) file.name = model->card().kind;
     size_t at = 0;
     while (at < loaded.size() && loaded[at].content_hash() != model->card().split) ++at;

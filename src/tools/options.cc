@@ -9,6 +9,7 @@
 #include "engine/device/gpu_device.h"
 #include "engine/device/measured_device.h"
 #include "graph/zoo/zoo.h"
+#include "lab/kinds/kinds.h"
 #include "record/database.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
@@ -261,6 +262,7 @@ CLI::Option* add_tune_option(CLI::App& command, std::string_view name, engine::T
 
 void add_tune_options(CLI::App& command, std::initializer_list<std::string_view> names,
                       engine::TuneModelOptions& options) {
+  options.cost_model.kinds = &lab::cost_model_kinds();
   for (const std::string_view name : names)
     add_tune_option(command, name, engine::tune_option(name).value(options));
 }

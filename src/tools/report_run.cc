@@ -9,6 +9,7 @@
 #include "engine/predict/shipped_file.h"
 #include "engine/report/report_importance.h"
 #include "engine/report/report_predictions.h"
+#include "lab/kinds/kinds.h"
 #include "record/jsonl.h"
 #include "tools/command_line.h"
 #include "tools/report_page.h"
@@ -33,13 +34,13 @@ ReportSettings common_settings(const std::string& version) {
 Status add_predictions(const std::string& given, engine::Report& report) {
   const int threads = std::max(1, processors().usable);
   if (given == "none") return {};
-  if (!given.empty()) return engine::add_predictions(given, threads, report);
+  if (!given.empty()) return engine::add_predictions(given, lab::cost_model_kinds(), threads, report);
   const bool cpu = std::any_of(report.setups.begin(), report.setups.end(), [](const auto& setup) {
     return setup.device && setup.device->kind() == target::DeviceKind::kCpu;
   });
   const std::string shipped = engine::shipped_file(engine::kCostModelFile);
   if (!cpu || shipped.empty()) return {};
-  if (auto status = engine::add_predictions(shipped, threads, report); !status.ok())
+  if (auto status = engine::add_predictions(shipped, lab::cost_model_kinds(), threads, report); !status.ok())
     report.notes.push_back("no predictions: " + status.error().message());
   return {};
 }

@@ -68,6 +68,12 @@ TEST(Extension, AnElementwiseOperatorIsOneFile) {
   for (const char* op : {"Celu", "Mish", "BitwiseXor"}) EXPECT_EQ(mentions({op}).size(), 1U) << op;
 }
 
+TEST(Extension, AKindOfCostModelIsTwoFilesAndTwoLines) {
+  EXPECT_EQ(mentions({"RandomLatency", "random_kind", "random_latency"}),
+            (Files{"lab/CMakeLists.txt", "lab/kinds/kinds.cc", "lab/kinds/kinds.h",
+                   "lab/kinds/random_latency.cc"}));
+}
+
 TEST(Extension, ANetIsTwoFilesAndALine) {
   EXPECT_EQ(mentions({"Cdmpp", "cdmpp", "cdmpp_design"}),
             (Files{"learn/net/CMakeLists.txt", "learn/net/cdmpp.cc", "learn/net/nets.h"}));

@@ -15,6 +15,7 @@
 #include "engine/tune/schedules.h"
 #include "feature/program_summary.h"
 #include "ir/text.h"
+#include "lab/kinds/kinds.h"
 #include "learn/cost_model.h"
 #include "learn/dataset/import.h"
 #include "learn/dataset/store.h"
@@ -158,8 +159,8 @@ void expect_kept_records(const std::string& name, const learn::Store& store,
   ASSERT_TRUE(devices.ok()) << devices.error().message();
   std::vector<std::vector<learn::Prediction>> predictions;
   for (const std::string& path : models) {
-    const auto model =
-        path.find('/') == std::string::npos ? learn::make_untrained(path, {}) : learn::load_cost_model(path);
+    const auto model = path.find('/') == std::string::npos ? lab::cost_model_kinds().make_untrained(path, {})
+                                                           : lab::cost_model_kinds().load(path);
     ASSERT_TRUE(model.ok()) << model.error().message();
     const auto predicted = learn::predict_records(**model, store, learn::pointers_to(*devices), records);
     ASSERT_TRUE(predicted.ok()) << predicted.error().message();

@@ -9,6 +9,7 @@
 
 #include "latency_testing.h"
 #include "learn/latency/evaluation.h"
+#include "learn/latency/kinds.h"
 #include "support/quality.h"
 
 namespace tensorsmith::learn::held_out_test {
@@ -22,7 +23,7 @@ using testing::MadeStoreOptions;
 
 std::unique_ptr<CostModel> train(const std::string& kind, const nlohmann::json& parameters,
                                  const TrainingData& data) {
-  auto trainer = make_trainer(kind, parameters);
+  auto trainer = product_kinds().make_trainer(kind, parameters);
   EXPECT_TRUE(trainer.ok()) << trainer.error().message();
   auto model = (*trainer)->train(data, {});
   EXPECT_TRUE(model.ok()) << model.error().message();
@@ -205,7 +206,7 @@ TEST(HeldOut, EveryKindFindsItsWidths) {
     EXPECT_TRUE(card.new_kind[static_cast<size_t>(target::DeviceKind::kCpu)].known());
     const std::string path = made.folder().file("model");
     ASSERT_TRUE(model->save(path).ok());
-    const auto read = load_cost_model(path);
+    const auto read = product_kinds().load(path);
     ASSERT_TRUE(read.ok()) << read.error().message();
     EXPECT_EQ((*read)->card().seen, card.seen);
     EXPECT_EQ((*read)->card().new_device, card.new_device);

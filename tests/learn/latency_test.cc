@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "lab/kinds/kinds.h"
 #include "latency_testing.h"
 #include "learn/latency/evaluation.h"
 #include "learn/latency/model_file.h"
@@ -23,7 +24,7 @@ using testing::MadeStoreOptions;
 using testing::make_leaves;
 
 std::unique_ptr<CostModelTrainer> trainer(const std::string& kind) {
-  auto made = make_trainer(kind, nlohmann::json::object());
+  auto made = lab::cost_model_kinds().make_trainer(kind, nlohmann::json::object());
   EXPECT_TRUE(made.ok()) << made.error().message();
   return std::move(*made);
 }
@@ -116,7 +117,7 @@ TEST(LatencyModels, KeepTheirPredictionsInFiles) {
     ASSERT_TRUE(model.ok()) << model.error().message();
     const std::string path = made.folder().file(kind), again = made.folder().file(kind + "2");
     ASSERT_TRUE((*model)->save(path).ok());
-    const auto loaded = load_cost_model(path);
+    const auto loaded = lab::cost_model_kinds().load(path);
     ASSERT_TRUE(loaded.ok()) << loaded.error().message();
     EXPECT_EQ((*loaded)->card().kind, kind);
     EXPECT_EQ((*loaded)->card().seed, 5u);
@@ -147,7 +148,7 @@ TEST(Xgboost, LearnsWhatTheRooflineDoesNotSay) {
       evaluate_records(**analytic, made.store(), data.devices, made.test())->total().mape_median;
   for (const char* label : {"seconds", "throughput", "rank"}) {
     SCOPED_TRACE(label);
-    const auto trainer = make_trainer("xgboost", {{"label", label}, {"rounds", 400}});
+    const auto trainer = lab::cost_model_kinds().make_trainer("xgboost", {{"label", label}, {"rounds", 400}});
     ASSERT_TRUE(trainer.ok());
     const auto model = (*trainer)->train(data, {});
     ASSERT_TRUE(model.ok()) << model.error().message();
@@ -179,7 +180,7 @@ TEST(Xgboost, FurtherTreesLearnAnotherDevice) {
   for (auto* part : {&v100.train, &v100.validation})
     *part = records_of_devices(made.store(), *part, {"v100"});
   for (auto* part : {&k80.train, &k80.validation}) *part = records_of_devices(made.store(), *part, {"k80"});
-  const auto trainer = make_trainer("xgboost", {{"rounds", 300}});
+  const auto trainer = lab::cost_model_kinds().make_trainer("xgboost", {{"rounds", 300}});
   const auto first = (*trainer)->train(v100, {});
   ASSERT_TRUE(first.ok());
   const auto test = records_of_devices(made.store(), made.test(), {"k80"});
@@ -199,7 +200,7 @@ TEST(Xgboost, FurtherTreesLearnAnotherDevice) {
 TEST(Xgboost, GoesOnFromACheckpoint) {
   const MadeStore made;
   const TrainingData data = made.data();
-  const auto trainer = make_trainer("xgboost", {{"rounds", 120}});
+  const auto trainer = lab::cost_model_kinds().make_trainer("xgboost", {{"rounds", 120}});
   const std::string whole = made.folder().file("whole"), resumed = made.folder().file("resumed");
   ASSERT_TRUE((*(*trainer)->train(data, {}))->save(whole).ok());
 
@@ -226,7 +227,7 @@ TEST(Xgboost, GoesOnFromACheckpoint) {
   // A checkpoint of another training is rejected.
   control.seed = 1;
   EXPECT_EQ((*trainer)->train(data, control).error().code, ErrorCode::kMismatch);
-  EXPECT_FALSE(load_cost_model(control.checkpoint).ok());
+  EXPECT_FALSE(lab::cost_model_kinds().load(control.checkpoint).ok());
 }
 
 // The model does not depend on the times of the other records.
@@ -273,10 +274,10 @@ TEST(LatencyModels, LookAtNothingButTheirParts) {
 }
 
 TEST(LatencyModels, UnknownKindsAndParameters) {
-  EXPECT_THAT(cost_model_kinds(), Contains("roofline"));
-  EXPECT_THAT(make_trainer("oracle", nlohmann::json::object()).error().message(),
-              HasSubstr("the kinds are random, draft, roofline, xgboost"));
-  EXPECT_THAT(make_trainer("roofline", {{"x", 1}}).error().message(),
+  EXPECT_THAT(lab::cost_model_kinds().names(), Contains("roofline"));
+  EXPECT_THAT(lab::cost_model_kinds().make_trainer("oracle", nlohmann::json::object()).error().message(),
+              HasSubstr("the kinds are roofline, xgboost, tensorsmith"));
+  EXPECT_THAT(lab::cost_model_kinds().make_trainer("roofline", {{"x", 1}}).error().message(),
               HasSubstr("this model has no parameters"));
   const record::testing::TempDir folder;
   ModelFile file;
@@ -284,11 +285,11 @@ TEST(LatencyModels, UnknownKindsAndParameters) {
   file.card.feature_version = feature::kPerStoreVersion;
   file.card.parameters = file.card.metrics = "{}";
   ASSERT_TRUE(write_model_file(file, folder.file("model")).ok());
-  EXPECT_EQ(load_cost_model(folder.file("model")).error().code, ErrorCode::kMismatch);
+  EXPECT_EQ(lab::cost_model_kinds().load(folder.file("model")).error().code, ErrorCode::kMismatch);
   file.card.kind = "roofline";
   ASSERT_TRUE(write_model_file(file, folder.file("model")).ok());
-  EXPECT_EQ(load_cost_model(folder.file("model")).error().code, ErrorCode::kCorrupt);
-  EXPECT_EQ(load_cost_model(folder.file("none")).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(lab::cost_model_kinds().load(folder.file("model")).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(lab::cost_model_kinds().load(folder.file("none")).error().code, ErrorCode::kNotFound);
 }
 
 TEST(Queries, FewerRecordsAreAPartOfMore) {

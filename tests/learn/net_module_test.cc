@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lab/kinds/kinds.h"
 #include "latency_testing.h"
 #include "learn/net/module.h"
 
@@ -19,15 +20,15 @@ TEST(NetModule, TrainsSavesAndLoadsThroughTheRegistry) {
   const testing::MadeStore store({.tasks = 3, .programs = 20});
   const TrainingData data = store.data();
   for (const char* kind : {"mlp", "tlp", "mtl-tlp", "cdmpp", "resource-net"}) {
-    EXPECT_THAT(cost_model_kinds(), Contains(kind));
-    const auto trainer = make_trainer(kind, json{{"epochs", 1}, {"width", 16}});
+    EXPECT_THAT(lab::cost_model_kinds().names(), Contains(kind));
+    const auto trainer = lab::cost_model_kinds().make_trainer(kind, json{{"epochs", 1}, {"width", 16}});
     ASSERT_TRUE(trainer.ok()) << trainer.error().message();
     const auto model = (*trainer)->train(data, {});
     ASSERT_TRUE(model.ok()) << model.error().message();
     EXPECT_EQ((*model)->card().kind, kind);
     const std::string path = store.folder().file(kind);
     ASSERT_TRUE((*model)->save(path).ok());
-    const auto read = load_cost_model(path);
+    const auto read = lab::cost_model_kinds().load(path);
     ASSERT_TRUE(read.ok()) << read.error().message();
     const auto before = predict_records(**model, store.store(), data.devices, store.test());
     const auto after = predict_records(**read, store.store(), data.devices, store.test());
@@ -37,7 +38,7 @@ TEST(NetModule, TrainsSavesAndLoadsThroughTheRegistry) {
 }
 #else
 TEST(NetModule, TheErrorSaysHowToGetNeuralModels) {
-  const auto trainer = make_trainer("cdmpp", json::object());
+  const auto trainer = lab::cost_model_kinds().make_trainer("cdmpp", json::object());
   ASSERT_FALSE(trainer.ok());
   EXPECT_EQ(trainer.error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(trainer.error().message(), HasSubstr("TENSORSMITH_TORCH=ON"));

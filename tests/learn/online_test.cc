@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/rng.h"
+#include "lab/kinds/kinds.h"
 #include "learn/search_model.h"
 #include "support/quality.h"
 
@@ -156,9 +157,12 @@ TEST(SearchModelTest, ByNameOrNothing) {
   const auto xgboost = make_search_model({}, device()).value();
   EXPECT_TRUE(xgboost->learns());
   EXPECT_FALSE(xgboost->ready());
+  const CostModelKinds* kinds = &lab::cost_model_kinds();
   for (const char* kind : {"draft", "roofline", "random"}) {
-    EXPECT_TRUE(make_search_model({.model = kind}, device()).value()->learns()) << kind;
-    EXPECT_FALSE(make_search_model({.model = kind, .frozen = true}, device()).value()->learns()) << kind;
+    EXPECT_TRUE(make_search_model({.model = kind, .kinds = kinds}, device()).value()->learns()) << kind;
+    EXPECT_FALSE(
+        make_search_model({.model = kind, .frozen = true, .kinds = kinds}, device()).value()->learns())
+        << kind;
   }
 }
 
@@ -168,9 +172,13 @@ TEST(SearchModelTest, BadNamesSayWhatToDo) {
     ASSERT_FALSE(model.ok()) << options.model;
     EXPECT_THAT(model.error().message(), HasSubstr(text));
   };
-  expect_error({.model = "no-such-file"}, "neither a file nor one of random, draft, roofline, xgboost, none");
+  const CostModelKinds* kinds = &lab::cost_model_kinds();
+  expect_error({.model = "no-such-file"}, "neither a file nor one of roofline, xgboost, none");
+  expect_error({.model = "draft"}, "neither a file nor one of roofline, xgboost, none");
+  expect_error({.model = "no-such-file", .kinds = kinds},
+               "neither a file nor one of roofline, xgboost, random, draft, none");
   expect_error({.model = "none", .frozen = true}, "leave it out");
-  expect_error({.model = "cdmpp"}, "tensorsmith train --model cdmpp");
+  expect_error({.model = "cdmpp", .kinds = kinds}, "tensorsmith train --model cdmpp");
   expect_error({.model = "tensorsmith"}, "must be trained before");
   expect_error({.model = "xgboost", .frozen = true}, "--frozen");
   const std::string path = ::testing::TempDir() + "/search_model_test.safetensors";

@@ -9,6 +9,7 @@
 
 #include "base/statistics.h"
 #include "learn/dataset/import.h"
+#include "learn/latency/kinds.h"
 #include "learn/latency/queries.h"
 #include "learn/training.h"
 #include "record/record_testing.h"
@@ -64,7 +65,7 @@ class OwnPrograms : public ::testing::Test {
     }
     EXPECT_FALSE(data.train.empty() || others.empty());
     const nlohmann::json parameters = {{"hold_out", false}, {"calibrate", false}};
-    const auto model = make_trainer("tensorsmith", parameters).value()->train(data, {});
+    const auto model = product_kinds().make_trainer("tensorsmith", parameters).value()->train(data, {});
     EXPECT_TRUE(model.ok()) << model.error().message();
     QueryBatch batch(*store_, pointers_, (*model)->inputs());
     const auto queries = batch.make(others);

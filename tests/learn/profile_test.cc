@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "feature/profile_schema_gpu.h"
+#include "learn/latency/kinds.h"
 #include "learn/latency/model_file.h"
 #include "learn/profile/profile_model.h"
 #include "learn/profile/static_row.h"
@@ -178,7 +179,7 @@ TEST(TwoStep, AFileGivesTheSameModel) {
     ASSERT_TRUE(model.ok()) << model.error().message();
     const std::string path = ::testing::TempDir() + "/two_step_" + std::to_string(::getpid());
     ASSERT_TRUE((*model)->save(path).ok());
-    const auto read = load_cost_model(path);
+    const auto read = product_kinds().load(path);
     ASSERT_TRUE(read.ok()) << read.error().message();
     EXPECT_EQ((*read)->card().kind, "two-step");
     EXPECT_EQ((*read)->card().workloads.size(), 6U);
@@ -217,7 +218,7 @@ TEST_P(ProfileModelFile, PredictsAsTheModelThatWasSaved) {
   const auto model = trained_on(data, 0, GetParam());
   ASSERT_TRUE(model.ok()) << model.error().message();
   ASSERT_TRUE((*model)->save(path_).ok());
-  const auto read = load_cost_model(path_, QueryProfiles::kGiven);
+  const auto read = product_kinds().load(path_, QueryProfiles::kGiven);
   ASSERT_TRUE(read.ok()) << read.error().message();
   EXPECT_EQ(seconds_of(**read, data), seconds_of(**model, data));
   EXPECT_TRUE((*read)->ranks_only());
@@ -227,7 +228,7 @@ TEST_P(ProfileModelFile, PredictsAsTheModelThatWasSaved) {
   EXPECT_EQ((*read)->card().command, "test");
   EXPECT_NE((*read)->card().parameters.find("made up"), std::string::npos);
   // Programs that have not run have no counters.
-  const auto refused = load_cost_model(path_);
+  const auto refused = product_kinds().load(path_);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
   EXPECT_NE(refused.error().reason.find("two-step"), std::string::npos);
@@ -253,7 +254,7 @@ TEST_P(ProfileModelFile, DamageIsAnError) {
       damaged[at] = static_cast<char>(damaged[at] ^ (1 << rng.below(8)));
     }
     std::ofstream(path_, std::ios::binary) << damaged;
-    const auto read = load_cost_model(path_, QueryProfiles::kGiven);
+    const auto read = product_kinds().load(path_, QueryProfiles::kGiven);
     ASSERT_FALSE(read.ok()) << (i % 2 == 0 ? "cut at " : "changed at ") << at;
     EXPECT_EQ(read.error().place, path_);
   }
@@ -264,7 +265,7 @@ TEST_P(ProfileModelFile, DamageIsAnError) {
     ModelFile other = *file;
     other.tensors.erase(other.tensors.begin() + static_cast<std::ptrdiff_t>(left_out));
     ASSERT_TRUE(write_model_file(other, path_).ok());
-    const auto read = load_cost_model(path_, QueryProfiles::kGiven);
+    const auto read = product_kinds().load(path_, QueryProfiles::kGiven);
     ASSERT_FALSE(read.ok()) << file->tensors[left_out].name;
     EXPECT_EQ(read.error().code, ErrorCode::kCorrupt);
   }
@@ -284,7 +285,7 @@ TEST_P(ProfileModelFile, RanksAsTransferSays) {
     const auto model = trained_on(data, task, GetParam());
     ASSERT_TRUE(model.ok());
     ASSERT_TRUE((*model)->save(path_).ok());
-    const auto read = load_cost_model(path_, QueryProfiles::kGiven);
+    const auto read = product_kinds().load(path_, QueryProfiles::kGiven);
     ASSERT_TRUE(read.ok());
     const auto rankings = rank_tasks(data, **read, options.sets);
     ASSERT_TRUE(rankings.ok());

@@ -14,6 +14,7 @@
 #include "latency_testing.h"
 #include "learn/gbt/relative_loss.h"
 #include "learn/latency/evaluation.h"
+#include "learn/latency/kinds.h"
 #include "learn/latency/resource_fit.h"
 #include "support/quality.h"
 
@@ -27,7 +28,7 @@ using Json = nlohmann::json;
 
 Result<std::unique_ptr<CostModel>> train(const TrainingData& data, const Json& parameters,
                                          const TrainingControl& control = {}) {
-  auto trainer = make_trainer("tensorsmith", parameters);
+  auto trainer = product_kinds().make_trainer("tensorsmith", parameters);
   EXPECT_TRUE(trainer.ok()) << trainer.error().message();
   return (*trainer)->train(data, control);
 }
@@ -134,7 +135,7 @@ TEST(TensorsmithModel, EveryPartCanBeSwitchedOff) {
     ASSERT_TRUE(model.ok()) << part << model.error().message();
     EXPECT_LT(score(**model, made, made.test()).mape, 1) << part;
   }
-  const auto wrong = make_trainer("tensorsmith", {{"base", "wishes"}});
+  const auto wrong = product_kinds().make_trainer("tensorsmith", {{"base", "wishes"}});
   ASSERT_FALSE(wrong.ok());
   EXPECT_THAT(wrong.error().message(), HasSubstr("base"));
 }
@@ -199,7 +200,7 @@ TEST(TensorsmithModel, FilesKeepEveryPrediction) {
   auto model = train(made.data(), quick());
   ASSERT_TRUE(model.ok()) << model.error().message();
   ASSERT_TRUE((*model)->save(path).ok());
-  const auto loaded = load_cost_model(path);
+  const auto loaded = product_kinds().load(path);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
   ASSERT_TRUE((*loaded)->save(again).ok());
   EXPECT_EQ(bytes_of(path), bytes_of(again));
@@ -299,7 +300,7 @@ TEST(TensorsmithModel, FewProgramsOfAnotherDeviceAreEnough) {
   std::vector<int64_t> few;
   for (size_t i = 0; i < second.train.size(); i += 4) few.push_back(second.train[i]);
   second.train = few;
-  auto trainer = make_trainer("tensorsmith", quick({{"new_rounds", 90}}));
+  auto trainer = product_kinds().make_trainer("tensorsmith", quick({{"new_rounds", 90}}));
   ASSERT_TRUE(trainer.ok());
   auto model = (*trainer)->train(first, {});
   ASSERT_TRUE(model.ok()) << model.error().message();
@@ -443,7 +444,7 @@ TEST(TensorsmithModel, CalibratesTheNewDevice) {
     const Store::Entry entry = made.store().entry(i);
     (entry.device == 0 ? first.train : entry.workload < 16 ? second.train : test).push_back(i);
   }
-  auto trainer = make_trainer("tensorsmith", quick({{"new_rounds", 30}}));
+  auto trainer = product_kinds().make_trainer("tensorsmith", quick({{"new_rounds", 30}}));
   ASSERT_TRUE(trainer.ok());
   auto model = (*trainer)->train(first, {});
   ASSERT_TRUE(model.ok()) << model.error().message();
@@ -476,7 +477,7 @@ TEST(TensorsmithModel, FewWorkloadsCountBesideWhatAllDevicesHaveInCommon) {
     if (entry.device == 0) first.train.push_back(i);
     if (entry.device == 1 && entry.workload < kShown) second.train.push_back(i);
   }
-  auto trainer = make_trainer("tensorsmith", quick({{"new_rounds", 10}}));
+  auto trainer = product_kinds().make_trainer("tensorsmith", quick({{"new_rounds", 10}}));
   ASSERT_TRUE(trainer.ok());
   const auto before = (*trainer)->train(first, {});
   ASSERT_TRUE(before.ok()) << before.error().message();
@@ -484,7 +485,7 @@ TEST(TensorsmithModel, FewWorkloadsCountBesideWhatAllDevicesHaveInCommon) {
   ASSERT_TRUE(tuned.ok()) << tuned.error().message();
   record::testing::TempDir folder;
   ASSERT_TRUE((*tuned)->save(folder.file("model")).ok());
-  const auto read = load_cost_model(folder.file("model"));
+  const auto read = product_kinds().load(folder.file("model"));
   ASSERT_TRUE(read.ok()) << read.error().message();
   const auto& model = dynamic_cast<const TensorsmithModel&>(**read);
   TensorsmithModel own = model;
@@ -548,7 +549,7 @@ TEST(TensorsmithModel, OtherColumnsAreRefused) {
     }
     const std::string other = made.folder().file("other");
     ASSERT_TRUE(write_model_file(*file, other).ok());
-    const auto loaded = load_cost_model(other);
+    const auto loaded = product_kinds().load(other);
     ASSERT_FALSE(loaded.ok());
     EXPECT_EQ(loaded.error().code, ErrorCode::kMismatch);
     EXPECT_NE(loaded.error().reason.find("other columns"), std::string::npos);
@@ -573,7 +574,7 @@ TEST(TensorsmithModel, DamagedFilesAreRefused) {
       damaged[rng.below(good.size())] ^= static_cast<char>(1 << rng.below(8));
     }
     std::ofstream(bad, std::ios::binary) << damaged;
-    const auto loaded = load_cost_model(bad);
+    const auto loaded = product_kinds().load(bad);
     EXPECT_EQ(loaded.ok(), damaged == good) << i;
   }
 }

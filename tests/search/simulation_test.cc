@@ -8,6 +8,7 @@
 #include <set>
 
 #include "lab/strategies/strategies.h"
+#include "learn/latency/kinds.h"
 #include "search_testing.h"
 #include "support/standard_workloads.h"
 
@@ -204,7 +205,7 @@ TEST(Simulation, AKilledSearchEndsWhereAnUnbrokenOneDoes) {
   for (const StrategyKind* strategy :
        {&kEvolutionaryStrategy, &lab::kAnnealingStrategy, &lab::kDescentStrategy, &lab::kMixedStrategy,
         &kRandomStrategy, &kExhaustiveStrategy}) {
-    const auto model = [] { return learn::make_untrained("xgboost", {.seed = 1}).value(); };
+    const auto model = [] { return learn::product_kinds().make_untrained("xgboost", {.seed = 1}).value(); };
     Simulated unbroken;
     unbroken.options.strategy = strategy;
     auto its_model = model();

@@ -10,6 +10,7 @@
 
 #include "base/statistics.h"
 #include "cli_support.h"
+#include "lab/kinds/kinds.h"
 #include "learn/latency_testing.h"
 #include "record/record_testing.h"
 
@@ -55,7 +56,7 @@ class TrainingProcesses : public ::testing::Test {
     for (int64_t i = 0; i < store->size(); ++i) all.push_back(i);
     std::vector<std::vector<learn::Prediction>> predicted;
     for (const std::string& name : {one, other}) {
-      const auto model = learn::load_cost_model(folder_.file(name));
+      const auto model = lab::cost_model_kinds().load(folder_.file(name));
       EXPECT_TRUE(model.ok()) << model.error().message();
       predicted.push_back(learn::predict_records(**model, *store, devices, all).value());
     }

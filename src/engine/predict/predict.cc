@@ -89,7 +89,7 @@ Result<Prediction> predict(const ModelSource& source, const PredictOptions& opti
                       : "the roofline, which is the least time that the device's peak rates allow";
   std::unique_ptr<learn::CostModel> latency_model;
   if (!file.empty()) {
-    TS_ASSIGN_OR_RETURN(latency_model, learn::load_cost_model(file));
+    TS_ASSIGN_OR_RETURN(latency_model, options.kinds->load(file));
     if (latency_model->ranks_only()) {
       return Error{ErrorCode::kInvalidArgument, file,
                    "only ranks the programs of a task; use a model that predicts seconds"};

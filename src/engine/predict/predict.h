@@ -9,6 +9,7 @@
 #include "engine/model/load_model.h"
 #include "engine/predict/predict_model.h"
 #include "engine/tune/schedules.h"
+#include "learn/latency/kinds.h"
 #include "target/assumed.h"
 
 namespace tensorsmith::engine {
@@ -16,7 +17,8 @@ namespace tensorsmith::engine {
 struct PredictOptions {
   // A model file; empty = cpu_model, or on GPUs their design space's estimate.
   std::string latency_model;
-  std::string cpu_model;         // a model file for CPUs; empty = the roofline
+  std::string cpu_model;  // a model file for CPUs; empty = the roofline
+  const learn::CostModelKinds* kinds = &learn::product_kinds();  // of the two files
   bool roofline = false;         // always use the roofline, whatever the models
   std::string device = "local";  // specification for find_device
   int threads = 0;               // 0 = all cores of the device

@@ -47,8 +47,9 @@ std::optional<TaskPrediction> predict(const ReportTask& task, const std::string&
 
 }  // namespace
 
-Status add_predictions(const std::string& file, int threads, Report& report) {
-  TS_ASSIGN_OR_RETURN(const auto model, learn::load_cost_model(file));
+Status add_predictions(const std::string& file, const learn::CostModelKinds& kinds, int threads,
+                       Report& report) {
+  TS_ASSIGN_OR_RETURN(const auto model, kinds.load(file));
   if (model->ranks_only())
     return Error{ErrorCode::kInvalidArgument, file,
                  "only ranks programs; name a model that predicts latency, or none"};

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/result.h"
+#include "learn/latency/kinds.h"
 #include "learn/search_model.h"
 
 namespace tensorsmith::engine {
@@ -34,7 +35,7 @@ std::vector<TuneOption> make_tune_options() {
       {"cost_model", "--cost-model", kText, kSearch, TS_OPTION(cost_model.model), 0, 0, "MODEL", "cost model",
        "Cost model that predicts which schedules are fast, so that only these are measured: a file made by "
        "`train`, or " +
-           learn::search_models_without_file() +
+           learn::search_models_without_file(learn::product_kinds()) +
            ". It learns from the measurements of this run; xgboost starts untrained, none leaves the choice "
            "to the estimate of the design space"},
       {"frozen", "--frozen", kFlag, kSearch, TS_OPTION(cost_model.frozen), 0, 0, "", "",

@@ -1,63 +1,61 @@
-// Looks up the kinds of latency models by name.
-#include <algorithm>
-#include <array>
+// The table of the product's cost models, and the look-up of kinds by name.
 #include <nlohmann/json.hpp>
 
 #include "learn/latency/kinds.h"
 
 namespace tensorsmith::learn {
 
-namespace {
-
-std::vector<const CostModelKind*> kinds() {
-  std::vector<const CostModelKind*> out = {&random_kind(),  &draft_kind(),       &roofline_kind(),
-                                           &xgboost_kind(), &tensorsmith_kind(), &two_step_kind(),
-                                           &profile_kind()};
-  for (const CostModelKind& kind : net_kinds()) out.push_back(&kind);
-  return out;
+const CostModelKinds& product_kinds() {
+  static const CostModelKinds kinds = [] {
+    std::vector<const CostModelKind*> all = {&roofline_kind(), &xgboost_kind(), &tensorsmith_kind(),
+                                             &two_step_kind(), &profile_kind()};
+    for (const CostModelKind& kind : net_kinds()) all.push_back(&kind);
+    return CostModelKinds(std::move(all));
+  }();
+  return kinds;
 }
 
-const CostModelKind* find_kind(const std::string& name) {
-  for (const CostModelKind* kind : kinds()) {
+const CostModelKind* CostModelKinds::find(const std::string& name) const {
+  for (const CostModelKind* kind : kinds_) {
     if (kind->name == name) return kind;
   }
   return nullptr;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<CostModel>> make_untrained(const std::string& kind, const UntrainedOptions& options) {
-  const CostModelKind* found = find_kind(kind);
+Result<std::unique_ptr<CostModel>> CostModelKinds::make_untrained(const std::string& kind,
+                                                                  const UntrainedOptions& options) const {
+  const CostModelKind* found = find(kind);
   if (found != nullptr && found->make_untrained != nullptr) return found->make_untrained(options);
   return Error{ErrorCode::kUnsupported, "model '" + kind + "'", "cannot be used before it is trained"};
 }
 
-std::vector<std::string> untrained_kinds() {
-  std::vector<std::string> names;
-  for (const CostModelKind* kind : kinds())
-    if (kind->make_untrained != nullptr) names.emplace_back(kind->name);
-  return names;
+std::vector<std::string> CostModelKinds::untrained_names() const {
+  std::vector<std::string> out;
+  for (const CostModelKind* kind : kinds_)
+    if (kind->make_untrained != nullptr) out.emplace_back(kind->name);
+  return out;
 }
 
-std::vector<std::string> cost_model_kinds() {
-  std::vector<std::string> names;
-  for (const CostModelKind* kind : kinds()) names.emplace_back(kind->name);
-  return names;
+std::vector<std::string> CostModelKinds::names() const {
+  std::vector<std::string> out;
+  for (const CostModelKind* kind : kinds_) out.emplace_back(kind->name);
+  return out;
 }
 
-Result<std::unique_ptr<CostModelTrainer>> make_trainer(const std::string& kind,
-                                                       const nlohmann::json& parameters) {
-  const CostModelKind* found = find_kind(kind);
+Result<std::unique_ptr<CostModelTrainer>> CostModelKinds::make_trainer(
+    const std::string& kind, const nlohmann::json& parameters) const {
+  const CostModelKind* found = find(kind);
   if (found != nullptr) return found->make_trainer(parameters);
-  std::string names;
-  for (const std::string& name : cost_model_kinds()) names += (names.empty() ? "" : ", ") + name;
+  std::string listed;
+  for (const std::string& name : names()) listed += (listed.empty() ? "" : ", ") + name;
   return Error{ErrorCode::kNotFound, "model '" + kind + "'",
-               "is not a kind of cost model; the kinds are " + names};
+               "is not a kind of cost model; the kinds are " + listed};
 }
 
-Result<std::unique_ptr<CostModel>> load_cost_model(const std::string& path, QueryProfiles profiles) {
+Result<std::unique_ptr<CostModel>> CostModelKinds::load(const std::string& path,
+                                                        QueryProfiles profiles) const {
   TS_ASSIGN_OR_RETURN(ModelFile file, read_model_file(path));
-  const CostModelKind* kind = find_kind(file.card.kind);
+  const CostModelKind* kind = find(file.card.kind);
   if (kind == nullptr)
     return Error{
         ErrorCode::kMismatch, path,

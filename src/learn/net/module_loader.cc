@@ -128,12 +128,19 @@ Result<LanguageModel> train_language_model(const SentenceSource& sentences, cons
 
 }  // namespace lm
 
-const std::vector<CostModelKind>& net_kinds() {
 #define TENSORSMITH_NET(name, design) \
   {name, [](const nlohmann::json& p) { return net::load_trainer(name, p); }, nullptr, &net::load_model},
-  static const std::vector<CostModelKind> kinds = {TENSORSMITH_NETS(TENSORSMITH_NET)};
-#undef TENSORSMITH_NET
+
+const std::vector<CostModelKind>& net_kinds() {
+  static const std::vector<CostModelKind> kinds = {TENSORSMITH_PRODUCT_NETS(TENSORSMITH_NET)};
   return kinds;
 }
+
+const std::vector<CostModelKind>& compared_net_kinds() {
+  static const std::vector<CostModelKind> kinds = {TENSORSMITH_COMPARED_NETS(TENSORSMITH_NET)};
+  return kinds;
+}
+
+#undef TENSORSMITH_NET
 
 }  // namespace tensorsmith::learn

@@ -1,16 +1,16 @@
-#include "learn/analytic/draft_model.h"
+#include "lab/kinds/draft_model.h"
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "feature/per_store_schema.h"
+#include "lab/kinds/kinds.h"
 #include "learn/latency/evaluation.h"
-#include "learn/latency/kinds.h"
 #include "learn/latency/parameters.h"
 #include "target/machine.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::lab {
 
 namespace {
 
@@ -208,60 +208,62 @@ double draft_seconds(const feature::FeatureMatrix& features, const target::Devic
 namespace {
 
 // Returns scores: its seconds cannot be compared between tasks.
-class DraftModel final : public CostModel {
+class DraftModel final : public learn::CostModel {
  public:
-  explicit DraftModel(ModelCard card) : card_(std::move(card)) {}
+  explicit DraftModel(learn::ModelCard card) : card_(std::move(card)) {}
 
-  Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
-    std::vector<Prediction> out;
+  Result<std::vector<learn::Prediction>> predict(
+      std::span<const learn::ProgramQuery> queries) const override {
+    std::vector<learn::Prediction> out;
     out.reserve(queries.size());
-    for (const ProgramQuery& query : queries)
+    for (const learn::ProgramQuery& query : queries)
       out.push_back({draft_seconds(*query.rows, *query.device, query.device->compute_units()) + 1e-12});
     return out;
   }
-  ModelInputs inputs() const override { return {.rows = true}; }
+  learn::ModelInputs inputs() const override { return {.rows = true}; }
   bool ranks_only() const override { return true; }
-  const ModelCard& card() const override { return card_; }
+  const learn::ModelCard& card() const override { return card_; }
   Status save(const std::string& path) const override {
-    ModelFile file;
+    learn::ModelFile file;
     file.card = card_;
-    return write_model_file(file, path);
+    return learn::write_model_file(file, path);
   }
 
  private:
-  ModelCard card_;
+  learn::ModelCard card_;
 };
 
-class DraftTrainer final : public CostModelTrainer {
+class DraftTrainer final : public learn::CostModelTrainer {
  public:
-  Result<std::unique_ptr<CostModel>> train(const TrainingData& data,
-                                           const TrainingControl& control) const override {
-    ModelCard card = make_card("draft", data, control, nlohmann::json::object());
-    TS_ASSIGN_OR_RETURN(card.metrics, validation_metrics(DraftModel(card), data));
-    return std::unique_ptr<CostModel>(std::make_unique<DraftModel>(std::move(card)));
+  Result<std::unique_ptr<learn::CostModel>> train(const learn::TrainingData& data,
+                                                  const learn::TrainingControl& control) const override {
+    learn::ModelCard card = learn::make_card("draft", data, control, nlohmann::json::object());
+    TS_ASSIGN_OR_RETURN(card.metrics, learn::validation_metrics(DraftModel(card), data));
+    return std::unique_ptr<learn::CostModel>(std::make_unique<DraftModel>(std::move(card)));
   }
-  Result<std::unique_ptr<CostModel>> fine_tune(const CostModel&, const TrainingData& data,
-                                               const TrainingControl& control) const override {
+  Result<std::unique_ptr<learn::CostModel>> fine_tune(const learn::CostModel&,
+                                                      const learn::TrainingData& data,
+                                                      const learn::TrainingControl& control) const override {
     return train(data, control);
   }
 };
 
 }  // namespace
 
-const CostModelKind& draft_kind() {
-  static const CostModelKind kind = {
+const learn::CostModelKind& draft_kind() {
+  static const learn::CostModelKind kind = {
       "draft",
-      [](const nlohmann::json& given) -> Result<std::unique_ptr<CostModelTrainer>> {
-        TS_ASSIGN_OR_RETURN(const nlohmann::json none, Parameters(given).finish());
-        return std::unique_ptr<CostModelTrainer>(std::make_unique<DraftTrainer>());
+      [](const nlohmann::json& given) -> Result<std::unique_ptr<learn::CostModelTrainer>> {
+        TS_ASSIGN_OR_RETURN(const nlohmann::json none, learn::Parameters(given).finish());
+        return std::unique_ptr<learn::CostModelTrainer>(std::make_unique<DraftTrainer>());
       },
-      [](const UntrainedOptions& options) -> std::unique_ptr<CostModel> {
-        return std::make_unique<DraftModel>(untrained_card("draft", options.seed));
+      [](const learn::UntrainedOptions& options) -> std::unique_ptr<learn::CostModel> {
+        return std::make_unique<DraftModel>(learn::untrained_card("draft", options.seed));
       },
-      [](ModelFile file) -> Result<std::unique_ptr<CostModel>> {
-        return std::unique_ptr<CostModel>(std::make_unique<DraftModel>(std::move(file.card)));
+      [](learn::ModelFile file) -> Result<std::unique_ptr<learn::CostModel>> {
+        return std::unique_ptr<learn::CostModel>(std::make_unique<DraftModel>(std::move(file.card)));
       }};
   return kind;
 }
 
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::lab

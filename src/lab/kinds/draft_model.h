@@ -6,7 +6,7 @@
 #include "feature/per_store.h"
 #include "target/target.h"
 
-namespace tensorsmith::learn {
+namespace tensorsmith::lab {
 
 // Estimates the seconds of one execution on `threads` cores (at most as many as the device has).
 // Sums over the store statements the longest of
@@ -20,4 +20,4 @@ namespace tensorsmith::learn {
 // added once if any statement runs in parallel.
 double draft_seconds(const feature::FeatureMatrix& features, const target::Device& device, int threads);
 
-}  // namespace tensorsmith::learn
+}  // namespace tensorsmith::lab

@@ -6,13 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/rng.h"
-#include "learn/analytic/draft_model.h"
+#include "lab/kinds/draft_model.h"
+#include "lab/kinds/kinds.h"
 #include "learn/cost_model.h"
 #include "learn/metrics.h"
 #include "record/line_reader.h"
 #include "support/quality.h"
 
-namespace tensorsmith::learn::draft_test {
+namespace tensorsmith::lab::draft_test {
 namespace {
 
 using ir::DType;
@@ -108,14 +109,14 @@ TEST(DraftModelTest, ScoresAreFiniteWhateverTheFeatures) {
   Rng rng(1);
   std::vector<feature::FeatureMatrix> matrices(200);
   const target::Device xeon = device();
-  std::vector<ProgramQuery> queries;
+  std::vector<learn::ProgramQuery> queries;
   for (auto& matrix : matrices) {
     matrix.rows = static_cast<int>(rng.below(4));
     for (int v = 0; v < matrix.rows * feature::kPerStoreWidth; ++v)
       matrix.values.push_back(static_cast<float>(rng.below(3) == 0 ? rng.uniform() * 60 : rng.below(2)));
     queries.push_back({nullptr, nullptr, nullptr, &xeon, &matrix});
   }
-  const auto predictions = make_untrained("draft", {}).value()->predict(queries).value();
+  const auto predictions = cost_model_kinds().make_untrained("draft", {}).value()->predict(queries).value();
   ASSERT_EQ(predictions.size(), 200U);
   for (const auto& p : predictions) ASSERT_TRUE(std::isfinite(p.seconds) && p.seconds > 0);
 }
@@ -132,7 +133,7 @@ TEST(DraftModelTest, OrdersMeasuredProgramsOfTheXeon) {
   std::map<std::string, Task> tasks;
   const target::Device xeon = device();
   ASSERT_EQ(xeon.cpu().cores, 32);
-  const auto model = make_untrained("draft", {}).value();
+  const auto model = cost_model_kinds().make_untrained("draft", {}).value();
   record::LineReader::Line line;
   while (*(*reader)->next(line)) {
     const auto json = nlohmann::json::parse(line.text);
@@ -147,14 +148,14 @@ TEST(DraftModelTest, OrdersMeasuredProgramsOfTheXeon) {
                      costs.end());
     Task& task = tasks[json["record"]["i"][0][0]];
     task.seconds.push_back(costs[costs.size() / 2]);
-    const ProgramQuery query{nullptr, nullptr, nullptr, &xeon, &features};
+    const learn::ProgramQuery query{nullptr, nullptr, nullptr, &xeon, &features};
     task.scores.push_back(std::log(model->predict(std::span(&query, 1)).value()[0].seconds));
   }
   double correlation = 0, pairs = 0, count = 0, log_ratio = 0, clear = 0, clear_right = 0;
   for (const auto& [key, task] : tasks) {
     if (task.seconds.size() < 3) continue;
-    correlation += spearman(task.seconds, task.scores);
-    pairs += pairwise_accuracy(task.seconds, task.scores);
+    correlation += learn::spearman(task.seconds, task.scores);
+    pairs += learn::pairwise_accuracy(task.seconds, task.scores);
     for (size_t i = 0; i < task.seconds.size(); ++i) {
       log_ratio += std::log(task.seconds[i]) - task.scores[i];
       for (size_t j = 0; j < task.seconds.size(); ++j) {
@@ -164,7 +165,7 @@ TEST(DraftModelTest, OrdersMeasuredProgramsOfTheXeon) {
       }
     }
     if (std::getenv("TENSORSMITH_VERBOSE") != nullptr) {
-      std::cout << key << " rho " << spearman(task.seconds, task.scores) << "\n";
+      std::cout << key << " rho " << learn::spearman(task.seconds, task.scores) << "\n";
       for (size_t i = 0; i < task.seconds.size(); ++i)
         std::cout << "   " << task.seconds[i] << " predicted " << std::exp(task.scores[i]) << "\n";
     }
@@ -180,4 +181,4 @@ TEST(DraftModelTest, OrdersMeasuredProgramsOfTheXeon) {
 }
 
 }  // namespace
-}  // namespace tensorsmith::learn::draft_test
+}  // namespace tensorsmith::lab::draft_test
