@@ -51,7 +51,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", space.error().message().c_str());
     return 1;
   }
-  std::vector<measure::Candidate> candidates;
+  std::vector<measure::MeasureRequest> candidates;
   for (size_t tries = 0; candidates.size() < count && tries < 20 * count; ++tries) {
     const auto candidate = tries == 0 ? space->default_candidate() : space->sample(rng);
     if (!space->check(candidate).ok()) continue;

@@ -19,7 +19,7 @@ EvaluationRun::EvaluationRun(const learn::CostModel& model, int threads, const C
   batch_.resize(kEvaluatedAtOnce);
 }
 
-Status EvaluationRun::add(MeasuredProgram& program) {
+Status EvaluationRun::add(EvaluatedProgram& program) {
   std::swap(batch_[filled_], program);
   return ++filled_ == kEvaluatedAtOnce ? flush() : Status();
 }
@@ -30,7 +30,7 @@ Status EvaluationRun::flush() {
   std::vector<feature::FeatureMatrix> rows(inputs.rows ? filled_ : 0);
   std::vector<size_t> places;
   for (size_t i = 0; i < filled_; ++i) {
-    const MeasuredProgram& p = batch_[i];
+    const EvaluatedProgram& p = batch_[i];
     if (p.leaves.vectors.rows == 0) {
       evaluation_.add(*p.workload, p.device->name, std::numeric_limits<double>::infinity(), {});
       continue;
@@ -62,7 +62,7 @@ Status EvaluationRun::flush() {
   for (size_t part = 0; part < results.size(); ++part) {
     TS_RETURN_IF_ERROR(results[part].ok() ? Status() : Status(results[part].error()));
     for (size_t i = 0; i < results[part]->size(); ++i) {
-      const MeasuredProgram& p = batch_[places[part * kPart + i]];
+      const EvaluatedProgram& p = batch_[places[part * kPart + i]];
       const learn::Prediction& prediction = (*results[part])[i];
       evaluation_.add(*p.workload, p.device->name, p.seconds, prediction);
       if (seen_) TS_RETURN_IF_ERROR(seen_(p, prediction));
@@ -77,7 +77,7 @@ double EvaluationRun::programs_per_second() const {
 
 Status evaluate_store(const learn::Store& store, const std::vector<const target::Device*>& devices,
                       const std::vector<int64_t>& records, bool traces, EvaluationRun& run) {
-  MeasuredProgram program;
+  EvaluatedProgram program;
   for (const int64_t i : records) {
     const learn::Store::Entry entry = store.entry(i);
     program.workload = &store.workloads()[entry.workload];

@@ -12,7 +12,7 @@
 
 namespace tensorsmith::lab {
 
-struct MeasuredProgram {
+struct EvaluatedProgram {
   const learn::StoredWorkload* workload = nullptr;  // must outlive the run
   const target::Device* device = nullptr;           // must outlive the run
   feature::LeafFeatures leaves;  // empty: a failed program whose features could not be extracted
@@ -23,11 +23,11 @@ struct MeasuredProgram {
 class EvaluationRun {
  public:
   // Called with each program and its prediction, in order; may be empty.
-  using Seen = std::function<Status(const MeasuredProgram&, const learn::Prediction&)>;
+  using Seen = std::function<Status(const EvaluatedProgram&, const learn::Prediction&)>;
   EvaluationRun(const learn::CostModel& model, int threads, const Clock& clock, Seen seen = {});
 
   // Moves the program's contents.
-  Status add(MeasuredProgram& program);
+  Status add(EvaluatedProgram& program);
   // Must be called after the last program.
   Status finish() { return flush(); }
 
@@ -44,7 +44,7 @@ class EvaluationRun {
   Seen seen_;
   int threads_;
   ThreadPool pool_;
-  std::vector<MeasuredProgram> batch_;
+  std::vector<EvaluatedProgram> batch_;
   size_t filled_ = 0;
   learn::Evaluation evaluation_;
   int64_t predicted_ = 0;

@@ -17,7 +17,7 @@ constexpr int kRounds = 7;
 Status time_again(const ir::Workload& workload, const MakeMeasurer& make_measurer,
                   const std::vector<Winner*>& winners) {
   std::map<std::string, size_t> places;
-  std::vector<measure::Candidate> programs;
+  std::vector<measure::MeasureRequest> programs;
   for (const Winner* winner : winners) {
     if (!places.emplace(winner->trace, programs.size()).second) continue;
     TS_ASSIGN_OR_RETURN(auto trace, sched::parse_trace(winner->trace));

@@ -22,9 +22,9 @@ Result<std::unique_ptr<Measurer>> make_device_measurer(const DeviceArguments& wh
   for (const std::string& argument : device_arguments(where)) how.worker.push_back(argument);
   how.keep_spare = true;
   how.values = InputValues::kNormal;
-  how.task_threads = host.cores;  // for reference programs
+  how.task_threads = host.cpu().cores;  // for reference programs
   // Load on this machine's cores does not affect the device's times.
-  how.build_threads = std::max(options.build_threads, host.cores);
+  how.build_threads = std::max(options.build_threads, host.cpu().cores);
   auto measurer = std::make_unique<ProcessMeasurer>(options, std::move(how), std::move(builder), log);
   TS_RETURN_IF_ERROR(measurer->ensure_ready());
   return std::unique_ptr<Measurer>(std::move(measurer));

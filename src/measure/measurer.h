@@ -39,9 +39,9 @@ struct MeasureOptions {
       &codegen::default_backend();  // never null; its kernels are self-contained
 };
 
-struct Candidate {
+struct MeasureRequest {
   sched::Trace trace;
-  record::Candidate what;  // stored with its record; default if it makes no record
+  record::CandidateOrigin what;  // stored with its record; default if it makes no record
 };
 
 // Measures candidates of workloads and checks their outputs.
@@ -53,7 +53,7 @@ class Measurer {
   // calling thread as each result arrives; if it returns false, the results end with this one.
   using Done = std::function<bool(size_t, const record::MeasureResult&)>;
   virtual Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
-                                                             std::span<const Candidate> candidates,
+                                                             std::span<const MeasureRequest> candidates,
                                                              double best_seconds_so_far,
                                                              const Done& done) = 0;
   // Seconds that this measurer has waited for the machine so far; time limits do not count them.

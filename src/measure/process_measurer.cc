@@ -43,7 +43,7 @@ Status ProcessMeasurer::ensure_ready() {
 }
 
 Result<std::vector<MeasureResult>> ProcessMeasurer::measure(const ir::Workload& workload,
-                                                            std::span<const Candidate> candidates,
+                                                            std::span<const MeasureRequest> candidates,
                                                             double best_seconds_so_far, const Done& done) {
   std::vector<MeasureResult> results;
   if (candidates.empty()) return results;

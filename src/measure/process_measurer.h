@@ -30,7 +30,7 @@ class ProcessMeasurer final : public Measurer {
                   std::shared_ptr<const Builder> builder, LogSink& log);
 
   Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
-                                                     std::span<const Candidate> candidates,
+                                                     std::span<const MeasureRequest> candidates,
                                                      double best_seconds_so_far, const Done& done) override;
 
   // kResourceExhausted: the system provides no thread for builds; else as

@@ -70,10 +70,9 @@ void WatchedMeasurer::await_usual_speed() {
   }
 }
 
-Result<std::vector<record::MeasureResult>> WatchedMeasurer::measure(const ir::Workload& workload,
-                                                                    std::span<const Candidate> candidates,
-                                                                    double best_seconds_so_far,
-                                                                    const Done& done) {
+Result<std::vector<record::MeasureResult>> WatchedMeasurer::measure(
+    const ir::Workload& workload, std::span<const MeasureRequest> candidates, double best_seconds_so_far,
+    const Done& done) {
   if (usual_seconds_ <= 0 || clock_.monotonic_seconds() - looked_ >= options_.interval_s) await_usual_speed();
   // Until it is known whether the candidates or the machine caused them.
   std::vector<std::pair<size_t, record::MeasureResult>> held;
@@ -123,7 +122,7 @@ Result<std::vector<record::MeasureResult>> WatchedMeasurer::measure(const ir::Wo
 
 Canary make_canary(std::shared_ptr<Measurer> measurer, ir::Workload workload, sched::Trace trace) {
   return [measurer = std::move(measurer), workload = std::move(workload),
-          candidate = Candidate{std::move(trace), {}}]() -> Result<double> {
+          candidate = MeasureRequest{std::move(trace), {}}]() -> Result<double> {
     TS_ASSIGN_OR_RETURN(const auto results, measurer->measure(workload, std::span(&candidate, 1), 0, {}));
     const record::MeasureResult& result = results.front();
     if (!result.ok() || result.seconds.empty())

@@ -47,7 +47,7 @@ class WatchedMeasurer final : public Measurer {
   // As Measurer, but kIo if candidates failed in a row and the canary fails too; these failures
   // make no results.
   Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
-                                                     std::span<const Candidate> candidates,
+                                                     std::span<const MeasureRequest> candidates,
                                                      double best_seconds_so_far, const Done& done) override;
   double waited_seconds() const override { return waited_ + inner_->waited_seconds(); }
 

@@ -70,8 +70,8 @@ std::optional<std::vector<int64_t>> parse_decisions(std::string_view text) {
   return decisions;
 }
 
-Candidate parse_origin(std::string_view text) {
-  Candidate candidate;
+CandidateOrigin parse_origin(std::string_view text) {
+  CandidateOrigin candidate;
   if (text == "default") {
     candidate.reason = Reason::kDefault;
     return candidate;

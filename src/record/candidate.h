@@ -35,12 +35,12 @@ struct DesignPoint {
   friend bool operator==(const DesignPoint&, const DesignPoint&) = default;
 };
 
-struct Candidate {
+struct CandidateOrigin {
   Reason reason = Reason::kUnstated;
   std::string strategy;              // name; empty: no strategy proposed it
   std::optional<DesignPoint> point;  // nullopt: not known
   std::string note;  // text of an earlier version or another program that has none of these fields
-  friend bool operator==(const Candidate&, const Candidate&) = default;
+  friend bool operator==(const CandidateOrigin&, const CandidateOrigin&) = default;
 };
 
 // Prints "1,16,0,7"; empty for no decisions. The inverse rejects everything else.
@@ -50,6 +50,6 @@ std::optional<std::vector<int64_t>> parse_decisions(std::string_view text);
 // Parses the text that databases of schema 1 and JSON lines of version 1 have instead: "default",
 // "search:SKETCH/D,D,D", or anything else. A text that is not exactly one of the first two becomes
 // the note.
-Candidate parse_origin(std::string_view text);
+CandidateOrigin parse_origin(std::string_view text);
 
 }  // namespace tensorsmith::record

@@ -26,7 +26,7 @@ struct Job {
   std::string task_key, device_key;
   MeasureSettings settings;
   std::string trace;  // sched::print
-  Candidate candidate;
+  CandidateOrigin candidate;
   std::string protocol;     // how it is timed, in a format that client and worker share
   double best_seconds = 0;  // of the task's fastest program, 0 = not known
   std::string task_text;    // printed task, filled in by take()

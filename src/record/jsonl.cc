@@ -127,8 +127,8 @@ Result<DeviceInfo> parse_device_line(const Json& json) {
   return info;
 }
 
-Candidate parse_candidate(const Json& json, Fields& fields) {
-  Candidate candidate;
+CandidateOrigin parse_candidate(const Json& json, Fields& fields) {
+  CandidateOrigin candidate;
   const auto found = json.find("candidate");
   if (found == json.end()) return fields.fail("candidate", "is missing"), candidate;
   if (!found->is_object()) return fields.fail("candidate", "is not an object"), candidate;
@@ -189,7 +189,7 @@ Result<Profile> parse_profile(const Json& json) {
   return profile;
 }
 
-Json candidate_json(const Candidate& candidate) {
+Json candidate_json(const CandidateOrigin& candidate) {
   Json json{
       {"reason", to_string(candidate.reason)}, {"strategy", candidate.strategy}, {"note", candidate.note}};
   if (candidate.point) {

@@ -63,7 +63,7 @@ struct Record {
   MeasureResult result;
   int64_t unix_ms = 0;
   int code_version = kCodeVersion;
-  Candidate candidate;
+  CandidateOrigin candidate;
 
   // Content key of (task, device, settings, trace, code version); equal keys are never measured
   // twice.

@@ -36,7 +36,7 @@ Result<std::optional<sched::Trace>> confirm_winner(const TaskState& state, measu
   const auto top = contenders(state);
   std::optional<sched::Trace> winner;
   if (top.size() < 2) return winner;
-  std::vector<measure::Candidate> candidates;
+  std::vector<measure::MeasureRequest> candidates;
   for (int round = 0; round < kRounds; ++round)
     for (const auto& r : top) candidates.push_back({r.trace, {}});
   TS_ASSIGN_OR_RETURN(const auto results,

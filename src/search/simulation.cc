@@ -5,7 +5,7 @@
 namespace tensorsmith::search {
 
 Result<std::vector<record::MeasureResult>> ReplayMeasurer::measure(
-    const ir::Workload& workload, std::span<const measure::Candidate> candidates,
+    const ir::Workload& workload, std::span<const measure::MeasureRequest> candidates,
     double /*best_seconds_so_far*/, const Done& done) {
   const auto space = spaces_.find(ir::structural_key(workload));
   if (space == spaces_.end()) return Error{ErrorCode::kNotFound, "", "there are no records of the task"};

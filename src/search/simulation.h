@@ -37,7 +37,7 @@ class ReplayMeasurer final : public measure::Measurer {
   }
   // kNotFound for a task that was not added or a program that was not recorded.
   Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
-                                                     std::span<const measure::Candidate> candidates,
+                                                     std::span<const measure::MeasureRequest> candidates,
                                                      double best_seconds_so_far, const Done& done) override;
   int64_t measured() const { return measured_; }
 

@@ -12,8 +12,8 @@ constexpr int kMaxAttempts = 16;
 
 }  // namespace
 
-record::Candidate recorded(const Proposal& proposal) {
-  record::Candidate candidate;
+record::CandidateOrigin recorded(const Proposal& proposal) {
+  record::CandidateOrigin candidate;
   candidate.reason = proposal.reason;
   candidate.strategy = proposal.strategy;
   if (proposal.candidate) candidate.point = to_point(*proposal.candidate);

@@ -34,7 +34,7 @@ struct TaskOptions {
 };
 
 // Returns the description of the proposal for its record.
-record::Candidate recorded(const Proposal& proposal);
+record::CandidateOrigin recorded(const Proposal& proposal);
 
 class TaskState {
  public:

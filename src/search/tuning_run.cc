@@ -128,7 +128,7 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
   const Clock& clock = services_.clock;
   TS_ASSIGN_OR_RETURN(const auto fresh, not_in_database(task, std::move(proposals)));
   if (fresh.empty()) return {};
-  std::vector<measure::Candidate> candidates;
+  std::vector<measure::MeasureRequest> candidates;
   for (const auto& proposal : fresh) candidates.push_back({proposal.trace, recorded(proposal)});
   Status stored;
   const double before = clock.monotonic_seconds(), waited = services_.measurer.waited_seconds();

@@ -19,7 +19,7 @@ Status TuningRun::verify_records(size_t task) {
   for (int round = 0; round < kMaxVerifications && !limits_.cancelled(); ++round) {
     const auto doubtful = programs.doubtful();
     if (doubtful.empty()) return {};
-    std::vector<measure::Candidate> candidates;
+    std::vector<measure::MeasureRequest> candidates;
     for (const auto& result : doubtful) candidates.push_back({result.trace, {}});
     TS_ASSIGN_OR_RETURN(const auto results, services_.measurer.measure(
                                                 task_of(task).workload(), candidates, 0,

@@ -47,7 +47,7 @@ class PredictionWriter {
     }
     return out;
   }
-  Status write(const lab::MeasuredProgram& p, const learn::Prediction& prediction) {
+  Status write(const lab::EvaluatedProgram& p, const learn::Prediction& prediction) {
     if (!writer_) return {};
     OrderedJson line = {{"workload", p.workload->key},
                         {"name", p.workload->name},
@@ -72,7 +72,7 @@ Status evaluate_files(const EvalCommand& command, const target::Device& device, 
   learn::ProgramReader reader(workloads, command.threads.count());
   // std::unordered_map is node-based, so pointers to its values stay valid.
   std::unordered_map<const record::AnsorWorkloads::Task*, learn::StoredWorkload> tasks;
-  lab::MeasuredProgram program;
+  lab::EvaluatedProgram program;
   const auto add = [&](learn::ImportedProgram& imported) {
     const auto [it, added] = tasks.try_emplace(imported.task.get());
     if (added) it->second = learn::stored_workload(*imported.task);
@@ -196,7 +196,7 @@ Status eval_one(const EvalCommand& command) {
   const SystemClock clock;
   ScatterPlot plot;
   lab::EvaluationRun run(*model, command.threads.count(), clock,
-                         [&](const lab::MeasuredProgram& p, const learn::Prediction& prediction) {
+                         [&](const lab::EvaluatedProgram& p, const learn::Prediction& prediction) {
                            if (!command.plot.empty()) plot.add(p.device->name, p.seconds, prediction.seconds);
                            return writer->write(p, prediction);
                          });

@@ -41,11 +41,11 @@ class Lines final : public LogSink {
   std::mutex mutex_;
 };
 
-measure::Candidate candidate(int number, bool recorded = true) {
+measure::MeasureRequest candidate(int number, bool recorded = true) {
   auto trace = sched::parse_trace("split stage=1 iter=0 lengths=[" + std::to_string(number + 1) +
                                   "] inner=true tail=peel\n");
   EXPECT_TRUE(trace.ok()) << trace.error().message();
-  measure::Candidate out{std::move(trace).value(), {}};
+  measure::MeasureRequest out{std::move(trace).value(), {}};
   if (recorded) out.what = {record::Reason::kRandom, "random", {}, ""};
   return out;
 }
@@ -67,7 +67,7 @@ class Pretender final : public measure::Measurer {
   using Outcomes = std::function<Outcome(const std::string& trace)>;
   Pretender(Measured& measured, Outcomes outcomes) : measured_(measured), outcomes_(std::move(outcomes)) {}
   Result<std::vector<MeasureResult>> measure(const ir::Workload&,
-                                             std::span<const measure::Candidate> candidates, double,
+                                             std::span<const measure::MeasureRequest> candidates, double,
                                              const Done& done) override {
     std::vector<MeasureResult> results;
     for (size_t i = 0; i < candidates.size(); ++i) {
@@ -159,7 +159,7 @@ class FleetTest : public ::testing::Test {
 
 TEST_F(FleetTest, WorkersMeasureWhatIsAskedForOnce) {
   start(3);
-  std::vector<measure::Candidate> candidates;
+  std::vector<measure::MeasureRequest> candidates;
   for (int i = 0; i < 20; ++i) candidates.push_back(candidate(i));
   const auto measurer = asker();
   std::vector<size_t> order;
@@ -182,7 +182,7 @@ TEST_F(FleetTest, WorkersMeasureWhatIsAskedForOnce) {
   // Measurements that make no record are repeated for each request, and so are programs with known
   // records.
   for (const bool recorded : {false, false, true}) {
-    const std::vector<measure::Candidate> again{candidate(3, recorded)};
+    const std::vector<measure::MeasureRequest> again{candidate(3, recorded)};
     EXPECT_TRUE(measurer->measure(workload_, again, 0, {}).ok());
   }
   EXPECT_EQ(database_->record_count().value(), 20);
@@ -192,7 +192,7 @@ TEST_F(FleetTest, WorkersMeasureWhatIsAskedForOnce) {
 
 TEST_F(FleetTest, TwoAskersOfTheSameShareTheMeasurements) {
   start(2);
-  std::vector<measure::Candidate> candidates;
+  std::vector<measure::MeasureRequest> candidates;
   for (int i = 0; i < 12; ++i) candidates.push_back(candidate(i));
   std::vector<std::thread> askers;
   for (int a = 0; a < 2; ++a)
@@ -212,7 +212,7 @@ TEST_F(FleetTest, SearchesThatMeasureThemselvesShare) {
   tools.measurer = [&](const measure::MeasureOptions&) {
     return Result<std::unique_ptr<measure::Measurer>>(std::make_unique<Pretender>(measured_, nullptr));
   };
-  std::vector<measure::Candidate> candidates;
+  std::vector<measure::MeasureRequest> candidates;
   for (int i = 0; i < 24; ++i) candidates.push_back(candidate(i));
   std::atomic<int64_t> measured{0};
   std::vector<std::thread> searches;
@@ -242,7 +242,7 @@ TEST_F(FleetTest, SearchesThatMeasureThemselvesShare) {
 
 TEST_F(FleetTest, WhoHasEnoughWithdrawsTheRest) {
   start(1);
-  std::vector<measure::Candidate> candidates;
+  std::vector<measure::MeasureRequest> candidates;
   for (int i = 0; i < 30; ++i) candidates.push_back(candidate(i));
   const auto results =
       asker()->measure(workload_, candidates, 0, [&](size_t i, const MeasureResult&) { return i < 4; });
@@ -263,7 +263,7 @@ TEST_F(FleetTest, WithoutWorkersItEndsAndSaysSo) {
     int64_t unix_milliseconds() const override { return 0; }
     mutable double now = 0;
   } fast;
-  const std::vector<measure::Candidate> candidates{candidate(1)};
+  const std::vector<measure::MeasureRequest> candidates{candidate(1)};
   const auto measurer = make_fleet_measurer(std::move(open()).value(), *database_, device_, {}, {60, 0.01},
                                             {}, fast, log_, cancel_);
   const auto results = measurer->measure(workload_, candidates, 0, {});
@@ -278,7 +278,7 @@ TEST_F(FleetTest, WithoutWorkersItEndsAndSaysSo) {
 TEST_F(FleetTest, ALostProcessIsNotTheCandidatesFault) {
   std::atomic<int> lost{0};
   start(1, [&](const std::string&) { return lost++ < 2 ? Outcome::kWorkerLost : Outcome::kOk; });
-  const std::vector<measure::Candidate> candidates{candidate(1), candidate(2)};
+  const std::vector<measure::MeasureRequest> candidates{candidate(1), candidate(2)};
   const auto results = asker()->measure(workload_, candidates, 0, {});
   ASSERT_TRUE(results.ok()) << results.error().message();
   EXPECT_TRUE((*results)[0].ok() && (*results)[1].ok());
@@ -299,7 +299,7 @@ TEST_F(FleetTest, AMachineThatFailsItsCanaryIsPutInQuarantine) {
   EXPECT_THAT(report.error().message(), HasSubstr("wrong sums"));
 
   std::thread asking([&] {
-    const std::vector<measure::Candidate> candidates{candidate(1)};
+    const std::vector<measure::MeasureRequest> candidates{candidate(1)};
     const auto results = asker()->measure(workload_, candidates, 0, {});
     ASSERT_TRUE(results.ok());
     EXPECT_TRUE(results->front().ok());

@@ -18,8 +18,8 @@ class ToldMeasurer final : public measure::Measurer {
   explicit ToldMeasurer(std::vector<double> seconds) : seconds_(std::move(seconds)) {}
 
   Result<std::vector<record::MeasureResult>> measure(const ir::Workload&,
-                                                     std::span<const measure::Candidate> candidates, double,
-                                                     const Done& done) override {
+                                                     std::span<const measure::MeasureRequest> candidates,
+                                                     double, const Done& done) override {
     std::vector<record::MeasureResult> results;
     for (size_t i = 0; i < std::min(candidates.size(), seconds_.size()); ++i) {
       auto& result = results.emplace_back();

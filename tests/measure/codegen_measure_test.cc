@@ -40,7 +40,7 @@ class CodegenMeasure : public ::testing::Test {
       EXPECT_TRUE(made.ok()) << made.error().message();
       measurer_ = std::move(made).value();
     }
-    std::vector<Candidate> candidates;
+    std::vector<MeasureRequest> candidates;
     for (const auto& trace : traces) candidates.push_back({trace, {}});
     auto results = measurer_->measure(workload, candidates, 0, nullptr);
     EXPECT_TRUE(results.ok()) << results.error().message();

@@ -42,10 +42,10 @@ class ModuleBuilder final : public Builder {
     names_.push_back(name);
     built_.push_back(std::move(built));
   }
-  Candidate candidate(const std::string& name) const {
+  MeasureRequest candidate(const std::string& name) const {
     const auto found = std::find(names_.begin(), names_.end(), name);
     TS_CHECK(found != names_.end(), "no module " + name);
-    Candidate candidate;
+    MeasureRequest candidate;
     candidate.trace.steps.emplace_back(sched::Unroll{0, static_cast<int>(found - names_.begin())});
     return candidate;
   }
@@ -92,7 +92,7 @@ class DeviceMeasurerTest : public ::testing::Test {
     measurer_ = std::move(made).value();
   }
   std::vector<MeasureResult> measure(const std::vector<std::string>& names, double best = 0) {
-    std::vector<Candidate> candidates;
+    std::vector<MeasureRequest> candidates;
     for (const auto& name : names) candidates.push_back(builder_->candidate(name));
     auto results = measurer_->measure(workload_, candidates, best, nullptr);
     EXPECT_TRUE(results.ok()) << results.error().message();

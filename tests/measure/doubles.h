@@ -34,7 +34,7 @@ inline ir::Workload matmul16() {
 // Builds doubles by name; for some names the builder itself fails or takes long.
 class DoubleBuilder final : public Builder {
  public:
-  static Candidate candidate(const std::string& name) {
+  static MeasureRequest candidate(const std::string& name) {
     const auto& names = all();
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i] == name) return number(i);
@@ -143,8 +143,8 @@ class DoubleBuilder final : public Builder {
                                                    "finds_environment"};
     return names;
   }
-  static Candidate number(size_t i) {
-    Candidate candidate;
+  static MeasureRequest number(size_t i) {
+    MeasureRequest candidate;
     candidate.trace.steps = {sched::Unroll{0, static_cast<int64_t>(i)}};
     return candidate;
   }

@@ -52,7 +52,7 @@ std::vector<MeasureResult> measure(const std::vector<std::string>& names, LogSin
                                   std::make_shared<DoubleBuilder>());
   EXPECT_TRUE(made.ok()) << made.error().message();
   if (!made.ok()) return {};
-  std::vector<Candidate> candidates;
+  std::vector<MeasureRequest> candidates;
   for (const auto& name : names) candidates.push_back(DoubleBuilder::candidate(name));
   auto results = (*made)->measure(matmul16(), candidates, 0, nullptr);
   EXPECT_TRUE(results.ok()) << results.error().message();
@@ -148,7 +148,7 @@ TEST(Escape, AKernelOfTheProgramsOwnWorkerGetsNoFurther) {
   auto made = make_local_measurer(test_device(), test_options(), {WORKER_PROGRAM}, log,
                                   std::make_shared<RawBuilder>());
   ASSERT_TRUE(made.ok()) << made.error().message();
-  const std::vector<Candidate> candidates{{}, DoubleBuilder::candidate("right"), {}};
+  const std::vector<MeasureRequest> candidates{{}, DoubleBuilder::candidate("right"), {}};
   const auto results = (*made)->measure(matmul16(), candidates, 0, nullptr);
   ASSERT_TRUE(results.ok()) << results.error().message();
   EXPECT_TRUE((*results)[0].ok()) << (*results)[0].reason;

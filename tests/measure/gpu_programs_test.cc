@@ -72,7 +72,7 @@ TEST(GpuPrograms, AreRightAndTimed) {
     const auto space = space::DesignSpace::build(workload, device, {});
     ASSERT_TRUE(space.ok()) << space.error().message();
     Rng rng(seed);
-    std::vector<Candidate> candidates;
+    std::vector<MeasureRequest> candidates;
     std::vector<space::Candidate> chosen = {space->default_candidate()};
     for (int i = 0; i < 3; ++i) chosen.push_back(space->sample(rng));
     for (const auto& candidate : chosen) {

@@ -38,7 +38,7 @@ class MeasurerTest : public ::testing::Test {
       EXPECT_TRUE(made.ok()) << made.error().message();
       measurer_ = std::move(made).value();
     }
-    std::vector<Candidate> candidates;
+    std::vector<MeasureRequest> candidates;
     for (const auto& name : names) candidates.push_back(DoubleBuilder::candidate(name));
     size_t expected_index = 0;
     auto results = measurer_->measure(matmul16(), candidates, best, [&](size_t i, const MeasureResult&) {
@@ -77,7 +77,7 @@ class MeasurerTest : public ::testing::Test {
 
 TEST_F(MeasurerTest, EndsWhereTheCallerSaysSo) {
   measure({"right"});
-  const std::vector<Candidate> candidates(6, DoubleBuilder::candidate("right"));
+  const std::vector<MeasureRequest> candidates(6, DoubleBuilder::candidate("right"));
   const auto results =
       measurer_->measure(matmul16(), candidates, 0, [](size_t i, const MeasureResult&) { return i < 2; });
   ASSERT_TRUE(results.ok());
@@ -295,7 +295,7 @@ TEST(MeasurerKill, KilledParentLeavesNoWorker) {
     auto made =
         make_local_measurer(test_device(), options, {TEST_WORKER}, log, std::make_shared<DoubleBuilder>());
     if (made.ok()) {
-      const Candidate loops[] = {DoubleBuilder::candidate("loops_everywhere")};
+      const MeasureRequest loops[] = {DoubleBuilder::candidate("loops_everywhere")};
       (void)(*made)->measure(matmul16(), loops, 0, nullptr);
     }
     ::_exit(1);

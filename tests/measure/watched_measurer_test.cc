@@ -42,7 +42,7 @@ class Scripted final : public Measurer {
  public:
   explicit Scripted(std::vector<record::MeasureResult> answers) : answers_(std::move(answers)) {}
   Result<std::vector<record::MeasureResult>> measure(const ir::Workload&,
-                                                     std::span<const Candidate> candidates, double,
+                                                     std::span<const MeasureRequest> candidates, double,
                                                      const Done& done) override {
     std::vector<record::MeasureResult> results;
     for (size_t i = 0; i < candidates.size(); ++i) {
@@ -78,7 +78,7 @@ class WatchedMeasurerTest : public ::testing::Test {
   Result<std::vector<Outcome>> measure(Measurer& measurer, size_t count) {
     std::vector<Outcome> seen;
     std::vector<size_t> places;
-    const std::vector<Candidate> candidates(count);
+    const std::vector<MeasureRequest> candidates(count);
     const auto results = measurer.measure(test::standard::matmul(4, 4, 4), candidates, 0,
                                           [&](size_t i, const record::MeasureResult& r) {
                                             places.push_back(i);

@@ -76,7 +76,7 @@ TEST_F(Schema1, KeepsEveryRecord) {
     ASSERT_EQ(records.size(), origins.size());
     size_t points = 0;
     for (size_t i = 0; i < records.size(); ++i) {
-      const Candidate& c = records[i].candidate;
+      const CandidateOrigin& c = records[i].candidate;
       EXPECT_EQ(c.note, "");
       EXPECT_EQ(c.strategy, "");
       EXPECT_EQ(c.reason == Reason::kDefault, origins[i][0] == "default");
@@ -115,12 +115,14 @@ TEST_F(Schema1, KeepsTextThatIsNoCandidate) {
   ASSERT_TRUE(opened.ok()) << opened.error().message();
   const auto records = all(**opened);
   for (const auto& [id, text] : texts) {
-    EXPECT_EQ(records[static_cast<size_t>(id) - 1].candidate, (Candidate{Reason::kUnstated, "", {}, text}));
+    EXPECT_EQ(records[static_cast<size_t>(id) - 1].candidate,
+              (CandidateOrigin{Reason::kUnstated, "", {}, text}));
   }
   EXPECT_EQ(records[6].candidate,
-            (Candidate{Reason::kUnstated, "", DesignPoint{3, {1, 16, 0}}, "transfer:3/1,16,0"}));
-  EXPECT_EQ(records[7].candidate, (Candidate{Reason::kUnstated, "", DesignPoint{3, {1}}, "search:3/01"}));
-  EXPECT_EQ(records[8].candidate, (Candidate{Reason::kUnstated, "", DesignPoint{4, {}}, ""}));
+            (CandidateOrigin{Reason::kUnstated, "", DesignPoint{3, {1, 16, 0}}, "transfer:3/1,16,0"}));
+  EXPECT_EQ(records[7].candidate,
+            (CandidateOrigin{Reason::kUnstated, "", DesignPoint{3, {1}}, "search:3/01"}));
+  EXPECT_EQ(records[8].candidate, (CandidateOrigin{Reason::kUnstated, "", DesignPoint{4, {}}, ""}));
 }
 
 // Reading changes no file, even with a journal beside it: a reader only rolls back what a killed

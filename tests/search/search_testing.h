@@ -47,7 +47,7 @@ class FakeMeasurer final : public measure::Measurer {
       : answer_(std::move(answer)), clock_(clock), seconds_per_trial_(seconds_per_trial) {}
 
   Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
-                                                     std::span<const measure::Candidate> candidates,
+                                                     std::span<const measure::MeasureRequest> candidates,
                                                      double /*best_seconds_so_far*/,
                                                      const Done& done) override {
     const std::string key = ir::structural_key(workload);
@@ -66,7 +66,7 @@ class FakeMeasurer final : public measure::Measurer {
   }
 
   std::map<std::string, int> counts;  // by task and trace, without repeated measurements of winners
-  std::vector<std::pair<std::string, record::Candidate>> log;  // task key and candidate, in order
+  std::vector<std::pair<std::string, record::CandidateOrigin>> log;  // task key and candidate, in order
   int64_t total = 0;
   int64_t kill_after = -1;
 

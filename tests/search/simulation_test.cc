@@ -249,13 +249,13 @@ TEST(Simulation, AKilledSearchEndsWhereAnUnbrokenOneDoes) {
 TEST(Simulation, SaysWhatWasNotRecorded) {
   SimulatedClock clock;
   ReplayMeasurer measurer(clock);
-  const measure::Candidate plain{};
+  const measure::MeasureRequest plain{};
   EXPECT_FALSE(measurer.measure(matmul(4, 4, 4), std::span(&plain, 1), 0, {}).ok());
   const auto space = recorded(matmul(4, 4, 4), 3, 8);
   measurer.add_task(ir::structural_key(space->workload()), space);
   sched::Trace other;
   other.steps.emplace_back(sched::Unroll{0, 12345});
-  const measure::Candidate unknown{other, {}};
+  const measure::MeasureRequest unknown{other, {}};
   EXPECT_FALSE(measurer.measure(space->workload(), std::span(&unknown, 1), 0, {}).ok());
 }
 

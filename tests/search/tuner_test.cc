@@ -77,7 +77,7 @@ TEST(Tune, ASurveyVisitsAllTasks) {
       },
       bench.clock);
   ASSERT_TRUE(bench.run(tasks, measurer).ok());
-  std::map<std::string, std::vector<record::Candidate>> by_task;
+  std::map<std::string, std::vector<record::CandidateOrigin>> by_task;
   for (const auto& [key, candidate] : measurer.log) by_task[key].push_back(candidate);
   for (const auto& [key, list] : by_task) {
     EXPECT_EQ(list.size(), key == slow ? 1U : 20U);
@@ -131,7 +131,7 @@ TEST(Tune, ASurveySkipsTasksThatCannotBeMeasured) {
     Refuses(std::string key, ErrorCode code, FakeMeasurer& inner)
         : key_(std::move(key)), code_(code), inner_(inner) {}
     Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
-                                                       std::span<const measure::Candidate> candidates,
+                                                       std::span<const measure::MeasureRequest> candidates,
                                                        double best, const Done& done) override {
       if (ir::structural_key(workload) == key_) return Error{code_, "reference program", "is wrong"};
       return inner_.measure(workload, candidates, best, done);
@@ -277,7 +277,7 @@ TEST(Tune, MeasurementsCorrectTheEstimateOfAStructure) {
     Judge(FakeMeasurer& inner, int bad, const space::DesignSpace& space)
         : inner_(inner), bad_(bad), space_(space) {}
     Result<std::vector<record::MeasureResult>> measure(const ir::Workload& workload,
-                                                       std::span<const measure::Candidate> candidates,
+                                                       std::span<const measure::MeasureRequest> candidates,
                                                        double best, const Done& done) override {
       return inner_.measure(workload, candidates, best, [&](size_t i, const record::MeasureResult&) {
         // Candidates without a point are the winners, which are measured again.

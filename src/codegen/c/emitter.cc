@@ -152,8 +152,9 @@ void CEmitter::emit_for(const Stmt& s, const For& loop) {
     case ForKind::kSerial:
     case ForKind::kUnrolled:
       // Elements of a local array can live in registers where all indices are constant.
-      if (vectors_ && extent && plan_.indexes_registers(s) && plan_.steps(s) <= Plan::kMaxUnrolledSteps &&
-          emitted_steps_ + plan_.steps(s) <= Plan::kMaxProgramSteps)
+      if (vectors_ && extent && plan_.indexes_registers(s) &&
+          plan_.steps(s) <= LoopDecisions::kMaxUnrolledSteps &&
+          emitted_steps_ + plan_.steps(s) <= LoopDecisions::kMaxProgramSteps)
         return emit_unrolled(loop, *extent);
       return emit_serial(loop);
     case ForKind::kThread:

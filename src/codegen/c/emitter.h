@@ -10,7 +10,7 @@
 #include "codegen/c/codegen.h"
 #include "codegen/c/expr.h"
 #include "codegen/c/lanes.h"
-#include "codegen/plan.h"
+#include "codegen/loop_decisions.h"
 
 namespace tensorsmith::codegen {
 
@@ -46,7 +46,7 @@ class CEmitter {
   const int vector_bytes_;
   const CodegenOptions& options_;
   const Dialect& dialect_;
-  const Plan plan_;
+  const LoopDecisions plan_;
   int64_t shared_bytes_ = 0;
   int64_t thread_bytes_ = 0;
   std::unordered_map<const ir::BufferNode*, int64_t> workspace_offset_;

@@ -10,7 +10,7 @@
 #include "codegen/gpu/vector_access.h"
 #include "codegen/gpu/virtual_threads.h"
 #include "codegen/launch.h"
-#include "codegen/plan.h"
+#include "codegen/loop_decisions.h"
 #include "ir/analysis.h"
 #include "ir/parts.h"
 #include "ir/simplify.h"
@@ -227,14 +227,15 @@ int64_t GpuKernelEmitter::steps(const Stmt& s) {
       ir::overloaded{
           [&](const For& loop) {
             const auto extent = ir::as_int(loop.extent);
-            return extent ? std::min(Plan::kManySteps, steps(loop.body) * std::max<int64_t>(*extent, 0))
-                          : Plan::kManySteps;
+            return extent
+                       ? std::min(LoopDecisions::kManySteps, steps(loop.body) * std::max<int64_t>(*extent, 0))
+                       : LoopDecisions::kManySteps;
           },
           [&](const ir::Store&) { return int64_t{1}; },
           [&](const ir::IfThenElse& branch) { return steps(branch.then_body) + steps(branch.else_body); },
           [&](const ir::Seq& seq) {
             int64_t sum = 0;
-            for (const Stmt& part : seq.stmts) sum = std::min(Plan::kManySteps, sum + steps(part));
+            for (const Stmt& part : seq.stmts) sum = std::min(LoopDecisions::kManySteps, sum + steps(part));
             return sum;
           },
           [&](const ir::Allocate& allocate) { return steps(allocate.body); }},
@@ -245,7 +246,7 @@ int64_t GpuKernelEmitter::steps(const Stmt& s) {
 
 bool GpuKernelEmitter::unrolls(const Stmt& s, const For& loop, int64_t extent) {
   const int64_t all = steps(s);
-  if (all > Plan::kMaxUnrolledSteps) return false;
+  if (all > LoopDecisions::kMaxUnrolledSteps) return false;
   if (loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kVectorized) return true;
   if (all <= unroll_limit_ || extent == 1) return true;
   bool indexes_private = false;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/llvm/extremum_regions.h"
-#include "codegen/plan.h"
+#include "codegen/loop_decisions.h"
 #include "ir/analysis.h"
 #include "ir/parts.h"
 
@@ -62,7 +62,7 @@ class Combiner {
         if (parallel || ir::as_int(loop->extent).value_or(0) < 1) return nullptr;
         nest.loops.push_back(loop);
         unrolled.push_back(loop->kind == ForKind::kUnrolled ||
-                           plan_.steps(at) <= Plan::unroll_limit(unroll_step));
+                           plan_.steps(at) <= LoopDecisions::unroll_limit(unroll_step));
         if (loop->auto_unroll_max_step > 0) unroll_step = loop->auto_unroll_max_step;
         at = loop->body;
       } else if (const auto* store = ir::as<ir::Store>(at)) {
@@ -158,7 +158,7 @@ class Combiner {
     return around(nest, 0, l, ir::make_seq(std::move(parts)));
   }
 
-  const Plan plan_;
+  const LoopDecisions plan_;
   int64_t unroll_step_ = 0;  // auto_unroll_max_step of the enclosing loop
 };
 

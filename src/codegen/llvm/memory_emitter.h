@@ -87,7 +87,7 @@ class MemoryEmitter {
   void prefetch_ahead();
   // Forgets all loaded values: the code that loaded them may not have been executed.
   void forget() { loaded_ = {}; }
-  // Number of stores emitted so far, counted as in Plan::steps.
+  // Number of stores emitted so far, counted as in LoopDecisions::steps.
   int64_t steps() const { return steps_; }
 
  private:

@@ -19,7 +19,7 @@
 #include "codegen/llvm/expression_emitter.h"
 #include "codegen/llvm/extremum_regions.h"
 #include "codegen/llvm/nan_detector.h"
-#include "codegen/plan.h"
+#include "codegen/loop_decisions.h"
 
 namespace tensorsmith::codegen {
 
@@ -99,7 +99,7 @@ class StatementEmitter {
   const CodegenOptions& options_;
   llvm::Module& module_;
   const SpeculativeParts parts_;
-  const Plan plan_;
+  const LoopDecisions plan_;
   EmitContext context_;
   ValueEmitter values_;
   IndexEmitter indices_;

@@ -48,7 +48,9 @@ void StatementEmitter::emit_for(const Stmt& s, const For& loop) {
   }
   const int64_t steps = plan_.steps(s);
   const auto serial_or_unrolled = [&](int64_t limit) {
-    limit = compact_ || parts_.is_around(s) ? 0 : std::min(limit, Plan::kMaxProgramSteps - memory_.steps());
+    limit = compact_ || parts_.is_around(s)
+                ? 0
+                : std::min(limit, LoopDecisions::kMaxProgramSteps - memory_.steps());
     if (extent && (*extent == 1 || steps <= limit)) {
       emit_unrolled(loop, *extent);
     } else {
@@ -56,21 +58,22 @@ void StatementEmitter::emit_for(const Stmt& s, const For& loop) {
     }
   };
   // The loop that carries the pragma is not unrolled unless it fits the enclosing limit.
-  const int64_t limit = Plan::unroll_limit(loop.auto_unroll_max_step > 0 ? step_before : unroll_step_);
+  const int64_t limit =
+      LoopDecisions::unroll_limit(loop.auto_unroll_max_step > 0 ? step_before : unroll_step_);
   switch (loop.kind) {
     case ForKind::kSerial:
-      serial_or_unrolled(plan_.indexes_registers(s) ? Plan::kMaxUnrolledSteps : limit);
+      serial_or_unrolled(plan_.indexes_registers(s) ? LoopDecisions::kMaxUnrolledSteps : limit);
       break;
     case ForKind::kUnrolled:
       if (extent && !compact_ && emit_transposed(loop, *extent)) break;
-      serial_or_unrolled(Plan::kMaxUnrolledSteps);
+      serial_or_unrolled(LoopDecisions::kMaxUnrolledSteps);
       break;
     case ForKind::kVectorized:
       TS_CHECK(extent.has_value(), "vectorized loop over '" + loop.var.name() + "' of variable extent");
       if (context_.lanes == 1 && plan_.vectorizable(s) && *extent > 1) {
         emit_vectorized(loop, *extent);
       } else {
-        serial_or_unrolled(Plan::kMaxUnrolledSteps);
+        serial_or_unrolled(LoopDecisions::kMaxUnrolledSteps);
       }
       break;
     case ForKind::kParallel:

@@ -18,7 +18,7 @@ namespace tensorsmith::engine {
 
 namespace {
 
-using measure::Candidate;
+using measure::MeasureRequest;
 using record::MeasureResult;
 
 constexpr double kFirstPause = 0.01;
@@ -44,7 +44,7 @@ class FleetMeasurer final : public measure::Measurer {
         cancel_(cancel) {}
 
   Result<std::vector<MeasureResult>> measure(const ir::Workload& workload,
-                                             std::span<const Candidate> candidates,
+                                             std::span<const MeasureRequest> candidates,
                                              double best_seconds_so_far, const Done& done) override {
     std::vector<MeasureResult> results;
     if (candidates.empty()) return results;
@@ -83,7 +83,7 @@ class FleetMeasurer final : public measure::Measurer {
 
  private:
   Result<std::vector<record::Job>> jobs_of(const ir::Workload& workload,
-                                           std::span<const Candidate> candidates, double best_seconds) {
+                                           std::span<const MeasureRequest> candidates, double best_seconds) {
     record::Record record;
     record.task_key = ir::structural_key(workload);
     record.device_key = device_key_;
@@ -93,11 +93,11 @@ class FleetMeasurer final : public measure::Measurer {
       TS_RETURN_IF_ERROR(database_.add_task({record.task_key, ir::print(workload), "", 0}));
     task_key_ = record.task_key;
     std::vector<record::Job> jobs;
-    for (const Candidate& candidate : candidates) {
+    for (const MeasureRequest& candidate : candidates) {
       record::Job job;
       record.trace = sched::print(candidate.trace);
       job.key = record.key();
-      job.recorded = !(candidate.what == record::Candidate());
+      job.recorded = !(candidate.what == record::CandidateOrigin());
       if (job.recorded) {
         // A program that the database already has is requested in order to be measured again, which
         // makes no second record, unless the existing record is the fresh answer of another

@@ -156,7 +156,7 @@ class Member final : public FleetMember {
   Status measure(const std::vector<Job>& jobs) {
     auto workload = ir::parse_workload(jobs.front().task_text);
     auto options = parse_protocol(jobs.front().protocol);
-    std::vector<measure::Candidate> candidates;
+    std::vector<measure::MeasureRequest> candidates;
     std::vector<const Job*> measured;
     for (size_t i = 0; i < jobs.size(); ++i) {
       auto trace = sched::parse_trace(jobs[i].trace);

@@ -426,7 +426,7 @@ namespace {
 Result<std::vector<GeneratedCandidate>> likeliest(LanguageDecoder& decoder,
                                                   const search::SketchContext& context,
                                                   const GenerateRequest& request, DecodingReport& report) {
-  TS_CHECK(request.beginnings.empty(), "a beam search cannot continue given beginnings");
+  TS_CHECK(request.prefixes.empty(), "a beam search cannot continue given prefixes");
   BeamRequest<search::SpaceAnswer> of_answers{request.count, request.sampling, {}};
   if (request.excluded)
     of_answers.excluded = [&](const search::SpaceAnswer& a) { return request.excluded(a.candidate()); };
@@ -468,21 +468,21 @@ Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const
   std::vector<GeneratedCandidate> result;
   size_t draws = 0;
   const auto batch = static_cast<size_t>(decoder.options().batch);
-  // A beginning gets about one answer.
-  const size_t most = request.beginnings.empty() ? kDraws * count : count;
+  // A prefix gets about one answer.
+  const size_t most = request.prefixes.empty() ? kDraws * count : count;
   while (result.size() < count && draws < std::max(most, batch)) {
     std::vector<Writing> writings;
     std::vector<const search::SpaceAnswer*> answers;
     for (size_t i = 0; i < batch; ++i) {
-      const auto& begin = request.beginnings;
-      const Beginning* const beginning = begin.empty() ? nullptr : &begin[(draws + i) % begin.size()];
-      auto answer = std::make_unique<search::SpaceAnswer>(
-          context, beginning != nullptr ? beginning->candidate : nullptr);
+      const auto& begin = request.prefixes;
+      const AnswerPrefix* const prefix = begin.empty() ? nullptr : &begin[(draws + i) % begin.size()];
+      auto answer =
+          std::make_unique<search::SpaceAnswer>(context, prefix != nullptr ? prefix->candidate : nullptr);
       answers.push_back(answer.get());
       Writing& w = writings.emplace_back(std::move(answer));
-      if (beginning == nullptr) continue;
-      const auto decisions = search::decisions_in_order(context.grammar, *beginning->candidate);
-      for (size_t d = 0; d < std::min(beginning->kept, decisions.size()); ++d)
+      if (prefix == nullptr) continue;
+      const auto decisions = search::decisions_in_order(context.grammar, *prefix->candidate);
+      for (size_t d = 0; d < std::min(prefix->kept, decisions.size()); ++d)
         learn::lm::append_tokens(decisions[d], w.given);
     }
     draws += batch;

@@ -82,7 +82,7 @@ class LanguageDecoder {
 
 // The beginning of an answer: the first `kept` decisions, in the order of the answer, of a
 // candidate of the sketch.
-struct Beginning {
+struct AnswerPrefix {
   const space::Candidate* candidate = nullptr;
   size_t kept = 0;
 };
@@ -91,14 +91,14 @@ struct GenerateRequest {
   size_t count = 0;  // number of different candidates
   SamplingOptions sampling;
   std::function<bool(const space::Candidate&)> excluded;  // candidates to leave out; empty: none
-  // If not empty, the answers start with these beginnings in turn.
-  std::vector<Beginning> beginnings;
+  // If not empty, the answers start with these prefixes in turn.
+  std::vector<AnswerPrefix> prefixes;
 };
 
 // Generates different candidates of the sketch that `prompt` is about; fewer than requested if no
 // more were found after a few times as many draws. The result is determined by the state of `rng`.
 // A beam search returns the likeliest candidates that it finds in that order, and takes no
-// beginnings. kInvalidArgument for a beam that is wider than the decoder's batch.
+// prefixes. kInvalidArgument for a beam that is wider than the decoder's batch.
 Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const learn::lm::Positions& prompt,
                                                  const search::SketchContext& context,
                                                  const GenerateRequest& request, Rng& rng,

@@ -89,16 +89,16 @@ class LanguageWriter::TaskSketches {
                                                   std::span<const space::Candidate> parents, size_t count,
                                                   const search::ScheduleWriter::Known& known, Rng& rng,
                                                   DecodingReport& report) const {
-    std::map<size_t, std::vector<Beginning>> beginnings;  // by sketch
+    std::map<size_t, std::vector<AnswerPrefix>> prefixes;  // by sketch
     for (size_t i = 0; i < count; ++i) {
       const space::Candidate& parent = parents[rng.below(parents.size())];
       const auto sketch = static_cast<size_t>(parent.sketch);
       if (prompts_.count(sketch) == 0) continue;
       const size_t decisions = contexts_[sketch]->grammar.decisions().size();
-      beginnings[sketch].push_back({&parent, rng.below(decisions)});
+      prefixes[sketch].push_back({&parent, rng.below(decisions)});
     }
     std::vector<GeneratedCandidate> written;
-    for (auto& [sketch, list] : beginnings) {
+    for (auto& [sketch, list] : prefixes) {
       GenerateRequest request{list.size(), SamplingOptions(), known, std::move(list)};
       TS_ASSIGN_OR_RETURN(auto part,
                           generate(decoder, prompts_.at(sketch), *contexts_[sketch], request, rng, report));

@@ -6,7 +6,7 @@
 
 namespace tensorsmith::record {
 
-SqlValues candidate_values(const Candidate& candidate) {
+SqlValues candidate_values(const CandidateOrigin& candidate) {
   SqlValues values{candidate.note, std::string(to_string(candidate.reason)), candidate.strategy};
   if (candidate.point) {
     values.emplace_back(candidate.point->sketch);
@@ -18,8 +18,8 @@ SqlValues candidate_values(const Candidate& candidate) {
   return values;
 }
 
-std::optional<Candidate> read_candidate(const SqlRows& row, int first) {
-  Candidate candidate;
+std::optional<CandidateOrigin> read_candidate(const SqlRows& row, int first) {
+  CandidateOrigin candidate;
   candidate.note = row.text(first);
   // Later versions may have more reasons; the record is usable without its reason.
   candidate.reason = parse_reason(row.text(first + 1)).value_or(Reason::kUnstated);

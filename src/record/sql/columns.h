@@ -23,10 +23,10 @@ SqlValues record_values(const Record& record);
 Result<Record> read_record(const SqlRows& row, const std::string& place);
 
 // Values of note, why, strategy, sketch and decisions.
-SqlValues candidate_values(const Candidate& candidate);
+SqlValues candidate_values(const CandidateOrigin& candidate);
 // Reads these columns, starting at column `first`; nullopt if they do not contain a valid
 // candidate.
-std::optional<Candidate> read_candidate(const SqlRows& row, int first);
+std::optional<CandidateOrigin> read_candidate(const SqlRows& row, int first);
 
 // Encodes doubles as little-endian IEEE 754 on every machine.
 std::string encode_doubles(const std::vector<double>& values);

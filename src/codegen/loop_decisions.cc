@@ -1,4 +1,4 @@
-#include "codegen/plan.h"
+#include "codegen/loop_decisions.h"
 
 #include <algorithm>
 #include <functional>
@@ -20,8 +20,8 @@ namespace {
 
 int64_t times(int64_t a, int64_t b) {
   int64_t out = 0;
-  if (__builtin_mul_overflow(a, b, &out)) return Plan::kManySteps;
-  return std::min(out, Plan::kManySteps);
+  if (__builtin_mul_overflow(a, b, &out)) return LoopDecisions::kManySteps;
+  return std::min(out, LoopDecisions::kManySteps);
 }
 
 // A buffer in registers takes at most this many accumulators (vectors or scalars).
@@ -71,11 +71,12 @@ std::optional<int64_t> coefficient(const Expr& e, const ir::Var& v) {
 
 }  // namespace
 
-Plan::Plan(const ir::Program& program, int64_t vector_registers) : vector_registers_(vector_registers) {
+LoopDecisions::LoopDecisions(const ir::Program& program, int64_t vector_registers)
+    : vector_registers_(vector_registers) {
   if (program.body) scan(program.body);
 }
 
-int64_t Plan::scan(const Stmt& s) {
+int64_t LoopDecisions::scan(const Stmt& s) {
   bool parallel = false;
   const auto child = [&](const Stmt& c) {
     const int64_t n = scan(c);
@@ -115,7 +116,7 @@ int64_t Plan::scan(const Stmt& s) {
 
 // Finds the register loops of an allocation. All its accesses must be indexed by loops inside the
 // allocation that have constant extents and few iterations altogether.
-void Plan::find_register_loops(const Stmt& s) {
+void LoopDecisions::find_register_loops(const Stmt& s) {
   const auto& allocate = *ir::as<ir::Allocate>(s);
   if (allocate.buffer->allocation_elements() > 8192) return;
   std::vector<const ir::StmtNode*> loops;
@@ -185,7 +186,7 @@ void Plan::find_register_loops(const Stmt& s) {
 }
 
 // Returns whether the lanes of each access are adjacent elements or the same element.
-bool Plan::is_contiguous(const For& loop) {
+bool LoopDecisions::is_contiguous(const For& loop) {
   bool ok = true;
   for_each_access(loop.body, [&](const Access& a, bool) {
     for (size_t d = 0; d < a.indices->size(); ++d) {
@@ -199,7 +200,7 @@ bool Plan::is_contiguous(const For& loop) {
 // A sufficient condition: a buffer that is stored to is loaded only with the same indices, the
 // indices of each store depend on the lane (and differ between lanes if the buffer is loaded too),
 // and the loops inside do not depend on the lane. Buffers allocated inside have one copy per lane.
-bool Plan::lanes_are_independent(const For& loop) {
+bool LoopDecisions::lanes_are_independent(const For& loop) {
   std::unordered_set<const ir::BufferNode*> own;
   bool ok = true;
   ir::for_each_stmt(loop.body, [&](const Stmt& s) {

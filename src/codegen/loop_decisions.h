@@ -9,12 +9,12 @@
 
 namespace tensorsmith::codegen {
 
-class Plan {
+class LoopDecisions {
  public:
   // A serial loop over a local buffer is unrolled to keep the buffer in registers if the buffer has
   // at most vector_registers elements (vectors or scalars). A larger one would be spilled, with
   // just as much code.
-  Plan(const ir::Program& program, int64_t vector_registers);
+  LoopDecisions(const ir::Program& program, int64_t vector_registers);
 
   // Number of stores that the statement executes when all loops with constant extents are unrolled,
   // at most kManySteps. A vectorized loop counts once per 16 lanes if its accesses are contiguous,
