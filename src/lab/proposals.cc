@@ -57,7 +57,7 @@ Result<std::vector<search::Seed>> estimate_favourites(const search::PreparedTask
   const space::DesignSpace& space = task.design();
   const space::Candidate& untuned = task.untuned();
   view.space = &task.space();
-  view.draft = [&](const space::Candidate& c) { return -draft_seconds(space, c); };
+  view.draft = [&](const space::Candidate& c) { return -log_estimate(space, c); };
   view.score = [&](std::span<const space::Candidate> candidates) {
     std::vector<float> scores;
     for (const auto& c : candidates) scores.push_back(static_cast<float>(-log_estimate(space, c)));

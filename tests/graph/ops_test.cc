@@ -458,7 +458,7 @@ TEST(Traits, ElementwiseOperatorsReadTheIndicesThatTheyWrite) {
     if (!has_trait(op, kElementwise)) continue;
     ++count;
     const Graph graph = one_node(op, find_operator(op)->signature);
-    const NodeWorkload work = node_workload(graph, graph.nodes[0]).value();
+    const NodeWorkload work = node_workload(graph, graph.nodes[NodeId(0)]).value();
     EXPECT_EQ(work.outputs[0]->shape, (Shape{2, 3})) << op;
     const bool returned =
         std::find(work.inputs.begin(), work.inputs.end(), work.outputs[0]) != work.inputs.end();

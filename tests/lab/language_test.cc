@@ -8,6 +8,7 @@
 #include "engine/language/language_decoder.h"
 #include "engine/language/sketch_contexts.h"
 #include "engine/random_language_model.h"
+#include "engine/tune/prepare_tasks.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "lab/language_corpus.h"
@@ -191,8 +192,9 @@ graph::Task matmul_task(int64_t m, int64_t n, int64_t k) {
 TEST(Generate, WritesDifferentLegalCandidatesThatAreNotExcluded) {
   const auto device = target::find_device("epyc-9654:threads=2").value();
   const auto task = matmul_task(100, 96, 64);
-  const auto space = space::DesignSpace::build(task.workload, device, {}).value();
-  const auto contexts = engine::sketch_contexts(task, space, device, {});
+  const auto prepared = engine::prepare_task(task, device).value();
+  const space::DesignSpace& space = prepared->design();
+  const auto contexts = engine::sketch_contexts(*prepared, {});
   // An untrained model, which would write anything if the grammar allowed it.
   const LanguageModel model = engine::random_model({.width = 16, .heads = 2, .layers = 1, .hidden = 32}, 3);
   const auto decoder = engine::LanguageDecoder::create(model, target::probe_local(1).value(), {.batch = 8});
@@ -335,8 +337,9 @@ class SmallSketchTest : public ::testing::Test {
   SmallSketchTest() {
     const auto device = target::find_device("epyc-9654:threads=1").value();
     const auto task = matmul_task(4, 4, 3);
-    const auto space = space::DesignSpace::build(task.workload, device, {}).value();
-    for (const auto& context : engine::sketch_contexts(task, space, device, {})) {
+    const auto prepared = engine::prepare_task(task, device).value();
+    const space::DesignSpace& space = prepared->design();
+    for (const auto& context : engine::sketch_contexts(*prepared, {})) {
       if (context == nullptr || context->grammar.decisions().size() < 2) continue;
       const int sketch = context->grammar.sketch();
       const Positions prompt = learn::lm::make_prompt(task.workload, device, space.describe(sketch));

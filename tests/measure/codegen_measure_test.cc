@@ -35,7 +35,7 @@ class CodegenMeasure : public ::testing::Test {
       options.hopeless_factor = 0;
       auto device = target::probe_local();
       EXPECT_TRUE(device.ok());
-      device->cores = threads;
+      device->cpu().cores = threads;
       auto made = make_local_measurer(*device, options, {WORKER_PROGRAM}, log_);
       EXPECT_TRUE(made.ok()) << made.error().message();
       measurer_ = std::move(made).value();

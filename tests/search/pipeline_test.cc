@@ -26,7 +26,7 @@ constexpr learn::ModelInputs kAll = {.rows = true, .leaves = true, .trace = true
 int compare(const ir::Workload& workload, int threads, uint64_t seed, int count) {
   SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(threads) + " threads");
   target::Device device = avx512();
-  device.cores = threads;
+  device.cpu().cores = threads;
   const auto space = space::DesignSpace::build(workload, device, {});
   EXPECT_TRUE(space.ok()) << space.error().message();
   const auto task = std::make_shared<const QueriedTask>("", "", workload, ir::flop_count(workload), device);

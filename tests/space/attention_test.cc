@@ -18,10 +18,10 @@ target::Device device(int vector_bytes, int cores) {
   target::Device d;
   d.name = "test";
   d.arch = "x86-64";
-  d.vector_bytes = vector_bytes;
-  d.vector_registers = vector_bytes == 64 ? 32 : 16;
-  d.fma_per_cycle = 2;
-  d.cores = cores;
+  d.cpu().vector_bytes = vector_bytes;
+  d.cpu().vector_registers = vector_bytes == 64 ? 32 : 16;
+  d.cpu().fma_per_cycle = 2;
+  d.cpu().cores = cores;
   return d;
 }
 
@@ -121,7 +121,7 @@ std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t 
 // Checks samples of the sketch, mutated and crossed over, executed by `run`.
 template <typename Run>
 void check_samples(const Case& c, const target::Device& on, uint64_t seed, int samples, const Run& run) {
-  SCOPED_TRACE(c.name + ", seed " + std::to_string(seed) + ", " + std::to_string(on.cores) + " cores");
+  SCOPED_TRACE(c.name + ", seed " + std::to_string(seed) + ", " + std::to_string(on.cpu().cores) + " cores");
   const auto inputs = random_inputs(c.workload, seed);
   const auto expected = lower::evaluate(c.workload, inputs);
   ASSERT_TRUE(expected.ok()) << expected.error().message();
@@ -167,9 +167,9 @@ TEST(Attention, CompiledCandidatesComputeTheWorkload) {
   uint64_t seed = 100;
   for (const Case& c : cases()) {
     for (target::Device on : test::local_devices()) {
-      on.cores = 1 + static_cast<int>(++seed % 2);
+      on.cpu().cores = 1 + static_cast<int>(++seed % 2);
       check_samples(c, on, seed, 3, [&](const auto& program, auto& inputs) {
-        return test::compile_and_run(program, on, inputs, on.cores);
+        return test::compile_and_run(program, on, inputs, on.cpu().cores);
       });
       if (::testing::Test::HasFatalFailure()) return;
     }

@@ -22,7 +22,7 @@ target::Device device(int vector_bytes, int cores) {
   d.cpu().vector_bytes = vector_bytes;
   d.cpu().vector_registers = vector_bytes == 64 ? 32 : 16;
   d.features = {"+avx512vnni", "+avx512bf16", "+avx512vl", "+avx512bw"};
-  d.cores = cores;
+  d.cpu().cores = cores;
   return d;
 }
 

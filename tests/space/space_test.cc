@@ -17,10 +17,10 @@ target::Device small_device(int cores, int vector_bytes = 32) {
   target::Device d;
   d.name = "test";
   d.arch = "x86-64";
-  d.vector_bytes = vector_bytes;
-  d.vector_registers = vector_bytes == 64 ? 32 : 16;
-  d.fma_per_cycle = 2;
-  d.cores = cores;
+  d.cpu().vector_bytes = vector_bytes;
+  d.cpu().vector_registers = vector_bytes == 64 ? 32 : 16;
+  d.cpu().fma_per_cycle = 2;
+  d.cpu().cores = cores;
   return d;
 }
 

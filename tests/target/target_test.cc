@@ -300,8 +300,8 @@ TEST(WithIsa, LevelsAreFoundByWhatTheyNeed) {
   for (const IsaLevel& level : isa_levels()) {
     const Device device = find_device("xeon-8480plus:isa=" + std::string(level.name)).value();
     EXPECT_EQ(isa_level(device), &level);
-    EXPECT_EQ(device.vector_bytes, level.vector_bytes);
-    EXPECT_EQ(device.vector_registers, level.vector_registers);
+    EXPECT_EQ(device.cpu().vector_bytes, level.vector_bytes);
+    EXPECT_EQ(device.cpu().vector_registers, level.vector_registers);
   }
 }
 

@@ -110,7 +110,7 @@ TEST_F(Cuda, SaysWhatTheDeviceIs) {
   ASSERT_TRUE(all.ok());
   ASSERT_EQ(all->size(), 2u);
   EXPECT_EQ((*all)[1].name, "NVIDIA Other");
-  EXPECT_EQ((*all)[1].index, 1);
+  EXPECT_EQ((*all)[1].place.index, 1);
 }
 
 TEST_F(Cuda, LaunchesWithArgumentsInOrder) {
