@@ -222,7 +222,9 @@ Status prepare_outputs(const RunOptions& options, size_t count) {
   std::error_code error;
   if (fs::exists(options.output, error) && !fs::is_directory(options.output, error))
     return Error{ErrorCode::kInvalidArgument, options.output, "is not a folder; give --output a folder"};
-  fs::create_directories(options.output, error);
+  if (!fs::exists(options.output, error))
+    TS_RETURN_IF_ERROR(check_parent({"--output", options.output, OutputKind::kTensor}));
+  fs::create_directory(options.output, error);
   if (error) return Error{ErrorCode::kIo, options.output, "cannot be created: " + error.message()};
   std::vector<OutputPath> outputs;
   for (size_t i = 0; i < count; ++i)

@@ -191,27 +191,10 @@ Error refused(const OutputPath& output, std::string reason) {
   return {ErrorCode::kInvalidArgument, output.path, std::move(reason)};
 }
 
-Status check_folder(const OutputPath& output) {
-  std::error_code error;
-  fs::path folder = fs::path(output.path).parent_path();
-  if (folder.empty()) folder = ".";
-  if (!fs::is_directory(folder, error)) {
-    return Error{ErrorCode::kNotFound, output.path,
-                 fmt::format("the folder '{}' does not exist; create it, or give {} another path",
-                             folder.string(), output.option)};
-  }
-  if (const std::string why = why_not_writable(folder.string()); !why.empty()) {
-    return Error{
-        ErrorCode::kIo, output.path,
-        fmt::format("the folder '{}' {}; give {} another path", folder.string(), why, output.option)};
-  }
-  return {};
-}
-
 Status check_file(const OutputPath& output, bool force) {
   if (output.path.back() == '/')
     return refused(output, fmt::format("is the name of a folder; give {} the name of a file", output.option));
-  TS_RETURN_IF_ERROR(check_folder(output));
+  TS_RETURN_IF_ERROR(check_parent(output));
   std::error_code error;
   const fs::file_status there = fs::status(output.path, error);
   if (!fs::exists(there)) {
@@ -264,6 +247,23 @@ Status check_apart(const OutputPath& output, const std::vector<InputPath>& input
   return {};
 }
 
+Status check_parent(const OutputPath& output) {
+  std::error_code error;
+  fs::path folder = fs::path(without_slashes(output.path)).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!fs::is_directory(folder, error)) {
+    return Error{ErrorCode::kNotFound, output.path,
+                 fmt::format("the folder '{}' does not exist; create it, or give {} another path",
+                             folder.string(), output.option)};
+  }
+  if (const std::string why = why_not_writable(folder.string()); !why.empty()) {
+    return Error{
+        ErrorCode::kIo, output.path,
+        fmt::format("the folder '{}' {}; give {} another path", folder.string(), why, output.option)};
+  }
+  return {};
+}
+
 Status check_outputs(const std::vector<OutputPath>& outputs, const std::vector<InputPath>& inputs,
                      bool force) {
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -282,7 +282,7 @@ Status check_outputs(const std::vector<OutputPath>& outputs, const std::vector<I
                    "is the address of a database; give " + output.option + " the name of a file"};
     }
     TS_RETURN_IF_ERROR(output.kind == OutputKind::kModelDirectory
-                           ? engine::check_output_directory(output.path)
+                           ? engine::check_output_directory(output.path, output.makes_parent)
                            : check_file(output, force));
   }
   return {};

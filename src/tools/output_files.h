@@ -43,6 +43,7 @@ struct OutputPath {
   std::string option;
   std::string path;
   OutputKind kind;
+  bool makes_parent = false;  // the parent of a compiled model is made with it, but no other folder
 };
 
 // Rejects the following (kInvalidArgument unless stated otherwise; the place is the output's path):
@@ -59,6 +60,9 @@ Status check_outputs(const std::vector<OutputPath>& outputs, const std::vector<I
 
 // Performs only the first of these checks for one output.
 Status check_apart(const OutputPath& output, const std::vector<InputPath>& inputs);
+
+// Checks for one output that its parent exists (kNotFound) and can be written (kIo).
+Status check_parent(const OutputPath& output);
 
 // Returns the default output directory for a model: beside its file, "a/model.onnx" ->
 // "a/model_tuned" for the suffix "_tuned"; for a network of the zoo in the current directory,

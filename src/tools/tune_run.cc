@@ -67,7 +67,9 @@ Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& opti
         options.directory_option->count() == 0 ? folder_beside(options.models[m], "_tuned")
         : options.models.size() == 1           ? options.directory
                                                : (fs::path(options.directory) / names[m]).string();
-    outputs.push_back({"-o", directory, OutputKind::kModelDirectory});
+    // -o of several models names the folder that holds theirs.
+    const bool in_folder = options.models.size() > 1 && options.directory_option->count() > 0;
+    outputs.push_back({"-o", directory, OutputKind::kModelDirectory, in_folder});
     models.push_back({nullptr, directory, fs::path(options.models[m]).filename().string()});
   }
   const std::string& database = options.tuning.where.database;

@@ -422,11 +422,32 @@ TEST_F(Cli, UnwritableFolders) {
 
 TEST_F(Cli, FailuresLeaveNoFoldersOnTheWay) {
   write_file(directory_.path() / "text.onnx", "this is not a model\n");
-  expect_one_line_error(cli({"compile", "text.onnx", "-o", "a/b/c", "--untuned"}), {"text.onnx"});
+  expect_one_line_error(cli({"compile", "text.onnx", "-o", "out", "--untuned"}), {"text.onnx"});
+  const std::vector<std::string> several = {"tune", "text.onnx", "none.onnx", "-o", "both", "--trials", "2"};
+  expect_one_line_error(cli(several), {"text.onnx"});
   expect_one_line_error(cli({"compile", model_, "-o", "text.onnx/out", "--untuned"}), {"text.onnx"});
   expect_one_line_error(cli({"compile", model_, "-o", "", "--untuned"}), {"-o"});
   EXPECT_EQ(left_behind(), (std::vector<std::string>{"text.onnx"}));
-  EXPECT_EQ(cli({"compile", model_, "-o", "a/b/c", "--untuned"}).exit_code, 0);
+}
+
+// A folder whose parent is missing is refused before the model is read: the missing model is not
+// noticed. -o of several models is the parent of their folders and is made.
+TEST_F(Cli, ParentsOfOutputFoldersMustExist) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"tune", "none.onnx", "--trials", "2"}, {"tune", "none.onnx", "other.onnx", "--trials", "2"},
+      {"tune", "none.onnx", "--no-measure"},  {"transfer", "none.onnx", "--from", "none.db"},
+      {"compile", "none.onnx", "--untuned"},  {"compile", "none.onnx", "--untuned", "--emit", "c"}};
+  for (std::vector<std::string> command : commands) {
+    for (const char* place : {"no/such", "no/such/"}) {
+      std::vector<std::string> words = command;
+      words.insert(words.end(), {"-o", place});
+      expect_one_line_error(cli(words),
+                            {place, "the folder '", "/no' does not exist", "give -o another path"});
+    }
+  }
+  EXPECT_TRUE(left_behind().empty());
+  fs::create_directory(directory_.path() / "there");
+  EXPECT_EQ(cli({"compile", model_, "-o", "there/out/", "--untuned"}).exit_code, 0);
 }
 
 TEST_F(Cli, ForeignRecordFilesMakeNoDatabase) {

@@ -356,8 +356,9 @@ TEST_F(OutputFiles, TensorsOfOthersStay) {
       {"run", "out", "--input", "x=given/output_0.pb", "--format", "pb", "--output", "given", "--force"},
       {"--input"});
   fs::rename(folder_.path() / "given/output_0.pb", folder_.path() / "set/input_0.pb");
-  expect_done(into("a/b"));
-  expect_done(into("a/b"));
+  expect_refused(into("a/b"), {"a/b", "'a' does not exist"});
+  expect_done(into("a"));
+  expect_done(into("a"));
   expect_done(into("set", {"--force"}));
   EXPECT_EQ(cli({"run", "out", "--check", "set", "--output", "x"}).exit_code, 2);
   EXPECT_EQ(cli({"run", "out", "--reference", "m.onnx", "--output", "x"}).exit_code, 2);

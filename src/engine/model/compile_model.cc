@@ -227,19 +227,26 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
 
 }  // namespace
 
-Status check_output_directory(const std::string& directory) {
+Status check_output_directory(const std::string& directory, bool makes_parent) {
   if (directory.empty()) return Error{ErrorCode::kInvalidArgument, "-o", "needs the name of a directory"};
   TS_RETURN_IF_ERROR(runtime::check_replaceable(directory));
   std::error_code error;
   fs::path path = fs::absolute(directory, error).lexically_normal();
   if (error) return Error{ErrorCode::kIo, directory, "there is no current folder: " + error.message()};
   if (fs::is_symlink(path, error)) path = fs::canonical(path, error);
-  // The parent directories are created together with the model, so that a run that fails before
-  // leaves none behind.
   fs::path parent = (path.has_filename() ? path : path.parent_path()).parent_path();
-  while (!fs::exists(parent, error) && parent.has_relative_path()) parent = parent.parent_path();
-  if (!fs::is_directory(parent, error)) {
-    return Error{ErrorCode::kInvalidArgument, parent.string(), "is not a directory; give -o another path"};
+  // It is made together with the model, so that a run that fails before leaves none behind.
+  if (makes_parent && !fs::exists(parent, error)) parent = parent.parent_path();
+  switch (fs::status(parent, error).type()) {
+    case fs::file_type::directory:
+      break;
+    case fs::file_type::not_found:
+      return Error{ErrorCode::kNotFound, directory,
+                   "the folder '" + parent.string() + "' does not exist; create it, or give -o another path"};
+    case fs::file_type::none:
+      return Error{ErrorCode::kIo, parent.string(), error.message() + "; give -o another path"};
+    default:
+      return Error{ErrorCode::kInvalidArgument, parent.string(), "is not a directory; give -o another path"};
   }
   if (const std::string why = why_not_writable(parent.string()); !why.empty())
     return Error{ErrorCode::kIo, parent.string(), why + "; give -o another path"};

@@ -18,9 +18,11 @@
 
 namespace tensorsmith::engine {
 
-// Checks before long work that a compiled model can be written to `directory`: the parent can be
-// created and written, and any existing content may be replaced (runtime::check_replaceable).
-Status check_output_directory(const std::string& directory);
+// Checks before long work that a compiled model can be written to `directory`: its parent exists
+// (kNotFound) and can be written, and any existing content may be replaced
+// (runtime::check_replaceable). With `makes_parent`, the parent may be missing, since it is made with
+// the model, and the parent's own parent must exist.
+Status check_output_directory(const std::string& directory, bool makes_parent = false);
 
 // Kernels and packed weights of one model, shared by several compilations of it.
 struct BuildCache {
