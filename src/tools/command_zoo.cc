@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "graph/zoo/zoo.h"
@@ -47,7 +48,11 @@ struct ExportOptions {
 
 Status export_network(const ExportOptions& options) {
   TS_RETURN_IF_ERROR(check_outputs({{"-o", options.output, OutputKind::kOnnxModel}}, {}, options.force));
-  return zoo::export_onnx(options.request, options.output);
+  TS_RETURN_IF_ERROR(zoo::export_onnx(options.request, options.output));
+  std::error_code ignored;
+  const auto bytes = static_cast<double>(std::filesystem::file_size(options.output, ignored));
+  print_out("{}: {} with random weights, {}\n", options.output, options.request.name, format_bytes(bytes));
+  return {};
 }
 
 }  // namespace

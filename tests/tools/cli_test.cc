@@ -323,7 +323,10 @@ TEST_F(Cli, GpusOfThisMachineAreDevices) {
 TEST_F(Cli, ZooNetworksAreModels) {
   const auto names = nlohmann::json::parse(cli({"zoo", "list", "--json"}).out);
   EXPECT_GT(names.size(), 20u);
-  ASSERT_EQ(cli({"zoo", "export", "bert_tiny", "--sequence", "6", "-o", "tiny.onnx"}).exit_code, 0);
+  const CliResult exported = cli({"zoo", "export", "bert_tiny", "--sequence", "6", "-o", "tiny.onnx"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  EXPECT_THAT(exported.out,
+              ::testing::MatchesRegex("tiny\\.onnx: bert_tiny with random weights, [0-9]+\\.[0-9] MB\n"));
   const CliResult compiled = cli({"compile", "tiny.onnx", "-o", "out", "--untuned"});
   ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
   const CliResult run = cli({"run", "out", "--reference", "zoo:bert_tiny:sequence=6"});
