@@ -141,7 +141,7 @@ Result<NextTasks> next_tasks(const std::vector<engine::ModelSource>& networks,
   wanted.leaves = true;
   wanted.summary = false;  // which would replace the leaves
   Pool pool(model);
-  for (const auto& [task, calls] : shared) {
+  for (const auto& [task, calls, shapes] : shared) {
     TS_ASSIGN_OR_RETURN(const auto prepared, engine::prepare_task(task, device));
     const search::SearchSpace& space = prepared->space();
     const auto features = prepared->make_extractor(wanted);

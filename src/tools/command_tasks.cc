@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "engine/model/load_model.h"
@@ -45,7 +46,18 @@ nlohmann::json task_json(const graph::Task& task, bool text) {
   return entry;
 }
 
+// Returns the first shapes of a list, "(1x64x56x56, 64x64x3x3)".
+std::string inputs_text(const engine::InputShapes& shapes) {
+  constexpr size_t kShown = 3;
+  std::string text = "(";
+  for (size_t i = 0; i < std::min(shapes.size(), kShown); ++i)
+    text += (i > 0 ? ", " : "") + graph::shape_text(shapes[i]);
+  if (shapes.size() > kShown) text += fmt::format(", {} more", shapes.size() - kShown);
+  return text + ")";
+}
+
 constexpr const char* kLegend =
+    "inputs: shapes of the task's inputs, weights included\n"
     "class: the task's operators in their order; schedules can be adapted to other tasks of the class\n"
     "key: identifies the task in databases and for the option --task\n";
 
@@ -68,9 +80,9 @@ Status shared_tasks(const TasksOptions& options) {
   }
   TS_ASSIGN_OR_RETURN(const std::vector<engine::SharedTask> tasks, engine::load_tasks(models));
   nlohmann::json list = nlohmann::json::array();
-  Table table({"task", "models", "calls", "FLOPs per call", "class", "key"});
+  Table table({"task", "models", "calls", "FLOPs per call", "inputs", "class", "key"});
   size_t of_models = 0;
-  for (const auto& [task, model_calls] : tasks) {
+  for (const auto& [task, model_calls, inputs] : tasks) {
     int calls = 0;
     nlohmann::json by_model = nlohmann::json::object();
     for (const auto& [model, n] : model_calls) {
@@ -85,7 +97,7 @@ Status shared_tasks(const TasksOptions& options) {
       print_workload(task, calls);
     }
     table.add({task.name, std::to_string(model_calls.size()), std::to_string(calls), format_flops(task.flops),
-               class_of(task), task.key});
+               inputs_text(inputs), class_of(task), task.key});
   }
   if (options.json) {
     print_json(nlohmann::json{{"tasks", list}}, 2);
@@ -122,11 +134,13 @@ Status tasks(const TasksOptions& options) {
     }
     return {};
   }
-  Table table({"task", "calls", "FLOPs per call", "share of FLOPs", "class", "key"});
-  for (const auto& task : model.partition.tasks) {
+  Table table({"task", "calls", "FLOPs per call", "share of FLOPs", "inputs", "class", "key"});
+  const std::vector<engine::InputShapes> inputs = engine::input_shapes(model);
+  for (size_t t = 0; t < inputs.size(); ++t) {
+    const graph::Task& task = model.partition.tasks[t];
     table.add({task.name, std::to_string(task.calls), format_flops(task.flops),
-               fmt::format("{:.1f} %", total > 0 ? 100 * task.flops * task.calls / total : 0), class_of(task),
-               task.key});
+               fmt::format("{:.1f} %", total > 0 ? 100 * task.flops * task.calls / total : 0),
+               inputs_text(inputs[t]), class_of(task), task.key});
   }
   print_lines(table.text() + kLegend);
   print_out("{} tasks, {} kernel calls, {} per run, {} of working memory\n", model.partition.tasks.size(),

@@ -344,6 +344,16 @@ TEST_F(Cli, ZooNetworksAreModels) {
   EXPECT_EQ(same[0]["calls"]["zoo:bert_tiny:sequence=6"], one[0]["calls"]);
   EXPECT_GT(tasks({"tiny.onnx", "zoo:bert_tiny:sequence=6:batch=2"}).size(), one.size());
 
+  const auto table = [&](const std::vector<std::string>& models) {
+    std::vector<std::string> words = {"tasks"};
+    words.insert(words.end(), models.begin(), models.end());
+    return cli(words).out;
+  };
+  const std::string small = "zoo:squeezenet1_1:size=32", large = "zoo:squeezenet1_1:size=64";
+  EXPECT_THAT(table({small}), ::testing::HasSubstr(" (1x3x32x32, 64x3x3x3"));
+  for (const char* shapes : {" (1x3x32x32, 64x3x3x3", " (1x3x64x64, 64x3x3x3"})
+    EXPECT_THAT(table({small, large}), ::testing::HasSubstr(shapes));
+
   expect_one_line_error(cli({"tasks", "zoo:resnet51"}), {"resnet51", "resnet50"});
   expect_one_line_error(cli({"tasks", "zoo:alexnet:size=16"}), {"alexnet", "too small"});
   expect_one_line_error(cli({"tasks", "zoo:bert_tiny", "--shape", "input_ids=1x4"}),

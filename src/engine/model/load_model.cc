@@ -72,15 +72,27 @@ Result<LoadedModel> load_model(const ModelSource& source, const target::Device& 
   return model;
 }
 
+std::vector<InputShapes> input_shapes(const LoadedModel& model) {
+  std::vector<InputShapes> shapes(model.partition.tasks.size());
+  for (const graph::Call& call : model.partition.calls) {
+    InputShapes& of_task = shapes[call.task];
+    if (!of_task.empty()) continue;
+    for (const graph::ValueId value : call.inputs) of_task.push_back(model.graph.values[value].shape);
+  }
+  return shapes;
+}
+
 Result<std::vector<SharedTask>> load_tasks(const std::vector<ModelSource>& models) {
   std::vector<SharedTask> tasks;
   std::map<std::string, size_t> known;  // by key
   for (const ModelSource& source : models) {
     TS_ASSIGN_OR_RETURN(LoadedModel model, load_model(source));
-    for (graph::Task& task : model.partition.tasks) {
+    std::vector<InputShapes> inputs = input_shapes(model);
+    for (size_t t = 0; t < model.partition.tasks.size(); ++t) {
+      graph::Task& task = model.partition.tasks[t];
       const int calls = task.calls;
       const auto [at, fresh] = known.emplace(task.key, tasks.size());
-      if (fresh) tasks.push_back({std::move(task), {}});
+      if (fresh) tasks.push_back({std::move(task), {}, std::move(inputs[t])});
       tasks[at->second].calls.emplace_back(source.path, calls);
     }
   }

@@ -37,10 +37,17 @@ Result<LoadedModel> load_model(const ModelSource& options);
 // requested and the device does not support it.
 Result<LoadedModel> load_model(const ModelSource& options, const target::Device& device);
 
+// Shapes of the inputs of a task's first call, in the order of its workload's inputs. Unlike those of
+// the workload, whose axes are collapsed, they are the shapes of the graph's values.
+using InputShapes = std::vector<std::vector<int64_t>>;
+// By task of the partition.
+std::vector<InputShapes> input_shapes(const LoadedModel& model);
+
 // A task that several models may share.
 struct SharedTask {
   graph::Task task;                                // as in the first model that has it
   std::vector<std::pair<std::string, int>> calls;  // models with the number of calls in one run
+  InputShapes inputs;                              // in the first model that has it
 };
 // Returns the tasks of all models with unsplit batches, deduplicated by key, in order of first use.
 // Only one model is in memory at a time.
