@@ -284,7 +284,8 @@ Status run_tuning(const TuneRunOptions& options, const std::string& command) {
   const std::atomic<bool>& cancel_requested = catch_interrupts();
   auto result = engine::tune_models(models, device, tuning, *database, clock, log, events, cancel_requested);
   if (!result.ok()) {
-    if (live) live->end("The run failed: " + result.error().message(), std::nullopt, cancel_requested);
+    const char* how = result.error().code == ErrorCode::kCancelled ? "The run was " : "The run failed: ";
+    if (live) live->end(how + result.error().message(), std::nullopt, cancel_requested);
     return result.error();
   }
   const std::vector<engine::TunedModel> tuned = std::move(result).value();

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <functional>
 #include <future>
 #include <stdexcept>
 
@@ -106,9 +107,9 @@ pid_t spawn(const std::vector<std::string>& arguments, const CliOptions& options
   return pid;
 }
 
-}  // namespace
-
-CliResult run_cli(const std::vector<std::string>& arguments, const CliOptions& options) {
+// Calls `printed` with the process and its output so far, each time that there is more.
+CliResult run(const std::vector<std::string>& arguments, const CliOptions& options,
+              const std::function<void(pid_t, const CliResult&)>& printed) {
   int out[2];
   int err[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("pipe failed");
@@ -126,6 +127,7 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliOptions& o
       const ssize_t n = read(fds[i].fd, buffer, sizeof buffer);
       if (n > 0) {
         sinks[i]->append(buffer, static_cast<size_t>(n));
+        printed(pid, result);
       } else {
         close(fds[i].fd);
         fds[i].fd = -1;
@@ -137,6 +139,22 @@ CliResult run_cli(const std::vector<std::string>& arguments, const CliOptions& o
   waitpid(pid, &status, 0);
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
+}
+
+}  // namespace
+
+CliResult run_cli(const std::vector<std::string>& arguments, const CliOptions& options) {
+  return run(arguments, options, [](pid_t, const CliResult&) {});
+}
+
+CliResult interrupt_cli(const std::vector<std::string>& arguments, const std::string& text,
+                        const CliOptions& options) {
+  bool sent = false;
+  return run(arguments, options, [&](pid_t pid, const CliResult& so_far) {
+    if (sent || so_far.err.find(text) == std::string::npos) return;
+    kill(pid, SIGINT);
+    sent = true;
+  });
 }
 
 pid_t start_cli(const std::vector<std::string>& arguments, const CliOptions& options) {

@@ -34,6 +34,9 @@ struct CliOptions {
 };
 
 CliResult run_cli(const std::vector<std::string>& arguments, const CliOptions& options = {});
+// As run_cli(), and sends SIGINT once the program's standard error contains `text`.
+CliResult interrupt_cli(const std::vector<std::string>& arguments, const std::string& text,
+                        const CliOptions& options = {});
 // Starts the program with its output discarded and returns at once.
 pid_t start_cli(const std::vector<std::string>& arguments, const CliOptions& options = {});
 

@@ -113,6 +113,24 @@ TEST_F(TuneFaults, SignalsThatAskForTheEndKeepTheBestSoFar) {
   }
 }
 
+// A run that measures on a fleet without workers waits for its first measurement.
+TEST_F(TuneFaults, EndedBeforeAMeasurementItWritesNoModel) {
+  ASSERT_EQ(cli({"compile", model_, "-o", "kept", "--untuned"}).exit_code, 0);
+  const std::string manifest = contents("kept/manifest.json");
+  for (const bool alone : {false, true}) {
+    std::vector<std::string> arguments{"tune", model_, "-o", "kept", "--fleet", "--report", "run.html"};
+    if (alone) arguments.emplace_back("--skip-end-to-end");
+    const CliResult tune = interrupt_cli(arguments, "no worker measures programs", options_);
+    EXPECT_EQ(tune.exit_code, 130) << tune.err;
+    EXPECT_EQ(tune.out, "");
+    const std::string last =
+        "\ntensorsmith: error: interrupted: nothing was measured, so no model was written\n";
+    EXPECT_TRUE(tune.err.ends_with(last)) << tune.err;
+    EXPECT_EQ(contents("kept/manifest.json"), manifest);
+    EXPECT_FALSE(exists("run.html"));
+  }
+}
+
 TEST_F(TuneFaults, ASecondSignalEndsAtOnce) {
   const pid_t pid = start_tuning();
   kill(pid, SIGSTOP);

@@ -318,6 +318,10 @@ std::optional<ProgramSource> source_of(const sched::Trace& trace, const std::vec
   return std::nullopt;
 }
 
+Error nothing_measured() {
+  return {ErrorCode::kCancelled, "", "interrupted: nothing was measured, so no model was written"};
+}
+
 }  // namespace
 
 Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& models,
@@ -367,6 +371,7 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
       TS_ASSIGN_OR_RETURN(plans[m], time_untuned(defaults[m], clock, *trials[m]));
     }
     untuned.push_back(untuned_seconds_of(model, defaults[m], *trials[m]));
+    if (cancel) return nothing_measured();
   }
   const double comparing_seconds = trial_seconds(options) / static_cast<double>(models.size());
   const double search_seconds =
@@ -408,6 +413,7 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
                                    {database, *measurer, cost_model.get(), clock, log, cancel,
                                     [&](const search::TuneProgress& p) { events.progress(p); }}));
   measurer.reset();
+  if (cancel && report.final.trials == 0) return nothing_measured();
 
   std::vector<TunedModel> out;
   for (size_t m = 0; m < models.size(); ++m) {
