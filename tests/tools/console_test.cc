@@ -238,6 +238,26 @@ TEST_F(Console, UnknownWordsAreNamed) {
     EXPECT_THAT(cli(words).err, Not(HasSubstr("unknown"))) << ::testing::PrintToString(words);
 }
 
+// The program's help begins with the commands that most users need; the laboratory's have headings of
+// their own after them.
+TEST_F(Console, HelpGroupsTheCommands) {
+  std::istringstream help(cli({"--help"}).out);
+  std::vector<std::pair<std::string, Words>> groups;
+  for (std::string line; std::getline(help, line) && line != "Options:";) {
+    if (line.ends_with(':') && !line.starts_with(' ')) groups.push_back({line, {}});
+    if (groups.empty() || !line.starts_with("  ") || line[2] == ' ') continue;
+    groups.back().second.push_back(line.substr(2, line.find(' ', 2) - 2));
+  }
+  ASSERT_GE(groups.size(), 4u);
+  EXPECT_EQ(groups[0].first, "Commands:");
+  EXPECT_EQ(groups[0].second,
+            (Words{"tune", "bench", "run", "compile", "predict", "report", "tasks", "zoo", "devices", "db"}));
+  EXPECT_EQ(groups[1].second, (Words{"transfer", "worker"}));
+  for (size_t g = 2; g + 1 < groups.size(); ++g)
+    EXPECT_TRUE(groups[g].first.starts_with("Laboratory: ")) << groups[g].first;
+  EXPECT_EQ(groups.back().first, "Help:");
+}
+
 TEST_F(Console, HelpIsACommandToo) {
   EXPECT_EQ(cli({"help"}).out, cli({"--help"}).out);
   EXPECT_EQ(cli({"help", "tune"}).out, cli({"tune", "--help"}).out);
