@@ -4,6 +4,7 @@
 
 #include "ir/analysis.h"
 #include "ir/linear.h"
+#include "ir/simplify.h"
 #include "ir/structural.h"
 
 namespace tensorsmith::codegen {
@@ -18,6 +19,22 @@ bool uses(const std::vector<Expr>& indices, const For& loop) {
                      [&](const Expr& e) { return ir::uses_var(e, loop.var); });
 }
 
+// Returns the coefficient of the loop's variable in the index, or nothing if other terms depend on the
+// variable, too.
+std::optional<int64_t> coefficient(const Expr& index, const For& loop) {
+  const ir::LinearSum sum = ir::linearize(index);
+  if (sum.bad) return std::nullopt;
+  int64_t result = 0;
+  for (const ir::LinearSum::Term& term : sum.terms) {
+    const auto* ref = ir::as<ir::VarRef>(term.atom);
+    if (ref != nullptr && ref->var == loop.var)
+      result += term.coefficient;
+    else if (ir::uses_var(term.atom, loop.var))
+      return std::nullopt;
+  }
+  return result;
+}
+
 // Returns the elements that the access moves by in one step of the loop, or nothing if that is not
 // a constant.
 std::optional<int64_t> stride(const ir::Buffer& buffer, const std::vector<Expr>& indices, const For& loop) {
@@ -25,10 +42,10 @@ std::optional<int64_t> stride(const ir::Buffer& buffer, const std::vector<Expr>&
   int64_t result = 0;
   for (size_t d = 0; d < indices.size(); ++d) {
     if (!ir::uses_var(indices[d], loop.var)) continue;
-    const auto sum = ir::as_affine(indices[d]);
-    if (!sum) return std::nullopt;
-    for (const auto& [var, coefficient] : sum->terms)
-      if (var == loop.var) result += coefficient * strides[d];
+    auto factor = coefficient(indices[d], loop);
+    if (!factor) factor = coefficient(ir::simplify(indices[d]), loop);
+    if (!factor) return std::nullopt;
+    result += *factor * strides[d];
   }
   return result;
 }

@@ -161,20 +161,23 @@ TEST(Matrix, AsInterpreted) {
 // Products that the space plans for tiles are those that code generation recognizes.
 TEST(Matrix, DefaultsOfTheSpaceAreOfTiles) {
   Rng rng(13);
-  const target::Device device = device_with("amx");
+  target::Device device = device_with("amx");
   for (const ir::Workload& workload :
        {small::bf16_matmul(128, 256, 512, true), small::bf16_conv2d(64, 56, 64, 3, 1, 1),
         small::bf16_conv2d(64, 56, 256, 1, 1, 0), small::quantized_matmul(256, 256, 256, rng),
         small::quantized_conv2d(128, 28, 128, 3, 1, 1, rng)}) {
-    const auto space = space::DesignSpace::build(workload, device, {});
-    ASSERT_TRUE(space.ok()) << space.error().message();
-    const auto trace = space->to_trace(space->default_candidate());
-    ASSERT_TRUE(trace.ok()) << trace.error().message();
-    const auto lowered = lower::lower(*sched::replay(workload, *trace));
-    ASSERT_TRUE(lowered.ok()) << lowered.error().message();
-    const auto code = codegen::emit_assembly(lowered->program, device, {});
-    ASSERT_TRUE(code.ok()) << code.error().message();
-    EXPECT_TRUE(std::regex_search(*code, std::regex("tdpb"))) << sched::print(*trace);
+    for (const int cores : {1, 2}) {
+      device.cpu().cores = cores;
+      const auto space = space::DesignSpace::build(workload, device, {});
+      ASSERT_TRUE(space.ok()) << space.error().message();
+      const auto trace = space->to_trace(space->default_candidate());
+      ASSERT_TRUE(trace.ok()) << trace.error().message();
+      const auto lowered = lower::lower(*sched::replay(workload, *trace));
+      ASSERT_TRUE(lowered.ok()) << lowered.error().message();
+      const auto code = codegen::emit_assembly(lowered->program, device, {});
+      ASSERT_TRUE(code.ok()) << code.error().message();
+      EXPECT_TRUE(std::regex_search(*code, std::regex("tdpb"))) << ir::print(lowered->program);
+    }
   }
 }
 
