@@ -322,6 +322,171 @@ Error nothing_measured() {
   return {ErrorCode::kCancelled, "", "interrupted: nothing was measured, so no model was written"};
 }
 
+// One call of tune_models(). Its steps are called in the order in which they are written here.
+struct TuneRun {
+  const std::vector<ModelToTune>& models;
+  const target::Device& device;
+  const TuneModelOptions& options;
+  record::Database& database;
+  const Clock& clock;
+  LogSink& log;
+  TuneEvents& events;
+  const std::atomic<bool>& cancel;
+  const double start = clock.monotonic_seconds();
+
+  int jobs = 1;
+  std::vector<SourceModel> source_models;
+  WarmStart known;
+  std::unique_ptr<learn::CostModel> cost_model;
+  std::unique_ptr<LanguageWriter> writer;
+  SharedTasks shared;
+  // By model.
+  std::vector<std::unique_ptr<ModelTrials>> trials;
+  std::vector<std::vector<TaskSchedule>> defaults;
+  std::vector<std::vector<double>> untuned;
+  std::vector<ModelPlan> plans;
+  // Seconds for each comparison, for the search, and for the steps after the current one.
+  double comparing_seconds = 0, search_seconds = 0, later_seconds = 0;
+  Seeds seeds;
+  std::vector<SourceScore> source_scores;
+  search::TuneReport report;
+
+  // Reads all files before any long work, so that their errors come early.
+  Status read_sources() {
+    TS_ASSIGN_OR_RETURN(TuneSources sources, read_tune_sources(options.sources, options.warm_start));
+    source_models = std::move(sources.models);
+    TS_ASSIGN_OR_RETURN(const std::string language_file,
+                        language_model_for(*options.search.strategy, options.language_model));
+    TS_RETURN_IF_ERROR(register_device(device, database));
+    TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
+    jobs = usable_threads(machine.cpu().cores, log);
+    for (const std::string& file : sources.files) TS_RETURN_IF_ERROR(known.add_file(file));
+    if (options.warm_start) TS_RETURN_IF_ERROR(known.add_database(database, "this database"));
+    learn::SearchModelOptions model_options = options.cost_model;
+    model_options.seed = options.search.seed;
+    model_options.threads = jobs;
+    TS_ASSIGN_OR_RETURN(cost_model, learn::make_search_model(model_options, device));
+    if (language_file.empty()) return {};
+    TS_ASSIGN_OR_RETURN(const auto language_model, learn::lm::read_language_model(language_file));
+    TS_ASSIGN_OR_RETURN(writer, LanguageWriter::create(language_model, jobs));
+    return {};
+  }
+
+  // Prepares the tasks, times the untuned models, and divides the time of the run.
+  Status time_untuned_models() {
+    TS_ASSIGN_OR_RETURN(shared, share_tasks(models, device, options.schedules, jobs));
+    TS_ASSIGN_OR_RETURN(const codegen::Backend* backend, codegen::backend_for(device));
+    plans.resize(models.size());
+    for (size_t m = 0; m < models.size(); ++m) {
+      const LoadedModel& model = *models[m].model;
+      trials.push_back(
+          std::make_unique<ModelTrials>(model, device, *backend, jobs, options.search.seed, clock));
+      if (options.end_to_end) events.begins(TunePhase::kUntuned, {});
+      defaults.push_back(shared.untuned_schedules(m));
+      if (options.end_to_end) {
+        TS_ASSIGN_OR_RETURN(plans[m], time_untuned(defaults[m], clock, *trials[m]));
+      }
+      untuned.push_back(untuned_seconds_of(model, defaults[m], *trials[m]));
+      if (cancel) return nothing_measured();
+    }
+    comparing_seconds = trial_seconds(options) / models.size();
+    search_seconds =
+        divide_time(options.search.seconds, clock.monotonic_seconds() - start, comparing_seconds, plans);
+    for (const ModelPlan& plan : plans) later_seconds += plan.compare_seconds + plan.write_seconds;
+    return {};
+  }
+
+  // Ranks the models among the sources, and adapts candidates from all sources.
+  void find_seeds() {
+    SeedOptions seed_options = options.seeds;
+    if (!source_models.empty()) {
+      std::vector<graph::Task> all;
+      std::vector<double> seconds;
+      for (size_t m = 0; m < models.size(); ++m) {
+        const auto& tasks = models[m].model->partition.tasks;
+        all.insert(all.end(), tasks.begin(), tasks.end());
+        seconds.insert(seconds.end(), untuned[m].begin(), untuned[m].end());
+      }
+      source_scores = rank_sources(all, seconds, source_models, known, options.source_ranking);
+      seed_options.only_tasks = tasks_of_sources(source_models, options, source_scores.front().name);
+    }
+    seeds = seeds_of(shared.tasks, known, seed_options, jobs);
+  }
+
+  Status run_search() {
+    search::TuneOptions tune_options = options.search;
+    tune_options.seconds = search_seconds;
+    tune_options.confirm = !options.end_to_end;  // otherwise the timing inside the model decides
+    tune_options.threads = jobs;
+    measure::MeasureOptions measure_options;
+    measure_options.flush_cache = tune_options.flush_cache;
+    TS_ASSIGN_OR_RETURN(const auto measurer, make_run_measurer(options.where, database, device,
+                                                               measure_options, clock, log, cancel));
+    find_seeds();
+    auto tasks = tasks_of(models, shared, seeds, untuned, plans);
+    // Programs of similar tasks are measured as seeds first. Showing them to the language model as
+    // well makes no difference (docs/results/language_model.json), so it gets none.
+    static const WarmStart kNothing;
+    if (writer != nullptr)
+      for (size_t k = 0; k < tasks.size(); ++k) tasks[k].writer = writer->of_task(shared.tasks[k], kNothing);
+    events.begins(TunePhase::kSearch, {search_seconds, later_seconds});
+    TS_ASSIGN_OR_RETURN(report, search::tune(tasks, device, tune_options,
+                                             {database, *measurer, cost_model.get(), clock, log, cancel,
+                                              [&](const search::TuneProgress& p) { events.progress(p); }}));
+    if (cancel && report.final.trials == 0) return nothing_measured();
+    return {};
+  }
+
+  // `schedules`: those of the compiled model, by task. Sets all that the result says about them.
+  void describe(size_t m, const std::vector<TaskSchedule>& schedules, TunedModel& tuned) const {
+    std::vector<TaskTimes> alone;
+    for (size_t t = 0; t < schedules.size(); ++t) {
+      tuned.kept.push_back(schedules[t].trace == defaults[m][t].trace ? 1 : 0);
+      const search::TaskProgress& task = tuned.report.final.tasks[t];
+      const double seconds = tuned.kept[t] != 0 ? task.default_seconds : schedules[t].measured_seconds;
+      tuned.alone.push_back(std::isfinite(seconds) ? seconds : 0);
+      alone.push_back({task.weight, task.default_seconds, tuned.alone.back()});
+      tuned.sources.push_back(
+          tuned.kept[t] != 0 ? std::nullopt : source_of(schedules[t].trace, seeds[shared.of_model[m][t]]));
+    }
+    tuned.estimate = estimate_of(alone);
+  }
+
+  // Chooses the schedules of a model and writes its directory. The models are finished in order.
+  Result<TunedModel> finish(size_t m) {
+    const LoadedModel& model = *models[m].model;
+    const ModelPlan& plan = plans[m];
+    TunedModel tuned;
+    tuned.report = report_of(report, model, shared.of_model[m]);
+    tuned.source_scores = source_scores;
+    later_seconds -= plan.compare_seconds + plan.write_seconds;
+    CompileOptions compile_options;
+    compile_options.directory = models[m].directory;
+    compile_options.model_name = models[m].name;
+    compile_options.tuned = true;
+    compile_options.jobs = jobs;
+    compile_options.log = &log;
+    std::vector<TaskSchedule> schedules = ranked_schedules(tuned.report, 0);
+    const bool compares = options.end_to_end && !cancel;
+    if (compares) {
+      events.begins(TunePhase::kCompare, {plan.compare_seconds, plan.write_seconds + later_seconds});
+      TS_ASSIGN_OR_RETURN(tuned.in_model,
+                          choose_in_model(comparing_seconds, tuned.report, plan, *trials[m], schedules));
+      events.compared(tuned.in_model->whole);
+      compile_options.speedup = tuned.in_model->whole;
+      compile_options.cache = &trials[m]->cache();
+    }
+    describe(m, schedules, tuned);
+    compile_options.estimate = tuned.estimate;
+    events.begins(TunePhase::kWrite,
+                  {plan.write_seconds + (compares ? 0 : plan.build_seconds), later_seconds});
+    TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
+    trials[m].reset();
+    tuned.elapsed_seconds = clock.monotonic_seconds() - start;
+    return tuned;
+  }
+};
+
 }  // namespace
 
 Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& models,
@@ -334,128 +499,13 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
                  "it (" +
                      runtime::gpu_names("", ", ") + ")"};
   }
-  const double start = clock.monotonic_seconds();
-  TS_ASSIGN_OR_RETURN(const TuneSources sources, read_tune_sources(options.sources, options.warm_start));
-  TS_ASSIGN_OR_RETURN(const std::string language_file,
-                      language_model_for(*options.search.strategy, options.language_model));
-  TS_RETURN_IF_ERROR(register_device(device, database));
-  TS_ASSIGN_OR_RETURN(const target::Device machine, target::probe_local());
-  const int jobs = usable_threads(machine.cpu().cores, log);
-  // Files are read before any long work, so that their errors come early.
-  WarmStart known;
-  for (const std::string& file : sources.files) TS_RETURN_IF_ERROR(known.add_file(file));
-  if (options.warm_start) TS_RETURN_IF_ERROR(known.add_database(database, "this database"));
-  learn::SearchModelOptions model_options = options.cost_model;
-  model_options.seed = options.search.seed;
-  model_options.threads = jobs;
-  TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
-  std::unique_ptr<LanguageWriter> writer;
-  if (!language_file.empty()) {
-    TS_ASSIGN_OR_RETURN(const auto language_model, learn::lm::read_language_model(language_file));
-    TS_ASSIGN_OR_RETURN(writer, LanguageWriter::create(language_model, jobs));
-  }
-
-  TS_ASSIGN_OR_RETURN(const SharedTasks shared, share_tasks(models, device, options.schedules, jobs));
-  TS_ASSIGN_OR_RETURN(const codegen::Backend* backend, codegen::backend_for(device));
-  std::vector<std::unique_ptr<ModelTrials>> trials;
-  std::vector<std::vector<TaskSchedule>> defaults;
-  std::vector<ModelPlan> plans(models.size());
-  std::vector<std::vector<double>> untuned;
-  for (size_t m = 0; m < models.size(); ++m) {
-    const LoadedModel& model = *models[m].model;
-    trials.push_back(
-        std::make_unique<ModelTrials>(model, device, *backend, jobs, options.search.seed, clock));
-    if (options.end_to_end) events.begins(TunePhase::kUntuned, {});
-    defaults.push_back(shared.untuned_schedules(m));
-    if (options.end_to_end) {
-      TS_ASSIGN_OR_RETURN(plans[m], time_untuned(defaults[m], clock, *trials[m]));
-    }
-    untuned.push_back(untuned_seconds_of(model, defaults[m], *trials[m]));
-    if (cancel) return nothing_measured();
-  }
-  const double comparing_seconds = trial_seconds(options) / static_cast<double>(models.size());
-  const double search_seconds =
-      divide_time(options.search.seconds, clock.monotonic_seconds() - start, comparing_seconds, plans);
-  double later_seconds = 0;
-  for (const ModelPlan& plan : plans) later_seconds += plan.compare_seconds + plan.write_seconds;
-
-  search::TuneOptions tune_options = options.search;
-  tune_options.seconds = search_seconds;
-  tune_options.confirm = !options.end_to_end;  // otherwise the timing inside the model decides
-  tune_options.threads = jobs;
-  measure::MeasureOptions measure_options;
-  measure_options.flush_cache = tune_options.flush_cache;
-  TS_ASSIGN_OR_RETURN(
-      auto measurer, make_run_measurer(options.where, database, device, measure_options, clock, log, cancel));
-  SeedOptions seed_options = options.seeds;
-  std::vector<SourceScore> source_scores;
-  if (!sources.models.empty()) {
-    std::vector<graph::Task> all;
-    std::vector<double> seconds;
-    for (size_t m = 0; m < models.size(); ++m) {
-      const auto& tasks = models[m].model->partition.tasks;
-      all.insert(all.end(), tasks.begin(), tasks.end());
-      seconds.insert(seconds.end(), untuned[m].begin(), untuned[m].end());
-    }
-    source_scores = rank_sources(all, seconds, sources.models, known, options.source_ranking);
-    seed_options.only_tasks = tasks_of_sources(sources.models, options, source_scores.front().name);
-  }
-  const Seeds seeds = seeds_of(shared.tasks, known, seed_options, jobs);
-  auto tasks = tasks_of(models, shared, seeds, untuned, plans);
-  // Programs of similar tasks are measured as seeds first. Showing them to the language model as
-  // well makes no difference (docs/results/language_model.json), so it gets none.
-  static const WarmStart kNothing;
-  if (writer != nullptr)
-    for (size_t k = 0; k < tasks.size(); ++k) tasks[k].writer = writer->of_task(shared.tasks[k], kNothing);
-  events.begins(TunePhase::kSearch, {search_seconds, later_seconds});
-  TS_ASSIGN_OR_RETURN(const search::TuneReport report,
-                      search::tune(tasks, device, tune_options,
-                                   {database, *measurer, cost_model.get(), clock, log, cancel,
-                                    [&](const search::TuneProgress& p) { events.progress(p); }}));
-  measurer.reset();
-  if (cancel && report.final.trials == 0) return nothing_measured();
-
+  TuneRun run{models, device, options, database, clock, log, events, cancel};
+  TS_RETURN_IF_ERROR(run.read_sources());
+  TS_RETURN_IF_ERROR(run.time_untuned_models());
+  TS_RETURN_IF_ERROR(run.run_search());
   std::vector<TunedModel> out;
   for (size_t m = 0; m < models.size(); ++m) {
-    const LoadedModel& model = *models[m].model;
-    const auto& places = shared.of_model[m];
-    TunedModel tuned;
-    tuned.report = report_of(report, model, places);
-    tuned.source_scores = source_scores;
-    later_seconds -= plans[m].compare_seconds + plans[m].write_seconds;
-    CompileOptions compile_options;
-    compile_options.directory = models[m].directory;
-    compile_options.model_name = models[m].name;
-    compile_options.tuned = true;
-    compile_options.jobs = jobs;
-    compile_options.log = &log;
-    std::vector<TaskSchedule> schedules = ranked_schedules(tuned.report, 0);
-    const bool compares = options.end_to_end && !cancel;
-    if (compares) {
-      events.begins(TunePhase::kCompare, {plans[m].compare_seconds, plans[m].write_seconds + later_seconds});
-      TS_ASSIGN_OR_RETURN(tuned.in_model,
-                          choose_in_model(comparing_seconds, tuned.report, plans[m], *trials[m], schedules));
-      events.compared(tuned.in_model->whole);
-    }
-    std::vector<TaskTimes> alone;
-    for (size_t t = 0; t < schedules.size(); ++t) {
-      tuned.kept.push_back(schedules[t].trace == defaults[m][t].trace ? 1 : 0);
-      const search::TaskProgress& task = tuned.report.final.tasks[t];
-      const double seconds = tuned.kept[t] != 0 ? task.default_seconds : schedules[t].measured_seconds;
-      tuned.alone.push_back(std::isfinite(seconds) ? seconds : 0);
-      alone.push_back({task.weight, task.default_seconds, tuned.alone.back()});
-      tuned.sources.push_back(tuned.kept[t] != 0 ? std::nullopt
-                                                 : source_of(schedules[t].trace, seeds[places[t]]));
-    }
-    tuned.estimate = estimate_of(alone);
-    if (compares) compile_options.speedup = tuned.in_model->whole;
-    compile_options.estimate = tuned.estimate;
-    if (compares) compile_options.cache = &trials[m]->cache();
-    events.begins(TunePhase::kWrite,
-                  {plans[m].write_seconds + (compares ? 0 : plans[m].build_seconds), later_seconds});
-    TS_RETURN_IF_ERROR(compile_model(model, device, schedules, compile_options));
-    trials[m].reset();
-    tuned.elapsed_seconds = clock.monotonic_seconds() - start;
+    TS_ASSIGN_OR_RETURN(TunedModel tuned, run.finish(m));
     out.push_back(std::move(tuned));
   }
   for (TunedModel& tuned : out) tuned.interrupted = cancel;
