@@ -50,21 +50,19 @@ IdVector<IteratorId, char> connected(const Stage& stage, IteratorId iterator) {
   return touched;
 }
 
-}  // namespace
-
-Status apply(Schedule& schedule, const Rfactor& step) {
-  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+// `touched`: the iterators that are connected with the leaf.
+Status check_rfactor(const Schedule& schedule, StageId s, IteratorId leaf,
+                     const IdVector<IteratorId, char>& touched, int factor_axis) {
   const Stage& stage = schedule.stages[s];
-  TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(stage, step.iterator));
-  const ir::OperationRef op = stage.op;
+  const ir::OperationRef& op = stage.op;
   const std::string name = "stage '" + op->name + "'";
   const std::string loop_name = stage.iterators[leaf].name;
   if (!op->has_reduction()) return illegal(name + " is not a reduction");
   if (stage.iterators[leaf].kind != IterKind::kReduce)
     return illegal("loop '" + loop_name + "' is not a reduce loop");
   const size_t rank = op->spatial.size();
-  if (step.factor_axis < 0 || std::cmp_greater(step.factor_axis, rank))
-    return invalid("factor_axis " + std::to_string(step.factor_axis) + " is not between 0 and " +
+  if (factor_axis < 0 || std::cmp_greater(factor_axis, rank))
+    return invalid("factor_axis " + std::to_string(factor_axis) + " is not between 0 and " +
                    std::to_string(rank));
   if (stage.attach != AttachKind::kRoot)
     return illegal(name + " is attached to a loop; apply rfactor before compute_at");
@@ -77,8 +75,6 @@ Status apply(Schedule& schedule, const Rfactor& step) {
     return illegal("the init of " + name + " is placed; apply rfactor before the init is placed");
   if (stage.storage_align)
     return illegal("the storage of " + name + " is aligned; apply rfactor before storage_align");
-
-  const IdVector<IteratorId, char> touched = connected(stage, leaf);
   for (size_t a = 0; a < rank; ++a) {
     if (touched[stage.root(a)] != 0)
       return illegal("loop '" + loop_name + "' also comes from a spatial axis");
@@ -90,65 +86,95 @@ Status apply(Schedule& schedule, const Rfactor& step) {
     if (stage.iterators[member].kind == IterKind::kSpatial && !unit)
       return illegal("the spatial loops of " + name + " were changed before; rfactor must come first");
   }
+  return {};
+}
 
+struct FactoredAxes {
+  // The new stage's axis for the leaf, and those that it reduces over.
+  ir::Axis factor;
+  std::vector<ir::Axis> reduce;
+  ir::VarMap values;  // of the stage's reduce axes that the leaf is a part of
+  ir::Expr in_range;  // undefined: always
+};
+
+FactoredAxes factor_axes(const Stage& stage, IteratorId leaf, const IdVector<IteratorId, char>& touched) {
+  const ir::Operation& op = *stage.op;
+  const size_t rank = op.spatial.size();
+  FactoredAxes axes;
   // Makes new axes for the loops that the leaf's root axes were split into.
   const IdVector<IteratorId, int64_t> extents = full_extents(stage);
   IdVector<IteratorId, ir::Expr> values(stage.iterators.size());
-  ir::Axis factor;
-  std::vector<ir::Axis> reduce;
-  for (size_t a = 0; a < op->reduce.size(); ++a) {
-    if (touched[stage.root(rank + a)] == 0) reduce.push_back(op->reduce[a]);
+  for (size_t a = 0; a < op.reduce.size(); ++a) {
+    if (touched[stage.root(rank + a)] == 0) axes.reduce.push_back(op.reduce[a]);
   }
   for (const IteratorId other : stage.leaves) {
     if (touched[other] == 0) continue;
     const ir::Axis axis{ir::Var(stage.iterators[other].name), extents[other]};
     values[other] = axis.var;
     if (other == leaf) {
-      factor = axis;
+      axes.factor = axis;
     } else {
-      reduce.push_back(axis);
+      axes.reduce.push_back(axis);
     }
   }
   pass_up_values(stage, extents, values);
-  ir::VarMap map;
-  for (size_t a = 0; a < op->reduce.size(); ++a) {
+  for (size_t a = 0; a < op.reduce.size(); ++a) {
     const IteratorId root = stage.root(rank + a);
-    if (touched[root] != 0) map[op->reduce[a].var.get()] = values[root];
+    if (touched[root] != 0) axes.values[op.reduce[a].var.get()] = values[root];
   }
-  ir::Expr in_range;
   for (const IteratorId parent : overshooting(stage, extents)) {
     if (touched[parent] == 0) continue;
     const ir::Expr condition = values[parent] < ir::Expr(extents[parent]);
-    in_range = in_range.defined() ? in_range && condition : condition;
+    axes.in_range = axes.in_range.defined() ? axes.in_range && condition : condition;
   }
+  return axes;
+}
 
+// Makes the new stage's operation.
+std::shared_ptr<const ir::Operation> partial_operation(const ir::Operation& op, const std::string& name,
+                                                       int factor_axis, FactoredAxes axes) {
   auto partial = std::make_shared<ir::Operation>();
-  partial->name = unique_name(schedule, op->name + ".rf");
-  partial->spatial = op->spatial;
-  partial->spatial.insert(partial->spatial.begin() + step.factor_axis, factor);
-  partial->combiner = op->combiner;
-  const bool arg = op->bodies.size() == 2;
-  if (reduce.empty() && arg) reduce.push_back({ir::Var("unit"), 1});
-  if (reduce.empty()) partial->combiner = ir::Combiner::kNone;
-  partial->reduce = std::move(reduce);
+  partial->name = name;
+  partial->spatial = op.spatial;
+  partial->spatial.insert(partial->spatial.begin() + factor_axis, axes.factor);
+  partial->combiner = op.combiner;
+  const bool arg = op.bodies.size() == 2;
+  if (axes.reduce.empty() && arg) axes.reduce.push_back({ir::Var("unit"), 1});
+  if (axes.reduce.empty()) partial->combiner = ir::Combiner::kNone;
+  partial->reduce = std::move(axes.reduce);
   std::vector<int64_t> shape;
   for (const ir::Axis& axis : partial->spatial) shape.push_back(axis.extent);
-  for (size_t b = 0; b < op->bodies.size(); ++b) {
-    ir::Expr body = ir::substitute(op->bodies[b], map);
-    if (in_range.defined()) {
+  for (size_t b = 0; b < op.bodies.size(); ++b) {
+    ir::Expr body = ir::substitute(op.bodies[b], axes.values);
+    if (axes.in_range.defined()) {
       // Beyond the extent, the value is neutral, and the index loses against every other one.
-      const ir::Expr neutral = b == 0 ? ir::identity_of(op->combiner, body.dtype())
+      const ir::Expr neutral = b == 0 ? ir::identity_of(op.combiner, body.dtype())
                                       : ir::identity_of(ir::Combiner::kMin, body.dtype());
-      body = ir::select(in_range, body, neutral);
+      body = ir::select(axes.in_range, body, neutral);
     }
     partial->bodies.push_back(body);
     partial->outputs.push_back(ir::make_buffer(b == 0 ? partial->name : partial->name + ".index",
-                                               body.dtype(), shape, op->outputs[b]->scope));
+                                               body.dtype(), shape, op.outputs[b]->scope));
   }
+  return partial;
+}
 
+}  // namespace
+
+Status apply(Schedule& schedule, const Rfactor& step) {
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+  const Stage& stage = schedule.stages[s];
+  TS_ASSIGN_OR_RETURN(const IteratorId leaf, find_leaf(stage, step.iterator));
+  const IdVector<IteratorId, char> touched = connected(stage, leaf);
+  TS_RETURN_IF_ERROR(check_rfactor(schedule, s, leaf, touched, step.factor_axis));
+
+  const ir::OperationRef op = stage.op;
+  const FactoredAxes axes = factor_axes(stage, leaf, touched);
+  const auto partial =
+      partial_operation(*op, unique_name(schedule, op->name + ".rf"), step.factor_axis, axes);
   auto final_op = std::make_shared<ir::Operation>(*op);
   final_op->spatial = fresh_axes(op->spatial);
-  const ir::Axis repeated{ir::Var(loop_name), factor.extent};
+  const ir::Axis repeated{ir::Var(stage.iterators[leaf].name), axes.factor.extent};
   final_op->reduce = {repeated};
   std::vector<ir::Expr> indices = axis_values(final_op->spatial);
   indices.insert(indices.begin() + step.factor_axis, repeated.var);
@@ -160,7 +186,7 @@ Status apply(Schedule& schedule, const Rfactor& step) {
   rest.scope = stage.scope;
   rest.auto_unroll_max_step = stage.auto_unroll_max_step;
   schedule.stages[s] = std::move(rest);
-  insert_stage(schedule, s, Stage::create(std::move(partial)));
+  insert_stage(schedule, s, Stage::create(partial));
   return {};
 }
 

@@ -210,21 +210,16 @@ std::shared_ptr<const ir::Workload> transform_weights(const ir::OperationRef& we
   return workload;
 }
 
-}  // namespace
-
-Status apply(Schedule& schedule, const Winograd& step) {
-  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+// `w`: the stage of the weights.
+Status check_winograd(const Schedule& schedule, StageId s, StageId w) {
   const Stage& stage = schedule.stages[s];
-  const ir::OperationRef op = stage.op;
-  if (step.m != 2 && step.m != 4) return invalid("m is " + std::to_string(step.m) + "; it must be 2 or 4");
-  TS_ASSIGN_OR_RETURN(const Convolution conv, match(*op));
+  const ir::OperationRef& op = stage.op;
   if (stage.attach != AttachKind::kRoot)
     return illegal("stage '" + op->name + "' is attached to a loop; apply winograd before compute_at");
   TS_RETURN_IF_ERROR(check_loops_untouched(schedule, s));
   if (stage.layout)
     return illegal("stage '" + op->name + "' has a packed layout; apply winograd before pack_layout");
-  const StageId w = schedule.producer_of(conv.weights.get());
-  const ir::OperationRef weights = schedule.stages[w].op;
+  const ir::OperationRef& weights = schedule.stages[w].op;
   const std::string weights_name = "'" + weights->name + "'";
   if (!weights->is_placeholder() || !weights->is_constant)
     return illegal("the weights " + weights_name + " are not constant");
@@ -235,6 +230,33 @@ Status apply(Schedule& schedule, const Winograd& step) {
                    " have a packed layout; apply winograd before pack_layout");
   if (schedule.consumers_of(w) != std::vector{s})
     return illegal("the weights " + weights_name + " are also read by other stages");
+  return {};
+}
+
+// Makes the placeholder U, which replaces the weights.
+Stage transformed_weights(const ir::OperationRef& weights, const std::string& name, const Convolution& conv,
+                          const Matrix& g) {
+  Stage prepared = Stage::create(weights);
+  prepared.transform = transform_weights(weights, name, conv, g);
+  auto constant_op = std::make_shared<ir::Operation>(*weights);
+  constant_op->name = name;
+  constant_op->outputs = prepared.transform->outputs;
+  constant_op->spatial.clear();
+  for (const int64_t extent : constant_op->output()->shape) constant_op->spatial.push_back(axis("d", extent));
+  prepared.set_op(constant_op);
+  return prepared;
+}
+
+}  // namespace
+
+Status apply(Schedule& schedule, const Winograd& step) {
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+  const Stage& stage = schedule.stages[s];
+  const ir::OperationRef op = stage.op;
+  if (step.m != 2 && step.m != 4) return invalid("m is " + std::to_string(step.m) + "; it must be 2 or 4");
+  TS_ASSIGN_OR_RETURN(const Convolution conv, match(*op));
+  const StageId w = schedule.producer_of(conv.weights.get());
+  TS_RETURN_IF_ERROR(check_winograd(schedule, s, w));
 
   const Transforms& matrices = transforms(step.m);
   const int64_t m = step.m;
@@ -244,15 +266,10 @@ Status apply(Schedule& schedule, const Winograd& step) {
   const std::string base = op->name;
   const auto name = [&](const char* suffix) { return unique_name(schedule, base + "." + suffix); };
 
-  Stage prepared = Stage::create(weights);
-  const std::string prepared_name = unique_name(schedule, weights->name + ".winograd");
-  prepared.transform = transform_weights(weights, prepared_name, conv, matrices.g);
-  auto constant_op = std::make_shared<ir::Operation>(*weights);
-  constant_op->name = prepared_name;
-  constant_op->outputs = prepared.transform->outputs;
-  constant_op->spatial.clear();
-  for (const int64_t extent : constant_op->output()->shape) constant_op->spatial.push_back(axis("d", extent));
-  prepared.set_op(constant_op);
+  const ir::OperationRef& weights = schedule.stages[w].op;
+  Stage prepared =
+      transformed_weights(weights, unique_name(schedule, weights->name + ".winograd"), conv, matrices.g);
+  const ir::Buffer transformed = prepared.op->output();
 
   const ir::Axis n = axis("n", conv.batch);
   const ir::Axis th = axis("th", tiles_h);
@@ -304,7 +321,7 @@ Status apply(Schedule& schedule, const Winograd& step) {
                          })));
   ops.push_back(stage_of("product", {i, j, n, th, tw, oc}, {ic},
                          ir::load(last(), {i.var, j.var, n.var, th.var, tw.var, ic.var}) *
-                             ir::load(constant_op->output(), {i.var, j.var, ic.var, oc.var})));
+                             ir::load(transformed, {i.var, j.var, ic.var, oc.var})));
   {
     // Only whole tiles are computed, so no conditions are needed; rows beyond the last are not
     // read.

@@ -108,14 +108,12 @@ void TiledPlan::emit_register_tile(TraceMaker& maker, const Choice& c, StageId s
   if (vector_loop != kNoLoop) maker.annotate(stage, vector_loop, sched::Annotation::kVectorize);
 }
 
-void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output, StageId anchor) const {
-  const auto out_loops = maker.axis_loops(output);
-  const auto anchor_loops = maker.axis_loops(anchor);
-
-  // The output stage: outer tiles, tiles, and the write of one region.
+// Makes outer tiles, tiles, and the write of one region.
+TiledPlan::OutputLoops TiledPlan::emit_output(TraceMaker& maker, const Choice& c, StageId output) const {
+  const auto loops = maker.axis_loops(output);
   IdVector<AxisId, LoopId> o0(info_.num_spatial), o1(info_.num_spatial), o2(info_.num_spatial);
   for (const AxisId a : live_) {
-    const LoopId loop = out_loops[output_axis_[a]];
+    const LoopId loop = loops[output_axis_[a]];
     const std::vector<int64_t> lengths = c.attach_outer ? std::vector<int64_t>{1, c.tile(a)}
                                                         : std::vector<int64_t>{c.t1[a], c.t2[a] * c.t3[a]};
     const auto made = split_levels(maker, output, loop, extent(a), lengths, c.tail);
@@ -174,20 +172,22 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output
   // tile.
   LoopId outer_last = outer.empty() ? kNoLoop : outer.back();
   if (outer.empty() && middle.empty() && !ones.empty()) outer_last = ones.back();
-  const LoopId attach = middle.empty() ? outer_last : middle.back();
+  return {outer_last, middle.empty() ? outer_last : middle.back()};
+}
 
-  // The anchor: reduction, tiles, reduction, register tile.
+// Makes reduction, tiles, reduction, and register tile.
+LoopId TiledPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const {
+  const auto loops = maker.axis_loops(anchor);
   std::vector<LoopId> a2;
   IdVector<AxisId, LoopId> inner(info_.num_spatial);
   for (const AxisId a : live_) {
-    const auto made =
-        split_levels(maker, anchor, anchor_loops[a], c.region[a], {c.register_length(a)}, c.tail);
+    const auto made = split_levels(maker, anchor, loops[a], c.region[a], {c.register_length(a)}, c.tail);
     append(a2, made[0]);
     inner[a] = made[1];
   }
   std::vector<LoopId> r0, r1;
   for (const AxisId r : c.reduce_order) {
-    const auto made = split_levels(maker, anchor, anchor_loops[r], extent(r), {c.r1[r]}, c.tail);
+    const auto made = split_levels(maker, anchor, loops[r], extent(r), {c.r1[r]}, c.tail);
     append(r0, made[0]);
     append(r1, made[1]);
   }
@@ -216,8 +216,14 @@ void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output
       if (reduce.empty()) break;
     }
   }
+  return r0.empty() ? kNoLoop : r0.back();
+}
+
+void TiledPlan::emit_attached(TraceMaker& maker, const Choice& c, StageId output, StageId anchor) const {
+  const auto [outer_last, attach] = emit_output(maker, c, output);
+  const LoopId reduce_loop = emit_anchor(maker, c, anchor);
   if (attach != kNoLoop) maker.compute_at(anchor, output, attach);
-  emit_pads(maker, c, output, outer_last, anchor, r0.empty() ? kNoLoop : r0.back());
+  emit_pads(maker, c, output, outer_last, anchor, reduce_loop);
 }
 
 void TiledPlan::emit_direct(TraceMaker& maker, const Choice& c, StageId stage) const {

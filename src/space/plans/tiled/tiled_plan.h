@@ -70,6 +70,14 @@ class TiledPlan final : public AnchoredPlan {
   void make_slots();
 
   void emit_attached(TraceMaker& maker, const Choice& c, StageId output, StageId anchor) const;
+  // Loops of the output stage that others are attached to: the last of the outer tiles, and the one
+  // for the anchor. kNoLoop if there is none.
+  struct OutputLoops {
+    LoopId outer_last, attach;
+  };
+  OutputLoops emit_output(TraceMaker& maker, const Choice& c, StageId output) const;
+  // Returns the last loop of the outer level of the reduction, or kNoLoop.
+  LoopId emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const;
   void emit_direct(TraceMaker& maker, const Choice& c, StageId stage) const;
   void emit_register_tile(TraceMaker& maker, const Choice& c, StageId stage, const std::vector<LoopId>& outer,
                           const std::vector<LoopId>& reduce, const IdVector<AxisId, LoopId>& inner) const;
@@ -105,6 +113,7 @@ class TiledPlan final : public AnchoredPlan {
     double from_l2 = 0, from_beyond = 0, waited = 0;
   };
   Traffic traffic_cycles(const Choice& c) const;
+  class CacheWalk;
   double broadcast_streams(const Choice& c) const;
   double register_tiles(const Choice& c, AxisId axis, double micro_cycles) const;
   // Returns the slowdown by a tile that does not divide the extent.

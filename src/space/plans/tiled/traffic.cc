@@ -82,47 +82,85 @@ double TiledPlan::broadcast_streams(const Choice& c) const {
   return streams;
 }
 
-TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
-  const auto& m = context_.machine;
-  const Constants& k = m.fitted();
-  // Loops from outer to inner, as (axis, trips).
+// The loops outside the register tiles of a choice, and the data that they move through the caches.
+class TiledPlan::CacheWalk {
+ public:
+  CacheWalk(const TiledPlan& plan, const Choice& c) : plan_(plan), c_(c) {
+    const auto add = [&](AxisId axis, double trips) {
+      if (trips > 1) loops_.push_back({axis, trips});
+    };
+    // A peeled tail only moves its own data.
+    const auto passes = [&](double length, double tile) {
+      return c.tail == sched::TailPolicy::kPeel ? length / tile : std::ceil(length / tile);
+    };
+    for (const AxisId a : c.outer_order) add(a, passes(plan.extent(a), c.tile(a)));
+    if (!c.attach_outer)
+      for (const AxisId a : plan.live_) add(a, c.t1[a]);
+    if (plan.two_level_)
+      for (const AxisId r : c.reduce_order) add(r, passes(plan.extent(r), c.r1[r]));
+    for (const AxisId a : plan.live_) add(a, passes(c.region[a], c.t3[a]));
+    for (const AxisId r : c.reduce_order) add(r, plan.inner_steps(c, r));
+    AxisRanges inner(plan.info_.num_axes(), 1);
+    for (const AxisId a : plan.live_) inner[a] = c.register_length(a);
+    ranges_.resize(loops_.size() + 1);
+    ranges_[loops_.size()] = inner;
+    for (size_t i = loops_.size(); i-- > 0;) {
+      const auto [axis, trips] = loops_[i];
+      const double whole = plan.extent(axis);
+      inner[axis] = std::min(inner[axis] * trips, whole);
+      ranges_[i] = inner;
+    }
+    in_memory_ = plan.self_ && !c.cache_write;
+    for (const AxisId a : plan.live_) in_memory_ = in_memory_ || c.region[a] > c.t3[a];
+  }
+
+  // A processor waits for lines that share too few sets of L1, and for rows that are a page apart
+  // in data that the second-level TLB does not cover (prefetchers do not cross pages, either). All
+  // other data arrives while products are computed: prefetchers bring it into L2 faster than data
+  // that is waited for, and scattered lines in a small area cost little. But prefetchers only
+  // follow a limited number of streams: products of 18 scattered rows and one vector from L3 take
+  // up to twice as long as those of 12 rows and two vectors, which need as much data.
+  Traffic cycles() {
+    // The index of L1 is a part of the page offset; that of the last level is hashed.
+    const Level levels[] = {{m_.l1_bytes * k_.usable, m_.rates.l2_bytes_per_cycle, kPageBytes, k_.row_start},
+                            {m_.l2_bytes * k_.usable, m_.rates.l3_bytes_per_cycle,
+                             m_.l2_bytes / m_.rates.l2_ways, k_.row_start_beyond},
+                            {m_.l3_bytes_per_core() * k_.usable_shared, m_.memory_bytes_per_cycle(), 0, 0}};
+    for (const Level& level : levels) {
+      find_depth(level);
+      streamed_ = waited_ = 0;
+      for (const auto& operand : plan_.operands_) move(operand, level);
+      if (in_memory_) streamed_ += accumulator_passes() * accumulator_bytes();
+      const bool from_l3 = &level == &levels[1];
+      double& streams = &level == &levels[0] ? out_.from_l2 : out_.from_beyond;
+      if (from_l3 && plan_.broadcast_streams(c_) > k_.prefetched_streams)
+        waited_ += k_.not_prefetched * streamed_;
+      streams += streamed_ / level.rate;
+      out_.waited += waited_ / level.rate;
+    }
+    return out_;
+  }
+
+ private:
   struct Loop {
     AxisId axis;
     double trips;
   };
-  std::vector<Loop> loops;
-  const auto add = [&](AxisId axis, double trips) {
-    if (trips > 1) loops.push_back({axis, trips});
+  struct Level {
+    double bytes, rate, way_bytes;
+    double row_start;  // cycles for the first line of a row, which no prefetcher fetches
   };
-  // A peeled tail only moves its own data.
-  const auto passes = [&](double length, double tile) {
-    return c.tail == sched::TailPolicy::kPeel ? length / tile : std::ceil(length / tile);
-  };
-  for (const AxisId a : c.outer_order) add(a, passes(extent(a), c.tile(a)));
-  if (!c.attach_outer)
-    for (const AxisId a : live_) add(a, c.t1[a]);
-  if (two_level_)
-    for (const AxisId r : c.reduce_order) add(r, passes(extent(r), c.r1[r]));
-  for (const AxisId a : live_) add(a, passes(c.region[a], c.t3[a]));
-  for (const AxisId r : c.reduce_order) add(r, inner_steps(c, r));
-  AxisRanges inner(info_.num_axes(), 1);
-  for (const AxisId a : live_) inner[a] = c.register_length(a);
-  // Ranges of the axes inside loop i, for all i from the outside.
-  std::vector<AxisRanges> ranges(loops.size() + 1);
-  ranges[loops.size()] = inner;
-  for (size_t i = loops.size(); i-- > 0;) {
-    const auto [axis, trips] = loops[i];
-    const double whole = extent(axis);
-    inner[axis] = std::min(inner[axis] * trips, whole);
-    ranges[i] = inner;
+
+  AxisRanges touched_by(const Operand& operand) const {
+    return plan_.footprint(operand.read, ranges_[depth_]);
   }
-  const auto moved_bytes = [&](const Operand& operand, const AxisRanges& touched,
-                               bool line_continues = false) {
-    const auto& producer = context_.stage(operand.read.producer);
+
+  double moved_bytes(const Operand& operand, const AxisRanges& touched, bool line_continues = false) const {
+    const auto& producer = plan_.context_.stage(operand.read.producer);
     const double element = producer.element_bytes;
     double elements = 1;
     for (const double t : touched) elements *= t;
-    if (rearranged(c, operand) || line_continues) return elements * element;
+    if (rearranged(c_, operand) || line_continues) return elements * element;
     const AxisId last = producer.contiguous_axis;
     if (!last.valid()) return elements * element;
     // A short row touches one line more than it fills, and no prefetcher runs ahead of it.
@@ -133,114 +171,113 @@ TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const {
       --outside;
       if (touched[outside] >= producer.extent(outside)) return elements * element;
     }
-    return elements / touched[last] * (row + std::min(m.line_bytes, whole));
-  };
-  const auto pieces_of_rows = [](const auto& touched) {
-    double pieces = 1;
-    for (const double t : touched) pieces *= t;
-    return pieces / touched.back();
-  };
-  // Accumulators that do not stay in registers go through the caches, too.
-  bool in_memory = self_ && !c.cache_write;
-  for (const AxisId a : live_) in_memory = in_memory || c.region[a] > c.t3[a];
-  const auto accumulator_bytes = [&](size_t depth) {
-    double bytes = in_memory ? 2 * info_.element_bytes : 0;
-    for (const AxisId a : live_) bytes *= ranges[depth][a];
-    return bytes;
-  };
-  // The index of L1 is a part of the page offset; that of the last level is hashed.
-  const struct {
-    double bytes, rate, way_bytes;
-  } levels[] = {{m.l1_bytes * k.usable, m.rates.l2_bytes_per_cycle, kPageBytes},
-                {m.l2_bytes * k.usable, m.rates.l3_bytes_per_cycle, m.l2_bytes / m.rates.l2_ways},
-                {m.l3_bytes_per_core() * k.usable_shared, m.memory_bytes_per_cycle(), 0}};
-  // A processor waits for lines that share too few sets of L1, and for rows that are a page apart
-  // in data that the second-level TLB does not cover (prefetchers do not cross pages, either). All
-  // other data arrives while products are computed: prefetchers bring it into L2 faster than data
-  // that is waited for, and scattered lines in a small area cost little. But prefetchers only
-  // follow a limited number of streams: products of 18 scattered rows and one vector from L3 take
-  // up to twice as long as those of 12 rows and two vectors, which need as much data.
-  Traffic out;
-  for (const auto& level : levels) {
-    size_t depth = 0;
-    bool fits = false;
-    for (;; ++depth) {
-      double total = 0;
-      for (const auto& operand : operands_) {
-        const auto touched = footprint(operand.read, ranges[depth]);
-        const double bytes = moved_bytes(operand, touched);
-        total += rearranged(c, operand) ? bytes : occupied(operand, touched, bytes, level.way_bytes);
-      }
-      total += accumulator_bytes(depth) / 2;
-      fits = total <= level.bytes;
-      if (fits || depth == loops.size()) break;
-    }
-    double streamed = 0, waited = 0;
-    for (const auto& operand : operands_) {
-      double times = 1;
-      bool stays = true;  // until the first loop outside that moves the operand
-      for (size_t i = depth; i-- > 0;) {
-        auto [axis, trips] = loops[i];
-        if (stays && !operand.read.depends_on(axis)) {
-          // Over a blocked axis, the operand moves once per block.
-          const int64_t block = operand.read.block_of(axis);
-          if (block == 1) continue;
-          trips = std::max(1.0, ranges[i][axis] / block);
-          if (trips == 1) continue;
-        }
-        stays = false;
-        // The data of a peeled tail is smaller only along its own axis.
-        times *= operand.read.depends_on(axis) ? trips : std::ceil(trips);
-      }
-      const auto touched = footprint(operand.read, ranges[depth]);
-      // The next pass of the innermost loop outside continues in the same cache lines.
-      const double element = context_.stage(operand.read.producer).element_bytes;
-      const bool along = fits && depth > 0 && operand.read.affine &&
-                         operand.read.depends_on(loops[depth - 1].axis) &&
-                         std::abs(operand.read.stride(loops[depth - 1].axis)) * element < m.line_bytes;
-      const bool innermost = depth == loops.size();
-      const double moved = times * moved_bytes(operand, touched, along);
-      if (innermost && keeps_rows(c, operand)) {
-        const double rows = conflicting_rows(c, operand, touched, level.way_bytes, level.bytes / k.usable);
-        waited += k.conflict * times * rows * m.line_bytes;
-        streamed += moved;
-      } else if (rearranged(c, operand) || along || touched.empty() ||
-                 touched.back() * element >= k.stream_bytes) {
-        streamed += moved;
-        // No prefetcher follows rows from page to page. (Code generation prefetches what vectors
-        // read.)
-        const bool in_all_lanes = !c.vector_axis.valid() || !operand.read.depends_on(c.vector_axis);
-        if (!touched.empty() && !rearranged(c, operand) && in_all_lanes &&
-            row_distance(operand) >= kPageBytes)
-          out.waited += times * pieces_of_rows(touched) *
-                        (&level == &levels[0]   ? k.row_start
-                         : &level == &levels[1] ? k.row_start_beyond
-                                                : 0);
-      } else if (innermost && occupied(operand, touched, 0, level.way_bytes) > level.bytes / k.usable) {
-        waited += k.conflict * moved;
-      } else if (row_distance(operand) >= kPageBytes / 2) {
-        waited += (bytes_of(operand) > m.rates.tlb_bytes ? 1 : k.tlb_hit) * moved;
-      } else {
-        streamed += k.near_lines * moved;
-      }
-    }
-    if (in_memory) {
-      double times = 1;
-      bool stays = true;
-      for (size_t i = depth; i-- > 0;) {
-        if (stays && info_.is_reduce(loops[i].axis)) continue;
-        stays = false;
-        times *= loops[i].trips;
-      }
-      streamed += times * accumulator_bytes(depth);
-    }
-    const bool from_l3 = &level == &levels[1];
-    double& streams = &level == &levels[0] ? out.from_l2 : out.from_beyond;
-    if (from_l3 && broadcast_streams(c) > k.prefetched_streams) waited += k.not_prefetched * streamed;
-    streams += streamed / level.rate;
-    out.waited += waited / level.rate;
+    return elements / touched[last] * (row + std::min(m_.line_bytes, whole));
   }
-  return out;
-}
+
+  double accumulator_bytes() const {
+    double bytes = in_memory_ ? 2 * plan_.info_.element_bytes : 0;
+    for (const AxisId a : plan_.live_) bytes *= ranges_[depth_][a];
+    return bytes;
+  }
+
+  // Finds the outermost loop whose data fits into the level; else the register tile.
+  void find_depth(const Level& level) {
+    for (depth_ = 0;; ++depth_) {
+      double total = 0;
+      for (const auto& operand : plan_.operands_) {
+        const auto touched = touched_by(operand);
+        const double bytes = moved_bytes(operand, touched);
+        total += rearranged(c_, operand) ? bytes : plan_.occupied(operand, touched, bytes, level.way_bytes);
+      }
+      total += accumulator_bytes() / 2;
+      fits_ = total <= level.bytes;
+      if (fits_ || depth_ == loops_.size()) break;
+    }
+  }
+
+  // Returns how often the loops outside move the operand.
+  double passes(const Operand& operand) const {
+    double times = 1;
+    bool stays = true;  // until the first loop outside that moves the operand
+    for (size_t i = depth_; i-- > 0;) {
+      auto [axis, trips] = loops_[i];
+      if (stays && !operand.read.depends_on(axis)) {
+        // Over a blocked axis, the operand moves once per block.
+        const int64_t block = operand.read.block_of(axis);
+        if (block == 1) continue;
+        trips = std::max(1.0, ranges_[i][axis] / block);
+        if (trips == 1) continue;
+      }
+      stays = false;
+      // The data of a peeled tail is smaller only along its own axis.
+      times *= operand.read.depends_on(axis) ? trips : std::ceil(trips);
+    }
+    return times;
+  }
+
+  double accumulator_passes() const {
+    double times = 1;
+    bool stays = true;
+    for (size_t i = depth_; i-- > 0;) {
+      if (stays && plan_.info_.is_reduce(loops_[i].axis)) continue;
+      stays = false;
+      times *= loops_[i].trips;
+    }
+    return times;
+  }
+
+  // Adds the bytes of an operand that come from beyond the level.
+  void move(const Operand& operand, const Level& level) {
+    const double times = passes(operand);
+    const auto touched = touched_by(operand);
+    // The next pass of the innermost loop outside continues in the same cache lines.
+    const double element = plan_.context_.stage(operand.read.producer).element_bytes;
+    const bool along = fits_ && depth_ > 0 && operand.read.affine &&
+                       operand.read.depends_on(loops_[depth_ - 1].axis) &&
+                       std::abs(operand.read.stride(loops_[depth_ - 1].axis)) * element < m_.line_bytes;
+    const bool innermost = depth_ == loops_.size();
+    const double moved = times * moved_bytes(operand, touched, along);
+    if (innermost && plan_.keeps_rows(c_, operand)) {
+      const double rows =
+          plan_.conflicting_rows(c_, operand, touched, level.way_bytes, level.bytes / k_.usable);
+      waited_ += k_.conflict * times * rows * m_.line_bytes;
+      streamed_ += moved;
+    } else if (rearranged(c_, operand) || along || touched.empty() ||
+               touched.back() * element >= k_.stream_bytes) {
+      streamed_ += moved;
+      // No prefetcher follows rows from page to page. (Code generation prefetches what vectors
+      // read.)
+      const bool in_all_lanes = !c_.vector_axis.valid() || !operand.read.depends_on(c_.vector_axis);
+      if (!touched.empty() && !rearranged(c_, operand) && in_all_lanes &&
+          plan_.row_distance(operand) >= kPageBytes) {
+        double rows = 1;
+        for (const double t : touched) rows *= t;
+        out_.waited += times * (rows / touched.back()) * level.row_start;
+      }
+    } else if (innermost && plan_.occupied(operand, touched, 0, level.way_bytes) > level.bytes / k_.usable) {
+      waited_ += k_.conflict * moved;
+    } else if (plan_.row_distance(operand) >= kPageBytes / 2) {
+      waited_ += (plan_.bytes_of(operand) > m_.rates.tlb_bytes ? 1 : k_.tlb_hit) * moved;
+    } else {
+      streamed_ += k_.near_lines * moved;
+    }
+  }
+
+  const TiledPlan& plan_;
+  const Choice& c_;
+  const EstimateMachine& m_ = plan_.context_.machine;
+  const Constants& k_ = m_.fitted();
+  std::vector<Loop> loops_;         // from outer to inner
+  std::vector<AxisRanges> ranges_;  // by loop, of the axes inside it; the last are the register tile's
+  bool in_memory_ = false;          // accumulators leave the registers, so they go through the caches
+  Traffic out_;
+  // State at the current level: it holds the data of the loops from `depth_` on (if nothing fits, that
+  // is the register tile), and these bytes come from beyond it.
+  size_t depth_ = 0;
+  bool fits_ = false;
+  double streamed_ = 0, waited_ = 0;
+};
+
+TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const { return CacheWalk(*this, c).cycles(); }
 
 }  // namespace tensorsmith::space
