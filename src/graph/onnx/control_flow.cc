@@ -216,6 +216,94 @@ Result<ValueId> Importer::slice_at(const onnx::NodeProto& proto, ValueId tensor,
                  {{"axis", axis}});
 }
 
+struct Importer::LoopState {
+  std::vector<Item> carried;
+  std::vector<std::vector<ValueId>> slices;  // by collected output and iteration
+  // If known, whether the next iteration runs; if unknown, `active` is the value that tells it.
+  bool known_active = true;
+  ValueId active = kNoValue;
+  ValueId count = kNoValue;  // number of iterations that were active
+};
+
+// The next iteration also requires this condition.
+Status Importer::require(const onnx::NodeProto& proto, ValueId condition, LoopState& loop) {
+  if (value(condition).dtype != ir::DType::kBool || product(value(condition).shape) != 1)
+    return at_node(proto, ErrorCode::kCorrupt, "Loop: the condition must be one bool");
+  if (const lower::Tensor* known = constant_of(condition); known != nullptr) {
+    loop.known_active = known->at(0).i != 0;
+    return {};
+  }
+  if (!value(condition).shape.empty()) {
+    TS_ASSIGN_OR_RETURN(condition, add_one(name_of(proto), "Reshape", {condition, constant(vector({}))}));
+  }
+  if (loop.active == kNoValue) {
+    loop.active = condition;
+  } else {
+    TS_ASSIGN_OR_RETURN(loop.active, add_one(name_of(proto), "And", {loop.active, condition}));
+  }
+  return {};
+}
+
+Status Importer::inline_iteration(const onnx::NodeProto& proto, const onnx::GraphProto& body, int64_t turn,
+                                  const Scope& scope, int depth, LoopState& loop) {
+  const bool masked = loop.active != kNoValue;
+  std::vector<Item> arguments = {constant(scalar(ir::DType::kI64, turn)),
+                                 masked ? loop.active : constant(scalar(ir::DType::kBool, 1))};
+  arguments.insert(arguments.end(), loop.carried.begin(), loop.carried.end());
+  TS_ASSIGN_OR_RETURN(const std::vector<Item> results, inline_body(proto, body, arguments, scope, depth));
+  for (size_t i = 0; i < loop.carried.size(); ++i) {
+    Item& carried = loop.carried[i];
+    const Item& next = results[1 + i];
+    if (!masked) {
+      carried = next;
+    } else {
+      TS_ASSIGN_OR_RETURN(carried,
+                          choose(proto, loop.active, next, carried, "carried value " + std::to_string(i)));
+    }
+  }
+  for (size_t i = 0; i < loop.slices.size(); ++i) {
+    const Item& item = results[1 + loop.carried.size() + i];
+    if (!item.is_tensor())
+      return at_node(proto, ErrorCode::kUnsupported, "Loop: an output that is collected is not a tensor");
+    loop.slices[i].push_back(item.id);
+  }
+  if (masked && !loop.slices.empty()) {
+    TS_ASSIGN_OR_RETURN(const ValueId one,
+                        add_one(name_of(proto), "Cast", {loop.active}, {{"to", int64_t{7}}}));
+    TS_ASSIGN_OR_RETURN(loop.count, add_one(name_of(proto), "Add", {loop.count, one}));
+  }
+  if (!results[0].is_tensor())
+    return at_node(proto, ErrorCode::kCorrupt, "Loop: the condition must be one bool");
+  return require(proto, results[0].id, loop);
+}
+
+Status Importer::define_outputs(const onnx::NodeProto& proto, const LoopState& loop, Scope& scope) {
+  for (int i = 0; i < proto.output_size(); ++i) {
+    const std::string& name = proto.output(i);
+    if (name.empty()) continue;
+    if (i < std::ssize(loop.carried)) {
+      TS_RETURN_IF_ERROR(define(name, loop.carried[i], scope));
+      continue;
+    }
+    if (loop.active != kNoValue && !options_.bounded) {
+      return at_node(
+          proto, ErrorCode::kUnsupported,
+          "Loop: input (condition) must be constant, because the length of output " + std::to_string(i) +
+              " depends on it; with --bounded the output is padded to the length of the trip count");
+    }
+    const std::vector<ValueId>& slices = loop.slices[i - loop.carried.size()];
+    if (slices.empty()) {
+      return at_node(
+          proto, ErrorCode::kUnsupported,
+          "Loop: there is no iteration, so the shape of output " + std::to_string(i) + " is unknown");
+    }
+    TS_ASSIGN_OR_RETURN(const ValueId stacked, stack(proto, slices, 0));
+    if (loop.active != kNoValue) bounds_.mark(stacked, 0, loop.count);
+    TS_RETURN_IF_ERROR(define(name, stacked, scope));
+  }
+  return {};
+}
+
 // Unrolls the loop. A condition that is known only at run time becomes a mask: from the iteration
 // on where it is false, carried values do not change.
 Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int depth) {
@@ -223,7 +311,7 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
   if (attribute == nullptr || !attribute->has_g() || proto.input_size() < 2)
     return at_node(proto, ErrorCode::kCorrupt, "Loop needs a body and two inputs");
   const onnx::GraphProto& body = attribute->g();
-  TS_ASSIGN_OR_RETURN(std::vector<Item> inputs, items_of(proto, scope));
+  TS_ASSIGN_OR_RETURN(const std::vector<Item> inputs, items_of(proto, scope));
   const int64_t carried = std::ssize(inputs) - 2;
   if (body.output_size() < 1 + carried)
     return at_node(proto, ErrorCode::kCorrupt, "Loop: the body has too few outputs");
@@ -239,94 +327,28 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
   if (inputs[0].id != kNoValue) {
     TS_ASSIGN_OR_RETURN(turns, known_integer(proto, inputs[0], "input 0 (trip count)"));
   }
-  // If known, whether the next iteration runs; if unknown, `active` is the value that tells it.
-  ValueId active = kNoValue;
-  bool known_active = true;
-  ValueId count = constant(scalar(ir::DType::kI64, 0));
-  const auto set_condition = [&](ValueId condition) -> Status {
-    if (value(condition).dtype != ir::DType::kBool || product(value(condition).shape) != 1)
-      return at_node(proto, ErrorCode::kCorrupt, "Loop: the condition must be one bool");
-    if (const lower::Tensor* known = constant_of(condition); known != nullptr) {
-      known_active = known->at(0).i != 0;
-      return {};
-    }
-    if (!value(condition).shape.empty()) {
-      TS_ASSIGN_OR_RETURN(condition, add_one(name_of(proto), "Reshape", {condition, constant(vector({}))}));
-    }
-    if (active == kNoValue) {
-      active = condition;
-    } else {
-      TS_ASSIGN_OR_RETURN(active, add_one(name_of(proto), "And", {active, condition}));
-    }
-    return {};
-  };
-  if (inputs[1].id != kNoValue) TS_RETURN_IF_ERROR(set_condition(inputs[1].id));
-  std::vector<std::vector<ValueId>> slices(collected);
-  std::vector<Item> state(inputs.begin() + 2, inputs.end());
-  int64_t turn = 0;
-  for (; known_active && turn < turns; ++turn) {
+  LoopState loop;
+  loop.count = constant(scalar(ir::DType::kI64, 0));
+  if (inputs[1].id != kNoValue) TS_RETURN_IF_ERROR(require(proto, inputs[1].id, loop));
+  loop.carried.assign(inputs.begin() + 2, inputs.end());
+  loop.slices.resize(collected);
+  for (int64_t turn = 0; loop.known_active && turn < turns; ++turn) {
     if (turn == kMaxTurns && inputs[0].id == kNoValue) {
       return at_node(proto, ErrorCode::kUnsupported,
                      "Loop: it has no trip count, and it is unknown whether its condition ends it after " +
                          std::to_string(kMaxTurns) +
                          " iterations; export the model with a constant trip count");
     }
-    if (active != kNoValue && inputs[0].id == kNoValue) {
+    const bool masked = loop.active != kNoValue;
+    if (masked && inputs[0].id == kNoValue) {
       return at_node(proto, ErrorCode::kUnsupported,
                      "Loop: input 0 (trip count) must be constant if the condition is only known at run "
                      "time");
     }
-    TS_RETURN_IF_ERROR(
-        check_unrolled(proto, active != kNoValue || keeps_condition(body) ? turns : turn + 1, body));
-    std::vector<Item> arguments = {constant(scalar(ir::DType::kI64, turn)),
-                                   active == kNoValue ? constant(scalar(ir::DType::kBool, 1)) : active};
-    arguments.insert(arguments.end(), state.begin(), state.end());
-    TS_ASSIGN_OR_RETURN(std::vector<Item> results, inline_body(proto, body, arguments, scope, depth));
-    for (int64_t i = 0; i < carried; ++i) {
-      if (active == kNoValue) {
-        state[i] = results[1 + i];
-      } else {
-        TS_ASSIGN_OR_RETURN(
-            state[i], choose(proto, active, results[1 + i], state[i], "carried value " + std::to_string(i)));
-      }
-    }
-    for (int64_t i = 0; i < collected; ++i) {
-      const Item& item = results[1 + carried + i];
-      if (!item.is_tensor())
-        return at_node(proto, ErrorCode::kUnsupported, "Loop: an output that is collected is not a tensor");
-      slices[i].push_back(item.id);
-    }
-    if (active != kNoValue && collected > 0) {
-      TS_ASSIGN_OR_RETURN(const ValueId one, add_one(name_of(proto), "Cast", {active}, {{"to", int64_t{7}}}));
-      TS_ASSIGN_OR_RETURN(count, add_one(name_of(proto), "Add", {count, one}));
-    }
-    if (!results[0].is_tensor())
-      return at_node(proto, ErrorCode::kCorrupt, "Loop: the condition must be one bool");
-    TS_RETURN_IF_ERROR(set_condition(results[0].id));
+    TS_RETURN_IF_ERROR(check_unrolled(proto, masked || keeps_condition(body) ? turns : turn + 1, body));
+    TS_RETURN_IF_ERROR(inline_iteration(proto, body, turn, scope, depth, loop));
   }
-  for (int i = 0; i < proto.output_size(); ++i) {
-    const std::string& name = proto.output(i);
-    if (name.empty()) continue;
-    if (i < carried) {
-      TS_RETURN_IF_ERROR(define(name, state[i], scope));
-      continue;
-    }
-    if (active != kNoValue && !options_.bounded) {
-      return at_node(
-          proto, ErrorCode::kUnsupported,
-          "Loop: input (condition) must be constant, because the length of output " + std::to_string(i) +
-              " depends on it; with --bounded the output is padded to the length of the trip count");
-    }
-    if (slices[i - carried].empty()) {
-      return at_node(
-          proto, ErrorCode::kUnsupported,
-          "Loop: there is no iteration, so the shape of output " + std::to_string(i) + " is unknown");
-    }
-    TS_ASSIGN_OR_RETURN(const ValueId stacked, stack(proto, slices[i - carried], 0));
-    if (active != kNoValue) bounds_.mark(stacked, 0, count);
-    TS_RETURN_IF_ERROR(define(name, stacked, scope));
-  }
-  return {};
+  return define_outputs(proto, loop, scope);
 }
 
 // Opset 8 has a leading batch dimension, which is unrolled, too, and an input with lengths.

@@ -135,148 +135,191 @@ class Bias {
 
 DType wide(DType dtype) { return dtype == DType::kF64 ? DType::kF64 : DType::kF32; }
 
-Result<std::vector<ValueId>> expand_attention(Expansion& e) {
+// One Attention node; its steps are called in the order in which they are written here.
+struct Attention {
+  explicit Attention(Expansion& expansion) : e(expansion) {}
+
+  Expansion& e;
   OpContext& ctx = e.ctx;
   const size_t rank = ctx.rank(0);
-  if ((rank != 3 && rank != 4) || ctx.rank(1) != rank || ctx.rank(2) != rank)
-    return ctx.invalid("Q, K and V must all have rank 3 or all have rank 4");
   const bool causal = ctx.int_attr("is_causal", 0) != 0;
   const double softcap = ctx.float_attr("softcap", 0);
   const int64_t mode = ctx.int_attr("qk_matmul_output_mode", 0);
   const int64_t precision = ctx.int_attr("softmax_precision", 0);
-  if (mode < 0 || mode > 3) return ctx.invalid("qk_matmul_output_mode is " + std::to_string(mode));
-  if (!(softcap >= 0) || !std::isfinite(softcap)) return ctx.invalid("softcap must not be negative");
   const DType given = ctx.dtype(0), dtype = wide(given);
   ValueId query = e.in(0), key = e.in(1), value = e.in(2);
-  if (rank == 3) {
-    TS_ASSIGN_OR_RETURN(query, split_heads(e, query, ctx.int_attr("q_num_heads", 0)));
-    TS_ASSIGN_OR_RETURN(key, split_heads(e, key, ctx.int_attr("kv_num_heads", 0)));
-    TS_ASSIGN_OR_RETURN(value, split_heads(e, value, ctx.int_attr("kv_num_heads", 0)));
-  }
-  if (ctx.error()) return *ctx.error();
-  if (ctx.has(4) != ctx.has(5)) return ctx.invalid("past_key and past_value go together");
-  int64_t offset = 0;
-  if (ctx.has(4)) {
-    if (ctx.has(6)) return ctx.invalid("nonpad_kv_seqlen and past_key exclude each other");
-    if (ctx.rank(4) != 4 || ctx.rank(5) != 4) return ctx.invalid("past_key and past_value must have rank 4");
-    for (size_t d : {size_t{0}, size_t{1}, size_t{3}}) {
-      if (ctx.shape(4)[d] != e.shape(key)[d] || ctx.shape(5)[d] != e.shape(value)[d])
-        return ctx.invalid("past_key or past_value does not fit K or V");
-    }
-    offset = ctx.shape(4)[2];
-    TS_ASSIGN_OR_RETURN(key, e.op("Concat", {e.in(4), key}, {{"axis", int64_t{2}}}));
-    TS_ASSIGN_OR_RETURN(value, e.op("Concat", {e.in(5), value}, {{"axis", int64_t{2}}}));
-  }
-  const ValueId present_key = key, present_value = value;
-  TS_ASSIGN_OR_RETURN(query, e.cast(query, dtype));
-  TS_ASSIGN_OR_RETURN(key, e.cast(key, dtype));
-  TS_ASSIGN_OR_RETURN(value, e.cast(value, dtype));
-  const Shape q = e.shape(query), k = e.shape(key), v = e.shape(value);
-  const Sizes s{q[0], q[1], k[1], q[2], k[2], q[3], v[3]};
-  if (k[0] != s.batch || v[0] != s.batch || v[1] != s.kv_heads || k[3] != s.depth || v[2] != s.keys ||
-      s.kv_heads < 1 || s.heads % s.kv_heads != 0 || s.depth < 1 || s.keys < 1) {
-    return ctx.invalid("Q " + describe(dtype, q) + ", K " + describe(dtype, k) + " and V " +
-                       describe(dtype, v) + " do not fit");
-  }
-  if (!is_reasonable(std::vector<int64_t>{s.batch, s.heads, s.queries, s.keys}))
-    return ctx.invalid("the scores would be too large");
+  ValueId present_key = kNoValue, present_value = kNoValue;
+  int64_t offset = 0;  // number of past keys
+  Sizes s;
+  Bias bias{e, s, dtype, given};
+  // Query heads that share keys get a dimension of their own, which the keys broadcast over. It is
+  // the third of five dimensions, or is joined with that of the queries.
+  int64_t shared = 1;
+  bool grouped = false, five = false;
+  Shape scores_shape;
+  ValueId scores = kNoValue, probabilities = kNoValue;
+  std::vector<ValueId> stages;  // of the scores, by output mode
+  ValueId hidden = kNoValue;    // queries for which all keys are masked
 
-  Bias bias(e, s, dtype, given);
-  if (ctx.has(3)) TS_RETURN_IF_ERROR(bias.add_mask(e.in(3)));
-  if (ctx.has(6)) TS_RETURN_IF_ERROR(bias.add_lengths(e.in(6), causal));
-  if (causal && !ctx.has(6)) {
+  Status read_inputs() {
+    if ((rank != 3 && rank != 4) || ctx.rank(1) != rank || ctx.rank(2) != rank)
+      return ctx.invalid("Q, K and V must all have rank 3 or all have rank 4");
+    if (mode < 0 || mode > 3) return ctx.invalid("qk_matmul_output_mode is " + std::to_string(mode));
+    if (!(softcap >= 0) || !std::isfinite(softcap)) return ctx.invalid("softcap must not be negative");
+    if (rank == 3) {
+      TS_ASSIGN_OR_RETURN(query, split_heads(e, query, ctx.int_attr("q_num_heads", 0)));
+      TS_ASSIGN_OR_RETURN(key, split_heads(e, key, ctx.int_attr("kv_num_heads", 0)));
+      TS_ASSIGN_OR_RETURN(value, split_heads(e, value, ctx.int_attr("kv_num_heads", 0)));
+    }
+    if (ctx.error()) return *ctx.error();
+    TS_RETURN_IF_ERROR(join_past());
+    TS_ASSIGN_OR_RETURN(query, e.cast(query, dtype));
+    TS_ASSIGN_OR_RETURN(key, e.cast(key, dtype));
+    TS_ASSIGN_OR_RETURN(value, e.cast(value, dtype));
+    const Shape q = e.shape(query), k = e.shape(key), v = e.shape(value);
+    s = {q[0], q[1], k[1], q[2], k[2], q[3], v[3]};
+    if (k[0] != s.batch || v[0] != s.batch || v[1] != s.kv_heads || k[3] != s.depth || v[2] != s.keys ||
+        s.kv_heads < 1 || s.heads % s.kv_heads != 0 || s.depth < 1 || s.keys < 1) {
+      return ctx.invalid("Q " + describe(dtype, q) + ", K " + describe(dtype, k) + " and V " +
+                         describe(dtype, v) + " do not fit");
+    }
+    scores_shape = {s.batch, s.heads, s.queries, s.keys};
+    if (!is_reasonable(scores_shape)) return ctx.invalid("the scores would be too large");
+    return {};
+  }
+
+  Status join_past() {
+    if (ctx.has(4) != ctx.has(5)) return ctx.invalid("past_key and past_value go together");
+    if (ctx.has(4)) {
+      if (ctx.has(6)) return ctx.invalid("nonpad_kv_seqlen and past_key exclude each other");
+      if (ctx.rank(4) != 4 || ctx.rank(5) != 4)
+        return ctx.invalid("past_key and past_value must have rank 4");
+      for (size_t d : {size_t{0}, size_t{1}, size_t{3}}) {
+        if (ctx.shape(4)[d] != e.shape(key)[d] || ctx.shape(5)[d] != e.shape(value)[d])
+          return ctx.invalid("past_key or past_value does not fit K or V");
+      }
+      offset = ctx.shape(4)[2];
+      TS_ASSIGN_OR_RETURN(key, e.op("Concat", {e.in(4), key}, {{"axis", int64_t{2}}}));
+      TS_ASSIGN_OR_RETURN(value, e.op("Concat", {e.in(5), value}, {{"axis", int64_t{2}}}));
+    }
+    present_key = key;
+    present_value = value;
+    return {};
+  }
+
+  Status find_bias() {
+    if (ctx.has(3)) TS_RETURN_IF_ERROR(bias.add_mask(e.in(3)));
+    if (ctx.has(6)) TS_RETURN_IF_ERROR(bias.add_lengths(e.in(6), causal));
+    if (!causal || ctx.has(6)) return {};
     constexpr int64_t kMaxMask = int64_t{1} << 28;
     if (s.queries * s.keys > kMaxMask) return ctx.unsupported("a causal mask of more than 2^28 elements");
     TS_RETURN_IF_ERROR(bias.add(e.constant(causal_mask(s, offset, dtype))));
     bias.can_hide_rows = bias.can_hide_rows || ctx.has(3);
+    return {};
   }
 
-  // Query heads that share keys get a dimension of their own, which the keys broadcast over.
-  const int64_t shared = s.heads / s.kv_heads;
-  const bool grouped = shared > 1;
-  const Shape scores_shape = {s.batch, s.heads, s.queries, s.keys};
-  const double scale = ctx.float_attr("scale", 1 / std::sqrt(s.depth));
-  if (!std::isfinite(scale)) return ctx.invalid("scale is not finite");
-  // If rows are masked, no reshape may be between the scores and their softmax (one kernel); with
-  // few queries, rows of a single product are better.
-  constexpr int64_t kManyQueries = 16;
-  const bool five = grouped && bias.sum != kNoValue && s.queries >= kManyQueries;
-  if (grouped) {
-    TS_ASSIGN_OR_RETURN(query,
-                        e.reshape(query, five ? Shape{s.batch, s.kv_heads, shared, s.queries, s.depth}
-                                              : Shape{s.batch, s.kv_heads, shared * s.queries, s.depth}));
-  }
-  TS_ASSIGN_OR_RETURN(ValueId columns, e.transpose(key, {0, 1, 3, 2}));
-  if (five) {
-    TS_ASSIGN_OR_RETURN(columns, e.reshape(columns, {s.batch, s.kv_heads, 1, s.depth, s.keys}));
-    TS_ASSIGN_OR_RETURN(value, e.reshape(value, {s.batch, s.kv_heads, 1, s.keys, s.width}));
-  }
-  TS_ASSIGN_OR_RETURN(ValueId scores, e.op("MatMul", {query, columns}));
-  TS_ASSIGN_OR_RETURN(scores, e.op("Mul", {scores, e.scalar(dtype, scale)}));
-  std::vector<ValueId> stages = {scores};
-  if (softcap > 0) {
-    const ValueId cap = e.scalar(dtype, softcap);
-    TS_ASSIGN_OR_RETURN(scores, e.op("Div", {scores, cap}));
-    TS_ASSIGN_OR_RETURN(scores, e.op("Tanh", {scores}));
-    TS_ASSIGN_OR_RETURN(scores, e.op("Mul", {scores, cap}));
-  }
-  stages.push_back(scores);
-  if (bias.sum != kNoValue) {
-    ValueId added = bias.sum;
-    if (five) {
-      Shape own = e.shape(added);
-      own.insert(own.begin(), 4 - own.size(), 1);
-      own.insert(own.begin() + 2, own[1] == 1 ? 1 : shared);
-      own[1] = own[1] == 1 ? 1 : s.kv_heads;
-      TS_ASSIGN_OR_RETURN(added, e.reshape(added, own));
-    } else if (grouped) {
-      TS_ASSIGN_OR_RETURN(scores, e.reshape(scores, scores_shape));
+  Status compute_scores() {
+    shared = s.heads / s.kv_heads;
+    grouped = shared > 1;
+    const double scale = ctx.float_attr("scale", 1 / std::sqrt(s.depth));
+    if (!std::isfinite(scale)) return ctx.invalid("scale is not finite");
+    // If rows are masked, no reshape may be between the scores and their softmax (one kernel); with
+    // few queries, rows of a single product are better.
+    constexpr int64_t kManyQueries = 16;
+    five = grouped && bias.sum != kNoValue && s.queries >= kManyQueries;
+    if (grouped) {
+      TS_ASSIGN_OR_RETURN(query,
+                          e.reshape(query, five ? Shape{s.batch, s.kv_heads, shared, s.queries, s.depth}
+                                                : Shape{s.batch, s.kv_heads, shared * s.queries, s.depth}));
     }
-    TS_ASSIGN_OR_RETURN(scores, e.op("Add", {scores, added}));
+    TS_ASSIGN_OR_RETURN(ValueId columns, e.transpose(key, {0, 1, 3, 2}));
+    if (five) {
+      TS_ASSIGN_OR_RETURN(columns, e.reshape(columns, {s.batch, s.kv_heads, 1, s.depth, s.keys}));
+      TS_ASSIGN_OR_RETURN(value, e.reshape(value, {s.batch, s.kv_heads, 1, s.keys, s.width}));
+    }
+    TS_ASSIGN_OR_RETURN(scores, e.op("MatMul", {query, columns}));
+    TS_ASSIGN_OR_RETURN(scores, e.op("Mul", {scores, e.scalar(dtype, scale)}));
+    stages.push_back(scores);
+    if (softcap > 0) {
+      const ValueId cap = e.scalar(dtype, softcap);
+      TS_ASSIGN_OR_RETURN(scores, e.op("Div", {scores, cap}));
+      TS_ASSIGN_OR_RETURN(scores, e.op("Tanh", {scores}));
+      TS_ASSIGN_OR_RETURN(scores, e.op("Mul", {scores, cap}));
+    }
+    stages.push_back(scores);
+    if (bias.sum != kNoValue) {
+      ValueId added = bias.sum;
+      if (five) {
+        Shape own = e.shape(added);
+        own.insert(own.begin(), 4 - own.size(), 1);
+        own.insert(own.begin() + 2, own[1] == 1 ? 1 : shared);
+        own[1] = own[1] == 1 ? 1 : s.kv_heads;
+        TS_ASSIGN_OR_RETURN(added, e.reshape(added, own));
+      } else if (grouped) {
+        TS_ASSIGN_OR_RETURN(scores, e.reshape(scores, scores_shape));
+      }
+      TS_ASSIGN_OR_RETURN(scores, e.op("Add", {scores, added}));
+    }
+    stages.push_back(scores);
+    return {};
   }
-  stages.push_back(scores);
-  DType softmax_dtype = dtype;
-  if (precision != 0) {
-    const auto wanted = onnx_dtype(precision);
-    if (!wanted || !ir::is_float(*wanted)) return ctx.invalid("softmax_precision is not a float dtype");
-    if (*wanted == DType::kF64) softmax_dtype = *wanted;  // other types are no wider than the scores
+
+  Status compute_probabilities() {
+    DType softmax_dtype = dtype;
+    if (precision != 0) {
+      const auto wanted = onnx_dtype(precision);
+      if (!wanted || !ir::is_float(*wanted)) return ctx.invalid("softmax_precision is not a float dtype");
+      if (*wanted == DType::kF64) softmax_dtype = *wanted;  // other types are no wider than the scores
+    }
+    TS_ASSIGN_OR_RETURN(scores, e.cast(scores, softmax_dtype));
+    TS_ASSIGN_OR_RETURN(probabilities, e.op("Softmax", {scores}, {{"axis", int64_t{-1}}}));
+    TS_ASSIGN_OR_RETURN(probabilities, e.cast(probabilities, dtype));
+    if (bias.can_hide_rows) {
+      TS_ASSIGN_OR_RETURN(const ValueId best, e.op("ReduceMax", {bias.sum, e.ints({-1})}));
+      TS_ASSIGN_OR_RETURN(hidden, e.op("Equal", {best, e.scalar(dtype, -kInfinity)}));
+    }
+    if (grouped && !five && e.shape(probabilities) == scores_shape) {
+      TS_ASSIGN_OR_RETURN(probabilities,
+                          e.reshape(probabilities, {s.batch, s.kv_heads, shared * s.queries, s.keys}));
+    }
+    return {};
   }
-  TS_ASSIGN_OR_RETURN(scores, e.cast(scores, softmax_dtype));
-  TS_ASSIGN_OR_RETURN(ValueId probabilities, e.op("Softmax", {scores}, {{"axis", int64_t{-1}}}));
-  TS_ASSIGN_OR_RETURN(probabilities, e.cast(probabilities, dtype));
 
   // A query for which all keys are masked gives 0, not the mean of all values or NaN.
-  ValueId hidden = kNoValue;
-  if (bias.can_hide_rows) {
-    TS_ASSIGN_OR_RETURN(const ValueId best, e.op("ReduceMax", {bias.sum, e.ints({-1})}));
-    TS_ASSIGN_OR_RETURN(hidden, e.op("Equal", {best, e.scalar(dtype, -kInfinity)}));
-  }
-  const auto hide = [&](ValueId id) -> Result<ValueId> {
+  Result<ValueId> hide(ValueId id) {
     if (hidden == kNoValue) return id;
     return e.op("Where", {hidden, e.scalar(dtype, 0), id});
-  };
-  if (grouped && !five && e.shape(probabilities) == scores_shape) {
-    TS_ASSIGN_OR_RETURN(probabilities,
-                        e.reshape(probabilities, {s.batch, s.kv_heads, shared * s.queries, s.keys}));
   }
-  TS_ASSIGN_OR_RETURN(ValueId result, e.op("MatMul", {probabilities, value}));
-  TS_ASSIGN_OR_RETURN(result, e.reshape(result, {s.batch, s.heads, s.queries, s.width}));
-  TS_ASSIGN_OR_RETURN(result, hide(result));
-  TS_ASSIGN_OR_RETURN(result, e.cast(result, given));
-  if (rank == 3) {
-    TS_ASSIGN_OR_RETURN(result, e.transpose(result, {0, 2, 1, 3}));
-    TS_ASSIGN_OR_RETURN(result, e.reshape(result, {s.batch, s.queries, s.heads * s.width}));
-  }
-  std::vector<ValueId> outputs = {result, present_key, present_value, kNoValue};
-  if (ctx.wants_output(3)) {
-    ValueId shown = mode == 3 ? probabilities : stages[mode];
-    TS_ASSIGN_OR_RETURN(shown, e.reshape(shown, scores_shape));
-    if (mode == 3) {
-      TS_ASSIGN_OR_RETURN(shown, hide(shown));
+
+  Result<std::vector<ValueId>> outputs() {
+    TS_ASSIGN_OR_RETURN(ValueId result, e.op("MatMul", {probabilities, value}));
+    TS_ASSIGN_OR_RETURN(result, e.reshape(result, {s.batch, s.heads, s.queries, s.width}));
+    TS_ASSIGN_OR_RETURN(result, hide(result));
+    TS_ASSIGN_OR_RETURN(result, e.cast(result, given));
+    if (rank == 3) {
+      TS_ASSIGN_OR_RETURN(result, e.transpose(result, {0, 2, 1, 3}));
+      TS_ASSIGN_OR_RETURN(result, e.reshape(result, {s.batch, s.queries, s.heads * s.width}));
     }
-    TS_ASSIGN_OR_RETURN(outputs[3], e.cast(shown, given));
+    std::vector<ValueId> values = {result, present_key, present_value, kNoValue};
+    if (ctx.wants_output(3)) {
+      ValueId shown = mode == 3 ? probabilities : stages[mode];
+      TS_ASSIGN_OR_RETURN(shown, e.reshape(shown, scores_shape));
+      if (mode == 3) {
+        TS_ASSIGN_OR_RETURN(shown, hide(shown));
+      }
+      TS_ASSIGN_OR_RETURN(values[3], e.cast(shown, given));
+    }
+    return values;
   }
-  return outputs;
+};
+
+Result<std::vector<ValueId>> expand_attention(Expansion& e) {
+  Attention attention(e);
+  TS_RETURN_IF_ERROR(attention.read_inputs());
+  TS_RETURN_IF_ERROR(attention.find_bias());
+  TS_RETURN_IF_ERROR(attention.compute_scores());
+  TS_RETURN_IF_ERROR(attention.compute_probabilities());
+  return attention.outputs();
 }
 
 // The halves (or neighbouring elements) x1, x2 of the first elements of each head become x1 cos -

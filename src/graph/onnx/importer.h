@@ -139,6 +139,11 @@ class Importer final : public NodeSink {
   // control_flow.cc
   Status inline_if(const onnx::NodeProto& proto, Scope& scope, int depth);
   Status inline_loop(const onnx::NodeProto& proto, Scope& scope, int depth);
+  struct LoopState;
+  Status require(const onnx::NodeProto& proto, ValueId condition, LoopState& loop);
+  Status inline_iteration(const onnx::NodeProto& proto, const onnx::GraphProto& body, int64_t turn,
+                          const Scope& scope, int depth, LoopState& loop);
+  Status define_outputs(const onnx::NodeProto& proto, const LoopState& loop, Scope& scope);
   Status inline_scan(const onnx::NodeProto& proto, Scope& scope, int depth);
   Status inline_sequence_map(const onnx::NodeProto& proto, Scope& scope, int depth);
   // Returns the body's outputs; `inputs` are in the order of the body's own inputs.

@@ -143,10 +143,8 @@ Result<ResizedDimension> place(const OpContext& ctx, const std::string& coordina
   return d;
 }
 
-// Inputs by opset: 7 Upsample(x), 9 Upsample and 10 Resize(x, scales), 11 Resize(x, roi, scales, sizes).
-Result<ResizeSpec> read_resize(OpContext& ctx) {
-  const Shape& x = ctx.shape(0);
-  const bool modern = ctx.node().op == "Resize" && ctx.opset() >= 11;
+// Reads how values are computed; `modern` is whether the node is a Resize of opset 11 or later.
+Result<ResizeSpec> read_resize_modes(OpContext& ctx, bool modern) {
   ResizeSpec spec;
   spec.mode = ctx.string_attr("mode", "nearest");
   if (spec.mode == "bilinear" || spec.mode == "trilinear") spec.mode = "linear";
@@ -170,6 +168,14 @@ Result<ResizeSpec> read_resize(OpContext& ctx) {
   spec.extrapolate = spec.coordinates == "tf_crop_and_resize";
   spec.antialias = ctx.int_attr("antialias", 0) != 0;
   if (spec.antialias && spec.mode == "nearest") return ctx.invalid("antialias with mode nearest");
+  return spec;
+}
+
+// Inputs by opset: 7 Upsample(x), 9 Upsample and 10 Resize(x, scales), 11 Resize(x, roi, scales, sizes).
+Result<ResizeSpec> read_resize(OpContext& ctx) {
+  const Shape& x = ctx.shape(0);
+  const bool modern = ctx.node().op == "Resize" && ctx.opset() >= 11;
+  TS_ASSIGN_OR_RETURN(ResizeSpec spec, read_resize_modes(ctx, modern));
   const std::string policy = ctx.string_attr("keep_aspect_ratio_policy", "stretch");
   if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
     return ctx.invalid("unknown keep_aspect_ratio_policy '" + policy + "'");
