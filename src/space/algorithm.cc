@@ -111,8 +111,8 @@ std::unique_ptr<const Algorithm> rewritten_by_dot(const ir::Workload& workload,
     };
     std::stable_sort(loops.begin(), loops.end(), [&](size_t x, size_t y) { return filled(x) > filled(y); });
     for (const size_t r : loops) {
-      const auto loop = static_cast<int>(op.spatial.size() + r);
-      const auto at = static_cast<int>(stage->place());
+      const int loop = op.spatial.size() + r;
+      const int at = stage->place();
       if (!bytes || machine.dot4) {
         if (builder.apply(sched::Dot{at, loop}).ok()) break;
         continue;
@@ -141,7 +141,7 @@ std::optional<std::pair<size_t, int64_t>> parts_of(const ir::Operation& op, cons
                                                    int64_t wanted, const target::GpuMachine& gpu) {
   if (!op.has_reduction() || info.arg_reduction || op.reduce.empty()) return std::nullopt;
   const double outputs = info.spatial_points() / (info.data_reuse ? kOutputsOfBlock : 1);
-  if (outputs * static_cast<double>(wanted) > 4 * gpu.cores) return std::nullopt;
+  if (outputs * wanted > 4 * gpu.cores) return std::nullopt;
   size_t longest = 0;
   for (size_t r = 0; r < op.reduce.size(); ++r)
     if (op.reduce[r].extent > op.reduce[longest].extent) longest = r;

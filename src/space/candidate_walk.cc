@@ -27,11 +27,11 @@ Result<SketchGrammar> SketchGrammar::create(const DesignSpace& space, int sketch
   };
   for (const Candidate& seed : impl.seeds)
     if (seed.sketch == sketch && grammar.examples_.size() < kExamples / 2) keep(seed);
-  const Candidate first = impl.first(static_cast<size_t>(sketch));
+  const Candidate first = impl.first(sketch);
   if (impl.check(first).ok()) keep(first);
-  Rng rng(Hasher().add("sketch grammar").add(static_cast<uint64_t>(sketch)).digest64());
+  Rng rng(Hasher().add("sketch grammar").add(sketch).digest64());
   for (int i = 0; i < kExampleDraws && !s.slots.empty(); ++i)
-    if (const auto drawn = impl.draw(rng, static_cast<size_t>(sketch))) keep(*drawn);
+    if (const auto drawn = impl.draw(rng, sketch)) keep(*drawn);
   if (grammar.examples_.empty())
     return Error{ErrorCode::kNotFound, s.description, "no legal candidate of this sketch was found"};
   std::stable_sort(
@@ -101,9 +101,8 @@ bool CandidateWalk::complete(int64_t value, Candidate& out) const {
   for (const Candidate& example : grammar_->examples_)
     if (continues(plan_of(example))) return true;
   Hasher decided;
-  for (size_t i = 0; i < at_; ++i)
-    decided.add(static_cast<uint64_t>(example_.decisions[grammar_->decisions_[i].place]));
-  Rng rng(decided.add(static_cast<uint64_t>(value)).digest64());
+  for (size_t i = 0; i < at_; ++i) decided.add(example_.decisions[grammar_->decisions_[i].place]);
+  Rng rng(decided.add(value).digest64());
   std::vector<int64_t> drawn(end - begin, 1);
   for (int attempt = 0; attempt < kRandomCompletions; ++attempt) {
     plan.sample(rng, drawn);

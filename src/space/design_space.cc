@@ -12,8 +12,8 @@ namespace tensorsmith::space {
 
 uint64_t Candidate::hash() const {
   Hasher hasher;
-  hasher.add(static_cast<uint64_t>(sketch));
-  for (int64_t d : decisions) hasher.add(static_cast<uint64_t>(d));
+  hasher.add(sketch);
+  for (int64_t d : decisions) hasher.add(d);
   return hasher.digest64();
 }
 
@@ -85,7 +85,7 @@ Status DesignSpace::Impl::schedule(const Candidate& c, sched::Schedule& out) con
 Candidate DesignSpace::Impl::first(size_t index) const {
   const auto& s = sketches[index];
   Candidate c;
-  c.sketch = static_cast<int>(index);
+  c.sketch = index;
   for (const auto& slot : s.slots) {
     if (slot.kind == DecisionKind::kCategory) {
       c.decisions.push_back(0);
@@ -139,7 +139,7 @@ double DesignSpace::size(int sketch) const {
 
 std::vector<Candidate> DesignSpace::enumerate(int sketch, size_t limit) const {
   std::vector<Candidate> result;
-  Candidate c = impl_->first(static_cast<size_t>(sketch));
+  Candidate c = impl_->first(sketch);
   while (result.size() < limit) {
     result.push_back(c);
     if (!impl_->advance(c)) break;

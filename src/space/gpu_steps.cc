@@ -29,8 +29,7 @@ void append_grouped(TraceMaker& maker, StageId stage, LoopId outer, LoopId inner
 
 void share_among_warps(TraceMaker& maker, StageId stage, int64_t warps, int64_t vector) {
   const auto& leaves = maker.leaves(stage);
-  const std::vector<LoopId> spatial(leaves.begin(),
-                                    leaves.begin() + static_cast<std::ptrdiff_t>(maker.num_spatial(stage)));
+  const std::vector<LoopId> spatial(leaves.begin(), leaves.begin() + maker.num_spatial(stage));
   const LoopId all = fuse_or_unit(maker, stage, spatial);
   std::vector<int64_t> lengths = {warps, 32};
   if (vector > 1) lengths.push_back(vector);
@@ -42,7 +41,7 @@ void share_among_warps(TraceMaker& maker, StageId stage, int64_t warps, int64_t 
 
 void share_among_threads(TraceMaker& maker, StageId stage, int64_t threads, int64_t vector) {
   const auto& leaves = maker.leaves(stage);
-  const auto rank = static_cast<std::ptrdiff_t>(maker.num_spatial(stage));
+  const std::ptrdiff_t rank = maker.num_spatial(stage);
   const std::vector<LoopId> spatial(leaves.begin(), leaves.begin() + rank);
   const LoopId all = fuse_or_unit(maker, stage, spatial);
   const std::vector<int64_t> lengths = vector > 1 ? std::vector{threads, vector} : std::vector{threads};

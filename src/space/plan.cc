@@ -70,11 +70,11 @@ void Plan::sample_allowed(Rng& rng, size_t slot, std::span<int64_t> decisions,
   std::vector<double> weights = s.weights;
   double any = 0;
   for (size_t c = 0; c < weights.size(); ++c) {
-    decisions[s.offset] = static_cast<int64_t>(c);
+    decisions[s.offset] = c;
     if (!allowed()) weights[c] = 0;
     any += weights[c];
   }
-  decisions[s.offset] = any > 0 ? static_cast<int64_t>(rng.weighted(weights)) : 0;
+  decisions[s.offset] = any > 0 ? rng.weighted(weights) : 0;
 }
 
 void Plan::sample(Rng& rng, std::span<int64_t> decisions) const {

@@ -127,7 +127,7 @@ void DesignSpace::Impl::find_seeds() {
   std::vector<Scored> starts;
   std::vector<int> taken(sketches.size(), 0);
   for (size_t i = 0; i < pool.size(); ++i) {
-    int& of_sketch = taken[static_cast<size_t>(pool[i].candidate.sketch)];
+    int& of_sketch = taken[pool[i].candidate.sketch];
     if (i >= kStarts && of_sketch >= kStartsOfSketch) continue;
     ++of_sketch;
     starts.push_back(pool[i]);
@@ -136,7 +136,7 @@ void DesignSpace::Impl::find_seeds() {
   // rules it out.
   sketch_weights.assign(sketches.size(), kMinSketchWeight);
   for (const auto& scored : pool) {
-    auto& weight = sketch_weights[static_cast<size_t>(scored.candidate.sketch)];
+    auto& weight = sketch_weights[scored.candidate.sketch];
     const double ratio = pool.front().seconds / scored.seconds;
     if (std::isfinite(ratio)) weight = std::max(weight, ratio * ratio);
   }

@@ -60,14 +60,14 @@ StageId TraceMaker::insert_stage(int at, size_t spatial, size_t reduce) {
 int TraceMaker::position(StageId stage) const {
   const auto it = std::find(order_.begin(), order_.end(), stage);
   TS_CHECK(it != order_.end(), "TraceMaker: unknown stage");
-  return static_cast<int>(it - order_.begin());
+  return it - order_.begin();
 }
 
 int TraceMaker::leaf(StageId stage, LoopId loop) const {
   const auto& loops = leaves(stage);
   const auto it = std::find(loops.begin(), loops.end(), loop);
   TS_CHECK(it != loops.end(), "TraceMaker: loop is not a leaf of the stage");
-  return static_cast<int>(it - loops.begin());
+  return it - loops.begin();
 }
 
 std::vector<LoopId> TraceMaker::split(StageId stage, LoopId loop, std::vector<int64_t> lengths,

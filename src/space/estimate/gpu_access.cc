@@ -19,9 +19,9 @@ struct Places {
       const int64_t last = ((lanes.at[i] + vector) * element_bytes - 1) / bytes;
       for (int64_t p = first; p <= last && count < at.size(); ++p) at[count++] = p;
     }
-    const auto end = at.begin() + static_cast<std::ptrdiff_t>(count);
+    const auto end = at.begin() + count;
     std::sort(at.begin(), end);
-    count = static_cast<size_t>(std::unique(at.begin(), end) - at.begin());
+    count = std::unique(at.begin(), end) - at.begin();
   }
 };
 
@@ -34,7 +34,7 @@ void GpuAccess::add(const GpuAccess& other, double times) {
 }
 
 GpuAccess contiguous_access(int64_t warp, int64_t vector, int element_bytes) {
-  const auto bytes = static_cast<double>(warp * vector * element_bytes);
+  const double bytes = warp * vector * element_bytes;
   return {1, std::ceil(bytes / kSectorBytes), std::ceil(bytes / kLineBytes)};
 }
 
@@ -60,7 +60,7 @@ GpuAccess warp_access(const PlanContext& context, const StageInfo& reader, const
     access.instructions = v;
   }
   // Rows shorter than the piece of a warp add sectors and lines, since each row begins elsewhere.
-  const double rows = std::ceil(v * lanes / static_cast<double>(reader.extent(last)));
+  const double rows = std::ceil(v * lanes / reader.extent(last));
   access.sectors += rows - 1;
   access.lines += rows - 1;
   return access;
@@ -68,10 +68,10 @@ GpuAccess warp_access(const PlanContext& context, const StageInfo& reader, const
 
 GpuAccess copy_access(const target::GpuMachine& m, int64_t threads, double elements, double run,
                       int64_t vector, int element_bytes) {
-  const auto v = static_cast<double>(vector);
-  const auto lanes = static_cast<double>(std::min({kAccessLanes, threads, m.warp}));
+  const double v = vector;
+  const double lanes = std::min({kAccessLanes, threads, m.warp});
   GpuAccess access;
-  access.instructions = std::ceil(elements / v / static_cast<double>(threads)) * m.warps(threads);
+  access.instructions = std::ceil(elements / v / threads) * m.warps(threads);
   access.sectors = access.instructions * std::min(lanes * std::max(1.0, v * element_bytes / kSectorBytes),
                                                   lanes * v * element_bytes / kSectorBytes + lanes / run);
   access.lines = elements / run * std::ceil(run * element_bytes / kLineBytes);
@@ -81,12 +81,12 @@ GpuAccess copy_access(const target::GpuMachine& m, int64_t threads, double eleme
 double bank_cycles(const WarpAddresses& lanes, int64_t vector, int element_bytes) {
   const Places words(lanes, vector, element_bytes, kBankBytes);
   std::array<int, kBanks> waiting{};
-  for (size_t i = 0; i < words.count; ++i) ++waiting[static_cast<size_t>(words.at[i] & (kBanks - 1))];
+  for (size_t i = 0; i < words.count; ++i) ++waiting[words.at[i] & (kBanks - 1)];
   return *std::max_element(waiting.begin(), waiting.end());
 }
 
 double distinct_sectors(const WarpAddresses& lanes, int64_t vector, int element_bytes) {
-  return static_cast<double>(Places(lanes, vector, element_bytes, static_cast<int64_t>(kSectorBytes)).count);
+  return Places(lanes, vector, element_bytes, static_cast<int64_t>(kSectorBytes)).count;
 }
 
 }  // namespace tensorsmith::space

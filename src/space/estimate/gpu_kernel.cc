@@ -25,7 +25,7 @@ Status check_block(const target::GpuMachine& m, const GpuBlock& block, const std
   if (block.shared_bytes > m.shared_bytes)
     return refuse("a block needs " + number(block.shared_bytes) +
                   " bytes of shared memory, but the device has " + number(m.shared_bytes));
-  if (block.registers > static_cast<double>(m.register_limit(block.threads)))
+  if (block.registers > m.register_limit(block.threads))
     return refuse("a thread needs " + number(static_cast<int64_t>(std::ceil(block.registers))) +
                   " registers, but the device has " + number(m.register_limit(block.threads)) +
                   " for each thread of the block");
@@ -33,9 +33,9 @@ Status check_block(const target::GpuMachine& m, const GpuBlock& block, const std
 }
 
 double resident_blocks(const target::GpuMachine& m, const GpuBlock& block) {
-  const double threads = m.warps(block.threads) * static_cast<double>(m.warp);
-  const double limit = static_cast<double>(m.register_limit(block.threads));
-  return m.resident_blocks(threads, static_cast<double>(block.shared_bytes),
+  const double threads = m.warps(block.threads) * m.warp;
+  const double limit = m.register_limit(block.threads);
+  return m.resident_blocks(threads, block.shared_bytes,
                            std::max(std::min(block.registers, limit), kLeastRegisters));
 }
 
@@ -46,7 +46,7 @@ namespace {
 // and spills.
 double crowding(const target::GpuMachine& m, const GpuKernel& kernel, double free) {
   const GpuConstants& k = gpu_constants();
-  const double pressure = kernel.live_values / static_cast<double>(m.register_limit(kernel.block.threads));
+  const double pressure = kernel.live_values / m.register_limit(kernel.block.threads);
   return pressure > free ? 1 + k.crowded + k.crowded_more * std::min(pressure - free, k.most_crowded) : 1;
 }
 
@@ -67,7 +67,7 @@ double cycles_ahead(const target::GpuMachine& m, const GpuKernel& kernel, double
   const double issued = kernel.products * idle * (1 + alone) * crowding(m, kernel, free);
   const double beside = ahead.loads + ahead.iterations * k.iteration_ahead / std::max(warps, kSchedulers);
   const double fetched = ahead.body_products > k.long_body ? kernel.products * k.fetch / warps : 0;
-  const double a_warp = static_cast<double>(m.warp) / m.lanes;
+  const double a_warp = m.warp / m.lanes;
   const double cycles = ahead.pair_columns > 0
                             ? issued * (k.product_pairs + k.pair_row / ahead.pair_columns) + beside
                             : (issued + beside) * k.product_ahead;
@@ -79,7 +79,7 @@ double product_cycles(const target::GpuMachine& m, const GpuKernel& kernel, doub
   const GpuConstants& k = gpu_constants();
   if (kernel.ahead.used) return cycles_ahead(m, kernel, warps) + k.value * kernel.values;
   const double factor = k.product * (1 + k.few_warps / warps) * crowding(m, kernel, k.pressure);
-  return kernel.products * factor * static_cast<double>(m.warp) / m.lanes + k.value * kernel.values +
+  return kernel.products * factor * m.warp / m.lanes + k.value * kernel.values +
          k.bank_wait * kernel.bank_waits + k.step * kernel.steps;
 }
 

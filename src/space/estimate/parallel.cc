@@ -11,7 +11,7 @@ namespace {
 
 // Most threads and iterations for which the distribution is simulated; every iteration is then a
 // piece by itself. In longer loops, a shorter last tile hardly matters.
-constexpr int kMostThreads = 2 * 8, kMostIterations = static_cast<int>(kLoopPieces) * kMostThreads;
+constexpr int kMostThreads = 2 * 8, kMostIterations = kLoopPieces * kMostThreads;
 
 }  // namespace
 
@@ -46,18 +46,16 @@ double ParallelLoop::shares_by_iteration(int iterations, int threads) const {
   std::array<double, kMostThreads> clock{};
   for (;;) {
     // The thread that is free first takes the next piece.
-    const int thread =
-        static_cast<int>(std::min_element(clock.begin(), clock.begin() + threads) - clock.begin());
+    const int thread = std::min_element(clock.begin(), clock.begin() + threads) - clock.begin();
     bool found = false;
     for (int k = 0; k < threads && !found; ++k) {
       const int range = (thread + k) % threads;
       if (range >= ranges) continue;
       const LoopRange own = loop_part(iterations, ranges, range);
-      int& next = taken[static_cast<size_t>(range)];
+      int& next = taken[range];
       if (next == loop_pieces(own)) continue;
       const LoopRange piece = loop_piece(own, next);
-      clock[static_cast<size_t>(thread)] +=
-          until[static_cast<size_t>(piece.end)] - until[static_cast<size_t>(piece.begin)];
+      clock[thread] += until[piece.end] - until[piece.begin];
       ++next;
       found = true;
     }

@@ -149,8 +149,8 @@ GpuBlock GpuMmaPlan::block(const Choice& c) const {
   block.threads = c.warps() * 32;
   const Copy a = copy_of(c, product_.a, product_.rows), b = copy_of(c, product_.b, product_.columns);
   block.shared_bytes = c.stages * (a.rows * a.row_stride + b.rows * b.row_stride) * product_.element_bytes;
-  const auto sums = static_cast<double>(c.warp_rows * c.warp_columns / 32);
-  const auto fragments = static_cast<double>(c.warp_rows / 16 * 4 + c.warp_columns / 8 * 2);
+  const double sums = c.warp_rows * c.warp_columns / 32;
+  const double fragments = c.warp_rows / 16 * 4 + c.warp_columns / 8 * 2;
   block.registers = kMmaOtherRegisters + sums + fragments;
   return block;
 }

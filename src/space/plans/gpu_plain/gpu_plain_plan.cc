@@ -20,7 +20,7 @@ class GpuPlainPlan final : public Plan {
 
   void emit(TraceMaker& maker, Decisions) const override {
     const auto& leaves = maker.leaves(output_);
-    const auto rank = static_cast<std::ptrdiff_t>(maker.num_spatial(output_));
+    const std::ptrdiff_t rank = maker.num_spatial(output_);
     const LoopId all = fuse_or_unit(maker, output_, {leaves.begin(), leaves.begin() + rank});
     const auto made = maker.split(output_, all, {threads()}, sched::TailPolicy::kPredicate);
     maker.annotate(output_, made[0], sched::Annotation::kBlockX);
@@ -36,7 +36,7 @@ class GpuPlainPlan final : public Plan {
     const double reads = static_cast<double>(info.reads.size()) + 1;
     GpuKernel kernel;
     kernel.block.threads = threads();
-    kernel.blocks = std::max(1.0, std::ceil(points / static_cast<double>(threads())));
+    kernel.blocks = std::max(1.0, std::ceil(points / threads()));
     const double warps = std::ceil(static_cast<double>(threads()) / static_cast<double>(m.warp));
     kernel.products = warps * steps * info.flops_per_point;
     kernel.steps = warps * steps;

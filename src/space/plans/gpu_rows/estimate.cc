@@ -14,9 +14,9 @@ double GpuRowsPlan::estimate(Decisions d) const {
   GpuKernel kernel;
   kernel.block = block(d);
   double blocks = 1;
-  for (const AxisId a : rows_) blocks *= static_cast<double>(info_.extent(a));
-  kernel.blocks = blocks / static_cast<double>(rows(d));
-  const double n = static_cast<double>(threads(d)), warps = n / static_cast<double>(warp_);
+  for (const AxisId a : rows_) blocks *= info_.extent(a);
+  kernel.blocks = blocks / rows(d);
+  const double n = threads(d), warps = n / warp_;
   const auto is_member = [&](StageId s) {
     return std::any_of(members_.begin(), members_.end(), [&](const Member& o) { return o.stage == s; });
   };
@@ -24,7 +24,7 @@ double GpuRowsPlan::estimate(Decisions d) const {
   // `rounds`: of all threads of a block; each thread computes a point of the stage per round.
   const auto add = [&](StageId s, double rounds, bool along, int64_t vector) {
     const auto& stage = context_.stage(s);
-    kernel.products += warps * rounds * stage.flops_per_point * static_cast<double>(vector);
+    kernel.products += warps * rounds * stage.flops_per_point * vector;
     kernel.steps += warps * rounds;
     for (const Read& read : effective_reads(context_, s)) {
       const auto& producer = context_.stage(read.producer);
@@ -47,29 +47,28 @@ double GpuRowsPlan::estimate(Decisions d) const {
     const double points = points_of_block(d, member);
     if (!stage.reduction) {
       // An inlined stage is computed once per reader.
-      const double times = in_shared(d, member) ? 1 : static_cast<double>(stage.consumers.size());
+      const double times = in_shared(d, member) ? 1 : stage.consumers.size();
       add(member.stage, times * std::ceil(points / n), true, 1);
       kernel.waits += 1;
       continue;
     }
     const int64_t lanes = lanes_of(d, member);
-    const double share = points * static_cast<double>(lanes);
-    const double rounds =
-        std::ceil(share / n) * std::ceil(stage.reduce_points() / static_cast<double>(lanes));
+    const double share = points * lanes;
+    const double rounds = std::ceil(share / n) * std::ceil(stage.reduce_points() / lanes);
     const bool along = !lanes_last_ || lanes >= 8;
     add(member.stage, rounds, along, 1);
     kernel.waits += 1;
-    const double second = static_cast<double>(second_lanes(lanes));
-    const double steps = static_cast<double>(lanes) / second + second;
+    const double second = second_lanes(lanes);
+    const double steps = lanes / second + second;
     if (lanes == 1) continue;
     kernel.values += 2 * steps * warps;
     kernel.waits += k.meeting * (second > 1 ? 3 : 2) + k.meeting * steps / 8;
   }
   if (!self_) {
     double columns = 1;
-    for (const AxisId a : columns_) columns *= static_cast<double>(info_.extent(a));
-    const double v = static_cast<double>(vector(d));
-    add(output_, std::ceil(static_cast<double>(rows(d)) * columns / v / n), true, vector(d));
+    for (const AxisId a : columns_) columns *= info_.extent(a);
+    const double v = vector(d);
+    add(output_, std::ceil(rows(d) * columns / v / n), true, vector(d));
     kernel.waits += 1;
   }
   kernel.bytes_once += info_.spatial_points() * info_.element_bytes;

@@ -113,10 +113,9 @@ std::string GpuRowsPlan::describe() const {
 
 int64_t GpuRowsPlan::lanes_of(Decisions d, const Member& member) const {
   double points = 1;
-  for (const AxisId a : member.lane_axes)
-    points *= static_cast<double>(context_.stage(member.stage).extent(a));
+  for (const AxisId a : member.lane_axes) points *= context_.stage(member.stage).extent(a);
   int64_t lanes = this->lanes(d);
-  while (lanes > 1 && static_cast<double>(lanes) > points) lanes /= 2;
+  while (lanes > 1 && lanes > points) lanes /= 2;
   return lanes;
 }
 
@@ -134,7 +133,7 @@ double GpuRowsPlan::points_of_block(Decisions d, const Member& member) const {
     if (to.valid() && contains(rows_, to)) {
       points *= to == rows_.back() ? static_cast<double>(rows(d)) : 1;
     } else {
-      points *= static_cast<double>(stage.extent(a));
+      points *= stage.extent(a);
     }
   }
   return points;
@@ -150,7 +149,7 @@ GpuBlock GpuRowsPlan::block(Decisions d) const {
     const double points = points_of_block(d, member) * stage.element_bytes;
     if (stage.reduction) {
       const int64_t lanes = lanes_of(d, member), second = second_lanes(lanes);
-      bytes += points * static_cast<double>(1 + (lanes > 1 ? lanes : 0) + (second > 1 ? second : 0));
+      bytes += points * (1 + (lanes > 1 ? lanes : 0) + (second > 1 ? second : 0));
     } else if (in_shared(d, member)) {
       // Reads that move along a column may extend beyond it; the elements beyond are stored, too.
       bytes += member.moved ? 2 * points : points;

@@ -76,7 +76,7 @@ void GpuSpatialPlan::emit(TraceMaker& maker, Decisions d) const {
   StageId sum;
   if (anchor_.valid() && !computed_.arg_reduction) sum = compute_locally(maker, output_, anchor_);
   const auto axes = maker.axis_loops(output_);
-  const auto rank = static_cast<std::ptrdiff_t>(info_.num_spatial);
+  const std::ptrdiff_t rank = info_.num_spatial;
   const std::vector<LoopId> reduce(axes.begin() + rank, axes.end());
   const LoopId all = fuse_or_unit(maker, output_, {axes.begin(), axes.begin() + rank});
   const auto made =
@@ -96,18 +96,18 @@ Status GpuSpatialPlan::check(Decisions d) const {
   GpuBlock block;
   block.threads = threads(d);
   const double points = info_.spatial_points();
-  if (items(d) * vector(d) > 1 && points < static_cast<double>(items(d) * vector(d) * warp_))
+  if (items(d) * vector(d) > 1 && points < items(d) * vector(d) * warp_)
     return refuse(output_, "a single warp would compute more than all outputs");
   return check_block(context_.machine.gpu, block, context_.op(output_).name, points);
 }
 
 double GpuSpatialPlan::estimate(Decisions d) const {
   const auto& m = context_.machine.gpu;
-  const double v = static_cast<double>(vector(d)), n = static_cast<double>(items(d));
+  const double v = vector(d), n = items(d);
   const double points = info_.spatial_points(), steps = computed_.reduce_points();
   GpuKernel kernel;
   kernel.block.threads = threads(d);
-  kernel.blocks = std::max(1.0, std::ceil(points / (v * n * static_cast<double>(threads(d)))));
+  kernel.blocks = std::max(1.0, std::ceil(points / (v * n * threads(d))));
   const double warps = m.warps(threads(d));
   kernel.products = warps * v * n * steps * computed_.flops_per_point;
   if (computed_.reduction) kernel.steps = warps * n * steps;

@@ -48,10 +48,9 @@ WarpAddresses GpuTiledPlan::output_lanes(const Choice& c) const {
 
 WarpAddresses GpuTiledPlan::lanes_with(const Choice& c, const Lengths& strides) const {
   WarpAddresses out;
-  out.count =
-      static_cast<size_t>(std::min({threads(c), context_.machine.gpu.warp, target::GpuMachine::kMostLanes}));
+  out.count = std::min({threads(c), context_.machine.gpu.warp, target::GpuMachine::kMostLanes});
   for (size_t lane = 0; lane < out.count; ++lane) {
-    auto rest = static_cast<int64_t>(lane);
+    int64_t rest = lane;
     int64_t at = 0;
     for (size_t i = live_.size(); i-- > 0 && rest > 0;) {
       const AxisId a = live_[i];

@@ -138,9 +138,8 @@ GpuTiledPlan::Lengths GpuTiledPlan::region(const Read& read, const AxisRanges& r
     const auto& index = read.indices[dim];
     double range = 1;
     for (const AxisId a : ranges.ids()) {
-      const double steps =
-          index.blocked ? std::ceil(ranges[a] / static_cast<double>(index.blocks[a])) : ranges[a];
-      range += static_cast<double>(std::abs(index.coefficients[a])) * (steps - 1);
+      const double steps = index.blocked ? std::ceil(ranges[a] / index.blocks[a]) : ranges[a];
+      range += std::abs(index.coefficients[a]) * (steps - 1);
     }
     const int64_t whole = context_.stage(read.producer).extent(dim);
     const auto width = static_cast<int64_t>(range);
@@ -155,8 +154,8 @@ GpuTiledPlan::Copy GpuTiledPlan::copy_of(Decisions d, const Choice& c, const Ope
   copy.made = true;
   const auto& producer = context_.stage(operand.read.producer);
   AxisRanges ranges(info_.num_axes(), 1);
-  for (const AxisId a : live_) ranges[a] = static_cast<double>(std::min(extent(a), c.tile(a)));
-  for (const AxisId r : live_reduce_) ranges[r] = static_cast<double>(c.chunk[r] * c.step[r]);
+  for (const AxisId a : live_) ranges[a] = std::min(extent(a), c.tile(a));
+  for (const AxisId r : live_reduce_) ranges[r] = c.chunk[r] * c.step[r];
   copy.extents = region(operand.read, ranges);
   const AxisId last = producer.contiguous_axis;
   if (last.valid() && operand.vector_slot != kNone) {
@@ -204,8 +203,8 @@ double GpuTiledPlan::values(const Choice& c, const Operand& operand, bool vthrea
   double apart = 1;
   for (const AxisId a : live_) {
     if (!operand.read.depends_on(a)) continue;
-    ranges[a] = static_cast<double>(c.registers(a));
-    if (vthreads) apart *= static_cast<double>(c.vthreads[a]);
+    ranges[a] = c.registers(a);
+    if (vthreads) apart *= c.vthreads[a];
   }
   for (const double n : footprint(operand.read, ranges)) apart *= n;
   return apart;
@@ -217,7 +216,7 @@ GpuBlock GpuTiledPlan::block(Decisions d, const Choice& c) const {
   double accumulators = std::max(1.0, info_.element_bytes / 4.0);
   for (const AxisId a : live_) {
     block.vthreads *= c.vthreads[a];
-    accumulators *= static_cast<double>(c.thread_tile(a));
+    accumulators *= c.thread_tile(a);
   }
   double operands = 0;
   for (const auto& operand : operands_) {
@@ -248,20 +247,20 @@ int64_t GpuTiledPlan::unrolled_points(const Choice& c) const {
 
 double GpuTiledPlan::live_values(const Choice& c) const {
   double accumulators = 1, operands = 0;
-  for (const AxisId a : live_) accumulators *= static_cast<double>(c.thread_tile(a));
+  for (const AxisId a : live_) accumulators *= c.thread_tile(a);
   for (const auto& operand : operands_) operands += values(c, operand, true);
   // With copies that run ahead, only the operands of the next point are live.
   if (c.stages > 1) return kLiveAddresses + accumulators + operands;
   int64_t step = 1;
   for (const AxisId r : live_reduce_) step *= c.step[r];
-  const double together = static_cast<double>(std::min(step, unrolled_points(c)));
+  const double together = std::min(step, unrolled_points(c));
   return kLiveAddresses + accumulators + together * operands;
 }
 
 double GpuTiledPlan::unrolled(const Choice& c) const {
   double products = 1;
-  for (const AxisId a : live_) products *= static_cast<double>(c.thread_tile(a));
-  return products * static_cast<double>(unrolled_points(c));
+  for (const AxisId a : live_) products *= c.thread_tile(a);
+  return products * unrolled_points(c);
 }
 
 int64_t GpuTiledPlan::store_vector(const Choice& c) const {
@@ -289,7 +288,7 @@ Status GpuTiledPlan::check(Decisions d) const {
   const Choice c = decode(d);
   double padded = 1, points = 1;
   for (const AxisId a : live_) {
-    const double tile = static_cast<double>(c.tile(a)), length = static_cast<double>(extent(a));
+    const double tile = c.tile(a), length = extent(a);
     padded *= tile * std::ceil(length / tile);
     points *= length;
   }
@@ -301,8 +300,7 @@ Status GpuTiledPlan::check(Decisions d) const {
   };
   if (c.stages > 1 && std::none_of(operands_.begin(), operands_.end(), made))
     return refuse(anchor_, "several stages, but no operand is copied");
-  if (c.stages > 1 && static_cast<double>(c.stages) > chunks(c))
-    return refuse(anchor_, "more stages than chunks");
+  if (c.stages > 1 && c.stages > chunks(c)) return refuse(anchor_, "more stages than chunks");
   if (unrolled(c) > kMostUnrolled) return refuse(anchor_, "too much unrolled code");
   return check_block(context_.machine.gpu, block(d, c), context_.op(anchor_).name, info_.spatial_points());
 }

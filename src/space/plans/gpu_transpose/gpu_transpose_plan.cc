@@ -124,9 +124,9 @@ double GpuTransposePlan::estimate(Decisions d) const {
   kernel.moved = rounds;
   kernel.values = rounds;
   WarpAddresses lanes;
-  lanes.count = static_cast<size_t>(std::min(m.warp, target::GpuMachine::kMostLanes));
+  lanes.count = std::min(m.warp, target::GpuMachine::kMostLanes);
   const int64_t row = side(d, along_) + (padded(d) && side(d, along_) % 2 == 0 ? 1 : 0);
-  for (size_t i = 0; i < lanes.count; ++i) lanes.at[i] = static_cast<int64_t>(i) * row;
+  for (size_t i = 0; i < lanes.count; ++i) lanes.at[i] = i * row;
   kernel.bank_waits = rounds * (bank_cycles(lanes, 1, producer.element_bytes) - 1);
   kernel.products = rounds * info_.flops_per_point;
   const GpuAccess store = contiguous_access(std::min(m.warp, side(d, across_)), 1, info_.element_bytes);

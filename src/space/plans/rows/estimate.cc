@@ -16,8 +16,8 @@ RowsPlan::Traffic RowsPlan::traffic_cycles(Decisions d) const {
                        [&](const Member& member) { return member.stage == stage; });
   };
   double rows = 1;  // passes of the loops over rows
-  for (const AxisId a : rows_) rows *= static_cast<double>(info_.extent(a));
-  if (contiguous_row_) rows /= static_cast<double>(std::max<int64_t>(row_width(d), 1));
+  for (const AxisId a : rows_) rows *= info_.extent(a);
+  if (contiguous_row_) rows /= std::max<int64_t>(row_width(d), 1);
   Traffic out;
   double once = 0;  // bytes
   std::vector<StageId> seen;
@@ -44,7 +44,7 @@ RowsPlan::Traffic RowsPlan::traffic_cycles(Decisions d) const {
         // A strip of columns: a piece of each row.
         const AxisId last = producer.contiguous_axis;
         double distance = producer.element_bytes;
-        if (last.valid()) distance *= static_cast<double>(producer.extent(last));
+        if (last.valid()) distance *= producer.extent(last);
         if (distance >= kPageBytes)
           out.waited +=
               bytes / (static_cast<double>(row_width(d)) * producer.element_bytes) * k.row_start_beyond;

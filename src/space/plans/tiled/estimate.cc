@@ -101,7 +101,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   if (const auto tile = matrix_tile(c)) {
     const Constants& k = m.fitted();
     const auto rows = static_cast<double>(tile->row_tiles), columns = static_cast<double>(tile->column_tiles);
-    const double depth = static_cast<double>(tile->depth), products = rows * columns;
+    const double depth = tile->depth, products = rows * columns;
     // Sums are loaded before and stored after; they were set to zero in memory before that.
     return (std::max(products * k.tile_product, (rows + columns) * k.tile_load) + loop_exit_cycles(c)) /
                depth +
@@ -166,8 +166,7 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   tile.latency = info_.dot == ir::Intrinsic::kDot2 ? m.dot2_latency : m.rates.fma_latency;
   tile.instructions = unrolled_instructions(c);
   tile.chain = steps_of_a_sum(c);
-  tile.loop_cycles =
-      waits + loop_exit_cycles(c) + m.fitted().loop_step / static_cast<double>(unrolled_steps(c));
+  tile.loop_cycles = waits + loop_exit_cycles(c) + m.fitted().loop_step / unrolled_steps(c);
   return step_cycles(m, tile);
 }
 
@@ -282,7 +281,7 @@ double TiledPlan::estimate(Decisions d) const {
   cycles = overlapped(cycles, traffic.from_l2, k.not_hidden_l2);
   // All rows of a tile are requested at once.
   const auto tile = matrix_tile(c);
-  const double waited = tile ? traffic.waited / static_cast<double>(tile->depth) : traffic.waited;
+  const double waited = tile ? traffic.waited / tile->depth : traffic.waited;
   cycles = overlapped(cycles, traffic.from_beyond, k.not_hidden) + waited + write_cycles(c);
   cycles += copy_cycles(c);
   ParallelLoop parallel;

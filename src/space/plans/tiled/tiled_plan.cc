@@ -191,7 +191,7 @@ int64_t TiledPlan::unrolled_steps(const Choice& c) const {
 // Returns the size of the register tile's code in simple vector instructions; compile time grows
 // with it.
 double TiledPlan::unrolled_instructions(const Choice& c) const {
-  double size = accumulators(c) * static_cast<double>(unrolled_steps(c));
+  double size = accumulators(c) * unrolled_steps(c);
   // Conditions at every read, vectors of odd lengths and shuffled vectors take more code.
   for (const auto where : c.pads)
     if (where == PadLocation::kInline) size *= 4;
@@ -217,7 +217,7 @@ double TiledPlan::peeled_bodies(const Choice& c) const {
     // The region is a part of the tile, or all of it.
     const int64_t in_tile = pieces(c.region[a], c.register_length(a));
     const int64_t in_last = pieces(extent(a) % tile, c.register_length(a));
-    bodies *= static_cast<double>(in_tile + in_last);
+    bodies *= in_tile + in_last;
   }
   for (const AxisId r : live_reduce_) bodies *= extent(r) % c.r1[r] != 0 ? 2 : 1;
   return bodies;

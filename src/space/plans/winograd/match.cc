@@ -16,7 +16,7 @@ void match_winograd(const PlanContext& context, Patterns& patterns) {
     if (step == nullptr) continue;
     auto found = std::make_unique<WinogradStages>();
     moved += kInserted;
-    const auto result = static_cast<size_t>(step->stage + moved);
+    const size_t result = step->stage + moved;
     found->m = step->m;
     found->data = StageId(result - 5);
     found->rows = StageId(result - 4);
