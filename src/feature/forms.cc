@@ -125,7 +125,7 @@ void FormArena::assume_below(const Form& f, int64_t limit) {
     assumptions_.push_back({f, limit});
     return;
   }
-  const auto index = static_cast<size_t>(terms_[f.begin].atom);
+  const size_t index = terms_[f.begin].atom;
   const Atom a = atoms_[index];
   if (a.kind == Kind::kFloorDiv && limit < kUnknownBound / a.c) return assume_below(a.a, limit * a.c);
   narrowed_.emplace_back(index, a.range);

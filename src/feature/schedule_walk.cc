@@ -377,7 +377,7 @@ class ScheduleFeatures::Walker {
     const sched::StageRegion& region = regions_.stage(s);
     key_.clear();
     const auto add = [&](int64_t value) { key_.push_back(value); };
-    add(static_cast<int64_t>(reinterpret_cast<uintptr_t>(stage.op.get())));
+    add(reinterpret_cast<uintptr_t>(stage.op.get()));
     add(which);
     collector_.append_extents(key_);
     add(-1);  // separator, since no extent is negative
@@ -441,7 +441,7 @@ class ScheduleFeatures::Walker {
     const ir::Operation& op = *schedule_->stages[s].op;
     const auto saved = forms_.mark();
     for (size_t b = 0; b < op.outputs.size(); ++b) {
-      if (repeat_store(s, -1 - static_cast<int>(b), op.spatial.size())) continue;
+      if (repeat_store(s, -1 - b, op.spatial.size())) continue;
       guarded_root_values(s, op.spatial.size());
       const ir::BufferNode* output = op.outputs[b].get();
       collector_.begin_store(id_of(output));
@@ -459,7 +459,7 @@ class ScheduleFeatures::Walker {
     const auto saved = forms_.mark();
     for (size_t b = 0; b < op.bodies.size(); ++b) {
       const size_t roots = op.spatial.size() + op.reduce.size();
-      if (temporaries == nullptr && repeat_store(s, static_cast<int>(b), roots)) continue;
+      if (temporaries == nullptr && repeat_store(s, b, roots)) continue;
       guarded_root_values(s, roots);
       store_values_.begin(schedule_->stages[s], roots_);
       OpCounts ops;
@@ -558,7 +558,7 @@ FeatureMatrix LeafFeatures::per_store() const {
   out.values.resize(out.rows * kPerStoreWidth);
   for (size_t l = 0; l < row_numbers.size(); ++l) {
     if (row_numbers[l] < 0) continue;
-    const auto vector = vectors.row(static_cast<int>(l));
+    const auto vector = vectors.row(l);
     std::copy(vector.begin(), vector.end(), out.values.begin() + row_numbers[l] * kPerStoreWidth);
   }
   return out;

@@ -30,7 +30,7 @@ FeatureMatrix StoreCollector::finish() const {
 LeafFeatures StoreCollector::finish_leaves() const {
   LeafFeatures out;
   out.tree_nodes = tree_nodes_;
-  out.vectors.rows = static_cast<int>(leaves_.size());
+  out.vectors.rows = leaves_.size();
   out.vectors.values.resize(leaves_.size() * kPerStoreWidth);
   // Rows are numbered as finish() orders them.
   IdVector<RowId, int> number;

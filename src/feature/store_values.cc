@@ -38,7 +38,7 @@ template <class IndexOf>
 void StoreValues::add_digits(const sched::Layout& layout, const ir::BufferNode& buffer,
                              const IndexOf& index_of) {
   for (const sched::LayoutDim& d : layout) {
-    const auto dim = static_cast<size_t>(d.dim);
+    const size_t dim = d.dim;
     Form digit = forms_.floordiv(index_of(dim), d.divisor);
     if (buffer.shape[dim] > d.divisor * d.extent) digit = forms_.floormod(digit, d.extent);
     collector_.add_index(digit);

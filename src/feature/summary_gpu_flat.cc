@@ -24,7 +24,7 @@ constexpr double kSharpness = 4;  // exponent of the norm that approximates the 
 double blocks_of(const LeafTotals& totals, const TraceSummary& trace) {
   double out = 0;
   for (const auto& [grid, threads] : totals.grids) out += grid;
-  const auto known = static_cast<double>(std::max<size_t>(totals.grids.size(), 1));
+  const double known = std::max<size_t>(totals.grids.size(), 1);
   return std::max(out * std::max(trace.kernels / known, 1.0), 1.0);
 }
 

@@ -44,7 +44,7 @@ int bank_rounds(std::span<const int64_t> addresses) {
   const auto sorted = in_order(addresses.first(std::min<size_t>(addresses.size(), kBanks)), storage);
   std::array<int, kBanks> count{};
   for (size_t i = 0; i < sorted.size(); ++i) {
-    if (i == 0 || sorted[i] != sorted[i - 1]) ++count[static_cast<size_t>(sorted[i] % kBanks)];
+    if (i == 0 || sorted[i] != sorted[i - 1]) ++count[sorted[i] % kBanks];
   }
   return *std::max_element(count.begin(), count.end());
 }
@@ -375,8 +375,7 @@ struct Figures {
     fmas = access.flops / 2;
     compute = access.flops / k.gpu.flops_per_second;
     warp_steps = rounds.of_core * k.t.reduce_steps * k.warps;
-    warp_fmas =
-        warp_steps * body * static_cast<double>(k.lanes) / k.gpu.fma_lanes() * k.gpu.seconds_per_cycle();
+    warp_fmas = warp_steps * body * k.lanes / k.gpu.fma_lanes() * k.gpu.seconds_per_cycle();
     all_sectors = k.blocks * k.t.reduce_steps * fetches.step_sectors;
     const double wave_bytes = bytes_of_wave(k, residency.concurrent);
     dram = std::max(std::max(residency.waves, 1.0) * wave_bytes, operands.input_bytes);
@@ -391,7 +390,7 @@ using Columns = Quantities<kTiledGpuColumns>;
 void set_memory(const Figures& f, Resources& seconds) {
   const Kernel& k = f.k;
   const double bytes_per_second = k.gpu.bytes_per_second, cycle = k.gpu.seconds_per_cycle();
-  const double lanes = static_cast<double>(k.lanes), word = lanes / k.gpu.shared_lanes() * cycle;
+  const double lanes = k.lanes, word = lanes / k.gpu.shared_lanes() * cycle;
   // Memory: by the footprints of the waves, with each byte counted once, and by the fetched
   // sectors.
   seconds.set("dram", f.dram / bytes_per_second);
@@ -419,15 +418,15 @@ void set_gpu_arithmetic(const Figures& f, Resources& seconds) {
   const Kernel& k = f.k;
   const double cycle = k.gpu.seconds_per_cycle(), steps = f.rounds.count * k.t.reduce_steps;
   // Seconds that one warp keeps its scheduler busy in a step.
-  const double issue = f.body * static_cast<double>(k.lanes) * k.gpu.schedulers() / k.gpu.fma_lanes() * cycle;
+  const double issue = f.body * k.lanes * k.gpu.schedulers() / k.gpu.fma_lanes() * cycle;
   const auto busy = [&](double blocks) { return f.rounds.scheduler_warps(blocks) * issue; };
   const double multiply_adds = k.t.reduce_steps * f.rounds.sum(busy);
   seconds.set("multiply_adds", multiply_adds);
   seconds.set("fetch_latency", steps * k.gpu.memory_latency());
   seconds.set("fetch_latencies", steps * k.gpu.memory_latency() * f.fetches.batches);
   seconds.set("shared_latency", steps * k.reduce_tile * k.gpu.shared_latency());
-  seconds.set("loop_control", f.warp_steps * f.body / f.unrolling.copies * static_cast<double>(k.lanes) / 32 /
-                                  k.gpu.schedulers() * cycle);
+  seconds.set("loop_control",
+              f.warp_steps * f.body / f.unrolling.copies * k.lanes / 32 / k.gpu.schedulers() * cycle);
   seconds.set("launch", 5e-6);
   seconds.set("dispatch", k.blocks * k.gpu.block_start_cycles * cycle);
   // Accumulators that exceed the registers, and those that a loop indexes, are in local memory.

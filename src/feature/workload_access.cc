@@ -12,9 +12,7 @@ namespace {
 
 using ir::Expr;
 
-double bytes_of(const ir::Buffer& buffer) {
-  return static_cast<double>(ir::bytes_of(buffer->dtype, buffer->num_elements()));
-}
+double bytes_of(const ir::Buffer& buffer) { return ir::bytes_of(buffer->dtype, buffer->num_elements()); }
 
 // Returns the axes in an index; parts that are not multiples of an axis are left out.
 std::vector<WorkloadAccess::Term> terms_of(const Expr& index, const ir::Operation& op) {
