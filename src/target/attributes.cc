@@ -123,7 +123,7 @@ Device with_defaults(DeviceKind kind) {
     GpuFigures& gpu = device.gpu();
     gpu.shared_memory_per_block = machine.shared_bytes;
     gpu.registers_per_block = machine.registers_per_block;
-    gpu.max_vthread_extent = static_cast<int>(machine.max_vthreads);
+    gpu.max_vthread_extent = machine.max_vthreads;
     gpu.block_start_cycles = machine.block_start_cycles;
     device.launch_overhead_us = 1e6 * machine.launch_seconds;
   }
@@ -144,7 +144,7 @@ std::string default_value(const Attribute& attribute, DeviceKind kind) {
   std::string out;
   visit_value(attribute, device, [&]<typename T>(const T& value) {
     if constexpr (std::is_arithmetic_v<T>) {
-      if (value != 0) out = text_with_unit(static_cast<double>(value), attribute.unit);
+      if (value != 0) out = text_with_unit(value, attribute.unit);
     }
   });
   return out;

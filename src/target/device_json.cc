@@ -31,7 +31,7 @@ bool read(const Json& value, int64_t& out) {
 bool read(const Json& value, int& out) {
   int64_t wide = 0;
   if (!read(value, wide) || wide != static_cast<int>(wide)) return false;
-  out = static_cast<int>(wide);
+  out = wide;
   return true;
 }
 bool read(const Json& value, std::vector<std::string>& out) {

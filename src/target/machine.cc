@@ -29,9 +29,9 @@ CpuMachine::CpuMachine(const Device& device) {
     broadcast_instructions = 1;
   }
   rates = figures.rates;
-  l1_bytes = static_cast<double>(figures.l1_bytes);
-  l2_bytes = static_cast<double>(figures.l2_bytes);
-  l3_bytes = static_cast<double>(device.l3_bytes);
+  l1_bytes = figures.l1_bytes;
+  l2_bytes = figures.l2_bytes;
+  l3_bytes = device.l3_bytes;
   line_bytes = std::max(device.cacheline_bytes, 16);
   bytes_per_second = 1e9 * figures.bandwidth_gbs;
   flops_per_second = 1e9 * figures.peak_f32_gflops;
@@ -48,12 +48,12 @@ GpuMachine::GpuMachine(const Device& device) {
   registers_per_thread = std::max<int64_t>(device.register_count(), 32);
   take(registers_per_block, gpu.registers_per_block);
   take(cores, device.compute_units());
-  core_threads = static_cast<double>(max_threads);
-  core_shared_bytes = static_cast<double>(shared_bytes);
-  core_registers = static_cast<double>(registers_per_block);
+  core_threads = max_threads;
+  core_shared_bytes = shared_bytes;
+  core_registers = registers_per_block;
   take(core_threads, gpu.max_threads_per_core);
   // A block has at least one warp.
-  core_blocks = std::floor(core_threads / static_cast<double>(warp));
+  core_blocks = std::floor(core_threads / warp);
   take(core_blocks, gpu.max_blocks_per_core);
   take(core_shared_bytes, gpu.shared_memory_per_core);
   take(core_registers, gpu.registers_per_core);
@@ -81,7 +81,7 @@ double GpuMachine::resident_blocks(double threads) const {
 }
 
 double GpuMachine::resident_blocks(double threads, double block_shared_bytes, double registers) const {
-  const double unit = static_cast<double>(kRegisterUnit);
+  const double unit = kRegisterUnit;
   const double of_block = std::ceil(registers / unit) * unit * threads;
   return std::max(1.0, std::min({resident_blocks(threads),
                                  std::floor(core_shared_bytes / std::max(block_shared_bytes, 1.0)),

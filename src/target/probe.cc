@@ -70,7 +70,7 @@ void probe_caches(Device& d, int cpu) {
     if (level == 2) l2 = size;
     if (level == 3) l3 = size;
     if (const int64_t line = parse_int(first_line(dir + "coherency_line_size")); line > 0)
-      d.cacheline_bytes = static_cast<int>(line);
+      d.cacheline_bytes = line;
   }
   const auto or_sysconf = [](int64_t value, int name) {
     return value > 0 ? value : std::max<int64_t>(0, sysconf(name));
@@ -88,10 +88,9 @@ void probe_caches(Device& d, int cpu) {
 double probe_clock_ghz(int cpu) {
   const std::string dir = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cpufreq/";
   for (const char* file : {"base_frequency", "cpuinfo_max_freq"})
-    if (const int64_t khz = parse_int(first_line(dir + file)); khz > 0)
-      return std::round(static_cast<double>(khz) * 1e-5) / 10;
+    if (const int64_t khz = parse_int(first_line(dir + file)); khz > 0) return std::round(khz * 1e-5) / 10;
   if (const int64_t mhz = parse_int(proc_value("/proc/cpuinfo", "cpu MHz")); mhz > 0)
-    return std::round(static_cast<double>(mhz) * 1e-2) / 10;
+    return std::round(mhz * 1e-2) / 10;
   return 0;
 }
 
@@ -115,8 +114,8 @@ void probe_isa(Device& d) {
   }
 
   id.vendor = vendor;
-  id.family = static_cast<int>((leaf1.eax >> 8) & 15);
-  id.model = static_cast<int>((leaf1.eax >> 4) & 15);
+  id.family = (leaf1.eax >> 8) & 15;
+  id.model = (leaf1.eax >> 4) & 15;
   if (id.family == 6 || id.family == 15) id.model += static_cast<int>((leaf1.eax >> 16) & 15) << 4;
   if (id.family == 15) id.family += static_cast<int>((leaf1.eax >> 20) & 255);
   d.processor = micro_architecture(id);
@@ -154,7 +153,7 @@ Result<Device> probe_local(int threads) {
   return Error{ErrorCode::kUnsupported, "device local", "only x86-64 and aarch64 machines can be probed"};
 #endif
   const Processors machine = processors();
-  const int most = static_cast<int>(machine.allowed.size());
+  const int most = machine.allowed.size();
   if (threads < 0 || threads > most) {
     return Error{ErrorCode::kInvalidArgument, "device local",
                  std::to_string(threads) + " threads were requested, but this process may use " +

@@ -100,7 +100,7 @@ double clock_of_this_thread(const Device& device) {
 
 double measure_clock_ghz(const Device& device) {
   if (!kHasSteps) return 0;
-  std::vector<double> clocks(static_cast<size_t>(std::max(device.cpu().cores, 1)), 0);
+  std::vector<double> clocks(std::max(device.cpu().cores, 1), 0);
   std::vector<std::thread> threads;
   for (size_t t = 1; t < clocks.size(); ++t) {
     try {

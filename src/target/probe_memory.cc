@@ -42,9 +42,9 @@ double measure_memory_bandwidth(const Device& device) {
   const int threads = std::max(device.cpu().cores, 1);
   const int64_t caches = device.l3_bytes + device.l2_bytes * threads;
   const int64_t bytes = std::clamp(kCacheFactor * caches, kLeastBytes, kMostBytes);
-  std::vector<uint64_t> data(static_cast<size_t>(bytes) / sizeof(uint64_t), 1);
-  const size_t part = data.size() / static_cast<size_t>(threads);
-  std::vector<uint64_t> sums(static_cast<size_t>(threads));
+  std::vector<uint64_t> data(bytes / sizeof(uint64_t), 1);
+  const size_t part = data.size() / threads;
+  std::vector<uint64_t> sums(threads);
   double best = 0;
   const double begin = seconds_now();
   uint64_t passes = 0;
@@ -63,7 +63,7 @@ double measure_memory_bandwidth(const Device& device) {
     sums[0] += sum(data.data(), part);
     for (std::thread& reader : readers) reader.join();
     const double seconds = now() - start;
-    best = std::max(best, static_cast<double>(part * sums.size() * sizeof(uint64_t)) / seconds);
+    best = std::max(best, part * sums.size() * sizeof(uint64_t) / seconds);
   }
   // All elements are 1. Checking the sums also keeps the compiler from removing the reads.
   uint64_t total = 0;
@@ -74,7 +74,7 @@ double measure_memory_bandwidth(const Device& device) {
 
 double measure_cache_retention(const Device& device) {
   const int64_t last = std::max(device.l3_bytes, device.l2_bytes);
-  const auto words = [](int64_t bytes) { return static_cast<size_t>(bytes) / sizeof(uint64_t); };
+  const auto words = [](int64_t bytes) { return bytes / sizeof(uint64_t); };
   const std::vector<uint64_t> kept(words(std::min(last / 2, kMostRetained)), 1);
   const std::vector<uint64_t> others(words(std::clamp(2 * last, kLeastBytes, kMostBytes)), 1);
   uint64_t total = 0;

@@ -37,7 +37,7 @@ Result<Device> read_device_file(const std::string& path) {
 std::string without_dashes(std::string_view name) {
   std::string out;
   for (const char c : name) {
-    if (c != '-' && c != '_') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (c != '-' && c != '_') out += std::tolower(static_cast<unsigned char>(c));
   }
   return out;
 }
@@ -114,7 +114,7 @@ Result<Device> find_device(std::string_view spec) {
   } else {
     TS_ASSIGN_OR_RETURN(device, find_registered(name));
   }
-  const int most = name == "local" ? static_cast<int>(allowed_processors().size()) : device.compute_units();
+  const int most = name == "local" ? allowed_processors().size() : device.compute_units();
   while (!spec.empty()) {
     const std::string_view option = next_part();
     if (option.starts_with("isa=")) {

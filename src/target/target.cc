@@ -54,7 +54,7 @@ std::string Device::key() const {
   for (const Attribute& a : target::attributes()) {
     if (!a.is(Attribute::kInKey)) continue;
     const bool has = visit_value(a, *this, [&]<typename T>(const T& value) {
-      if constexpr (std::is_integral_v<T>) h.add(static_cast<uint64_t>(static_cast<int64_t>(value)));
+      if constexpr (std::is_integral_v<T>) h.add(static_cast<int64_t>(value));
     });
     if (!has) h.add(uint64_t{0});
   }
