@@ -60,7 +60,7 @@ Step changed(const Step& step, const Schedule& before, Rng& rng) {
     unroll->auto_max_step = kSteps[rng.below(std::size(kSteps))];
   } else if (auto* at = std::get_if<ComputeAt>(&result)) {
     const size_t loops = before.stages.begin()[at->target_stage].leaves.size();
-    at->target_iterator = static_cast<int>(rng.below(loops));
+    at->target_iterator = rng.below(loops);
   } else if (auto* annotate = std::get_if<Annotate>(&result)) {
     annotate->annotation =
         annotate->annotation == Annotation::kUnroll ? Annotation::kNone : Annotation::kUnroll;

@@ -21,7 +21,7 @@ int64_t SymArena::checked(int128_t value) {
     overflowed_ = true;
     return 0;
   }
-  return static_cast<int64_t>(value);
+  return value;
 }
 
 Sym SymArena::loop(SymLoop loop, int64_t extent) {
@@ -119,7 +119,7 @@ SymRange SymArena::relax(Sym s, const IdVector<SymLoopId, char>& inside) {
       if (inside[atom.loop] != 0) {
         value = full(atom.range.max + 1);
       } else {
-        value = point(single(static_cast<size_t>(term.atom)));
+        value = point(single(term.atom));
       }
     } else if (atom.kind == AffineKind::kFloorDiv) {
       value = floordiv(relax(atom.a, inside), atom.c);

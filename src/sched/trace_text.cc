@@ -77,7 +77,7 @@ class LineParser {
     int64_t wide = 0;
     TS_RETURN_IF_ERROR(read(Key<int64_t>{field.name, wide}));
     if (!std::in_range<int>(wide)) return error(quoted(field.name) + " is out of range");
-    field.value = static_cast<int>(wide);
+    field.value = wide;
     return {};
   }
 

@@ -45,7 +45,7 @@ Result<StageId> find_stage(const Schedule& schedule, int position) {
   if (position < 0 || std::cmp_greater_equal(position, schedule.stages.size()))
     return invalid("stage " + std::to_string(position) + " does not exist, there are " +
                    std::to_string(schedule.stages.size()));
-  return StageId(static_cast<size_t>(position));
+  return StageId(position);
 }
 
 Result<StageId> find_computed_stage(const Schedule& schedule, int position) {
