@@ -32,8 +32,7 @@ AnsorAnswer::AnsorAnswer(const AnsorContext& context, const record::AnsorParts* 
   std::iota(left_.begin(), left_.end(), size_t{0});
   if (known_ != nullptr) {
     const auto& listed = context.placements();
-    known_placement_ =
-        static_cast<size_t>(std::find(listed.begin(), listed.end(), known->placement) - listed.begin());
+    known_placement_ = std::find(listed.begin(), listed.end(), known->placement) - listed.begin();
     TS_CHECK(known_placement_ < listed.size() && known->sketch == context.sketch(),
              "the program to follow does not belong to the context");
     size_t number = 0;
@@ -61,7 +60,7 @@ std::vector<int64_t> AnsorAnswer::examples() const {
 
 int64_t AnsorAnswer::known_value() const {
   if (known_ == nullptr || done_) return -1;
-  if (in_sketch()) return known_->numbers[first_number_[slot().step] + static_cast<size_t>(slot().part)];
+  if (in_sketch()) return known_->numbers[first_number_[slot().step] + slot().part];
   if (symbol().open) return known_->numbers[first_number_.back() + unrolling_.size()];
   return context_->symbols()[known_placement_][depth_].value;
 }
@@ -71,10 +70,10 @@ bool AnsorAnswer::take(int64_t value) {
   if (value != known_value()) known_ = nullptr;
   if (in_sketch()) {
     const AnsorSlot& at = slot();
-    record::set_number(steps_.steps[at.step], static_cast<size_t>(at.part), value);
+    record::set_number(steps_.steps[at.step], at.part, value);
     if (at.parts > 0) {
       rest_ = std::max<int64_t>(1, rest_ / value);
-      for (const int t : at.threads) threads_[static_cast<size_t>(t)] *= value;
+      for (const int t : at.threads) threads_[t] *= value;
     }
     ++slot_;
   } else if (symbol().open) {
@@ -121,9 +120,8 @@ void AnsorAnswer::allow_lengths() {
   if (innermost) rest_ = extent_ = at.extent > 0 ? at.extent : context_->extent_of(steps_, at.step);
   allowed_ = divisors_of(rest_, innermost ? kMostInnermost : rest_);
   const auto too_many = [&](int64_t value) {
-    return std::any_of(at.threads.begin(), at.threads.end(), [&](int t) {
-      return threads_[static_cast<size_t>(t)] * value > context_->most_threads();
-    });
+    return std::any_of(at.threads.begin(), at.threads.end(),
+                       [&](int t) { return threads_[t] * value > context_->most_threads(); });
   };
   std::erase_if(allowed_, [&](int64_t value) { return value > 1 && too_many(value); });
   if (allowed_.empty()) allowed_.assign(1, 1);
@@ -196,7 +194,7 @@ std::optional<record::AnsorParts> from_decisions(const AnsorContext& context,
   if (decisions.size() < slots.size()) return std::nullopt;
   for (size_t s = 0; s < slots.size(); ++s) {
     if (decisions[s] < (slots[s].parts > 0 ? 1 : 0)) return std::nullopt;
-    record::set_number(parts.sketch.steps[slots[s].step], static_cast<size_t>(slots[s].part), decisions[s]);
+    record::set_number(parts.sketch.steps[slots[s].step], slots[s].part, decisions[s]);
   }
   parts.numbers = record::split_trace(parts.sketch).numbers;
   parts.sketch = context.sketch();

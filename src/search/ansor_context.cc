@@ -95,7 +95,7 @@ class ThreadFactors {
       if (split == nullptr) continue;
       const auto child = std::find(split->children.begin(), split->children.end(), iterator);
       if (child == split->children.end()) continue;
-      const auto place = static_cast<size_t>(child - split->children.begin());
+      const size_t place = child - split->children.begin();
       const size_t rest = split->outer_lengths ? split->children.size() - 1 : 0;
       if (place == rest) return std::nullopt;
       return of_length(split->lengths[split->outer_lengths ? place : place - 1]);
@@ -164,8 +164,7 @@ Result<std::shared_ptr<const AnsorContext>> AnsorContext::create(Schedule fresh,
 
 const std::string& AnsorContext::stage_name(int stage) const {
   static const std::string kNone;
-  return stage < 0 || std::cmp_greater_equal(stage, stages_.size()) ? kNone
-                                                                    : stages_[static_cast<size_t>(stage)];
+  return stage < 0 || std::cmp_greater_equal(stage, stages_.size()) ? kNone : stages_[stage];
 }
 
 Status AnsorContext::read_sketch() {
@@ -173,7 +172,7 @@ Status AnsorContext::read_sketch() {
   bool rfactored = false;  // such stages have axes whose extents are split lengths
   for (size_t i = 0; i < sketch_.steps.size(); ++i) {
     const Step& step = sketch_.steps[i];
-    const size_t number = static_cast<size_t>(stage_of(step));
+    const size_t number = stage_of(step);
     const Stage* before = std::cmp_less(number, builder.schedule().stages.size())
                               ? &builder.schedule().stages.begin()[number]
                               : nullptr;
@@ -182,10 +181,10 @@ Status AnsorContext::read_sketch() {
     if (before != nullptr) slot.stage = before->op->name;
     const auto* split = std::get_if<Split>(&step);
     if (split != nullptr && before != nullptr && std::cmp_less(split->iterator, before->leaves.size())) {
-      const IteratorId leaf = before->leaves[static_cast<size_t>(split->iterator)];
+      const IteratorId leaf = before->leaves[split->iterator];
       slot.axis = before->iterators[leaf].name;
       slot.extent = rfactored ? 0 : fixed_extent(*before, leaf);
-      slot.parts = static_cast<int>(split->lengths.size());
+      slot.parts = split->lengths.size();
     }
     std::string kind(step_name(step));
     std::string words = kind + " " + slot.stage;
@@ -232,8 +231,7 @@ void AnsorContext::find_threads() {
   for (const Trace& placement : placements_) {
     Trace whole = sketch_;
     for (size_t s = 0; s < slots_.size(); ++s)
-      if (slots_[s].parts > 0)
-        record::set_number(whole.steps[slots_[s].step], static_cast<size_t>(slots_[s].part), primes[s]);
+      if (slots_[s].parts > 0) record::set_number(whole.steps[slots_[s].step], slots_[s].part, primes[s]);
     whole.steps.insert(whole.steps.end(), placement.steps.begin(), placement.steps.end());
     const auto schedule = replay(fresh_, whole);
     if (!schedule.ok()) return;
@@ -255,7 +253,7 @@ void AnsorContext::find_threads() {
     }
   }
   for (const auto& product : found) {
-    for (const size_t s : product.slots) slots_[s].threads.push_back(static_cast<int>(threads_.size()));
+    for (const size_t s : product.slots) slots_[s].threads.push_back(threads_.size());
     threads_.push_back(product.constant);
   }
 }
@@ -269,8 +267,8 @@ int64_t AnsorContext::extent_of(const Trace& steps, size_t step) const {
   RegionInference inference;
   const Schedule& schedule = builder.schedule();
   if (!inference.run(schedule).ok()) return 0;
-  const StageId stage(static_cast<size_t>(split->stage));
-  const IteratorId leaf = schedule.stages[stage].leaves[static_cast<size_t>(split->iterator)];
+  const StageId stage(split->stage);
+  const IteratorId leaf = schedule.stages[stage].leaves[split->iterator];
   const auto& extents = inference.stage(stage).extents;
   return leaf.place() < extents.size() ? extents[leaf] : 0;
 }

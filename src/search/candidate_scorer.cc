@@ -33,7 +33,7 @@ void DraftCorrection::add(int sketch, double estimated_seconds, const record::Me
   const double residual = result.ok() && estimated_seconds > 0
                               ? std::log(result.best_estimate() / estimated_seconds)
                               : kFailedResidual;
-  for (Sums* sums : {&of_sketch_[static_cast<size_t>(sketch)], &all_}) {
+  for (Sums* sums : {&of_sketch_[sketch], &all_}) {
     sums->sum += residual;
     sums->squares += residual * residual;
     sums->count += 1;
@@ -42,7 +42,7 @@ void DraftCorrection::add(int sketch, double estimated_seconds, const record::Me
 
 double DraftCorrection::of(int sketch) const {
   const double mean = all_.count > 0 ? all_.sum / all_.count : 0;
-  const Sums& own = of_sketch_[static_cast<size_t>(sketch)];
+  const Sums& own = of_sketch_[sketch];
   return (own.sum + kResidualPrior * mean) / (own.count + kResidualPrior);
 }
 
@@ -141,7 +141,7 @@ std::vector<float> CandidateScorer::score(std::span<const space::Candidate> cand
     return drafts;
   }
   const double draft_variance = correction_.variance();
-  const auto n = static_cast<double>(programs.rows().size());
+  const double n = programs.rows().size();
   std::vector<float> scores(candidates.size(), kUnbuildable);
   // A score is the task's best seconds / the candidate's, so that scores of different calls are
   // comparable.

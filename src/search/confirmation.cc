@@ -47,7 +47,7 @@ Result<std::optional<sched::Trace>> confirm_winner(const TaskState& state, measu
     // Takes the median of all rounds and the first measurement.
     std::vector<double> times{top[k].seconds};
     for (int round = 0; round < kRounds; ++round)
-      times.push_back(results[static_cast<size_t>(round) * top.size() + k].best_estimate());
+      times.push_back(results[round * top.size() + k].best_estimate());
     std::sort(times.begin(), times.end());
     double seconds = 0.5 * (times[(times.size() - 1) / 2] + times[times.size() / 2]);
     if (top[k].is_default) seconds *= kDefaultFactor;

@@ -74,7 +74,7 @@ class EvolutionaryStrategy final : public Strategy {
             // Children of fast measured programs, more often of the fastest ones.
             const double x = rng.uniform();
             space::Candidate c = best[static_cast<size_t>(x * x * static_cast<double>(best.size()))];
-            const int changes = 1 + static_cast<int>(rng.below(3));
+            const int changes = 1 + rng.below(3);
             for (int i = 0; i < changes; ++i) c = view.space->mutate(c, rng);
             offer(std::move(c));
           } else {
@@ -102,8 +102,7 @@ class EvolutionaryStrategy final : public Strategy {
       }
       std::stable_sort(pool.begin(), pool.end(),
                        [](const auto& a, const auto& b) { return a.score > b.score; });
-      population.assign(pool.begin(),
-                        pool.begin() + static_cast<std::ptrdiff_t>(std::min(pool.size(), population_size)));
+      population.assign(pool.begin(), pool.begin() + std::min(pool.size(), population_size));
     }
     std::vector<ProposedCandidate> result;
     if (extensions_.descent) result = descend(view, best, count);
@@ -117,7 +116,7 @@ class EvolutionaryStrategy final : public Strategy {
   static std::vector<ProposedCandidate> descend(const StrategyView& view,
                                                 const std::vector<space::Candidate>& best, size_t count) {
     const double share = kDescentFirst + (kDescentLast - kDescentFirst) * view.progress;
-    const auto wanted = static_cast<size_t>(std::lround(share * static_cast<double>(count)));
+    const size_t wanted = std::lround(share * static_cast<double>(count));
     std::vector<ProposedCandidate> result;
     std::unordered_set<uint64_t> taken;
     for (size_t b = 0; b < std::min(best.size(), kDescents) && result.size() < wanted; ++b) {
@@ -168,7 +167,7 @@ class EvolutionaryStrategy final : public Strategy {
   static double selection_weight(const ScoredCandidate& c, const std::vector<ScoredCandidate>& population) {
     const float low = population.back().score, high = population.front().score;
     if (high <= low) return 1;
-    const double x = static_cast<double>((c.score - low) / (high - low));
+    const double x = (c.score - low) / (high - low);
     return 0.05 + x * x;
   }
 

@@ -25,7 +25,7 @@ double expected_decrease(std::vector<TaskStatus> tasks, double seconds, const Sc
   for (size_t i = 0; i < tasks.size(); ++i) update(i);
   double decrease = 0;
   for (int round = 0; round < kMostRounds && seconds > 0; ++round) {
-    const auto best = static_cast<size_t>(std::max_element(gains.begin(), gains.end()) - gains.begin());
+    const size_t best = std::max_element(gains.begin(), gains.end()) - gains.begin();
     if (gains[best] <= 0) break;
     TaskStatus& t = tasks[best];
     const double spent = std::min(t.round_cost, seconds);

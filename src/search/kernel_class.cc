@@ -35,8 +35,8 @@ std::string kernel_class_text(uint64_t kernel_class) {
 double shape_distance(const ir::Workload& a, const ir::Workload& b) {
   const auto points = [](const ir::Operation& op) {
     double product = 1;
-    for (const auto& axis : op.spatial) product *= static_cast<double>(axis.extent);
-    for (const auto& axis : op.reduce) product *= static_cast<double>(axis.extent);
+    for (const auto& axis : op.spatial) product *= axis.extent;
+    for (const auto& axis : op.reduce) product *= axis.extent;
     return product;
   };
   const auto computed = [](const ir::Workload& workload) {

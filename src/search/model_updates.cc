@@ -16,7 +16,7 @@ void ModelUpdates::update(const std::vector<std::unique_ptr<TaskState>>& states,
   size_t rows = 0;
   for (const auto& state : states) rows += state->programs().rows().size();
   if (rows == 0) return;
-  if (rows_ > 0 && static_cast<double>(rows) < static_cast<double>(rows_) * (1 + kGrowth)) return;
+  if (rows_ > 0 && rows < rows_ * (1 + kGrowth)) return;
   if (rows_ > 0 && seconds_ > kTimeShare * limits.elapsed()) return;
   const bool reads_rows = inputs().rows;
   std::vector<learn::MeasuredProgram> programs;

@@ -14,10 +14,8 @@ constexpr double kProposalTimeShare = 0.25;
 
 double Pace::trial_cost(size_t task) const {
   constexpr double kLeast = 1e-4;
-  if (task_trials_[task] > 1)
-    return std::max(task_seconds_[task] / static_cast<double>(task_trials_[task]), kLeast);
-  return limits_.trials() > 0 ? std::max(measuring_seconds_ / static_cast<double>(limits_.trials()), kLeast)
-                              : 1;
+  if (task_trials_[task] > 1) return std::max(task_seconds_[task] / task_trials_[task], kLeast);
+  return limits_.trials() > 0 ? std::max(measuring_seconds_ / limits_.trials(), kLeast) : 1;
 }
 
 double Pace::measuring_seconds_left() const {
@@ -29,27 +27,26 @@ double Pace::measuring_seconds_left() const {
   }
   if (options_.trials > 0) {
     const int64_t done = limits_.trials();
-    const double per_trial = done > 0 ? measuring_seconds_ / static_cast<double>(done) : 1;
-    left = std::min(left, static_cast<double>(std::max<int64_t>(options_.trials - done, 0)) * per_trial);
+    const double per_trial = done > 0 ? measuring_seconds_ / done : 1;
+    left = std::min(left, std::max<int64_t>(options_.trials - done, 0) * per_trial);
   }
   return left;
 }
 
 size_t Pace::batch_size(size_t task) const {
   const size_t tasks = task_trials_.size();
-  auto batch = static_cast<size_t>(std::max(options_.batch, 1));
+  size_t batch = std::max(options_.batch, 1);
   if (options_.trials > 0) {
-    const auto left = static_cast<size_t>(std::max<int64_t>(options_.trials - limits_.trials(), 0));
+    const size_t left = std::max<int64_t>(options_.trials - limits_.trials(), 0);
     // Small batches, so that every task that matters gets a few rounds.
     if (left / batch < 3 * tasks) batch = std::min(batch, std::max<size_t>(4, batch / 2));
     batch = std::min(batch, left);
   }
   if (options_.seconds > 0 && limits_.trials() > 0 && measuring_seconds_ > 0) {
     const double left = limits_.seconds_left();
-    const double per_trial = measuring_seconds_ / static_cast<double>(limits_.trials());
+    const double per_trial = measuring_seconds_ / limits_.trials();
     const double affordable = left / per_trial;
-    if (affordable < static_cast<double>(batch * 3 * tasks))
-      batch = std::min(batch, std::max<size_t>(4, batch / 2));
+    if (affordable < batch * 3 * tasks) batch = std::min(batch, std::max<size_t>(4, batch / 2));
     batch = std::min(batch, static_cast<size_t>(std::max(left / std::max(trial_cost(task), per_trial), 1.0)));
   }
   return std::max<size_t>(batch, 1);
@@ -58,7 +55,7 @@ size_t Pace::batch_size(size_t task) const {
 void Pace::proposed(size_t task, size_t scored, double seconds) {
   proposing_seconds_ += seconds;
   ++proposals_;
-  candidate_seconds_[task] = seconds / static_cast<double>(std::max<size_t>(scored, 1));
+  candidate_seconds_[task] = seconds / std::max<size_t>(scored, 1);
   slowest_candidate_ = std::max(slowest_candidate_, candidate_seconds_[task]);
 }
 

@@ -31,7 +31,7 @@ double implausible_below(double flops, double output_bytes, const target::Device
 double implausible_below(const ir::Workload& workload, const target::Device& device) {
   double bytes = 0;
   for (const ir::Buffer& output : workload.outputs)
-    bytes += static_cast<double>(ir::bytes_of(output->dtype, output->num_elements()));
+    bytes += ir::bytes_of(output->dtype, output->num_elements());
   return implausible_below(ir::flop_count(workload), bytes, device);
 }
 

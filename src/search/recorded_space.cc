@@ -80,7 +80,7 @@ class StoredInputs final : public InputsOfCandidates {
  public:
   explicit StoredInputs(const std::vector<RecordedProgram>& programs) : programs_(programs) {}
   Result<std::shared_ptr<const ProgramInputs>> of(const space::Candidate& candidate) override {
-    const auto& inputs = programs_[static_cast<size_t>(candidate.decisions.front())].inputs;
+    const auto& inputs = programs_[candidate.decisions.front()].inputs;
     if (inputs == nullptr)
       return Error{ErrorCode::kNotFound, "", "the program could not be built when it was recorded"};
     return inputs;
@@ -131,7 +131,7 @@ void RecordedSpace::find_neighbours() {
     for (const size_t j : members_[structure_of_[i]])
       if (j != i) order.emplace_back(octaves_between(coordinates_[i], coordinates_[j]), j);
     const size_t kept = std::min(kNeighbours, order.size());
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end());
+    std::partial_sort(order.begin(), order.begin() + kept, order.end());
     for (size_t k = 0; k < kept; ++k) near_[i].push_back(order[k].second);
   }
 }
@@ -179,7 +179,7 @@ space::Candidate RecordedSpace::crossover(const space::Candidate& a, const space
   const auto& other = coordinates_[parents[1]];
   for (size_t i = 0; i < mixed.size(); ++i)
     if (rng.bernoulli(0.5)) mixed[i] = other[i];
-  const auto child = nearest(static_cast<size_t>(a.sketch), mixed, parents);
+  const auto child = nearest(a.sketch, mixed, parents);
   return child ? candidate(*child) : a;
 }
 

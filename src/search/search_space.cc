@@ -5,8 +5,8 @@ namespace tensorsmith::search {
 std::vector<space::Candidate> DesignedSpace::listed(size_t limit) const {
   std::vector<space::Candidate> all;
   for (size_t k = 0; k < space_.num_sketches(); ++k) {
-    const int sketch = static_cast<int>(k);
-    if (space_.size(sketch) > static_cast<double>(limit)) continue;
+    const int sketch = k;
+    if (space_.size(sketch) > limit) continue;
     for (auto& candidate : space_.enumerate(sketch, limit))
       if (space_.check(candidate).ok()) all.push_back(std::move(candidate));
   }

@@ -6,9 +6,9 @@
 namespace tensorsmith::search {
 
 size_t random_share(double epsilon, size_t count, Rng& rng) {
-  const double expected = epsilon * static_cast<double>(count);
+  const double expected = epsilon * count;
   const auto whole = static_cast<size_t>(std::floor(expected));
-  return std::min(count, whole + (rng.bernoulli(expected - static_cast<double>(whole)) ? 1 : 0));
+  return std::min(count, whole + (rng.bernoulli(expected - whole) ? 1 : 0));
 }
 
 std::vector<space::Candidate> fastest_measured(const StrategyView& view, size_t count) {

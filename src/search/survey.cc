@@ -27,7 +27,7 @@ Result<bool> TuningRun::survey_visit(size_t task) {
   const int64_t before = programs.trials(), left = options_.survey->per_task - before;
   if (left <= 0) return true;
   turn_end_ = services_.clock.monotonic_seconds() + options_.survey->max_turn_seconds;
-  TS_RETURN_IF_ERROR(one_round(task, static_cast<size_t>(std::min<int64_t>(left, options_.batch))));
+  TS_RETURN_IF_ERROR(one_round(task, std::min<int64_t>(left, options_.batch)));
   return states_[task]->exhausted() || programs.trials() == before ||
          programs.trials() >= options_.survey->per_task;
 }

@@ -10,15 +10,15 @@ double expected_gain(std::span<const TaskStatus> tasks, size_t task, const Sched
   const auto& t = tasks[task];
   if (t.history.empty()) return std::numeric_limits<double>::infinity();
   const double g = t.best_seconds;
-  const auto rounds = static_cast<double>(t.history.size());
+  const double rounds = t.history.size();
   // The possible gain of a task without a successful program is unknown; it is tried more and more
   // rarely.
   if (!std::isfinite(g)) return t.weight * 1e-6 / rounds;
   double backward = 0;
-  const auto window = static_cast<size_t>(options.window);
+  const size_t window = options.window;
   if (t.history.size() > window) {
     const double before = t.history[t.history.size() - 1 - window];
-    if (std::isfinite(before)) backward = (before - g) / static_cast<double>(window);
+    if (std::isfinite(before)) backward = (before - g) / window;
   } else if (std::isfinite(t.history.front())) {
     backward = (t.history.front() - g) / rounds;
   }

@@ -282,7 +282,7 @@ Status TuningRun::tuning_round(size_t task) {
   // The forecast is not used.
   if (!services_.progress && options_.until_gain == 0) return one_round(task, count);
   const SchedulerOptions scheduler;
-  const double seconds = static_cast<double>(count) * pace_.trial_cost(task);
+  const double seconds = count * pace_.trial_cost(task);
   const double expected = seconds * expected_gain(statuses(), task, scheduler);
   const double before = programs_of(task).best_seconds();
   TS_RETURN_IF_ERROR(one_round(task, count));
