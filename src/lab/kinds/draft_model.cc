@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "feature/per_store_schema.h"
 #include "lab/kinds/kinds.h"
-#include "learn/latency/evaluation.h"
-#include "learn/latency/parameters.h"
+#include "lab/kinds/untrained_kind.h"
 #include "target/machine.h"
 
 namespace tensorsmith::lab {
@@ -208,9 +206,10 @@ double draft_seconds(const feature::FeatureMatrix& features, const target::Devic
 namespace {
 
 // Returns scores: its seconds cannot be compared between tasks.
-class DraftModel final : public learn::CostModel {
+class DraftModel final : public UntrainedModel {
  public:
-  explicit DraftModel(learn::ModelCard card) : card_(std::move(card)) {}
+  static constexpr const char* kKind = "draft";
+  using UntrainedModel::UntrainedModel;
 
   Result<std::vector<learn::Prediction>> predict(
       std::span<const learn::ProgramQuery> queries) const override {
@@ -221,49 +220,10 @@ class DraftModel final : public learn::CostModel {
     return out;
   }
   learn::ModelInputs inputs() const override { return {.rows = true}; }
-  bool ranks_only() const override { return true; }
-  const learn::ModelCard& card() const override { return card_; }
-  Status save(const std::string& path) const override {
-    learn::ModelFile file;
-    file.card = card_;
-    return learn::write_model_file(file, path);
-  }
-
- private:
-  learn::ModelCard card_;
-};
-
-class DraftTrainer final : public learn::CostModelTrainer {
- public:
-  Result<std::unique_ptr<learn::CostModel>> train(const learn::TrainingData& data,
-                                                  const learn::TrainingControl& control) const override {
-    learn::ModelCard card = learn::make_card("draft", data, control, nlohmann::json::object());
-    TS_ASSIGN_OR_RETURN(card.metrics, learn::validation_metrics(DraftModel(card), data));
-    return std::unique_ptr<learn::CostModel>(std::make_unique<DraftModel>(std::move(card)));
-  }
-  Result<std::unique_ptr<learn::CostModel>> fine_tune(const learn::CostModel&,
-                                                      const learn::TrainingData& data,
-                                                      const learn::TrainingControl& control) const override {
-    return train(data, control);
-  }
 };
 
 }  // namespace
 
-const learn::CostModelKind& draft_kind() {
-  static const learn::CostModelKind kind = {
-      "draft",
-      [](const nlohmann::json& given) -> Result<std::unique_ptr<learn::CostModelTrainer>> {
-        TS_ASSIGN_OR_RETURN(const nlohmann::json none, learn::Parameters(given).finish());
-        return std::unique_ptr<learn::CostModelTrainer>(std::make_unique<DraftTrainer>());
-      },
-      [](const learn::UntrainedOptions& options) -> std::unique_ptr<learn::CostModel> {
-        return std::make_unique<DraftModel>(learn::untrained_card("draft", options.seed));
-      },
-      [](learn::ModelFile file) -> Result<std::unique_ptr<learn::CostModel>> {
-        return std::unique_ptr<learn::CostModel>(std::make_unique<DraftModel>(std::move(file.card)));
-      }};
-  return kind;
-}
+const learn::CostModelKind& draft_kind() { return untrained_kind<DraftModel>(); }
 
 }  // namespace tensorsmith::lab
