@@ -10,7 +10,7 @@ namespace tensorsmith {
 template <class E, int N>
 constexpr std::array<E, N> enum_values() {
   std::array<E, N> out{};
-  for (int i = 0; i < N; ++i) out[static_cast<size_t>(i)] = static_cast<E>(i);
+  for (int i = 0; i < N; ++i) out[i] = static_cast<E>(i);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace tensorsmith {
 
@@ -24,7 +25,12 @@ class Hasher {
     b_ = mix64(b_ + (word * 0xff51afd7ed558ccdULL) + 0x2545f4914f6cdd1dULL);
     return *this;
   }
-  Hasher& add(std::string_view bytes) { return add(static_cast<uint64_t>(bytes.size())).add_words(bytes); }
+  template <class E>
+    requires std::is_enum_v<E>
+  Hasher& add(E value) {
+    return add(static_cast<uint64_t>(value));
+  }
+  Hasher& add(std::string_view bytes) { return add(bytes.size()).add_words(bytes); }
   // Adds the bytes as words; the last word is filled up with zeros.
   Hasher& add_words(std::string_view bytes) {
     uint64_t word = 0;
@@ -41,14 +47,15 @@ class Hasher {
     return *this;
   }
   uint64_t digest64() const { return mix64(a_ ^ mix64(b_)); }
+  // Returns a number in [0, 1).
+  double uniform() const { return (digest64() >> 11) * 0x1.0p-53; }
   // Returns 32 lower-case hex digits: the content key used in databases and file names.
   std::string hex128() const {
     static constexpr char kDigits[] = "0123456789abcdef";
     std::string out(32, '0');
     const uint64_t words[2] = {mix64(a_ + 1), mix64(b_ ^ a_)};
     for (int w = 0; w < 2; ++w) {
-      for (int i = 0; i < 16; ++i)
-        out[static_cast<size_t>(w * 16 + i)] = kDigits[(words[w] >> (60 - 4 * i)) & 15];
+      for (int i = 0; i < 16; ++i) out[w * 16 + i] = kDigits[(words[w] >> (60 - 4 * i)) & 15];
     }
     return out;
   }

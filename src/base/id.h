@@ -16,7 +16,7 @@ template <class List>
 class Id {
  public:
   constexpr Id() = default;  // refers to no element
-  constexpr explicit Id(size_t place) : place_(static_cast<uint32_t>(place)) {}
+  constexpr explicit Id(size_t place) : place_(place) {}
 
   constexpr bool valid() const { return place_ != kNone; }
   constexpr uint32_t place() const { return place_; }
@@ -108,10 +108,8 @@ class IdVector {
     return items_.emplace_back(std::forward<Args>(args)...);
   }
   // Increments the ids of `before` and of the elements behind it.
-  void insert(IdType before, T item) {
-    items_.insert(items_.begin() + static_cast<std::ptrdiff_t>(before.place()), std::move(item));
-  }
-  void erase(IdType id) { items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(id.place())); }
+  void insert(IdType before, T item) { items_.insert(items_.begin() + before.place(), std::move(item)); }
+  void erase(IdType id) { items_.erase(items_.begin() + id.place()); }
   void pop_back() { items_.pop_back(); }
   void assign(size_t size, const T& item) { items_.assign(size, item); }
   template <std::input_iterator I>

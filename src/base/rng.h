@@ -36,15 +36,15 @@ class Rng {
   // Uniform in [0, n); n > 0.
   uint64_t below(uint64_t n) {
     TS_CHECK(n > 0, "Rng::below(0)");
-    return static_cast<uint64_t>((static_cast<uint128_t>(next()) * n) >> 64);
+    return (static_cast<uint128_t>(next()) * n) >> 64;
   }
   // Uniform in [low, high], both included.
   int64_t uniform_int(int64_t low, int64_t high) {
     TS_CHECK(low <= high, "Rng::uniform_int: empty range");
-    return low + static_cast<int64_t>(below(static_cast<uint64_t>(high - low) + 1));
+    return low + below(static_cast<uint64_t>(high - low) + 1);
   }
   // Uniform in [0, 1).
-  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+  double uniform() { return (next() >> 11) * 0x1.0p-53; }
   // Standard normal (Box-Muller, one of the pair).
   double normal() {
     const double u = 1.0 - uniform();

@@ -22,7 +22,7 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int size() const { return static_cast<int>(workers_.size()); }
+  int size() const { return workers_.size(); }
 
   // Queues fn; the future's get() rethrows an exception that fn throws.
   std::future<void> submit(std::function<void()> fn);

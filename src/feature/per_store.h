@@ -13,7 +13,7 @@
 
 namespace tensorsmith::feature {
 
-inline constexpr int kPerStoreWidth = static_cast<int>(kPerStoreColumns.size());
+inline constexpr int kPerStoreWidth = kPerStoreColumns.size();
 inline constexpr int kPerStoreVersion = 1;
 const Schema& per_store_schema();
 
@@ -25,7 +25,7 @@ struct FeatureMatrix {
   int rows = 0;
   std::vector<float> values;  // rows * kPerStoreWidth, row-major
   std::span<const float> row(int r) const {
-    return {values.data() + static_cast<size_t>(r) * kPerStoreWidth, static_cast<size_t>(kPerStoreWidth)};
+    return {values.data() + static_cast<size_t>(r) * kPerStoreWidth, kPerStoreWidth};
   }
 };
 

@@ -35,10 +35,10 @@ class ShapeCache {
     size_t operator()(const std::vector<int64_t>& key) const {
       uint64_t hash = key.size();
       for (int64_t value : key) {
-        hash = (hash ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15U;
+        hash = (hash ^ value) * 0x9E3779B97F4A7C15U;
         hash ^= hash >> 29;
       }
-      return static_cast<size_t>(hash);
+      return hash;
     }
   };
   std::unordered_map<std::vector<int64_t>, Entry, KeyHash> known_;

@@ -453,7 +453,7 @@ struct AffineAtom {
 template <class Self, class Form, class Atom>
 class InternedAffine : public AffineRules<Self, Form> {
  public:
-  const Atom& atom(const AffineTerm<int32_t>& t) const { return atoms_[static_cast<size_t>(t.atom)]; }
+  const Atom& atom(const AffineTerm<int32_t>& t) const { return atoms_[t.atom]; }
 
   static bool before(int32_t x, int32_t y) { return x < y; }
   static bool same(int32_t x, int32_t y) { return x == y; }
@@ -475,11 +475,11 @@ class InternedAffine : public AffineRules<Self, Form> {
   }
 
  protected:
-  Atom& at(int32_t a) { return atoms_[static_cast<size_t>(a)]; }
-  const Atom& at(int32_t a) const { return atoms_[static_cast<size_t>(a)]; }
+  Atom& at(int32_t a) { return atoms_[a]; }
+  const Atom& at(int32_t a) const { return atoms_[a]; }
   Form single(size_t atom) {
     Form out = self().start(0);
-    self().push(out, static_cast<int32_t>(atom), 1);
+    self().push(out, atom, 1);
     return out;
   }
   Form of_atom(Atom atom) {

@@ -59,7 +59,7 @@ class CorpusSentences final : public learn::lm::SentenceSource {
   const std::string& task_of(size_t number) const override { return prompts_[number].task; }
   std::span<const int32_t> sentences_of(size_t number) const override { return prompts_[number].sentences; }
   learn::lm::Quality quality_of(int32_t sentence) const override {
-    return corpus_.sentences[static_cast<size_t>(sentence)].quality;
+    return corpus_.sentences[sentence].quality;
   }
   void write(int32_t sentence, learn::lm::Quality quality, bool similar,
              learn::lm::WrittenAnswer& out) const override;

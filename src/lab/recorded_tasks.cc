@@ -117,8 +117,6 @@ Result<RecordedTasks> read_recorded_tasks(const std::vector<learn::ImportFile>& 
   return out;
 }
 
-bool in_share(const std::string& key, double share) {
-  return static_cast<double>(Hasher().add(key).digest64() >> 11) * 0x1p-53 < share;
-}
+bool in_share(const std::string& key, double share) { return Hasher().add(key).uniform() < share; }
 
 }  // namespace tensorsmith::lab

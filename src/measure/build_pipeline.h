@@ -32,7 +32,7 @@ class BuildPipeline {
   BuildPipeline(const BuildPipeline&) = delete;
   BuildPipeline& operator=(const BuildPipeline&) = delete;
 
-  int threads() const { return static_cast<int>(threads_.size()); }
+  int threads() const { return threads_.size(); }
   // Replaces the list; nothing is built before allow().
   void start(const ir::Workload& workload, std::vector<sched::Trace> traces);
   // Allows the first `count` elements of the list to be built.

@@ -29,7 +29,7 @@ class DeviceTask {
                                                     int64_t rotate_bytes);
 
   const TaskSpec& spec() const { return spec_; }
-  int sets() const { return static_cast<int>(sets_.size()); }
+  int sets() const { return sets_.size(); }
   const std::byte* input(size_t i) const { return data_ + spec_.inputs[i].offset; }
   // Buffers of the inputs, then of the outputs.
   std::vector<runtime::GpuSpan> buffers(int set) const;

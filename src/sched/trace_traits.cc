@@ -22,7 +22,7 @@ void add_field(Hasher& hasher, const T& value) {
     hasher.add(value.size());
     for (const auto& element : value) add_field(hasher, element);
   } else {
-    hasher.add(static_cast<uint64_t>(value));
+    hasher.add(value);
   }
 }
 

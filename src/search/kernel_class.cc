@@ -12,14 +12,14 @@ uint64_t kernel_class(const ir::Workload& workload) {
   Hasher hasher;
   for (const auto& op : workload.operations) {
     if (op->is_placeholder()) continue;
-    hasher.add(static_cast<uint64_t>(op->combiner));
+    hasher.add(op->combiner);
     hasher.add(op->spatial.size());
     hasher.add(op->reduce.size());
     for (const auto& body : op->bodies) {
       ir::for_each_expr(body, [&](const ir::Expr& e) {
         hasher.add(e->kind.index());
-        if (const auto* binary = ir::as<ir::Binary>(e)) hasher.add(static_cast<uint64_t>(binary->op));
-        if (const auto* call = ir::as<ir::Call>(e)) hasher.add(static_cast<uint64_t>(call->intrinsic));
+        if (const auto* binary = ir::as<ir::Binary>(e)) hasher.add(binary->op);
+        if (const auto* call = ir::as<ir::Call>(e)) hasher.add(call->intrinsic);
       });
     }
   }

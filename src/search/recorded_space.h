@@ -60,9 +60,7 @@ class RecordedSpace final : public SearchSpace {
   static constexpr double kNoEstimate = 1e-9;
 
   RecordedSpace() = default;
-  size_t number_of(const space::Candidate& candidate) const {
-    return static_cast<size_t>(candidate.decisions.front());
-  }
+  size_t number_of(const space::Candidate& candidate) const { return candidate.decisions.front(); }
   space::Candidate candidate(size_t number) const;
   void find_neighbours();
   // Returns the program of the structure that is nearest to the coordinates, except those in

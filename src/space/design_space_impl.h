@@ -13,7 +13,7 @@ struct DesignSpace::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  const Sketch& sketch(int number) const { return sketches.at(static_cast<size_t>(number)); }
+  const Sketch& sketch(int number) const { return sketches.at(number); }
   const Sketch& sketch(const Candidate& c) const { return sketch(c.sketch); }
   Status check(const Candidate& c) const;
   double estimate(const Candidate& c) const;

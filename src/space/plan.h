@@ -54,7 +54,7 @@ class Plan {
   size_t add_tile(std::string name, int64_t extent, size_t parts, int64_t unit, int64_t max_innermost = 0,
                   bool divide = false);
   size_t add_category(std::string name, DecisionRole role, std::vector<double> weights);
-  size_t category(Decisions d, size_t slot) const { return static_cast<size_t>(d[slots_[slot].offset]); }
+  size_t category(Decisions d, size_t slot) const { return d[slots_[slot].offset]; }
   Decisions lengths(Decisions d, size_t slot) const {
     return d.subspan(slots_[slot].offset, slots_[slot].width());
   }

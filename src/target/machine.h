@@ -42,7 +42,7 @@ struct CpuMachine {
 
   double seconds_per_cycle() const { return 1 / clock_hz; }
   // f32 elements of a vector register.
-  double lanes() const { return static_cast<double>(vector_bytes / 4); }
+  double lanes() const { return vector_bytes / 4; }
   // f32 elements of one load or of one half of an FMA unit. A core that starts one FMA of its widest
   // vectors per cycle processes them in two halves, also on the path from its caches.
   double port_lanes() const { return fma_per_cycle < 2 && lanes() > 8 ? lanes() / 2 : lanes(); }
@@ -86,7 +86,7 @@ struct GpuMachine {
   double block_start_cycles = 3;
 
   double seconds_per_cycle() const { return 1 / clock_hz; }
-  double warps(int64_t threads) const { return static_cast<double>((threads + warp - 1) / warp); }
+  double warps(int64_t threads) const { return (threads + warp - 1) / warp; }
   // Returns the most registers that each thread of a block can use.
   int64_t register_limit(int64_t threads) const;
   // Returns how many blocks a multiprocessor can hold, at least 1, if a block has these threads (in

@@ -47,7 +47,7 @@ std::string Device::key() const {
   std::vector<std::string> sorted = features;
   std::sort(sorted.begin(), sorted.end());
   Hasher h;
-  h.add("tensorsmith device 1").add(static_cast<uint64_t>(kind())).add(arch).add(processor);
+  h.add("tensorsmith device 1").add(kind()).add(arch).add(processor);
   h.add(sorted.size());
   for (const std::string& f : sorted) h.add(f);
   // Integers, then other numbers. A CPU has 0 for the figures of a GPU.

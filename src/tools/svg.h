@@ -16,7 +16,7 @@ inline constexpr std::array kSvgColours = {"#0072B2", "#D55E00", "#009E73", "#CC
 inline constexpr const char* kPlotMark = "<!-- plot by tensorsmith -->";
 
 // Upper bound of the width of a text at 13 pixels, for the layout of legends.
-constexpr double svg_text_width(size_t characters) { return 8.0 * static_cast<double>(characters); }
+constexpr double svg_text_width(size_t characters) { return 8.0 * characters; }
 
 // Escapes a text as element content that is valid XML whatever its bytes; unprintable characters
 // are escaped as by printable().

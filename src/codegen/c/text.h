@@ -51,7 +51,7 @@ class Block {
   std::string str() const {
     std::string out;
     for (const auto& [indent, text] : lines_)
-      out += (text.starts_with('#') ? "" : std::string(2 * static_cast<size_t>(indent), ' ')) + text + "\n";
+      out += (text.starts_with('#') ? "" : std::string(2 * indent, ' ')) + text + "\n";
     return out;
   }
 

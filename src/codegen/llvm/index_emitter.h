@@ -114,7 +114,7 @@ class IndexEmitter {
   int depth_needed_by(const ir::Expr& e) const;
   llvm::Value* lane_numbers(int bits) const;
   llvm::Value* multiple(const Atom* atom, int64_t factor);
-  Scope& scope(int depth) { return nest_.scopes[static_cast<size_t>(depth)]; }
+  Scope& scope(int depth) { return nest_.scopes[depth]; }
 
   EmitContext& context_;
   ValueEmitter& values_;

@@ -22,9 +22,8 @@ class RandomLatency final : public UntrainedModel {
     for (const learn::ProgramQuery& query : queries) {
       Hasher hasher;
       hasher.add(card().seed).add(query.device->name);
-      for (const float value : query.leaves->vectors.values)
-        hasher.add(static_cast<uint64_t>(std::bit_cast<uint32_t>(value)));
-      const double uniform = static_cast<double>(hasher.digest64() >> 11) * 0x1p-53;
+      for (const float value : query.leaves->vectors.values) hasher.add(std::bit_cast<uint32_t>(value));
+      const double uniform = hasher.uniform();
       // Spread over the usual range of tensor programs: from a microsecond to a second.
       out.push_back({1e-6 * std::pow(1e6, uniform), 0});
     }

@@ -22,9 +22,7 @@ using Json = nlohmann::json;
 constexpr int64_t kMaxSplitBytes = int64_t{1} << 30;
 
 // Returns a number in [0, 1) that depends only on seed and key.
-double draw(uint64_t seed, uint64_t key) {
-  return static_cast<double>(Hasher().add(seed).add(key).digest64() >> 11) * 0x1p-53;
-}
+double draw(uint64_t seed, uint64_t key) { return Hasher().add(seed).add(key).uniform(); }
 
 Part part_at(double x, const SplitOptions& o) {
   if (x < o.test) return Part::kTest;
@@ -93,7 +91,7 @@ std::vector<int64_t> Split::records_of(Part part) const {
 std::string Split::content_hash() const {
   Hasher hasher;
   hasher.add(store_hash);
-  for (const Part part : parts) hasher.add(static_cast<uint64_t>(part));
+  for (const Part part : parts) hasher.add(part);
   return hasher.hex128();
 }
 

@@ -35,7 +35,7 @@ inline constexpr auto kDeviceSchema = std::to_array<feature::Column>({
     feature::Column::flag("device.gpu", "1 for a GPU."),
 });
 
-inline constexpr int kDeviceColumns = static_cast<int>(kDeviceSchema.size());
+inline constexpr int kDeviceColumns = kDeviceSchema.size();
 const feature::Schema& device_schema();
 // Returns the device's columns in the order of the schema; all values are finite.
 std::array<float, kDeviceColumns> device_columns(const target::Device& device);

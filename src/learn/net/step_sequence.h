@@ -10,7 +10,7 @@
 
 namespace tensorsmith::learn::net {
 
-inline constexpr int kStepTypes = static_cast<int>(std::variant_size_v<sched::Step>);
+inline constexpr int kStepTypes = std::variant_size_v<sched::Step>;
 
 struct StepOptions {
   int max_steps = 64;  // longer traces are cropped

@@ -32,6 +32,6 @@ CREATE TABLE profile(
 )sql",
     "CREATE TABLE job(id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, " TENSORSMITH_JOB_COLUMNS
     ");" TENSORSMITH_FLEET_TABLES};
-inline constexpr int kPostgresqlVersion = static_cast<int>(std::size(kMigrations));
+inline constexpr int kPostgresqlVersion = std::size(kMigrations);
 
 }  // namespace tensorsmith::record

@@ -54,7 +54,7 @@ class GpuMmaPlan final : public AnchoredPlan {
     int64_t row_stride = 1;
     AxisId aligned;                  // axis whose stride is padded, or none
     int64_t factor = 1, offset = 0;  // its stride is a multiple of `factor`, plus `offset` elements
-    double elements() const { return static_cast<double>(rows * row); }
+    double elements() const { return rows * row; }
   };
 
   Choice decode(Decisions decisions) const;
