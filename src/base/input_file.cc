@@ -51,7 +51,7 @@ int open_beneath(const std::string& folder, const std::string& path) {
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   const long fd = ::syscall(SYS_openat2, directory.get(), path.c_str(), &how, sizeof how);
   if (fd < 0 && errno == EPERM) errno = ENOSYS;
-  return static_cast<int>(fd);
+  return fd;
 }
 
 // Returns the part of the path below the folder, with all symlinks resolved; empty unless the path

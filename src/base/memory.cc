@@ -21,8 +21,7 @@ double number_in(const std::string& path) {
   if (!text.ok()) return std::numeric_limits<double>::infinity();
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  return error == std::errc() && value > 0 ? static_cast<double>(value)
-                                           : std::numeric_limits<double>::infinity();
+  return error == std::errc() && value > 0 ? value : std::numeric_limits<double>::infinity();
 }
 
 double limit_of_v2(const std::string& folder) { return number_in(folder + "/memory.max"); }

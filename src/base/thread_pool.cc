@@ -91,12 +91,12 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, const std::function<void
 
 void for_each_index(int threads, size_t count, const std::function<void(size_t)>& fn) {
   const auto work = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) fn(static_cast<size_t>(i));
+    for (int64_t i = begin; i < end; ++i) fn(i);
   };
   if (threads > 1) {
-    ThreadPool(threads - 1).parallel_for(static_cast<int64_t>(count), 1, work);
+    ThreadPool(threads - 1).parallel_for(count, 1, work);
   } else {
-    work(0, static_cast<int64_t>(count));
+    work(0, count);
   }
 }
 
