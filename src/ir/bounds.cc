@@ -64,7 +64,7 @@ Interval Simplifier::interval_split(const LinearSum& sum, int& budget) {
     if (!extremum && s == nullptr) continue;
     --budget;
     LinearSum rest = sum;
-    rest.terms.erase(rest.terms.begin() + static_cast<std::ptrdiff_t>(i));
+    rest.terms.erase(rest.terms.begin() + i);
     const int64_t scale = sum.terms[i].coefficient;
     LinearSum with_a = rest;
     accumulate(extremum ? n->a : s->a, scale, with_a);
@@ -96,7 +96,7 @@ Interval Simplifier::interval_lifted(const LinearSum& sum, int depth) {
     const int64_t divisor = imm->value;
     const int64_t scale = sum.terms[i].coefficient;
     LinearSum rest = sum;
-    rest.terms.erase(rest.terms.begin() + static_cast<std::ptrdiff_t>(i));
+    rest.terms.erase(rest.terms.begin() + i);
     LinearSum lifted;
     lifted.add(rest, divisor);
     accumulate(n->a, scale, lifted);
@@ -294,7 +294,7 @@ void Simplifier::assume_negative(const LinearSum& d, int budget) {
     if (n == nullptr || n->op != (scale < 0 ? BinaryOp::kMin : BinaryOp::kMax)) continue;
     for (const Expr& side : {n->a, n->b}) {
       LinearSum one = d;
-      one.terms.erase(one.terms.begin() + static_cast<std::ptrdiff_t>(i));
+      one.terms.erase(one.terms.begin() + i);
       accumulate(side, scale, one);
       assume_negative(one, budget - 1);
     }

@@ -40,7 +40,7 @@ class AxisCollapser {
   }
 
  private:
-  static constexpr size_t kNoSeam = static_cast<size_t>(-1);
+  static constexpr size_t kNoSeam = -1;
   struct AxisInfo {
     size_t left = kNoSeam, right = kNoSeam;
     int64_t extent = 1;

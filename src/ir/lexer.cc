@@ -36,7 +36,7 @@ Token Lexer::scan() {
   skip_space();
   Token out;
   out.line = line_;
-  out.column = static_cast<int>(position_ - line_start_) + 1;
+  out.column = position_ - line_start_ + 1;
   if (position_ >= text_.size()) return out;
   const size_t start = position_;
   const auto finish = [&](Token::Kind kind) {
@@ -107,7 +107,7 @@ bool decode_name(const Token& token, std::string& out) {
       out += c;
     } else if (c == 'x' && i + 2 < body.size() && hex_value(body[i + 1]) >= 0 &&
                hex_value(body[i + 2]) >= 0) {
-      out += static_cast<char>(hex_value(body[i + 1]) * 16 + hex_value(body[i + 2]));
+      out += hex_value(body[i + 1]) * 16 + hex_value(body[i + 2]);
       i += 2;
     } else {
       return false;

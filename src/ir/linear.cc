@@ -27,7 +27,7 @@ void LinearSum::add_term(const Expr& atom, int64_t coefficient) {
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!same_atom(terms[i].atom, atom)) continue;
     if (__builtin_add_overflow(terms[i].coefficient, coefficient, &terms[i].coefficient)) bad = true;
-    if (terms[i].coefficient == 0) terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(i));
+    if (terms[i].coefficient == 0) terms.erase(terms.begin() + i);
     return;
   }
   terms.push_back({atom, coefficient});
@@ -165,8 +165,8 @@ Interval multiply(Interval a, Interval b) {
     high = std::max(high, product);
   }
   Interval out;
-  if (low > INT64_MIN) out.min = static_cast<int64_t>(low);
-  if (high < INT64_MAX) out.max = static_cast<int64_t>(high);
+  if (low > INT64_MIN) out.min = low;
+  if (high < INT64_MAX) out.max = high;
   return out;
 }
 

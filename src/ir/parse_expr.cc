@@ -257,11 +257,11 @@ Parser::Parsed Parser::number(bool negative, const Token& at) {
     if (r.ec != std::errc() || r.ptr != digits_end) return unfit();
     if (dtype == DType::kU64) {
       if (negative && magnitude != 0) return unfit();
-      return {int_imm(dtype, static_cast<int64_t>(magnitude)), 1};
+      return {int_imm(dtype, magnitude), 1};
     }
     const uint64_t limit = (uint64_t{1} << 63) - (negative ? 0 : 1);
     if (magnitude > limit) return unfit();
-    const auto value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
+    const int64_t value = negative ? 0 - magnitude : magnitude;
     if (scalar_int(dtype, value).i != value) return unfit();
     return {int_imm(dtype, value), 1};
   }
@@ -404,7 +404,7 @@ Parser::Parsed Parser::function(const Token& name) {
     fail(name, "no function is called " + describe(name));
     return {};
   }
-  std::vector<Parsed> args = argument_list(name, static_cast<size_t>(arity(*intrinsic)));
+  std::vector<Parsed> args = argument_list(name, arity(*intrinsic));
   if (failed()) return {};
   if (auto error = type_error(*intrinsic, args.front().e.dtype(), args.back().e.dtype())) {
     fail(name, *std::move(error));

@@ -120,7 +120,7 @@ class Printer {
     std::unordered_set<std::string> taken_;
   };
 
-  void indent() { out_.append(static_cast<size_t>(2 * depth_), ' '); }
+  void indent() { out_.append(2 * depth_, ' '); }
 
   void block(const Stmt& body) {
     out_ += " {\n";
@@ -386,7 +386,7 @@ std::string quote_name(const std::string& name) {
       out += c;
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       char hex[8];
-      std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      std::snprintf(hex, sizeof hex, "\\x%02x", static_cast<unsigned char>(c));
       out += hex;
     } else {
       out += c;

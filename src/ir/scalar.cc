@@ -89,8 +89,8 @@ bool compare(BinaryOp op, T a, T b) {
 Scalar eval_int_binary(BinaryOp op, DType t, int64_t a, int64_t b) {
   // Values of every dtype except u64 are represented exactly by the int64.
   const bool wide_unsigned = t == DType::kU64;
-  const auto ua = static_cast<uint64_t>(a);
-  const auto ub = static_cast<uint64_t>(b);
+  const uint64_t ua = a;
+  const uint64_t ub = b;
   if (is_comparison(op)) return make_bool(wide_unsigned ? compare(op, ua, ub) : compare(op, a, b));
   switch (op) {
     case BinaryOp::kAdd:
@@ -103,13 +103,13 @@ Scalar eval_int_binary(BinaryOp op, DType t, int64_t a, int64_t b) {
       if (b == 0) return make_int(t, 0);
       if (wide_unsigned) return make_int(t, ua / ub);
       if (b == -1) return make_int(t, 0 - ua);
-      return make_int(t, static_cast<uint64_t>(a / b));
+      return make_int(t, a / b);
     case BinaryOp::kFloorDiv: {
       if (b == 0) return make_int(t, 0);
       if (wide_unsigned) return make_int(t, ua / ub);
       if (b == -1) return make_int(t, 0 - ua);
       const int64_t q = a / b;
-      return make_int(t, static_cast<uint64_t>((a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q));
+      return make_int(t, (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q);
     }
     case BinaryOp::kFloorMod: {
       if (b == 0 || b == -1) {
@@ -118,7 +118,7 @@ Scalar eval_int_binary(BinaryOp op, DType t, int64_t a, int64_t b) {
       }
       if (wide_unsigned) return make_int(t, ua % ub);
       const int64_t r = a % b;
-      return make_int(t, static_cast<uint64_t>((r != 0 && (r < 0) != (b < 0)) ? r + b : r));
+      return make_int(t, (r != 0 && (r < 0) != (b < 0)) ? r + b : r);
     }
     case BinaryOp::kMin:
       return make_int(t, (wide_unsigned ? ua < ub : a < b) ? ua : ub);
@@ -139,7 +139,7 @@ Scalar eval_int_binary(BinaryOp op, DType t, int64_t a, int64_t b) {
       return make_int(t, ua << ub);
     case BinaryOp::kShr:
       if (ub >= static_cast<uint64_t>(bits_of(t))) return make_int(t, 0);
-      return make_int(t, wide_unsigned ? ua >> ub : static_cast<uint64_t>(a >> ub));
+      return make_int(t, wide_unsigned ? ua >> ub : (a >> ub));
     case BinaryOp::kEq:
     case BinaryOp::kNe:
     case BinaryOp::kLt:
@@ -161,7 +161,7 @@ int64_t saturate_to_int(DType t, double v) {
   if (t == DType::kU64) {
     if (v <= 0) return 0;
     if (v >= 0x1p64) return -1;
-    return static_cast<int64_t>(static_cast<uint64_t>(v));
+    return static_cast<uint64_t>(v);
   }
   const int bits = bits_of(t);
   if (is_unsigned_int(t)) {
@@ -284,7 +284,7 @@ uint64_t pair(double a, double b) {
 
 }  // namespace
 
-Scalar scalar_int(DType dtype, int64_t value) { return make_int(dtype, static_cast<uint64_t>(value)); }
+Scalar scalar_int(DType dtype, int64_t value) { return make_int(dtype, value); }
 
 Scalar scalar_float(DType dtype, double value) { return {dtype, 0, round_to(dtype, value)}; }
 
@@ -296,7 +296,7 @@ Scalar eval_unary(UnaryOp op, Scalar a) {
     case UnaryOp::kNot:
       return make_bool(a.i == 0);
     case UnaryOp::kBitNot:
-      return make_int(a.dtype, ~static_cast<uint64_t>(a.i));
+      return make_int(a.dtype, ~a.i);
   }
   throw_internal_error(__FILE__, __LINE__, "unknown unary operator");
 }
@@ -337,8 +337,7 @@ uint64_t integer_power(uint64_t base, uint64_t exponent) {
 }
 
 Scalar eval_integer_pow(Scalar a, Scalar b) {
-  if (!is_signed_int(a.dtype) || b.i >= 0)
-    return make_int(a.dtype, integer_power(static_cast<uint64_t>(a.i), static_cast<uint64_t>(b.i)));
+  if (!is_signed_int(a.dtype) || b.i >= 0) return make_int(a.dtype, integer_power(a.i, b.i));
   if (a.i == 1) return a;
   return make_int(a.dtype, a.i != -1 ? 0 : (b.i & 1) != 0 ? ~uint64_t{0} : 1);
 }
@@ -350,8 +349,8 @@ Scalar eval_call(Intrinsic intrinsic, Scalar a, Scalar b) {
   if (intrinsic == Intrinsic::kIsInf) return make_bool(std::isinf(a.f));
   if (!is_float(a.dtype)) {
     if (intrinsic == Intrinsic::kDot4 || intrinsic == Intrinsic::kDot4Narrow)
-      return make_int(a.dtype, static_cast<uint64_t>(dot4(a.i, b.i)));
-    if (intrinsic == Intrinsic::kDot2I16) return make_int(a.dtype, static_cast<uint64_t>(dot2_i16(a.i, b.i)));
+      return make_int(a.dtype, dot4(a.i, b.i));
+    if (intrinsic == Intrinsic::kDot2I16) return make_int(a.dtype, dot2_i16(a.i, b.i));
     if (intrinsic == Intrinsic::kDot2) return scalar_float(DType::kF32, dot2(a.i, b.i));
     if (intrinsic == Intrinsic::kPow) return eval_integer_pow(a, b);
     const bool negative = is_signed_int(a.dtype) && a.i < 0;
@@ -366,37 +365,36 @@ Scalar eval_call(Intrinsic intrinsic, Scalar a, Scalar b) {
 }
 
 float f16_to_f32(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
+  const uint32_t sign = (bits & 0x8000u) << 16;
   const uint32_t exponent = (bits >> 10) & 31u;
   const uint32_t mantissa = bits & 0x3ffu;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
   if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
-  const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+  const float magnitude = mantissa * 0x1p-24f;
   return sign != 0 ? -magnitude : magnitude;
 }
 
 uint16_t f32_to_f16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
-  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
+  const uint16_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x1ffu));
-  if (magnitude >= 0x477ff000u)
-    return static_cast<uint16_t>(sign | 0x7c00u);  // 65520 and more round to infinity
+  if (magnitude > 0x7f800000u) return sign | 0x7e00u | ((magnitude >> 13) & 0x1ffu);
+  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and more round to infinity
   if (magnitude < 0x38800000u) {
     // Subnormal: adding 0.5 puts the unit in the last place at 2^-24 and rounds to nearest even.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f)));
+    return sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f));
   }
   const uint32_t odd = (magnitude >> 13) & 1u;
-  return static_cast<uint16_t>(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
+  return sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13);
 }
 
 float bf16_to_f32(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 uint16_t f32_to_bf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
-  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return (bits >> 16) | 0x40u;
+  return (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
 }
 
 namespace {

@@ -17,7 +17,7 @@ constexpr size_t kNone = SIZE_MAX;
 size_t outermost(const std::vector<int64_t>& shape, int64_t slices) {
   const auto at = std::find_if(shape.begin(), shape.end(), [](int64_t extent) { return extent != 1; });
   if (at == shape.end() || *at == 0 || *at % slices != 0) return kNone;
-  return static_cast<size_t>(at - shape.begin());
+  return at - shape.begin();
 }
 
 std::vector<int64_t> part_of(std::vector<int64_t> shape, int64_t slices, int64_t parts) {

@@ -96,7 +96,7 @@ class Encoder {
 
  private:
   void size(size_t n) { words_.push_back(n); }
-  void number(int64_t n) { words_.push_back(static_cast<uint64_t>(n)); }
+  void number(int64_t n) { words_.push_back(n); }
   // Enumerators are encoded by their names, so that their order in the headers does not matter.
   void word(std::string_view text) {
     uint64_t h = 0xcbf29ce484222325ULL;

@@ -318,8 +318,8 @@ double flop_count(const Workload& workload) {
   for (const OperationRef& op : workload.operations) {
     if (op->is_placeholder()) continue;
     double points = 1;
-    for (const Axis& axis : op->spatial) points *= static_cast<double>(axis.extent);
-    for (const Axis& axis : op->reduce) points *= static_cast<double>(axis.extent);
+    for (const Axis& axis : op->spatial) points *= axis.extent;
+    for (const Axis& axis : op->reduce) points *= axis.extent;
     // The index body of an argmax is index arithmetic.
     total += points * (OperationCounter().count(op->bodies.front(), false) + (op->has_reduction() ? 1 : 0));
   }
