@@ -208,7 +208,7 @@ Result<lower::Tensor> read_tensor_proto(const std::string& path) {
 Status write_tensor_proto(const std::string& path, const std::string& name, const lower::Tensor& tensor) {
   onnx::TensorProto proto;
   proto.set_name(name);
-  proto.set_data_type(static_cast<int32_t>(row_of(tensor.dtype).onnx));
+  proto.set_data_type(row_of(tensor.dtype).onnx);
   for (int64_t extent : tensor.shape) proto.add_dims(extent);
   proto.set_raw_data(tensor.data.data(), tensor.data.size());
   proto.set_doc_string(kTensorMark);  // the last field

@@ -96,7 +96,7 @@ Result<std::string> serialize(const Network& network, uint64_t seed) {
     }
   }
   const size_t bytes = model.ByteSizeLong();
-  if (bytes > static_cast<size_t>(std::numeric_limits<int>::max())) {
+  if (bytes > std::numeric_limits<int>::max()) {
     return Error{ErrorCode::kResourceExhausted, "network '" + network.name + "'",
                  "would have " + std::to_string(bytes) + " bytes; an ONNX file has at most 2 GiB"};
   }

@@ -16,7 +16,7 @@ using ir::Expr;
 using ir::Intrinsic;
 
 std::string lower_case(std::string name) {
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : name) c = std::tolower(static_cast<unsigned char>(c));
   return name;
 }
 

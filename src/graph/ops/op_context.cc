@@ -123,7 +123,7 @@ int64_t OpContext::int_attr(std::string_view name, int64_t otherwise) {
 double OpContext::float_attr(std::string_view name, double otherwise) {
   const auto* value = find_attr<double>(name, "a float");
   // Attributes are floats, and so are their defaults: f64 data shows the difference.
-  return value != nullptr ? *value : static_cast<double>(static_cast<float>(otherwise));
+  return value != nullptr ? *value : static_cast<float>(otherwise);
 }
 
 std::string OpContext::string_attr(std::string_view name, std::string otherwise) {

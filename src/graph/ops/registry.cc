@@ -128,7 +128,7 @@ Status check_signature(const OpContext& ctx, std::string_view signature) {
       if (optional) continue;
       return ctx.invalid("input " + std::to_string(i) + " is missing");
     }
-    const char upper = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+    const char upper = std::toupper(static_cast<unsigned char>(letter));
     if (!matches(ctx.dtype(i), upper, t_class, t, u)) {
       return ctx.unsupported("input " + std::to_string(i) + " has dtype " +
                              std::string(ir::to_string(ctx.dtype(i))) +

@@ -28,7 +28,7 @@ Expr hard_sigmoid(const Expr& x, double alpha, double beta) {
 template <Expr (*F)(OpContext&, const Expr&)>
 Result<Buffers> unary(OpContext& ctx) {
   std::string name = ctx.node().op;
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : name) c = std::tolower(static_cast<unsigned char>(c));
   return Buffers{map_elements(ctx, name, ctx.in(0), [&ctx](const Expr& x) { return F(ctx, x); })};
 }
 
