@@ -218,7 +218,7 @@ void KernelPool::parallel_for(int64_t n, TensorsmithParallelBody body, void* clo
   s.body = body;
   s.closure = closure;
   s.n = n;
-  s.ranges = static_cast<int32_t>(std::min<int64_t>(n, threads));
+  s.ranges = std::min<int64_t>(n, threads);
   s.clear_callers_processor();
   const uint32_t job = s.epoch.load(std::memory_order_relaxed) + 1;
   int64_t pieces = 0;
@@ -226,7 +226,7 @@ void KernelPool::parallel_for(int64_t n, TensorsmithParallelBody body, void* clo
   s.pending.store(pieces, std::memory_order_relaxed);
   for (int32_t t = 0; t < threads; ++t) {
     const int64_t own = t < s.ranges ? loop_pieces(s.range_of(t)) : 0;
-    s.slots[t].left.store(uint64_t{job} << 32 | static_cast<uint64_t>(own), std::memory_order_release);
+    s.slots[t].left.store(uint64_t{job} << 32 | own, std::memory_order_release);
   }
   s.publish(job);
 

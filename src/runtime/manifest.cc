@@ -80,8 +80,7 @@ class ObjectReader {
     return nullptr;
   }
   int64_t to_integer(const Json& value, const std::string& place) {
-    if (value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX))
-      return (value.get<uint64_t>());
+    if (value.is_number_unsigned() && value.get<uint64_t>() <= INT64_MAX) return value.get<uint64_t>();
     if (value.is_number_integer() && !value.is_number_unsigned()) return value.get<int64_t>();
     if (status_.ok()) status_ = corrupt_manifest(place, "must be an integer of 64 bits");
     return 0;

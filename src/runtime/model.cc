@@ -318,8 +318,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
   const fs::path weights = base / "weights.bin";
   TS_ASSIGN_OR_RETURN(impl->weights, Mapping::file(weights.string(), d.weights_bytes));
   if (options.verify_weights) {
-    const std::string_view bytes(reinterpret_cast<const char*>(impl->weights.data()),
-                                 static_cast<size_t>(impl->weights.size()));
+    const std::string_view bytes(reinterpret_cast<const char*>(impl->weights.data()), impl->weights.size());
     if (content_key(bytes) != d.weights_hash)
       return Error{ErrorCode::kCorrupt, weights.string(), "does not match the manifest"};
   }

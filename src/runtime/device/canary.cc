@@ -9,9 +9,8 @@ constexpr int64_t kBlocks = 8, kThreads = 64;
 
 Status run_canary(Gpu& gpu) {
   TS_ASSIGN_OR_RETURN(const auto module, gpu.load(gpu.properties().place.platform->canary_module));
-  std::vector<int32_t> values(static_cast<size_t>(kBlocks * kThreads));
-  TS_ASSIGN_OR_RETURN(const auto memory,
-                      gpu.allocate(static_cast<int64_t>(values.size() * sizeof values.front())));
+  std::vector<int32_t> values(kBlocks * kThreads);
+  TS_ASSIGN_OR_RETURN(const auto memory, gpu.allocate(values.size() * sizeof values.front()));
   TS_RETURN_IF_ERROR(gpu.fill(memory->all(), 0xFF));
   TS_ASSIGN_OR_RETURN(const auto sequence, gpu.make_sequence());
   const Launch launch{"canary", {kBlocks, 1, 1}, {kThreads, 1, 1}, 0, {{0, 0}}};

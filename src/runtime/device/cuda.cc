@@ -125,7 +125,7 @@ Result<std::unique_ptr<GpuMemory>> CudaGpu::borrow(void* handle, int64_t bytes) 
   if (ordinal != p.place.index)
     return refuse("the memory is on device " + std::to_string(ordinal) + ", but the model is on device " +
                   std::to_string(p.place.index));
-  const auto available = static_cast<int64_t>(start + size - address);
+  const int64_t available = start + size - address;
   if (available < bytes)
     return refuse("the memory holds " + std::to_string(available) +
                   " bytes from the address on, but the tensor needs " + std::to_string(bytes));

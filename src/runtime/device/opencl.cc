@@ -246,7 +246,7 @@ Status OpenClSequence::add_one(const OpenClModule& module, const Launch& launch,
   }
   for (size_t i = 0; i < 3; ++i) {
     step.local[i] = launch.block[i];
-    step.global[i] = static_cast<size_t>(launch.grid[i]) * step.local[i];
+    step.global[i] = launch.grid[i] * step.local[i];
   }
   steps_.push_back(std::move(step));
   return {};

@@ -82,7 +82,7 @@ Result<std::vector<FoundDevice>> find_devices(const Api& api) {
                  "there is no device; install a driver for one (Debian: pocl-opencl-icd for processors)"};
   }
   std::stable_partition(found.begin(), found.end(), [](const FoundDevice& d) { return d.properties.is_gpu; });
-  for (size_t i = 0; i < found.size(); ++i) found[i].properties.place.index = static_cast<int>(i);
+  for (size_t i = 0; i < found.size(); ++i) found[i].properties.place.index = i;
   return found;
 }
 
