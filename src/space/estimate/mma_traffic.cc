@@ -25,15 +25,15 @@ double sum_elements(const StageInfo& anchor, const MmaProduct& product, const Re
 double operand_bytes(const PlanContext& context, StageId anchor, const MmaProduct& product,
                      const MmaBlocks& blocks) {
   const StageInfo& info = context.stage(anchor);
-  const double down = as_double(blocks.down), across = as_double(blocks.across);
+  const double down = blocks.down, across = blocks.across;
   const double inner = blocks.columns_outside ? down : across, outer = blocks.columns_outside ? across : down;
-  const double inner_in_wave = std::clamp(blocks.together / as_double(blocks.group), 1.0, inner);
+  const double inner_in_wave = std::clamp(blocks.together / blocks.group, 1.0, inner);
   const double outer_in_wave = std::clamp(blocks.together / inner_in_wave, 1.0, outer);
   const double rows = blocks.columns_outside ? inner_in_wave : outer_in_wave;
   const double columns = blocks.columns_outside ? outer_in_wave : inner_in_wave;
   const double wave =
-      product.element_bytes * (sum_elements(info, product, product.a) * rows * as_double(blocks.rows) +
-                               sum_elements(info, product, product.b) * columns * as_double(blocks.columns));
+      product.element_bytes * (sum_elements(info, product, product.a) * rows * blocks.rows +
+                               sum_elements(info, product, product.b) * columns * blocks.columns);
   double all = 0;
   for (const Read* read : {&product.a, &product.b})
     all += context.stage(read->producer).spatial_points() * product.element_bytes;

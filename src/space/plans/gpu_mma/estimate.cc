@@ -33,35 +33,34 @@ double GpuMmaPlan::estimate(Decisions d) const {
   kernel.blocks = as_double(covered(product_.rows, c.rows()) / c.rows()) *
                   as_double(covered(product_.columns, c.columns()) / c.columns());
   double batch = 1;
-  for (const AxisId a : product_.batch) batch *= as_double(extent(a));
+  for (const AxisId a : product_.batch) batch *= extent(a);
   kernel.blocks *= batch;
-  const double warps = as_double(c.warps()), chunks = as_double(this->chunks(c));
-  const double steps = as_double(c.chunk) * bytes / as_double(sched::kMmaStepBytes);  // steps of a chunk
-  const double fragments_down = as_double(c.warp_rows / sched::kMmaRows);
-  const double fragments_across = as_double(c.warp_columns / sched::kMmaColumns);
+  const double warps = c.warps(), chunks = this->chunks(c);
+  const double steps = c.chunk * bytes / sched::kMmaStepBytes;  // steps of a chunk
+  const double fragments_down = c.warp_rows / sched::kMmaRows;
+  const double fragments_across = c.warp_columns / sched::kMmaColumns;
   // The number of instructions that the arithmetic units would execute in the cycles of the tensor
   // cores. It is divided by the estimate's factor for arithmetic, which only applies to the former.
   const double cycles = mma_cycles(m);
   const double products = warps * fragments_down * fragments_across * steps;
-  kernel.products = chunks * products * cycles * m.lanes / as_double(m.warp) / k.product;
+  kernel.products = chunks * products * cycles * m.lanes / m.warp / k.product;
   // Loads of fragments: 512 bytes each, without bank conflicts.
   const double loads = warps * (fragments_down + fragments_across / 2) * steps;
   kernel.values = chunks * loads * k.fragment_loads / k.value;
   if (product_.element_bytes == 4) kernel.values += chunks * loads * 4 * k.tf32_rounding / k.value;
   kernel.steps = chunks * warps;
-  kernel.words = as_double(c.vector_bytes) / kWordBytes;
+  kernel.words = c.vector_bytes / kWordBytes;
   const double stored = as_double(c.rows() * c.columns()) * context_.stage(output_).element_bytes;
   GpuAccess copies;
   for (const auto& [read, own] : {std::pair(&product_.a, product_.rows), {&product_.b, product_.columns}}) {
     const Copy copy = copy_of(c, *read, own);
-    const double accesses =
-        std::ceil(copy.elements() / as_double(copy.vector) / as_double(kernel.block.threads));
+    const double accesses = std::ceil(copy.elements() / copy.vector / kernel.block.threads);
     copies.instructions += accesses * warps;
-    copies.sectors += copy.contiguous ? copy.elements() / as_double(copy.run) *
-                                            std::ceil(as_double(copy.run) * bytes / kSectorBytes)
-                                      : copy.elements();
+    copies.sectors += copy.contiguous
+                          ? copy.elements() / copy.run * std::ceil(copy.run * bytes / kSectorBytes)
+                          : copy.elements();
     if (context_.stage(read->producer).has_select)
-      kernel.guarded += chunks * copy.elements() / as_double(copy.vector) / as_double(m.warp);
+      kernel.guarded += chunks * copy.elements() / copy.vector / m.warp;
   }
   // Copies that run ahead take cycles but are not waited for. Others are ordinary accesses.
   if (c.stages > 1) {

@@ -90,7 +90,7 @@ double GpuTiledPlan::run(const Operand& operand, const Copy& copy) const {
   const auto& producer = context_.stage(operand.read.producer);
   double run = 1;
   for (size_t i = copy.extents.size(); i-- > 0;) {
-    run *= as_double(copy.extents[AxisId(i)]);
+    run *= copy.extents[AxisId(i)];
     if (copy.extents[AxisId(i)] < producer.extent(AxisId(i))) break;
   }
   return run;
@@ -107,7 +107,7 @@ void GpuTiledPlan::add_reads(const Operand& operand, const WarpAddresses& at, in
   const GpuConstants& k = gpu_constants();
   const double sectors = distinct_sectors(at, together, context_.stage(operand.read.producer).element_bytes);
   kernel.memory.add({1, sectors, sectors * kSectorBytes / kLineBytes * k.misses}, reads);
-  kernel.products += reads * as_double(together) * computed_by(operand);
+  kernel.products += reads * together * computed_by(operand);
 }
 
 // Adds the copies of an operand's tile into shared memory, one per chunk.
@@ -118,10 +118,10 @@ void GpuTiledPlan::add_copy(const Operand& operand, const Copy& copy, const Choi
   const double chunks = this->chunks(c);
   const auto& producer = context_.stage(operand.read.producer);
   double elements = 1;
-  for (const int64_t e : copy.extents) elements *= as_double(e);
+  for (const int64_t e : copy.extents) elements *= e;
   const GpuAccess access =
       copy_access(m, kernel.block.threads, elements, run(operand, copy), copy.vector, producer.element_bytes);
-  double rounds = chunks * elements / as_double(kAccessLanes);
+  double rounds = chunks * elements / kAccessLanes;
   if (c.stages > 1) {
     // Copies that run ahead take cycles but are not waited for, and they hold no registers.
     double cycles = k.access * access.instructions + k.sector * access.sectors;
@@ -129,7 +129,7 @@ void GpuTiledPlan::add_copy(const Operand& operand, const Copy& copy, const Choi
     if (!std::has_single_bit(static_cast<uint64_t>(kernel.block.threads)))
       cycles += k.odd_copy * access.instructions;
     kernel.values += chunks * cycles / k.value;
-    rounds /= as_double(copy.vector);
+    rounds /= copy.vector;
   } else {
     kernel.memory.add(access, chunks);
   }
@@ -146,9 +146,8 @@ double GpuTiledPlan::waits(const Choice& c, const GpuKernel& kernel) const {
   const double chunks = this->chunks(c);
   if (c.stages == 1) return chunks;
   const double resident = std::min(resident_blocks(m, kernel.block), std::ceil(kernel.blocks / m.cores));
-  const double chunk_cycles =
-      resident * k.product_ahead * kernel.products / chunks * as_double(m.warp) / m.lanes;
-  const double ahead = as_double(c.stages - 1) * chunk_cycles / k.wait;
+  const double chunk_cycles = resident * k.product_ahead * kernel.products / chunks * m.warp / m.lanes;
+  const double ahead = (c.stages - 1) * chunk_cycles / k.wait;
   return 1 + chunks * (std::max(0.0, 1 - ahead) + k.meeting_ahead / resident);
 }
 
@@ -190,13 +189,13 @@ double GpuTiledPlan::estimate(Decisions d) const {
   kernel.block = block(d, c);
   double products = 1, points = 1, steps = 1;
   for (const AxisId a : live_) {
-    products *= as_double(c.thread_tile(a));
+    products *= c.thread_tile(a);
     kernel.blocks *= std::ceil(as_double(extent(a)) / as_double(c.tile(a)));
-    points *= as_double(extent(a));
+    points *= extent(a);
   }
   for (const AxisId r : live_reduce_) {
-    const double length = as_double(c.chunk[r] * c.step[r]);
-    steps *= std::ceil(as_double(extent(r)) / length) * length;
+    const double length = c.chunk[r] * c.step[r];
+    steps *= std::ceil(extent(r) / length) * length;
   }
   const double warps = m.warps(kernel.block.threads);
   // A multiplication and an addition are one instruction.
@@ -207,9 +206,9 @@ double GpuTiledPlan::estimate(Decisions d) const {
   std::vector<Copy> copies;
   for (const auto& operand : operands_) copies.push_back(copy_of(d, c, operand));
   const int64_t columns = pair_columns(c, copies);
-  kernel.ahead.pair_columns = as_double(columns);
+  kernel.ahead.pair_columns = columns;
   // The columns of all steps of a group are loaded before its first product.
-  kernel.live_values = live_values(c) + as_double((kPairSteps - 1) * columns);
+  kernel.live_values = live_values(c) + (kPairSteps - 1) * columns;
   // The compiler also unrolls short loops by itself.
   const double few =
       columns > 0 ? kPairSteps : std::max(1.0, std::floor(gpu_constants().compilers_body / products));
@@ -223,7 +222,7 @@ double GpuTiledPlan::estimate(Decisions d) const {
     int64_t together = loaded_together(c, operand, copy);
     if (columns > 0 && together == 1) together = steps_together(c, operand);
     const WarpAddresses at = lanes(c, operand, copy);
-    const double needed = warps * steps * values(c, operand, true), reads = needed / as_double(together);
+    const double needed = warps * steps * values(c, operand, true), reads = needed / together;
     if (!copy.made) {
       add_reads(operand, at, together, reads, kernel);
       continue;
@@ -233,12 +232,11 @@ double GpuTiledPlan::estimate(Decisions d) const {
     const double cycles = bank_cycles(at, together, context_.stage(operand.read.producer).element_bytes);
     kernel.ahead.loads += reads;
     kernel.ahead.load_cycles += reads * cycles;
-    kernel.bank_waits += reads * std::max(0.0, cycles - as_double(together));
+    kernel.bank_waits += reads * std::max(0.0, cycles - together);
   }
   const int64_t vector = store_vector(c);
   const int bytes = context_.stage(output_).element_bytes;
-  kernel.store_sectors =
-      warps * products / as_double(vector) * distinct_sectors(output_lanes(c), vector, bytes);
+  kernel.store_sectors = warps * products / vector * distinct_sectors(output_lanes(c), vector, bytes);
   kernel.bytes_once = points * bytes;
   add_bytes(c, kernel);
   return gpu_seconds(m, kernel);
@@ -258,7 +256,7 @@ void GpuTiledPlan::add_bytes(const Choice& c, GpuKernel& kernel) const {
     left /= tiles;
     wave[a] = std::min(as_double(extent(a)), own * as_double(c.tile(a)));
   }
-  for (const AxisId r : info_.reduce_axes()) wave[r] = as_double(extent(r));
+  for (const AxisId r : info_.reduce_axes()) wave[r] = extent(r);
   const double waves = std::ceil(kernel.blocks / together);
   for (const auto& operand : operands_) {
     const auto& producer = context_.stage(operand.read.producer);

@@ -17,18 +17,18 @@ double GpuWgmmaPlan::estimate(Decisions d) const {
   const double bytes = product_.element_bytes;
   GpuKernel kernel;
   kernel.block = block(c);
-  kernel.blocks = as_double(tiles(c));
-  const double warps = as_double(sched::kWarpgroupWarps * c.groups()),
+  kernel.blocks = tiles(c);
+  const double warps = sched::kWarpgroupWarps * c.groups(),
                chunks = as_double(extent(product_.sum)) / as_double(c.chunk);
   // Products of 16 rows, 8 columns and 32 bytes of the reduction, in a chunk of a block.
   const double products = as_double(c.rows() / sched::kMmaRows) *
                           as_double(c.columns() / sched::kMmaColumns) * as_double(c.chunk) * bytes /
-                          as_double(sched::kMmaStepBytes);
+                          sched::kMmaStepBytes;
   const double resident = std::min(resident_blocks(m, kernel.block), std::ceil(kernel.blocks / m.cores));
   // An instruction reads its rows and columns from shared memory, and narrow instructions wait for
   // these reads.
-  const double read = as_double(c.groups()) * as_double(sched::kWarpgroupRows + c.columns_of_group) *
-                      as_double(c.chunk) * bytes;
+  const double read =
+      as_double(c.groups()) * as_double(sched::kWarpgroupRows + c.columns_of_group) * c.chunk * bytes;
   const double chunk_cycles = std::max(products * k.wgmma_cycles, read / k.wgmma_bytes);
   // The factor depends on who waits for whom between chunks; several resident blocks hide each
   // other's waits.
@@ -40,14 +40,14 @@ double GpuWgmmaPlan::estimate(Decisions d) const {
   if (c.cluster) slower *= k.wgmma_cluster;
   // The estimate's own factors for arithmetic only apply to the arithmetic units.
   const double together = resident * m.warps(kernel.block.threads);
-  kernel.products = chunks * chunk_cycles * slower * m.lanes / as_double(m.warp) /
-                    (k.product * (1 + k.few_warps / together));
+  kernel.products =
+      chunks * chunk_cycles * slower * m.lanes / m.warp / (k.product * (1 + k.few_warps / together));
   const double stored = as_double(c.rows() * c.columns()) * context_.stage(output_).element_bytes;
   if (c.copies == Copies::kThreads) {
     GpuAccess copies;
     for (const auto& [read_of, own] : {std::pair(&product_.a, c.rows()), {&product_.b, c.columns()}}) {
-      const double tile = as_double(own * c.chunk) * bytes;
-      copies.instructions += tile / as_double(kMaxVectorBytes * m.warp);
+      const double tile = own * c.chunk * bytes;
+      copies.instructions += tile / (kMaxVectorBytes * m.warp);
       copies.sectors += tile / kSectorBytes;
     }
     kernel.values = chunks * (k.access * copies.instructions + k.sector * copies.sectors) / k.value;
@@ -56,7 +56,7 @@ double GpuWgmmaPlan::estimate(Decisions d) const {
   kernel.store_sectors = stored / kSectorBytes;
   // A chunk is requested `stages - 1` chunks before its use. Blocks that have several tiles only
   // wait for the first one.
-  const double ahead = as_double(c.stages - 1) * resident * chunk_cycles * slower / k.wait;
+  const double ahead = (c.stages - 1) * resident * chunk_cycles * slower / k.wait;
   const double of_tiles =
       c.persistent && c.copies == Copies::kOwnWarp ? kernel.blocks / as_double(blocks_at_a_time(c)) : 1;
   kernel.waits = 1 / of_tiles + chunks * std::max(0.0, 1 - ahead);
@@ -65,7 +65,7 @@ double GpuWgmmaPlan::estimate(Decisions d) const {
     once += context_.stage(operand->producer).spatial_points() * bytes;
   kernel.bytes_once = once;
   kernel.bytes_again = std::max(0.0, dram_bytes(c) + kernel.blocks * stored - once);
-  kernel.words = as_double(kMaxVectorBytes) / 4;
+  kernel.words = kMaxVectorBytes / 4;
   return gpu_seconds(m, kernel);
 }
 
