@@ -144,7 +144,7 @@ class LaneEvaluator final : public OperationEvaluator, private BytecodeMachine<k
     const int64_t total = op_.output()->num_elements();
     std::vector<int64_t> axes(op_.spatial.size(), 0);
     for (int64_t begin = 0; begin < total; begin += kLanes) {
-      const int count = static_cast<int>(std::min<int64_t>(kLanes, total - begin));
+      const int count = std::min<int64_t>(kLanes, total - begin);
       for (int l = 0; l < kLanes; ++l) {
         set_axes(l, axes);
         if (l + 1 < count) advance(axes);
@@ -325,7 +325,7 @@ class LaneEvaluator final : public OperationEvaluator, private BytecodeMachine<k
     }
     for (int l = 0; l < kLanes; ++l) {
       this->set_scalar(program_->results[0], l,
-                       ir::is_float(dtype) ? ir::scalar_float(dtype, static_cast<double>(acc[l]))
+                       ir::is_float(dtype) ? ir::scalar_float(dtype, acc[l])
                                            : ir::scalar_int(dtype, static_cast<int64_t>(acc[l])));
     }
     return {};
@@ -394,8 +394,8 @@ Status Evaluation::bind(std::span<const Tensor> inputs) {
         s.slot.data = const_cast<std::byte*>(t.data.data());
       } else {
         const int64_t n = buffer->num_elements();
-        s.owned.resize(static_cast<size_t>(ir::bytes_of(buffer->dtype, n)));
-        if (lazy_) s.written.assign(static_cast<size_t>(std::max<int64_t>(n, 1)), 0);
+        s.owned.resize(ir::bytes_of(buffer->dtype, n));
+        if (lazy_) s.written.assign(std::max<int64_t>(n, 1), 0);
       }
       producer_.push_back(o);
       slots_[buffer.get()] = storage_.push_back(std::move(s));

@@ -128,10 +128,10 @@ class ProgramRunner final : private BytecodeMachine<1> {
       BufferSlot slot;
       slot.dtype = info.buffer->dtype;
       const int64_t n = info.buffer->allocation_elements();
-      info.data.resize(static_cast<size_t>(ir::bytes_of(slot.dtype, n)));
+      info.data.resize(ir::bytes_of(slot.dtype, n));
       slot.data = info.data.data();
       if (!info.is_input) {
-        info.written.assign(static_cast<size_t>(std::max<int64_t>(n, 1)), 0);
+        info.written.assign(std::max<int64_t>(n, 1), 0);
         slot.written = info.written.data();
       }
       slots.push_back(slot);
@@ -261,7 +261,7 @@ Result<std::vector<Tensor>> run(const ir::Program& program, std::span<const Tens
     int64_t missing = -1;
     for_each_element(buffer, [&](int64_t flat, int64_t at) {
       std::copy_n(slot.data.data() + at * bytes, bytes, t.data.data() + flat * bytes);
-      if (slot.written[static_cast<size_t>(at)] == 0 && missing < 0) missing = flat;
+      if (slot.written[at] == 0 && missing < 0) missing = flat;
     });
     if (missing >= 0) {
       return Error{ErrorCode::kIllegal, "output '" + buffer.name + "'",

@@ -256,7 +256,7 @@ Stmt NestBuilder::thread_loop(StageId s, State state, size_t position) {
       }
       state.guards.push_back({leaf, 0, 0, full.constant});
     }
-    state.constraints.erase(std::next(state.constraints.begin(), static_cast<std::ptrdiff_t>(k)));
+    state.constraints.erase(std::next(state.constraints.begin(), k));
   }
   return loop(s, std::move(state), position, extent, extent);
 }
@@ -400,7 +400,7 @@ std::vector<Expr> NestBuilder::physical(const StoragePlan& plan, std::vector<Ind
     out.reserve(plan.layout->size());
     const std::vector<ir::Axis>& axes = schedule_.stages[plan.stage].op->spatial;
     for (const sched::LayoutDim& d : *plan.layout) {
-      const auto dim = static_cast<size_t>(d.dim);
+      const size_t dim = d.dim;
       Index digit = arena_.floordiv(logical[dim], d.divisor);
       // The top digit is within its extent because the index is within the tensor.
       if (axes[dim].extent > d.divisor * d.extent) digit = arena_.floormod(digit, d.extent);

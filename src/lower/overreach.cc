@@ -66,7 +66,7 @@ std::vector<char> NestBuilder::overreach_candidates(StageId s) const {
   if (stage.attach != sched::AttachKind::kAt) return axes;
   if (sched::fills_region(schedule_, s)) {
     const std::vector<uint8_t>& may_leave = bounds_.stages[s].root_may_leave;
-    axes.assign(may_leave.begin(), may_leave.begin() + static_cast<std::ptrdiff_t>(axes.size()));
+    axes.assign(may_leave.begin(), may_leave.begin() + axes.size());
     return axes;
   }
   for (size_t a = 0; a < axes.size(); ++a) {

@@ -13,7 +13,7 @@ void pack(const sched::Layout& layout, const std::vector<int64_t>& logical_shape
   std::vector<int64_t> logical_strides(logical_shape.size());
   int64_t stride = 1;
   for (size_t d = logical_shape.size(); d-- > 0; stride *= logical_shape[d]) logical_strides[d] = stride;
-  const auto bytes = static_cast<size_t>(element_bytes);
+  const size_t bytes = element_bytes;
   int64_t total = 1;
   for (const sched::LayoutDim& d : layout) total *= d.extent;
   std::vector<int64_t> digits(layout.size(), 0);
@@ -33,7 +33,7 @@ void pack(const sched::Layout& layout, const std::vector<int64_t>& logical_shape
       std::memset(out, 0, bytes);
     }
     for (size_t k = layout.size(); k-- > 0;) {
-      const auto d = static_cast<size_t>(layout[k].dim);
+      const size_t d = layout[k].dim;
       index[d] += layout[k].divisor;
       if (++digits[k] < layout[k].extent) break;
       index[d] -= layout[k].divisor * layout[k].extent;

@@ -18,7 +18,7 @@ int64_t Tensor::num_elements() const {
   return n;
 }
 
-size_t Tensor::num_bytes() const { return static_cast<size_t>(ir::bytes_of(dtype, num_elements())); }
+size_t Tensor::num_bytes() const { return ir::bytes_of(dtype, num_elements()); }
 
 ir::Scalar Tensor::at(int64_t flat) const {
   TS_CHECK(flat >= 0 && flat < num_elements(), "Tensor::at out of range");
@@ -38,7 +38,7 @@ Tensor random_tensor(ir::DType dtype, std::vector<int64_t> shape, Rng& rng, int6
                                    // have hundreds of millions
     for (int64_t k = 0; k < n; ++k) {
       const auto value = static_cast<float>(2 * rng.uniform() - 1);
-      std::memcpy(t.data.data() + static_cast<size_t>(k) * sizeof value, &value, sizeof value);
+      std::memcpy(t.data.data() + k * sizeof value, &value, sizeof value);
     }
     return t;
   }
