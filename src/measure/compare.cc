@@ -99,7 +99,7 @@ std::string describe(const Mismatch& m, int64_t elements) {
 std::optional<Mismatch> compare(ir::DType dtype, int64_t elements, const void* got, const void* expected,
                                 const Tolerance& tolerance) {
   if (elements == 0) return std::nullopt;
-  const auto bytes = static_cast<size_t>(ir::bytes_of(dtype, elements));
+  const size_t bytes = ir::bytes_of(dtype, elements);
   if (dtype == ir::DType::kF32) {
     if (suspicious_f32(static_cast<const float*>(got), static_cast<const float*>(expected), elements,
                        tolerance) == 0)

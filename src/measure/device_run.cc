@@ -197,8 +197,7 @@ Result<MeasureResult> run_candidate(runtime::Gpu& gpu, DeviceTask& task, DeviceC
     if (wrong)
       return failure(Outcome::kWrongOutput,
                      "correct in the first run, wrong after " +
-                         std::to_string(timing.seconds.size() * static_cast<size_t>(timing.runs_per_repeat)) +
-                         " runs: " + *wrong);
+                         std::to_string(timing.seconds.size() * timing.runs_per_repeat) + " runs: " + *wrong);
   }
   result.seconds = std::move(timing.seconds);
   result.runs_per_repeat = timing.runs_per_repeat;

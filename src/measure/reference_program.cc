@@ -13,7 +13,7 @@ namespace {
 // the one before.
 void add_reference_loops(const ir::Operation& op, int stage, sched::Trace& trace) {
   constexpr int64_t kMostLanes = 16, kLeastLanes = 4, kRows = 4;
-  const int spatial = static_cast<int>(op.spatial.size()), reduce = static_cast<int>(op.reduce.size());
+  const int spatial = op.spatial.size(), reduce = op.reduce.size();
   int64_t lanes = kMostLanes;
   while (lanes > op.spatial.back().extent) lanes /= 2;
   const bool vectorized = lanes >= kLeastLanes;

@@ -270,7 +270,7 @@ void Worker::flush_caches(int64_t bytes) {
   if (flush_buffer_.size() != static_cast<size_t>(bytes)) flush_buffer_.assign(bytes, 0);
   // Writing also evicts the lines from the other cores' caches.
   volatile char* data = flush_buffer_.data();
-  for (int64_t i = 0; i < bytes; i += 64) data[i] = static_cast<char>(data[i] + 1);
+  for (int64_t i = 0; i < bytes; i += 64) data[i] = data[i] + 1;
 }
 
 MeasureResult Worker::run(const std::vector<char>& payload) {
@@ -357,7 +357,7 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
   // later runs.
   if (auto wrong = check_outputs()) {
     wrong->reason = "correct in the first run, wrong after " +
-                    std::to_string(timing.seconds.size() * static_cast<size_t>(timing.runs_per_repeat)) +
+                    std::to_string(timing.seconds.size() * timing.runs_per_repeat) +
                     " runs: " + wrong->reason;
     return *wrong;
   }

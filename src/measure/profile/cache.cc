@@ -11,7 +11,7 @@ constexpr int kAssumedL2Ways = 8, kAssumedL3Ways = 16;
 
 Cache::Cache(const CacheShape& shape, int line_bytes)
     : ways_(std::max(shape.ways, 1)),
-      sets_(std::max<size_t>(1, static_cast<size_t>(shape.bytes / line_bytes) / ways_)),
+      sets_(std::max<size_t>(1, shape.bytes / line_bytes / ways_)),
       entries_(sets_ * ways_) {}
 
 Cache::Outcome Cache::access(uint64_t line, bool write) {

@@ -59,7 +59,7 @@ class Reader : public codegen::TraceBuffer {
   void read() {
     const uint64_t* at = words_.data();
     while (at != next) {
-      const auto number = static_cast<size_t>(*at++);
+      const size_t number = *at++;
       const codegen::TracedSegment& segment = traced_->segments[number];
       ++runs_[number];
       const size_t accesses = segment.accesses.size();
@@ -157,7 +157,7 @@ void count_accesses(const codegen::TracedKernel& traced, const Reader& reader, c
 double buffer_bytes(const ir::Program& program) {
   double bytes = 0;
   for (const auto* list : {&program.inputs, &program.outputs})
-    for (const ir::Buffer& b : *list) bytes += static_cast<double>(ir::bytes_of(b->dtype, b->num_elements()));
+    for (const ir::Buffer& b : *list) bytes += ir::bytes_of(b->dtype, b->num_elements());
   return bytes;
 }
 
