@@ -139,7 +139,7 @@ std::vector<ReplayedTask> recorded_tasks(const learn::Store& store, const std::v
 int64_t trials_of(const ReplayedTask& task, const CompareOptions& options,
                   const SimulationOptions& simulation) {
   if (simulation.share == 0) return options.trials;
-  return std::max<int64_t>(std::llround(std::ceil(simulation.share * static_cast<double>(task.ran))), 1);
+  return std::max<int64_t>(std::llround(std::ceil(simulation.share * task.ran)), 1);
 }
 
 Result<std::shared_ptr<const search::RecordedSpace>> space_of(const learn::Store& store,
@@ -183,7 +183,7 @@ Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const Re
   search::TuneTask task;
   TS_ASSIGN_OR_RETURN(task.task,
                       search::PreparedTask::create(name, space, std::make_shared<target::Device>(device)));
-  trials = std::min<int64_t>(trials, static_cast<int64_t>(space->size()));
+  trials = std::min<int64_t>(trials, space->size());
   std::vector<SearchRun> out;
   for (size_t m = 0; m < options.methods.size(); ++m) {
     for (int seed = 0; seed < options.seeds && !cancel; ++seed) {
@@ -192,7 +192,7 @@ Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const Re
       run.task = stored.key;
       run.name = stored.name;
       run.method = m;
-      run.seed = static_cast<uint64_t>(seed);
+      run.seed = seed;
       run.fastest = space->best_seconds();
       search::SimulatedClock clock;
       search::ReplayMeasurer measurer(clock);
@@ -208,7 +208,7 @@ Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const Re
 
 double SearchRun::share_reached(double part) const {
   if (best.empty()) return 0;
-  const auto trials = static_cast<double>(best.size());
+  const double trials = best.size();
   const auto at = static_cast<size_t>(std::clamp(std::ceil(part * trials), 1.0, trials)) - 1;
   return std::isfinite(best[at]) ? fastest / best[at] : 0;
 }
@@ -251,7 +251,7 @@ Result<std::vector<SearchRun>> simulate_searches(
                  "no task has enough successful programs; reduce --trials or --least-programs"};
   std::vector<std::optional<Result<std::vector<SearchRun>>>> done(tasks.size());
   std::mutex mutex;
-  const size_t of_task = options.methods.size() * static_cast<size_t>(options.seeds);
+  const size_t of_task = options.methods.size() * options.seeds;
   CompareProgress so_far{0, tasks.size() * of_task};
   for_each_index(simulation.threads, tasks.size(), [&](size_t t) {
     if (cancel) return;
@@ -371,7 +371,7 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
     seeded.push_back(std::move(task));
   }
   std::vector<SearchRun> out;
-  CompareProgress so_far{0, plain.size() * options.methods.size() * static_cast<size_t>(options.seeds)};
+  CompareProgress so_far{0, plain.size() * options.methods.size() * options.seeds};
   for (int seed = 0; seed < options.seeds; ++seed) {
     for (size_t t = 0; t < plain.size(); ++t) {
       for (size_t m = 0; m < options.methods.size(); ++m) {
@@ -381,7 +381,7 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
         run.task = plain[t].task->key();
         run.name = plain[t].task->name();
         run.method = m;
-        run.seed = static_cast<uint64_t>(seed);
+        run.seed = seed;
         if (!comparison.find || !comparison.find(run)) {
           const SearchMethod& method = options.methods[m];
           search::TuneTask task = method.seeded ? seeded[t] : plain[t];
@@ -393,10 +393,9 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
                 writers.at(method.language_model)->of_task(task.task, sees ? *comparison.known : kNothing);
           if (proposes(method.strategy)) {
             // The untuned program takes one of the trials.
-            TS_ASSIGN_OR_RETURN(
-                task.seeds,
-                proposers.propose(request_of(method), *task.task, sees ? *comparison.known : kNothing,
-                                  static_cast<size_t>(std::max<int64_t>(1, trials - 1)), run.seed));
+            TS_ASSIGN_OR_RETURN(task.seeds, proposers.propose(request_of(method), *task.task,
+                                                              sees ? *comparison.known : kNothing,
+                                                              std::max<int64_t>(1, trials - 1), run.seed));
           }
           const double proposing = clock.monotonic_seconds() - begin;
           const Status status = search_once(
@@ -412,8 +411,8 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
         if (progress) progress(so_far);
       }
       if (cancel || options.again.empty()) continue;
-      TS_RETURN_IF_ERROR(time_group(plain[t].task->workload(), static_cast<uint64_t>(seed),
-                                    plain[t].task->key(), options, make_measurer, comparison, out));
+      TS_RETURN_IF_ERROR(time_group(plain[t].task->workload(), seed, plain[t].task->key(), options,
+                                    make_measurer, comparison, out));
     }
   }
   if (comparison.decoding != nullptr) *comparison.decoding = proposers.decoding();
@@ -433,7 +432,7 @@ namespace {
 
 // `values` must not be empty.
 double mean_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return std::accumulate(values.begin(), values.end(), 0.0) / values.size();
 }
 // Sample standard deviation; 0 for a single value.
 double deviation_of(const std::vector<double>& values) {
@@ -441,7 +440,7 @@ double deviation_of(const std::vector<double>& values) {
   const double mean = mean_of(values);
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return std::sqrt(squares / (values.size() - 1));
 }
 
 }  // namespace

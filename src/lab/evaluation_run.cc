@@ -41,13 +41,12 @@ Status EvaluationRun::flush() {
     places.push_back(i);
   }
   filled_ = 0;
-  const auto parts = static_cast<int64_t>((queries.size() + kPart - 1) / kPart);
-  std::vector<Result<std::vector<learn::Prediction>>> results(static_cast<size_t>(parts),
-                                                              std::vector<learn::Prediction>());
+  const int64_t parts = (queries.size() + kPart - 1) / kPart;
+  std::vector<Result<std::vector<learn::Prediction>>> results(parts, std::vector<learn::Prediction>());
   const auto work = [&](int64_t first, int64_t last) {
     for (int64_t part = first; part < last; ++part) {
-      const size_t begin = static_cast<size_t>(part) * kPart;
-      results[static_cast<size_t>(part)] =
+      const size_t begin = part * kPart;
+      results[part] =
           model_.predict(std::span(queries).subspan(begin, std::min(kPart, queries.size() - begin)));
     }
   };
@@ -71,9 +70,7 @@ Status EvaluationRun::flush() {
   return {};
 }
 
-double EvaluationRun::programs_per_second() const {
-  return seconds_ > 0 ? static_cast<double>(predicted_) / seconds_ : 0;
-}
+double EvaluationRun::programs_per_second() const { return seconds_ > 0 ? predicted_ / seconds_ : 0; }
 
 Status evaluate_store(const learn::Store& store, const std::vector<const target::Device*>& devices,
                       const std::vector<int64_t>& records, bool traces, EvaluationRun& run) {

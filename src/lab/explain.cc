@@ -28,7 +28,7 @@ double count_of(const std::map<std::string, double>& counters, const std::string
 }
 
 double quantity(const feature::Column& column, float number) {
-  const auto x = static_cast<double>(number);
+  const double x = number;
   return column.scale == feature::Scale::kSignedLog2 ? std::copysign(std::exp2(std::abs(x)) - 1, x) : x;
 }
 
@@ -132,7 +132,7 @@ void add_difference_sentence(Explanation& out) {
     most = &out.typical[d];
   }
   if (most == nullptr) return;
-  const auto at = static_cast<size_t>(most - out.typical.data());
+  const size_t at = most - out.typical.data();
   out.sentences.push_back(
       fmt::format("It is {:.2g} times as fast as a typical one, which spends {:.2g} times as much on {}.",
                   out.typical_seconds / out.best_seconds,

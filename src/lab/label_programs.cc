@@ -33,7 +33,7 @@ Programs programs_for(const engine::ModelData& data, const learn::Split* split,
       const target::Device& on = *data.devices()[entry.device];
       if (entry.failed() || entry.leaves == 0 || on.kind() != device.kind()) continue;
       if ((on.key() == device.key() || on.name == name) != own) continue;
-      const learn::Part part = split == nullptr ? learn::Part::kTrain : split->parts[static_cast<size_t>(i)];
+      const learn::Part part = split == nullptr ? learn::Part::kTrain : split->parts[i];
       if (part != learn::Part::kTrain && part != learn::Part::kValidation) continue;
       if (seen.insert(entry.program).second) to.push_back(i);
     }

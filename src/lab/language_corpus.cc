@@ -62,7 +62,7 @@ class SourceWriter {
 
  private:
   void add(const space::Candidate& candidate, Quality quality) {
-    const auto& context = contexts_[static_cast<size_t>(candidate.sketch)];
+    const auto& context = contexts_[candidate.sketch];
     if (context == nullptr || context->grammar.decisions().empty()) return;
     const auto [prompt, fresh] =
         prompts_.try_emplace(candidate.sketch, static_cast<int32_t>(out_.prompts.size()));
@@ -134,7 +134,7 @@ Status add_database(const std::string& path, const CorpusOptions& options,
   for (const auto& [key, device] : stored) {
     auto known = std::find_if(devices.begin(), devices.end(), [&](const auto& d) { return d.key() == key; });
     if (known == devices.end()) known = devices.insert(devices.end(), device);
-    device_of[key] = static_cast<size_t>(known - devices.begin());
+    device_of[key] = known - devices.begin();
   }
   std::map<std::string, const record::TaskInfo*> tasks;
   for (const auto& info : infos)
@@ -213,8 +213,8 @@ Result<Corpus> make_corpus(const std::vector<engine::ModelSource>& models, const
   done.of = sources.size();
   pool.parallel_for(std::ssize(sources), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end && !cancel; ++i) {
-      const Source& source = sources[static_cast<size_t>(i)];
-      Written& out = written[static_cast<size_t>(i)];
+      const Source& source = sources[i];
+      Written& out = written[i];
       out = SourceWriter(source, corpus.devices[source.device], known, options).write();
       const std::lock_guard lock(mutex);
       ++done.tasks;
@@ -242,17 +242,16 @@ Result<std::unique_ptr<CorpusSentences>> CorpusSentences::create(Corpus corpus,
   out->prompting_ = prompting;
   const Corpus& c = out->corpus_;
   std::vector<std::vector<size_t>> prompts_of(c.tasks.size());
-  for (size_t p = 0; p < c.prompts.size(); ++p)
-    prompts_of[static_cast<size_t>(c.prompts[p].task)].push_back(p);
+  for (size_t p = 0; p < c.prompts.size(); ++p) prompts_of[c.prompts[p].task].push_back(p);
   std::vector<std::optional<Prompt>> made(c.prompts.size());
   pool.parallel_for(std::ssize(c.tasks), 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      const auto& task = c.tasks[static_cast<size_t>(t)];
-      const target::Device& device = c.devices[static_cast<size_t>(task.device)];
+      const auto& task = c.tasks[t];
+      const target::Device& device = c.devices[task.device];
       const auto workload = ir::parse_workload(task.text);
       if (!workload.ok()) continue;
       std::optional<space::DesignSpace> space;
-      for (const size_t p : prompts_of[static_cast<size_t>(t)]) {
+      for (const size_t p : prompts_of[t]) {
         const auto& prompt = c.prompts[p];
         if (!prompt.placements.empty()) {
           made[p] = prompt_of_records(task.key, *workload, device, prompt, prompting);
@@ -269,9 +268,9 @@ Result<std::unique_ptr<CorpusSentences>> CorpusSentences::create(Corpus corpus,
   });
   out->prompt_of_.assign(c.prompts.size(), SIZE_MAX);
   for (size_t s = 0; s < c.sentences.size(); ++s) {
-    const auto p = static_cast<size_t>(c.sentences[s].prompt);
+    const size_t p = c.sentences[s].prompt;
     if (made[p] && can_be_read(*made[p], c.sentences[s]))
-      made[p]->sentences.push_back(static_cast<int32_t>(s));
+      made[p]->sentences.push_back(s);
     else
       ++out->left_out_;
   }
@@ -332,8 +331,8 @@ std::optional<CorpusSentences::Prompt> CorpusSentences::prompt_of_records(
 
 void CorpusSentences::write(int32_t sentence, Quality quality, bool similar,
                             learn::lm::WrittenAnswer& out) const {
-  const Corpus::Sentence& s = corpus_.sentences[static_cast<size_t>(sentence)];
-  const Prompt& prompt = prompts_[prompt_of_[static_cast<size_t>(s.prompt)]];
+  const Corpus::Sentence& s = corpus_.sentences[sentence];
+  const Prompt& prompt = prompts_[prompt_of_[s.prompt]];
   out.positions.clear();
   out.tokens.clear();
   out.allowed = s.allowed;

@@ -115,7 +115,7 @@ class LanguageLoop {
     corpus_options.devices = {device_};
     corpus_options.databases = options_.more_databases;
     corpus_options.databases.push_back(options_.where.database);
-    corpus_options.measured = static_cast<size_t>(options_.measured);
+    corpus_options.measured = options_.measured;
     corpus_options.held_out = options_.held_out;
     corpus_options.seed = options_.seed;
     corpus_options.threads = overlapped ? options_.training_threads : options_.threads;
@@ -164,7 +164,7 @@ class LanguageLoop {
     search::TuneOptions tuning;
     tuning.trials = left;
     tuning.strategy = &kWrittenStrategy;
-    tuning.seed = options_.seed + static_cast<uint64_t>(round);
+    tuning.seed = options_.seed + round;
     tuning.threads = options_.threads;
     tuning.confirm = false;
     const double start = clock_.monotonic_seconds();
@@ -211,7 +211,7 @@ class LanguageLoop {
       const double best = known != before.end() ? known->second : task.default_seconds;
       if (task.best_seconds < best) ++out.improved;
     }
-    out.gain = out.tasks > 0 ? std::exp(logs / static_cast<double>(out.tasks)) : 1;
+    out.gain = out.tasks > 0 ? std::exp(logs / out.tasks) : 1;
     return out;
   }
 

@@ -50,7 +50,7 @@ Sentences sentences_of(const RecordedTask& task, const target::Device& device, s
       auto context = context_of(task, sketch, device);
       if (!context.ok()) continue;
       contexts[s] = std::move(*context);
-      prompt_of_sketch[s] = static_cast<int32_t>(out.prompts.size());
+      prompt_of_sketch[s] = out.prompts.size();
       Corpus::Prompt prompt{0, static_cast<int32_t>(s), sched::print(sketch.sketch), {}, {}};
       for (const auto& placement : contexts[s]->placements())
         prompt.placements.push_back(sched::print(placement));
@@ -174,13 +174,13 @@ Status add_recorded(Corpus& corpus, const RecordedTasks& recorded, size_t measur
   for (const auto& device : recorded.devices) {
     const auto known = std::find_if(corpus.devices.begin(), corpus.devices.end(),
                                     [&](const auto& d) { return d.key() == device.key(); });
-    device_of.push_back(static_cast<int32_t>(known - corpus.devices.begin()));
+    device_of.push_back(known - corpus.devices.begin());
     if (known == corpus.devices.end()) corpus.devices.push_back(device);
   }
   std::vector<Sentences> made(recorded.tasks.size());
   ThreadPool pool(threads);
   pool.parallel_for(std::ssize(made), 1, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); std::cmp_less(i, end) && !cancel; ++i)
+    for (size_t i = begin; std::cmp_less(i, end) && !cancel; ++i)
       made[i] = sentences_of(recorded.tasks[i], recorded.devices[recorded.tasks[i].device], measured);
   });
   if (cancel) return Error{ErrorCode::kCancelled, "", "interrupted; no corpus was written"};
@@ -226,12 +226,12 @@ Result<WrittenRecords> write_records(engine::LanguageDecoder& decoder, const Rec
 }
 
 double mean_of_chance(const std::vector<double>& seconds, size_t k) {
-  const auto n = static_cast<double>(seconds.size());
+  const double n = seconds.size();
   const auto drawn = std::min(static_cast<double>(k), n);
   double mean = 0, probability = drawn / n;  // that the fastest of the drawn programs is program i
   for (size_t i = 0; i < seconds.size() && probability > 0; ++i) {
     mean += probability * seconds.front() / seconds[i];
-    const double behind = n - static_cast<double>(i) - 1;
+    const double behind = n - i - 1;
     if (behind < drawn) break;
     probability *= (behind - drawn + 1) / behind;
   }

@@ -29,7 +29,7 @@ double uncertainty_of(std::span<const learn::Prediction> predictions) {
     sum += std::max(p.disagreement, p.unseen.kind ? p.log_sigma : 0);
     sigma += p.log_sigma;
   }
-  const auto n = static_cast<double>(std::max<size_t>(predictions.size(), 1));
+  const double n = std::max<size_t>(predictions.size(), 1);
   return (sum > 0 ? sum : sigma) / n;
 }
 
@@ -46,8 +46,7 @@ class Pool {
     learn::CandidateTask& candidate = candidates_.emplace_back();
     for (const auto& query : queries) candidate.programs.push_back(*query.leaves);
     candidate.measured = measured;
-    candidate.weight =
-        calls > 0 ? calls : static_cast<double>(std::min<int64_t>(task.programs, learn::kMostTaskWeight));
+    candidate.weight = calls > 0 ? calls : std::min<int64_t>(task.programs, learn::kMostTaskWeight);
     if (!measured && !queries.empty() && !model_.ranks_only()) {
       TS_ASSIGN_OR_RETURN(const auto predictions, model_.predict(queries));
       task.uncertainty = uncertainty_of(predictions);
@@ -109,7 +108,7 @@ Result<NextTasks> next_tasks(const engine::ModelData& data, const learn::Split* 
     const bool own = on.key() == device.key() || on.name == asked.name;
     (own ? task.own : task.others).push_back(i);
     if (!own || entry.failed()) continue;
-    const learn::Part part = split == nullptr ? learn::Part::kTrain : split->parts[static_cast<size_t>(i)];
+    const learn::Part part = split == nullptr ? learn::Part::kTrain : split->parts[i];
     task.measured = task.measured || part == learn::Part::kTrain || part == learn::Part::kValidation;
   }
   Pool pool(model);

@@ -117,7 +117,7 @@ Status launch(runtime::Gpu& gpu, const target::Device& device, const ir::Workloa
   }
   ProgramData data(gpu);
   for (const lower::Tensor& input : inputs)
-    TS_RETURN_IF_ERROR(data.add(static_cast<int64_t>(input.data.size()), input.data.data()));
+    TS_RETURN_IF_ERROR(data.add(input.data.size(), input.data.data()));
   for (const ir::Buffer& output : workload.outputs)
     TS_RETURN_IF_ERROR(data.add(ir::bytes_of(output->dtype, output->num_elements()), nullptr));
   ProgramData workspace(gpu);

@@ -34,7 +34,7 @@ Result<std::map<std::string, std::vector<record::Record>>> chosen_records(record
       return a.result.best_estimate() < b.result.best_estimate();
     });
     if (options.per_task > 0 && static_cast<int64_t>(records.size()) > options.per_task)
-      records.resize(static_cast<size_t>(options.per_task));
+      records.resize(options.per_task);
   }
   return out;
 }
@@ -48,9 +48,8 @@ Status profile_by_nsight_compute(record::Database& database, const ProfileOption
                                  const std::atomic<bool>& cancel) {
   TS_ASSIGN_OR_RETURN(const std::string ncu, find_nsight_compute());
   for (size_t begin = 0; begin < keys.size() && !cancel; begin += kNsightComputeBatch) {
-    const std::vector<std::string> batch(
-        keys.begin() + static_cast<std::ptrdiff_t>(begin),
-        keys.begin() + static_cast<std::ptrdiff_t>(std::min(begin + kNsightComputeBatch, keys.size())));
+    const std::vector<std::string> batch(keys.begin() + begin,
+                                         keys.begin() + std::min(begin + kNsightComputeBatch, keys.size()));
     TS_ASSIGN_OR_RETURN(const NsightComputeRun run,
                         run_nsight_compute(ncu, options.database_path, options.device, batch));
     std::vector<record::Profile> profiles;

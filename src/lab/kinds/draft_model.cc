@@ -120,8 +120,7 @@ double arithmetic_cycles(const PerStoreRow& row, double lanes, const DraftMachin
 
 StoreCost cost_of(const PerStoreRow& row, const DraftMachine& m) {
   const double iterations = std::max(row.quantity("outer_prod"), 1.0);
-  const double full_lanes =
-      std::max(1.0, static_cast<double>(m.vector_bytes) / element_bytes_of(row, iterations));
+  const double full_lanes = std::max(1.0, m.vector_bytes / element_bytes_of(row, iterations));
   const double length = vectorized(row) ? std::max(row.quantity("vec_len"), 1.0) : 1;
   // Mean number of elements per vector instruction, including an incomplete last vector.
   const double lanes = length / std::ceil(length / full_lanes);
