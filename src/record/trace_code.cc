@@ -43,7 +43,7 @@ class Decoder {
     uint64_t bits = 0;
     for (int shift = 0; shift < 64; shift += 7) {
       if (bytes_.empty()) break;
-      const auto byte = static_cast<unsigned char>(bytes_.front());
+      const unsigned char byte = bytes_.front();
       bytes_.remove_prefix(1);
       bits |= static_cast<uint64_t>(byte & 127U) << shift;
       if (byte < 128) return static_cast<int64_t>(bits >> 1) ^ -static_cast<int64_t>(bits & 1);
@@ -110,8 +110,7 @@ Result<Trace> decode_trace(std::string_view bytes) {
   Trace trace;
   const int64_t count = decoder.in_range(0, std::ssize(bytes));
   for (int64_t i = 0; i < count && !decoder.failed(); ++i) {
-    trace.steps.push_back(
-        empty_step(static_cast<size_t>(decoder.in_range(0, std::variant_size_v<Step> - 1))));
+    trace.steps.push_back(empty_step(decoder.in_range(0, std::variant_size_v<Step> - 1)));
     std::visit([&](auto& s) { for_each_field(s, [&](std::string_view, auto& value) { decoder(value); }); },
                trace.steps.back());
   }
