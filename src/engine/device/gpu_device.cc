@@ -159,8 +159,7 @@ Result<Device> find_device(std::string_view spec) {
   TS_ASSIGN_OR_RETURN(const auto place, parse_gpu_place(spec));
   if (place) {
     TS_ASSIGN_OR_RETURN(const auto gpus, runtime::list_gpus(*place->platform));
-    if (place->index < static_cast<int>(gpus.size()))
-      return gpu_device(gpus[static_cast<size_t>(place->index)]);
+    if (place->index < static_cast<int>(gpus.size())) return gpu_device(gpus[place->index]);
     return Error{ErrorCode::kNotFound, "device '" + std::string(spec) + "'",
                  "there are " + std::to_string(gpus.size()) + " devices of " +
                      std::string(place->platform->name) + " here, numbered from 0"};

@@ -125,8 +125,8 @@ class FleetMeasurer final : public measure::Measurer {
   // Returns a suffix that makes the key of a job without a record unique.
   std::string again() {
     Hasher hasher;
-    hasher.add(static_cast<uint64_t>(::getpid())).add(static_cast<uint64_t>(clock_.unix_milliseconds()));
-    hasher.add(reinterpret_cast<uintptr_t>(this)).add(static_cast<uint64_t>(++again_));
+    hasher.add(::getpid()).add(clock_.unix_milliseconds());
+    hasher.add(reinterpret_cast<uintptr_t>(this)).add(++again_);
     return "-again-" + hasher.hex128();
   }
 

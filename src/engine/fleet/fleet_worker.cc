@@ -86,7 +86,7 @@ class Heart {
 std::string unique_name(const std::string& host) {
   std::random_device entropy;
   Hasher hasher;
-  for (int i = 0; i < 4; ++i) hasher.add(static_cast<uint64_t>(entropy()));
+  for (int i = 0; i < 4; ++i) hasher.add(entropy());
   return host + ":" + std::to_string(::getpid()) + ":" + hasher.hex128().substr(0, 12);
 }
 

@@ -43,21 +43,18 @@ void extend(const Prefix<A>& prefix, size_t number, std::span<const float> score
   for (size_t o = 0; o < kOutputs; ++o)
     if (allowed[o]) most = std::max(most, static_cast<double>(scores[o]));
   for (size_t o = 0; o < kOutputs; ++o)
-    if (allowed[o]) all += std::exp(static_cast<double>(scores[o]) - most);
+    if (allowed[o]) all += std::exp(scores[o] - most);
   for (size_t o = 0; o < kOutputs; ++o)
     if (allowed[o])
-      out.push_back({number, static_cast<uint8_t>(o),
-                     prefix.log_likelihood + static_cast<double>(scores[o]) - most - std::log(all)});
+      out.push_back(
+          {number, static_cast<uint8_t>(o), prefix.log_likelihood + scores[o] - most - std::log(all)});
 }
 
 template <class A>
 class BeamSearch {
  public:
   BeamSearch(LanguageDecoder& decoder, const A& fresh, const BeamRequest<A>& request, DecodingReport& report)
-      : decoder_(decoder),
-        request_(request),
-        width_(static_cast<size_t>(request.sampling.beam)),
-        report_(report) {
+      : decoder_(decoder), request_(request), width_(request.sampling.beam), report_(report) {
     beam_.emplace_back(fresh);
   }
 

@@ -42,8 +42,7 @@ class Layers {
     const int64_t outputs = w.shape[0], inputs = w.shape[1];
     std::vector<float> transposed(w.values.size());
     for (int64_t o = 0; o < outputs; ++o)
-      for (int64_t i = 0; i < inputs; ++i)
-        transposed[static_cast<size_t>(i * outputs + o)] = w.values[o * inputs + i];
+      for (int64_t i = 0; i < inputs; ++i) transposed[i * outputs + o] = w.values[o * inputs + i];
     const Tensor weights = builder_.table(name + ".weight", {inputs, outputs}, std::move(transposed));
     return builder_.add(builder_.matmul(x, weights), weight(name + ".bias"));
   }
@@ -106,7 +105,7 @@ Result<graph::zoo::Network> step_network(const LanguageModel& model, int64_t ans
   Tensor x = b.input("x", {answers, width});
   const Tensor mask = b.input("mask", {1, 1, prompt + before + 1});
   const Tensor scale = b.scalar(static_cast<float>(1 / std::sqrt(static_cast<double>(size))));
-  const Tensor length = b.scalar(static_cast<float>(size));
+  const Tensor length = b.scalar(size);
   for (int l = 0; l < model.sizes.layers; ++l) {
     const std::string layer = layer_name(l);
     const Tensor prompt_k = b.input(port("prompt_k", l), {heads, size, prompt});
@@ -160,7 +159,7 @@ class CompiledNetwork {
     const auto make = [&](std::span<const runtime::TensorInfo> infos, auto& pointers) {
       for (const auto& info : infos) {
         auto& buffer = out->buffers_[info.name];
-        buffer.assign(static_cast<size_t>(info.bytes()) / sizeof(float), 0.0F);
+        buffer.assign(info.bytes() / sizeof(float), 0.0F);
         pointers.push_back(buffer.data());
       }
     };
@@ -199,7 +198,7 @@ class CompiledDecoder final : public LanguageDecoder {
   const DecoderOptions& options() const override { return options_; }
 
   Status read(const Positions& prompt) override {
-    const auto most = static_cast<size_t>(options_.longest_prompt);
+    const size_t most = options_.longest_prompt;
     const size_t count = std::min(prompt.size(), most);
     auto& x = prompt_->buffer("x");
     std::fill(x.begin(), x.end(), 0.0F);
@@ -224,10 +223,9 @@ class CompiledDecoder final : public LanguageDecoder {
     auto& x = step_->buffer("x");
     for (size_t i = 0; i < positions.size(); ++i) embed(positions, i, x.data() + i * width());
     auto& mask = step_->buffer("mask");
-    const auto first = static_cast<size_t>(options_.longest_prompt);
-    for (int t = 0; t < options_.longest_answer; ++t)
-      mask[first + static_cast<size_t>(t)] = t < at_ ? 0.0F : kNever;
-    mask[first + static_cast<size_t>(options_.longest_answer)] = 0;
+    const size_t first = options_.longest_prompt;
+    for (int t = 0; t < options_.longest_answer; ++t) mask[first + t] = t < at_ ? 0.0F : kNever;
+    mask[first + options_.longest_answer] = 0;
     TS_RETURN_IF_ERROR(step_->run());
     keep();
     ++at_;
@@ -237,27 +235,26 @@ class CompiledDecoder final : public LanguageDecoder {
   void reorder(std::span<const size_t> sources) override {
     TS_CHECK(std::cmp_less_equal(sources.size(), options_.batch),
              "more answers than the decoder has room for");
-    const size_t one = width() * static_cast<size_t>(options_.longest_answer);
+    const size_t one = width() * options_.longest_answer;
     std::vector<float> moved(sources.size() * one);
     for (int l = 0; l < sizes_.layers; ++l)
       for (const char* what : {"before_k", "before_v"}) {
         auto& all = step_->buffer(port(what, l));
         for (size_t i = 0; i < sources.size(); ++i)
-          std::copy_n(all.begin() + static_cast<ptrdiff_t>(sources[i] * one), one,
-                      moved.begin() + static_cast<ptrdiff_t>(i * one));
+          std::copy_n(all.begin() + sources[i] * one, one, moved.begin() + i * one);
         std::copy(moved.begin(), moved.end(), all.begin());
       }
   }
 
  private:
-  size_t width() const { return static_cast<size_t>(sizes_.width); }
+  size_t width() const { return sizes_.width; }
 
   // Computes the embedding of a position: the weighted sum of its features.
   void embed(const Positions& positions, size_t number, float* out) const {
     std::fill(out, out + width(), 0.0F);
     for (int32_t f = positions.begin[number]; f < positions.begin[number + 1]; ++f) {
-      const learn::lm::Feature& feature = positions.features[static_cast<size_t>(f)];
-      const float* row = embedding_.data() + static_cast<size_t>(feature.entry) * width();
+      const learn::lm::Feature& feature = positions.features[f];
+      const float* row = embedding_.data() + feature.entry * width();
       for (size_t i = 0; i < width(); ++i) out[i] += feature.weight * row[i];
     }
   }
@@ -269,10 +266,9 @@ class CompiledDecoder final : public LanguageDecoder {
     for (int l = 0; l < sizes_.layers; ++l) {
       const auto &k = step_->buffer(port("k", l)), &v = step_->buffer(port("v", l));
       auto &all_k = step_->buffer(port("before_k", l)), &all_v = step_->buffer(port("before_v", l));
-      for (size_t row = 0; row < static_cast<size_t>(options_.batch) * heads; ++row) {
+      for (size_t row = 0; row < options_.batch * heads; ++row) {
         for (size_t i = 0; i < size; ++i) all_k[(row * size + i) * before + at] = k[row * size + i];
-        std::copy_n(v.begin() + static_cast<ptrdiff_t>(row * size), size,
-                    all_v.begin() + static_cast<ptrdiff_t>((row * before + at) * size));
+        std::copy_n(v.begin() + row * size, size, all_v.begin() + (row * before + at) * size);
       }
     }
   }
@@ -318,7 +314,7 @@ std::optional<uint8_t> draw_token(std::span<const float> scores, const learn::lm
     }
     size_t chosen = order.size();
     if (sampling.temperature <= 0) {
-      chosen = static_cast<size_t>(std::find(struck.begin(), struck.end(), false) - struck.begin());
+      chosen = std::find(struck.begin(), struck.end(), false) - struck.begin();
     } else {
       double at = rng.uniform() * kept;
       for (size_t i = 0; i < end; ++i) {
@@ -407,8 +403,8 @@ double log_probability(std::span<const float> scores, const learn::lm::TokenMask
   for (size_t i = 0; i < scores.size(); ++i)
     if (allowed[i]) most = std::max<double>(most, scores[i]);
   for (size_t i = 0; i < scores.size(); ++i)
-    if (allowed[i]) sum += std::exp(static_cast<double>(scores[i]) - most);
-  return static_cast<double>(scores[token]) - most - std::log(sum);
+    if (allowed[i]) sum += std::exp(scores[i] - most);
+  return scores[token] - most - std::log(sum);
 }
 
 }  // namespace
@@ -467,7 +463,7 @@ Result<std::vector<GeneratedCandidate>> generate(LanguageDecoder& decoder, const
   std::set<uint64_t> seen;
   std::vector<GeneratedCandidate> result;
   size_t draws = 0;
-  const auto batch = static_cast<size_t>(decoder.options().batch);
+  const size_t batch = decoder.options().batch;
   // A prefix gets about one answer.
   const size_t most = request.prefixes.empty() ? kDraws * count : count;
   while (result.size() < count && draws < std::max(most, batch)) {
@@ -506,7 +502,7 @@ Result<std::vector<GeneratedRecord>> generate_records(LanguageDecoder& decoder, 
                                                       DecodingReport& report) {
   TS_RETURN_IF_ERROR(decoder.read(prompt));
   if (request.sampling.beam > 0) return likeliest_records(decoder, context, request, report);
-  const auto batch = static_cast<size_t>(decoder.options().batch);
+  const size_t batch = decoder.options().batch;
   const size_t most = std::max(kDraws * request.count, batch);
   std::set<std::vector<int64_t>> seen;
   std::vector<GeneratedRecord> result;
@@ -539,7 +535,7 @@ Result<std::vector<double>> log_likelihoods(LanguageDecoder& decoder, const Posi
                                             std::span<const record::AnsorParts> programs,
                                             learn::lm::Quality quality, DecodingReport& report) {
   TS_RETURN_IF_ERROR(decoder.read(prompt));
-  const auto batch = static_cast<size_t>(decoder.options().batch);
+  const size_t batch = decoder.options().batch;
   const auto choose = [](Writing& w, std::span<const float> scores) {
     const uint8_t token = w.given[w.taken++];
     w.log_likelihood += log_probability(scores, w.walk.allowed(), token);

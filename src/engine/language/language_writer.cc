@@ -62,8 +62,8 @@ class LanguageWriter::TaskSketches {
                const learn::lm::PromptOptions& prompting)
       : contexts_(sketch_contexts(task, known)), shares_(shares_of(contexts_, task.design())) {
     for (const Share& share : shares_)
-      prompts_[share.sketch] = learn::lm::make_prompt(
-          task.workload(), task.device(), task.design().describe(static_cast<int>(share.sketch)), prompting);
+      prompts_[share.sketch] = learn::lm::make_prompt(task.workload(), task.device(),
+                                                      task.design().describe(share.sketch), prompting);
   }
 
   // Writes candidates sketch by sketch; their likelihood includes that of the sketch.
@@ -92,7 +92,7 @@ class LanguageWriter::TaskSketches {
     std::map<size_t, std::vector<AnswerPrefix>> prefixes;  // by sketch
     for (size_t i = 0; i < count; ++i) {
       const space::Candidate& parent = parents[rng.below(parents.size())];
-      const auto sketch = static_cast<size_t>(parent.sketch);
+      const size_t sketch = parent.sketch;
       if (prompts_.count(sketch) == 0) continue;
       const size_t decisions = contexts_[sketch]->grammar.decisions().size();
       prefixes[sketch].push_back({&parent, rng.below(decisions)});

@@ -22,7 +22,7 @@ std::vector<std::shared_ptr<const search::SketchContext>> sketch_contexts(const 
     seeds = known.seeds(task, options);
   }
   for (size_t k = 0; k < contexts.size(); ++k) {
-    auto grammar = space::SketchGrammar::create(space, static_cast<int>(k));
+    auto grammar = space::SketchGrammar::create(space, k);
     if (!grammar.ok()) continue;
     search::SketchContext context{std::move(*grammar), {}};
     for (const auto& seed : seeds)

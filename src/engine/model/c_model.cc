@@ -35,7 +35,7 @@ std::string tensor_comment(const char* kind, size_t index, const runtime::Tensor
 }
 
 std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (char& c : text) c = std::toupper(static_cast<unsigned char>(c));
   return text;
 }
 
@@ -86,7 +86,7 @@ std::string argument(const runtime::BufferRef& buffer, const std::vector<int64_t
     case runtime::BufferKind::kArena:
       return "(char*)arena + " + index;
     case runtime::BufferKind::kWeight:
-      return "(char*)weights + " + std::to_string(weight_offsets[static_cast<size_t>(buffer.index)]);
+      return "(char*)weights + " + std::to_string(weight_offsets[buffer.index]);
   }
   throw_internal_error(__FILE__, __LINE__, "unknown kind of buffer");
 }
@@ -138,7 +138,7 @@ Status write_c_model(const std::string& directory, const std::string& prefix,
     offsets.push_back(weight_bytes);
     bytes.append(reinterpret_cast<const char*>(weight.bytes.data()), weight.bytes.size());
     weight_bytes = aligned(weight_bytes + static_cast<int64_t>(weight.bytes.size()));
-    bytes.resize(static_cast<size_t>(weight_bytes));
+    bytes.resize(weight_bytes);
   }
   // Written to a temporary directory, then renamed, so that all files appear or none.
   fs::path place = fs::path(directory).lexically_normal();

@@ -111,7 +111,7 @@ class WeightTable {
 int64_t position_of(const std::vector<graph::ValueId>& list, graph::ValueId storage,
                     const graph::Partition& partition) {
   for (size_t i = 0; i < list.size(); ++i) {
-    if (partition.storage_of[list[i]] == storage) return static_cast<int64_t>(i);
+    if (partition.storage_of[list[i]] == storage) return i;
   }
   return -1;
 }
@@ -188,7 +188,7 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
     info.thread_workspace_bytes = task.kernel.thread_workspace_bytes;
     info.launches = task.kernel.launches;
     info.module_begin = out.module_begin[call.task];
-    info.module_bytes = static_cast<int64_t>(info.launches.empty() ? 0 : task.kernel.object.size());
+    info.module_bytes = info.launches.empty() ? 0 : task.kernel.object.size();
     info.task = partition.tasks[call.task].name;
     info.flops = partition.tasks[call.task].flops;
     info.measured_seconds = out.built[call.task].measured_seconds;
@@ -208,7 +208,7 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
         info.buffers.push_back(ref);
       }
     }
-    info.outputs = static_cast<int64_t>(call.outputs.size());
+    info.outputs = call.outputs.size();
     for (size_t o = 0; o < call.outputs.size(); ++o) {
       TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref,
                           locate(model, call.outputs[o], bytes_of(program.outputs[o])));

@@ -13,7 +13,7 @@ namespace tensorsmith::engine {
 void ModelBuffers::Free::operator()(std::byte* p) const { std::free(p); }
 
 ModelBuffers::Block ModelBuffers::allocate(int64_t bytes) {
-  const auto rounded = static_cast<size_t>((std::max<int64_t>(bytes, 1) + 63) / 64 * 64);
+  const size_t rounded = (std::max<int64_t>(bytes, 1) + 63) / 64 * 64;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(64, rounded));
   if (!memory) throw std::bad_alloc();
   std::memset(memory, 0, rounded);
@@ -60,10 +60,10 @@ double Timing::quantile(double q) const {
   if (seconds.empty()) return std::numeric_limits<double>::infinity();
   std::vector<double> sorted = seconds;
   std::sort(sorted.begin(), sorted.end());
-  const double position = q * static_cast<double>(sorted.size() - 1);
+  const double position = q * (sorted.size() - 1);
   const auto low = static_cast<size_t>(position);
   const size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (sorted[high] - sorted[low]) * (position - static_cast<double>(low));
+  return sorted[low] + (sorted[high] - sorted[low]) * (position - low);
 }
 
 double Timing::median() const { return quantile(0.5); }
@@ -126,7 +126,7 @@ Result<std::vector<Timing>> time_interleaved(const std::vector<runtime::Model*>&
 }
 
 double least_timing_seconds(size_t models, double model_seconds, const TimingLimits& limits) {
-  const double round = static_cast<double>(models) * model_seconds;
+  const double round = models * model_seconds;
   const double all = std::max(limits.seconds, round * (limits.runs + kWarmUp));
   return std::min(all, std::max(limits.most_seconds, round * (kFewRuns + kShortWarmUp)));
 }

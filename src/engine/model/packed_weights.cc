@@ -13,8 +13,7 @@ namespace {
 
 // Copies bytes to an aligned address.
 Result<runtime::Mapping> copy_of(std::span<const std::byte> bytes) {
-  TS_ASSIGN_OR_RETURN(runtime::Mapping memory,
-                      runtime::Mapping::anonymous(static_cast<int64_t>(bytes.size())));
+  TS_ASSIGN_OR_RETURN(runtime::Mapping memory, runtime::Mapping::anonymous(bytes.size()));
   if (!bytes.empty()) std::memcpy(memory.data(), bytes.data(), bytes.size());
   return memory;
 }

@@ -32,9 +32,9 @@ int64_t int_attribute(const Node& node, const char* name, int64_t otherwise) {
 // Length of dimension `axis`, which counts from the end if negative; 0 if it does not exist.
 int64_t extent(const Value* value, int64_t axis) {
   if (value == nullptr) return 0;
-  const auto rank = static_cast<int64_t>(value->shape.size());
+  const int64_t rank = value->shape.size();
   if (axis < 0) axis += rank;
-  return axis >= 0 && axis < rank ? value->shape[static_cast<size_t>(axis)] : 0;
+  return axis >= 0 && axis < rank ? value->shape[axis] : 0;
 }
 
 int64_t smallest(const Value* value, int64_t first, int64_t count) {
@@ -121,13 +121,13 @@ int64_t wide_integer(ir::DType dtype, Rng& rng) {
   if (kind < 8) {
     magnitude = rng.below(9);
   } else if (kind < 15) {
-    const auto shift = static_cast<int>(rng.below(static_cast<uint64_t>(bits)));
+    const int shift = rng.below(bits);
     magnitude = rng.next() & (largest >> shift);
   } else {
     magnitude = largest - rng.below(2);
   }
   const bool negative = has_sign && rng.below(2) == 1;
-  if (!negative) return static_cast<int64_t>(magnitude);
+  if (!negative) return magnitude;
   // The smallest integer is one further from 0 than the largest.
   return kind == 15 ? -static_cast<int64_t>(magnitude) - 1 : -static_cast<int64_t>(magnitude);
 }
@@ -151,9 +151,9 @@ lower::Tensor contents(const Value& value, int64_t limit, Spread spread, Rng& rn
     if (limit > 0) {
       // Small types cannot represent all indices of a large dimension.
       const int bits = std::min(magnitude_bits(value.dtype), 62);
-      x = static_cast<int64_t>(rng.below(static_cast<uint64_t>(std::min(limit, int64_t{1} << bits))));
+      x = rng.below(std::min(limit, int64_t{1} << bits));
     } else if (value.dtype == ir::DType::kBool || spread == Spread::kNarrow) {
-      x = static_cast<int64_t>(rng.below(2));
+      x = rng.below(2);
     } else {
       x = wide_integer(value.dtype, rng);
     }

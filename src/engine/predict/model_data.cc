@@ -27,7 +27,7 @@ Result<std::vector<std::string>> ModelData::store_names(const std::vector<std::s
   std::vector<std::string> out;
   for (const std::string& name : devices) {
     const auto& known = store_->devices();
-    size_t at = static_cast<size_t>(std::find(known.begin(), known.end(), name) - known.begin());
+    size_t at = std::find(known.begin(), known.end(), name) - known.begin();
     if (at == known.size()) {
       TS_ASSIGN_OR_RETURN(const target::Device device, target::find_device(name));
       at =

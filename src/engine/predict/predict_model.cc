@@ -77,9 +77,9 @@ std::vector<double> refills(const LoadedModel& model, const target::Device& devi
   std::vector<double> seconds(calls.size(), 0);
   // The model was fitted on CPUs.
   if (device.kind() != target::DeviceKind::kCpu || device.memory_bandwidth_gbs <= 0) return seconds;
-  const auto cache = static_cast<double>(std::max(device.l3_bytes, device.l2_bytes));
+  const double cache = std::max(device.l3_bytes, device.l2_bytes);
   IdVector<graph::ValueId, int> reads(model.graph.values.size(), 0);  // of constants
-  auto footprint = static_cast<double>(model.memory.arena_bytes);
+  double footprint = model.memory.arena_bytes;
   for (const auto& call : calls) {
     for (const auto id : call.inputs) {
       const auto& value = model.graph.values[id];

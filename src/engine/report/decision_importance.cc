@@ -16,7 +16,7 @@ constexpr double kChanceQuantile = 0.95;
 double squares_about_mean(const std::vector<double>& logs) {
   double sum = 0;
   for (const double log : logs) sum += log;
-  const double mean = sum / static_cast<double>(logs.size());
+  const double mean = sum / logs.size();
   double squares = 0;
   for (const double log : logs) squares += (log - mean) * (log - mean);
   return squares;
@@ -57,8 +57,7 @@ class Analysis {
     std::vector<double> sums(cell_group_.size(), 0);
     for (const auto& [program, cell] : cell_of_) sums[cell] += logs[program];
     std::vector<double> between(members_.size(), 0);
-    for (size_t c = 0; c < sums.size(); ++c)
-      between[cell_group_[c]] += sums[c] * sums[c] / static_cast<double>(cell_size_[c]);
+    for (size_t c = 0; c < sums.size(); ++c) between[cell_group_[c]] += sums[c] * sums[c] / cell_size_[c];
     double explained = 0;
     for (size_t g = 0; g < members_.size(); ++g) {
       const auto n = static_cast<double>(members_[g].size()), k = static_cast<double>(values_[g]);
@@ -94,7 +93,7 @@ std::vector<ExplainedSpread> explained_spread(const std::vector<double>& logs,
   // Centred values lose no precision in the sums of squares.
   std::vector<double> centred = logs;
   double mean = 0;
-  for (const double log : logs) mean += log / static_cast<double>(logs.size());
+  for (const double log : logs) mean += log / logs.size();
   for (double& log : centred) log -= mean;
   Rng rng(seed);
   for (size_t c = 0; c < columns.size(); ++c) {
@@ -108,8 +107,8 @@ std::vector<ExplainedSpread> explained_spread(const std::vector<double>& logs,
       reached.push_back(analysis.explained(shuffled) / total);
     }
     if (reached.empty()) continue;
-    const auto at = static_cast<size_t>(std::ceil(kChanceQuantile * static_cast<double>(reached.size()))) - 1;
-    std::nth_element(reached.begin(), reached.begin() + static_cast<std::ptrdiff_t>(at), reached.end());
+    const auto at = static_cast<size_t>(std::ceil(kChanceQuantile * reached.size())) - 1;
+    std::nth_element(reached.begin(), reached.begin() + at, reached.end());
     found[c].chance = reached[at];
   }
   return found;

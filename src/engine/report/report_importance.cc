@@ -157,7 +157,7 @@ std::optional<ReportImportance> importance_of(const ReportTask& task, const Repo
   for (const NamedColumn& one : named) columns.push_back(one.column);
   const auto explained = explained_spread(logs, columns, kShuffles, kShuffleSeed);
   ReportImportance importance;
-  importance.programs = static_cast<int64_t>(programs.size());
+  importance.programs = programs.size();
   for (size_t c = 0; c < named.size(); ++c) {
     if (!varies(columns[c])) continue;
     ReportDecision& decision = named[c].decision;

@@ -34,7 +34,7 @@ ReportModel described(const runtime::ModelDescription& description, const std::s
     kernel.begin_seconds = begin;
     kernel.seconds = call.measured_seconds;
     kernel.flops = call.flops;
-    for (const runtime::BufferRef& buffer : call.buffers) kernel.bytes += static_cast<double>(buffer.bytes);
+    for (const runtime::BufferRef& buffer : call.buffers) kernel.bytes += buffer.bytes;
     begin += kernel.seconds;
   }
   return model;

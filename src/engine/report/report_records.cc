@@ -34,7 +34,7 @@ Timeline without_pauses(const std::vector<int64_t>& moments) {
     } else {
       ++run;
     }
-    timeline.seconds.push_back(1e-3 * static_cast<double>(elapsed));
+    timeline.seconds.push_back(1e-3 * elapsed);
     timeline.runs.push_back(run);
   }
   return timeline;
@@ -52,7 +52,7 @@ double bytes_of(const ir::Workload& workload) {
   for (const double read : learn::read_bytes(workload)) bytes += read;
   for (const ir::Buffer& output : workload.outputs) {
     double size = ir::bytes_of(output->dtype);
-    for (const int64_t extent : output->shape) size *= static_cast<double>(extent);
+    for (const int64_t extent : output->shape) size *= extent;
     bytes += size;
   }
   return bytes;
@@ -221,8 +221,8 @@ Status add_records(record::Database& database, const ReportFilter& filter, Repor
   for (Gathered& g : gathered) {
     for (size_t r = 0; r < g.moments.size(); ++r) {
       const auto at = std::lower_bound(moments.begin(), moments.end(), g.moments[r]) - moments.begin();
-      g.task.records[r].at_seconds = timeline.seconds[static_cast<size_t>(at)];
-      g.task.records[r].run = timeline.runs[static_cast<size_t>(at)];
+      g.task.records[r].at_seconds = timeline.seconds[at];
+      g.task.records[r].run = timeline.runs[at];
     }
     finish(report.setups[g.task.setup].device, loops, g);
     report.tasks.push_back(std::move(g.task));

@@ -30,7 +30,7 @@ std::vector<SourceScore> rank_sources(const std::vector<graph::Task>& target,
       for (const std::string& key : known.tasks_of_class(kernel_class)) {
         if (source.tasks.count(key) == 0) continue;
         of_class[kernel_class].push_back(key);
-        programs += static_cast<double>(known.programs_of(key));
+        programs += known.programs_of(key);
       }
       score.tasks += of_class[kernel_class].size();
       score.covered += programs > 0 ? share : 0;

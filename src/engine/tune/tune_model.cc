@@ -43,7 +43,7 @@ constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
 size_t variants_that_fit(const ModelTrials& trials) {
   const int64_t each = std::max<int64_t>(trials.weights_bytes(), 1);
-  return std::clamp<size_t>(static_cast<size_t>(kMaxVariantBytes / each), 1, kMaxVariants);
+  return std::clamp<size_t>(kMaxVariantBytes / each, 1, kMaxVariants);
 }
 
 double trial_seconds(const TuneModelOptions& options) {
@@ -171,7 +171,7 @@ Result<ModelPlan> time_untuned(const std::vector<TaskSchedule>& defaults, const 
   plan.variants = variants_that_fit(trials);
   plan.latency = trials.model_seconds(0);
   plan.build_seconds = kSlowerBuild * build_seconds;
-  plan.write_seconds = static_cast<double>(trials.weights_bytes()) / kWrittenBytesPerSecond;
+  plan.write_seconds = trials.weights_bytes() / kWrittenBytesPerSecond;
   return plan;
 }
 
@@ -182,8 +182,8 @@ double divide_time(double seconds, double elapsed, double comparing_seconds, std
     const auto timing = [&](size_t variants) {
       return ModelTrials::timing_seconds(variants, plan.latency, comparing_seconds);
     };
-    return plan.build_seconds * static_cast<double>(plan.variants) +
-           (plan.variants > 1 ? timing(plan.variants) : 0) + kTaskComparisons * timing(2);
+    return plan.build_seconds * plan.variants + (plan.variants > 1 ? timing(plan.variants) : 0) +
+           kTaskComparisons * timing(2);
   };
   double left = 0;
   for (;;) {
@@ -296,8 +296,8 @@ std::vector<search::TuneTask> tasks_of(const std::vector<ModelToTune>& models, c
   std::vector<double> latencies;
   for (const auto& seconds : untuned)
     latencies.push_back(std::accumulate(seconds.begin(), seconds.end(), 0.0));
-  const double mean = std::accumulate(latencies.begin(), latencies.end(), 0.0) /
-                      static_cast<double>(std::max<size_t>(latencies.size(), 1));
+  const double mean =
+      std::accumulate(latencies.begin(), latencies.end(), 0.0) / std::max<size_t>(latencies.size(), 1);
   for (size_t m = 0; m < models.size(); ++m) {
     const double scale = models.size() > 1 && latencies[m] > 0 ? mean / latencies[m] : 1;
     for (size_t t = 0; t < shared.of_model[m].size(); ++t) {

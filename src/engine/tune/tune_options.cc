@@ -79,7 +79,7 @@ template <typename T>
 bool limits_nothing(const TuneOption& option, const T& value) {
   if constexpr (std::is_arithmetic_v<T>) {
     const bool limit = option.kind == kSeconds || option.kind == kLimit || option.kind == kGain;
-    return limit && (value == 0 || (option.kind != kGain && static_cast<double>(value) >= option.most));
+    return limit && (value == 0 || (option.kind != kGain && value >= option.most));
   } else {
     return value.empty();
   }
