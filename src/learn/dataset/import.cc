@@ -39,7 +39,7 @@ void ProgramReader::make(Slot& slot) const {
   Status made;
   if (replayed.ok()) {
     feature::PerStoreOptions options;
-    options.cacheline_bytes = static_cast<int>(program.record.cacheline_bytes);
+    options.cacheline_bytes = program.record.cacheline_bytes;
     auto leaves = feature::extract_leaves(replayed->schedule, options);
     program.task = std::move(replayed->task);
     if (leaves.ok()) {

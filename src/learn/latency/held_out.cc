@@ -70,8 +70,7 @@ std::map<uint32_t, int> workload_folds(const Store& store, std::span<const int64
     return store.workloads()[a].flops < store.workloads()[b].flops;
   });
   std::map<uint32_t, int> out;
-  for (size_t i = 0; i < order.size(); ++i)
-    out[order[i]] = static_cast<int>(i * kHeldOutFolds / order.size());
+  for (size_t i = 0; i < order.size(); ++i) out[order[i]] = i * kHeldOutFolds / order.size();
   return out;
 }
 
@@ -97,6 +96,14 @@ HeldOutTask task_of(const Store& store, int64_t record) {
 // Devices with the same processor name (or device name, if that is unknown) count as one machine.
 std::string machine_of(const target::Device& device) {
   return device.processor.empty() ? device.name : device.processor;
+}
+
+// Returns the model's error on the device. Errors measured on the other kind of device are better
+// than none.
+const HeldOutError& error_on(const ModelCard& card, const Unseen& unseen, const target::Device& device) {
+  const auto own = static_cast<size_t>(device.kind());
+  if (!unseen.kind) return card.new_device[own];
+  return card.new_kind[own].known() ? card.new_kind[own] : card.new_kind[1 - own];
 }
 
 }  // namespace
@@ -161,11 +168,7 @@ void UnseenEffects::apply(const target::Device& device, Prediction& prediction) 
   prediction.unseen.threads |= found.unseen.threads;
   prediction.unseen.kind |= found.unseen.kind;
   if (!prediction.unseen.any()) return;
-  const auto own = static_cast<size_t>(device.kind());
-  // Errors measured on the other kind of device are better than none.
-  const HeldOutError& error = !prediction.unseen.kind       ? card_.new_device[own]
-                              : card_.new_kind[own].known() ? card_.new_kind[own]
-                                                            : card_.new_kind[1 - own];
+  const HeldOutError& error = error_on(card_, prediction.unseen, device);
   if (error.known() || prediction.unseen.device || prediction.unseen.kind) {
     const double spread =
         (prediction.unseen.kind ? 1 : found.spread) * (prediction.unseen.size ? error.other_sizes : 1);
@@ -203,7 +206,6 @@ std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& un
                                          const target::Device& device) {
   std::vector<std::string> out;
   if (!unseen.any()) return out;
-  const auto own = static_cast<size_t>(device.kind());
   if (unseen.device) {
     const bool named = std::find(card.devices.begin(), card.devices.end(), device.name) != card.devices.end();
     out.push_back(named ? "the model was trained on a device named " + device.name + " with other attributes"
@@ -218,9 +220,7 @@ std::vector<std::string> describe_unseen(const ModelCard& card, const Unseen& un
   }
   if (unseen.size && unseen.device && !unseen.kind)
     out.push_back("the model was not trained on workloads of this size, so the interval is wider");
-  const HeldOutError& error = !unseen.kind                 ? card.new_device[own]
-                              : card.new_kind[own].known() ? card.new_kind[own]
-                                                           : card.new_kind[1 - own];
+  const HeldOutError& error = error_on(card, unseen, device);
   out.push_back(error.known()
                     ? "the interval's width comes from the model's errors in such cases, measured on " +
                           error.source

@@ -71,7 +71,7 @@ bool TokenWalk::allows(uint8_t token) const {
 
 std::bitset<kOutputs> TokenWalk::allowed() const {
   std::bitset<kOutputs> result;
-  for (int token = 0; token < kOutputs; ++token) result[token] = allows(static_cast<uint8_t>(token));
+  for (int token = 0; token < kOutputs; ++token) result[token] = allows(token);
   return result;
 }
 

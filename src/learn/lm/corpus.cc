@@ -101,12 +101,12 @@ TensorFile to_file(const Corpus& corpus) {
   for (const auto& s : corpus.sentences) {
     prompt.push_back(s.prompt);
     quality.push_back(static_cast<uint8_t>(s.quality));
-    for (const int64_t d : s.decisions) decisions.push_back(static_cast<int32_t>(d));
+    for (const int64_t d : s.decisions) decisions.push_back(d);
     begin.push_back(decisions.size());
     for (const TokenMask& mask : s.allowed) {
       uint8_t bytes[kMaskBytes] = {};
       for (size_t b = 0; b < kOutputs; ++b)
-        if (mask[b]) bytes[b / 8] = static_cast<uint8_t>(bytes[b / 8] | 1U << (b % 8));
+        if (mask[b]) bytes[b / 8] = bytes[b / 8] | 1U << (b % 8);
       masks.insert(masks.end(), std::begin(bytes), std::end(bytes));
     }
     mask_begin.push_back(masks.size() / kMaskBytes);

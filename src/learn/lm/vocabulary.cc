@@ -16,7 +16,7 @@ namespace {
 constexpr int kLogarithm = 0, kSquare = 1, kZero = 2, kBins = 3, kBinCount = 21,
               kDivisors = kBins + kBinCount;
 constexpr int64_t kDivisorList[] = {2, 4, 8, 16, 32, 64, 3, 5, 7};
-constexpr int kItself = kDivisors + static_cast<int>(std::size(kDivisorList));
+constexpr int kItself = kDivisors + std::size(kDivisorList);
 constexpr int64_t kLargestItself = kNumberFeatures - kItself - 1;
 static_assert(kLargestItself >= 64);
 
@@ -41,7 +41,7 @@ void Positions::add_number(NumberKind kind, int64_t value) {
 }
 
 void Positions::add_word(WordKind kind, std::string_view word, float weight) {
-  const auto hashed = static_cast<int32_t>(Hasher().add(word).digest64() % kWordFeatures);
+  const int32_t hashed = Hasher().add(word).digest64() % kWordFeatures;
   features.push_back({kFirstWord + static_cast<int32_t>(kind) * kWordFeatures + hashed, weight});
 }
 
@@ -60,8 +60,8 @@ void append_tokens(int64_t value, std::vector<uint8_t>& tokens) {
   TS_CHECK(value >= 0, "a number must not be negative");
   int shift = 0;
   while (shift < 60 && (value >> shift) >= kRadix) shift += 6;
-  for (; shift > 0; shift -= 6) tokens.push_back(static_cast<uint8_t>(kRadix + ((value >> shift) & 63)));
-  tokens.push_back(static_cast<uint8_t>(value & 63));
+  for (; shift > 0; shift -= 6) tokens.push_back(kRadix + ((value >> shift) & 63));
+  tokens.push_back(value & 63);
 }
 
 }  // namespace tensorsmith::learn::lm
