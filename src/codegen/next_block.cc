@@ -42,7 +42,7 @@ std::optional<NextBlock> find_block(std::span<const ReadLoop> loops, const StepR
   const int64_t distance = loops[around - 1].coefficient;
   if (!read || distance < *read || distance - *read > *read / 8) return std::nullopt;
   NextBlock next;
-  next.depth = static_cast<int>(around) - 1;
+  next.depth = around - 1;
   next.block = distance;
   next.elements = (distance + steps - 1) / steps;
   for (auto weight = weights.rbegin(); weight != weights.rend(); ++weight)

@@ -174,8 +174,8 @@ constexpr int kMaxCVectorBytes = 64;
 std::optional<int64_t> lanes_of_body(const ir::For& loop, int vector_bytes) {
   Inspection body(loop.var);
   if (!body.ok(loop.body) || body.widest == 0) return std::nullopt;
-  const auto bytes = static_cast<uint64_t>(std::min(vector_bytes, kMaxCVectorBytes));
-  const auto lanes = static_cast<int64_t>(std::bit_floor(bytes / static_cast<uint64_t>(body.widest)));
+  const uint64_t bytes = std::min(vector_bytes, kMaxCVectorBytes);
+  const int64_t lanes = std::bit_floor(bytes / static_cast<uint64_t>(body.widest));
   return lanes < 2 ? std::nullopt : std::optional<int64_t>(lanes);
 }
 

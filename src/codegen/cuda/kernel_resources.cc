@@ -45,8 +45,8 @@ Result<std::vector<KernelResources>> parse_ptxas_log(std::string_view log) {
       kernels.back().spill_store_bytes = number_before(line, " bytes spill stores");
       kernels.back().spill_load_bytes = number_before(line, " bytes spill loads");
     } else if (!kernels.empty() && line.find(" registers") != std::string_view::npos) {
-      kernels.back().registers = static_cast<int>(number_before(line, " registers"));
-      kernels.back().barriers = static_cast<int>(number_before(line, " barriers"));
+      kernels.back().registers = number_before(line, " registers");
+      kernels.back().barriers = number_before(line, " barriers");
       kernels.back().shared_bytes = number_before(line, " bytes smem");
     }
   }

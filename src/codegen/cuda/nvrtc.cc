@@ -71,7 +71,7 @@ Result<std::unique_ptr<Nvrtc::Api>> Nvrtc::Api::load(const std::string& file) {
       api->count_architectures(&count) != kSuccess || count < 1)
     return Error{ErrorCode::kUnsupported, file,
                  "does not report its version or the GPUs that it supports; " + std::string(kRemedy)};
-  api->architectures.resize(static_cast<size_t>(count));
+  api->architectures.resize(count);
   api->get_architectures(api->architectures.data());
   std::sort(api->architectures.begin(), api->architectures.end());
   return api;
@@ -84,7 +84,7 @@ Error Nvrtc::Api::error(ErrorCode code, int result, const std::string& log) cons
 }
 
 Result<CudaModule> Nvrtc::Api::compile_program(Program program, const std::vector<const char*>& flags) const {
-  const int result = compile(program, static_cast<int>(flags.size()), flags.data());
+  const int result = compile(program, flags.size(), flags.data());
   size_t bytes = 0;
   std::string log;
   if (get_log_size(program, &bytes) == kSuccess) {

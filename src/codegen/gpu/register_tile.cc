@@ -166,11 +166,11 @@ class TileMatcher {
   bool find_steps(const Factor& factor, int64_t count, TileOperand& out) const {
     const auto all = moves(*factor.place, reduction_);
     if (!all) return false;
-    const auto at = [&](int64_t i) { return (*all)[static_cast<size_t>(i)]; };
+    const auto at = [&](int64_t i) { return (*all)[i]; };
     out.steps.assign(all->begin(), all->begin() + count);
     out.group = count < all_steps_ ? at(count) : 0;
     for (int64_t i = 0; i < all_steps_; ++i)
-      if (at(i) != i / count * out.group + out.steps[static_cast<size_t>(i % count)]) return false;
+      if (at(i) != i / count * out.group + out.steps[i % count]) return false;
     return true;
   }
 
@@ -305,9 +305,7 @@ void GpuKernelEmitter::emit_register_tile(const RegisterTile& tile, const std::s
     out_->line("TS_COPY(" + tile_number(lanes) + ", " + tile_number(lanes * ir::bytes_of(ir::DType::kF32)) +
                ", " + to + " + " + tile_number(at_to) + ", &" + from + tile_number(at_from) + "]);");
   };
-  const auto at = [](const std::vector<int64_t>& places, int64_t i) {
-    return places[static_cast<size_t>(i)];
-  };
+  const auto at = [](const std::vector<int64_t>& places, int64_t i) { return places[i]; };
   out_->line("float " + y + "[" + tile_number(steps * columns) + "] " + std::string(dialect_.c.aligned) +
              ";");
   for (int64_t k = 0; k < steps; ++k)

@@ -119,7 +119,7 @@ void GpuKernelEmitter::emit_mma(const MmaNest& nest) {
   if (!ir::is_float(nest.a.buffer->dtype)) name += "_" + std::string(row_of(nest.b.buffer->dtype).mma);
   const std::string sums = env_.buffers.at(nest.sums.get());
   const auto sum = [&](int64_t half, int64_t column, int64_t pair) {
-    const int64_t at = nest.at[static_cast<size_t>(half * nest.columns + column)] + pair * nest.pair;
+    const int64_t at = nest.at[half * nest.columns + column] + pair * nest.pair;
     return sums + "[" + mma_number(at) + "]";
   };
   for (int64_t r = 0; r < nest.rows; ++r) {

@@ -226,15 +226,14 @@ class NestMatcher {
       return refuse("sums do not fill fragments");
     nest_.rows = halves / sched::kMmaHalves;
     nest_.columns = columns;
-    std::vector<std::array<int64_t, 2>> pairs(static_cast<size_t>(halves * columns), {-1, -1});
+    std::vector<std::array<int64_t, 2>> pairs(halves * columns, {-1, -1});
     for (int64_t n = 0; n < all; ++n) {
       const auto [row, column, at] = get(n);
       const int64_t pair = column % sched::kMmaColumns;
       if (pair >= sched::kMmaPairs) return refuse("columns do not form pairs");
-      auto& place =
-          pairs[static_cast<size_t>(row / sched::kMmaGroups * columns + column / sched::kMmaColumns)];
-      if (place[static_cast<size_t>(pair)] >= 0) return refuse("a sum is computed twice");
-      place[static_cast<size_t>(pair)] = at;
+      auto& place = pairs[row / sched::kMmaGroups * columns + column / sched::kMmaColumns];
+      if (place[pair] >= 0) return refuse("a sum is computed twice");
+      place[pair] = at;
     }
     nest_.pair = pairs.front()[1] - pairs.front()[0];
     for (const auto& pair : pairs) {
@@ -295,8 +294,8 @@ MmaSwizzle mma_swizzle(int64_t line_bytes, int64_t unit) {
   if (line_bytes < 2 * unit || !std::has_single_bit(static_cast<uint64_t>(line_bytes))) return {unit};
   // Lines that span all banks all begin in the same bank; of lines that span half of them, every
   // other line does.
-  const int most = static_cast<int>(kBankLineBytes / unit);
-  const int units = static_cast<int>(std::min<int64_t>(line_bytes / unit, most));
+  const int most = kBankLineBytes / unit;
+  const int units = std::min<int64_t>(line_bytes / unit, most);
   return {unit, std::countr_zero(static_cast<unsigned>(most / units)), units - 1};
 }
 

@@ -52,9 +52,8 @@ std::string layout_of(const WarpgroupTile& tile) {
   const int64_t line = tile.line_bytes();
   // The stride offset is that of eight lines. If lines are steps, the leading offset is the
   // distance between panels.
-  const auto stride = static_cast<uint64_t>(8 * line / kEncodingUnit);
-  const auto leading =
-      tile.steps_contiguous ? uint64_t{1} : static_cast<uint64_t>(tile.panel_bytes() / kEncodingUnit);
+  const uint64_t stride = 8 * line / kEncodingUnit;
+  const auto leading = tile.steps_contiguous ? uint64_t{1} : tile.panel_bytes() / kEncodingUnit;
   const uint64_t swizzle = line == 128 ? 1 : line == 64 ? 2 : 3;
   return std::to_string(leading << kLeadingBit | stride << kStrideBit | swizzle << kSwizzleBit) + "ull";
 }

@@ -61,7 +61,7 @@ class PipelineMatcher {
     for (int64_t half = 0; half < sched::kMmaHalves; ++half) {
       for (int64_t column = 0; column < nest_.columns; ++column) {
         const int64_t at = (column * sched::kMmaHalves + half) * sched::kMmaPairs;
-        if (nest_.at[static_cast<size_t>(half * nest_.columns + column)] != at) return false;
+        if (nest_.at[half * nest_.columns + column] != at) return false;
       }
     }
     return true;

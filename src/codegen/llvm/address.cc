@@ -39,7 +39,7 @@ void MemoryEmitter::make_alias_scopes(const ir::Program& program) {
       scopes.push_back(builder.createAnonymousAliasScope(domain, buffer->name));
   for (size_t i = 0; i < scopes.size(); ++i) {
     std::vector<llvm::Metadata*> others = scopes;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    others.erase(others.begin() + i);
     alias_metadata_.emplace_back(llvm::MDNode::get(context, {scopes[i]}),
                                  others.empty() ? nullptr : llvm::MDNode::get(context, others));
   }
@@ -68,7 +68,7 @@ const MemoryEmitter::BufferInfo& MemoryEmitter::info_of(const ir::Buffer& buffer
 
 llvm::Instruction* MemoryEmitter::annotate(llvm::Instruction* access, const BufferInfo& info,
                                            bool invariant) {
-  const auto& [scope, others] = alias_metadata_[static_cast<size_t>(info.id)];
+  const auto& [scope, others] = alias_metadata_[info.id];
   access->setMetadata(llvm::LLVMContext::MD_alias_scope, scope);
   if (others != nullptr) access->setMetadata(llvm::LLVMContext::MD_noalias, others);
   if (invariant && info.read_only)
@@ -116,17 +116,17 @@ llvm::Align MemoryEmitter::alignment_of(const Address& at) const {
   int64_t known = std::gcd(int64_t{64}, at.element.constant * bytes);
   for (const auto& [atom, coefficient] : at.element.terms)
     known = std::gcd(known, (coefficient & 63) * bytes);
-  return llvm::Align(static_cast<uint64_t>(std::max(known, bytes)));
+  return llvm::Align(std::max(known, bytes));
 }
 
 llvm::Align MemoryEmitter::element_alignment(const Address& at) {
-  return llvm::Align(static_cast<uint64_t>(ir::bytes_of(at.info->dtype)));
+  return llvm::Align(ir::bytes_of(at.info->dtype));
 }
 
 // Returns a block of zeros that a load may read in place of an invalid address.
 Value* MemoryEmitter::zero_block(int64_t bytes) {
   if (bytes > zero_block_bytes_) {
-    auto* type = llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(bytes));
+    auto* type = llvm::ArrayType::get(b_.getInt8Ty(), bytes);
     auto* larger = new llvm::GlobalVariable(*b_.GetInsertBlock()->getModule(), type, true,
                                             llvm::GlobalValue::PrivateLinkage,
                                             llvm::ConstantAggregateZero::get(type), "zeros");
@@ -154,7 +154,7 @@ Value* MemoryEmitter::guarded_pointer(const Address& at, Value* condition, int64
   first.constant -= offset;
   Value* start = b_.CreateSelect(condition, pointer_to(*at.info, first), zero_block(kWindow + size));
   if (offset == 0) return start;
-  return b_.CreateGEP(type_of(at), start, b_.getInt64(static_cast<uint64_t>(offset)));
+  return b_.CreateGEP(type_of(at), start, b_.getInt64(offset));
 }
 
 }  // namespace tensorsmith::codegen

@@ -29,7 +29,7 @@ bool ValueEmitter::is_number(const Value* v) {
 }
 
 Value* ValueEmitter::broadcast(Val v) {
-  return v.uniform ? b_.CreateVectorSplat(static_cast<unsigned>(context_.lanes), v.value) : v.value;
+  return v.uniform ? b_.CreateVectorSplat(context_.lanes, v.value) : v.value;
 }
 
 bool ValueEmitter::unify(Val& a, Val& b) {

@@ -87,7 +87,7 @@ class Combiner {
       if (unrolled[l] && count * extent <= kMaxValues) {
         values = in_a_row(update->op, at_steps(values, loop, 0, extent));
         count *= extent;
-        nest.loops.erase(nest.loops.begin() + static_cast<std::ptrdiff_t>(l));
+        nest.loops.erase(nest.loops.begin() + l);
         continue;
       }
       const int64_t stores = plan_.steps(loop.body) / count;

@@ -18,7 +18,7 @@ namespace {
 
 // Returns lanes [begin, begin + count) of a vector; lanes beyond its end are undefined.
 Value* slice(llvm::IRBuilder<>& b, Value* v, int begin, int count) {
-  const auto lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements());
+  const int lanes = llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements();
   if (begin == 0 && count == lanes) return v;
   llvm::SmallVector<int, 64> mask;
   for (int i = begin; i < begin + count; ++i) mask.push_back(i < lanes ? i : -1);
@@ -162,9 +162,9 @@ Val DotEmitter::dot(ir::Intrinsic kind, const Val& a, const Val& b, const Val* s
       result = slice(b_, piece, 0, context_.lanes);
     } else {
       // Inserts this piece's lanes into the result so far.
-      llvm::SmallVector<int, 64> mask(static_cast<size_t>(context_.lanes));
+      llvm::SmallVector<int, 64> mask(context_.lanes);
       for (int i = 0; i < context_.lanes; ++i)
-        mask[static_cast<size_t>(i)] = i < begin ? i : i < end ? context_.lanes + i - begin : -1;
+        mask[i] = i < begin ? i : i < end ? context_.lanes + i - begin : -1;
       Value* wide = slice(b_, piece, 0, context_.lanes);
       result = result == nullptr ? wide : b_.CreateShuffleVector(result, wide, mask);
     }

@@ -181,7 +181,7 @@ class RegionFinder {
         (whole ? row : rows) *= extent;
         whole = whole && extent == region.buffer->shape[d];
       }
-      n += static_cast<double>(rows * ((row + kLanes - 1) / kLanes));
+      n += rows * ((row + kLanes - 1) / kLanes);
     }
     return n;
   }
@@ -192,7 +192,7 @@ class RegionFinder {
   }
   // Returns how often an element is checked on average if values are checked where they are used;
   // they may be copies of elements.
-  double looks_at_element() const { return looks_ / static_cast<double>(std::max<int64_t>(elements(), 1)); }
+  double looks_at_element() const { return looks_ / std::max<int64_t>(elements(), 1); }
 
  private:
   static int64_t elements_of(const Region& region) {
@@ -470,7 +470,7 @@ bool SpeculativeParts::look_before(const Stmt& s, double limit) {
   if (!found.ok() || found.bytes() > kMaxRegionBytes) {
     const auto* loop = ir::as<For>(s);
     if (loop != nullptr && loop->kind == ir::ForKind::kSerial && is_repeatable_in(*loop)) {
-      const auto times = static_cast<double>(std::max<int64_t>(ir::as_int(loop->extent).value_or(1), 1));
+      const double times = std::max<int64_t>(ir::as_int(loop->extent).value_or(1), 1);
       loops_.push_back(loop);
       const bool inside = look_before(loop->body, found.ok() ? kMaxOverlap * vectors / times : limit);
       loops_.pop_back();

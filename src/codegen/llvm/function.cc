@@ -27,13 +27,13 @@ StatementEmitter::StatementEmitter(const ir::Program& program, const TargetTrait
 // Loads a member of the context, of the buffer list or of a closure; these do not change while a
 // kernel runs.
 Value* StatementEmitter::load_field(Value* base, int64_t offset, llvm::Type* type, int64_t align_of_pointee) {
-  Value* address = b_.CreateGEP(b_.getInt8Ty(), base, b_.getInt64(static_cast<uint64_t>(offset)));
+  Value* address = b_.CreateGEP(b_.getInt8Ty(), base, b_.getInt64(offset));
   llvm::LoadInst* v = b_.CreateAlignedLoad(type, address, llvm::Align(8));
   v->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.getContext(), {}));
   if (align_of_pointee > 0) {
-    v->setMetadata(llvm::LLVMContext::MD_align,
-                   llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt64(
-                                                          static_cast<uint64_t>(align_of_pointee)))));
+    v->setMetadata(
+        llvm::LLVMContext::MD_align,
+        llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt64(align_of_pointee))));
   }
   return v;
 }
@@ -47,7 +47,7 @@ void StatementEmitter::begin_function(llvm::Function* function) {
   // vectors. Whether wide vectors cross cache lines would then depend on where the caller's stack
   // ends.
   if (context_.traits.vector_bytes > 16) {
-    const llvm::Align alignment(static_cast<uint64_t>(context_.traits.vector_bytes));
+    const llvm::Align alignment(context_.traits.vector_bytes);
     function->addFnAttr(llvm::Attribute::getWithStackAlignment(b_.getContext(), alignment));
   }
   llvm::BasicBlock* entry = llvm::BasicBlock::Create(b_.getContext(), "entry", function);

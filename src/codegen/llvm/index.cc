@@ -175,8 +175,7 @@ Affine IndexEmitter::atom_here(Value* v, Interval range) {
 Affine IndexEmitter::sum(const Affine& a, const Affine& b, int64_t scale) {
   Affine r = Rules(*this).merge(a, b, scale);
   Value* v = b.vector;
-  if (v != nullptr && scale != 1)
-    v = b_.CreateMul(v, llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(scale)));
+  if (v != nullptr && scale != 1) v = b_.CreateMul(v, llvm::ConstantInt::get(v->getType(), scale));
   r.vector = a.vector == nullptr ? v : v == nullptr ? a.vector : b_.CreateAdd(a.vector, v);
   return r;
 }
@@ -274,7 +273,7 @@ Affine IndexEmitter::divided_atom(const Affine& a, int64_t divisor, bool modulo)
   if (depth != kHere) b_.SetInsertPoint(scope(depth).insert_before);
   const Interval range = range_of(a);
   Value* x = uniform_sum(a);
-  Value* d = b_.getInt64(static_cast<uint64_t>(divisor));
+  Value* d = b_.getInt64(divisor);
   Value* v = nullptr;
   if (near(range) && range.min >= 0) {
     // A 32-bit division is used where it suffices, since the multiplications that implement it are
@@ -282,7 +281,7 @@ Affine IndexEmitter::divided_atom(const Affine& a, int64_t divisor, bool modulo)
     const bool narrow = range.max <= INT32_MAX && divisor <= INT32_MAX;
     if (narrow) {
       x = b_.CreateTrunc(x, b_.getInt32Ty());
-      d = b_.getInt32(static_cast<uint32_t>(divisor));
+      d = b_.getInt32(divisor);
     }
     v = modulo ? b_.CreateURem(x, d) : b_.CreateUDiv(x, d);
     if (narrow) v = b_.CreateZExt(v, b_.getInt64Ty());
@@ -306,18 +305,16 @@ Affine IndexEmitter::floor_div(const Affine& a, int64_t d) {
   if (d == 1) return a;
   if (a.vector != nullptr) {
     const Val v = materialize(a);
-    return atom_here(
-        values_.integer_division(BinaryOp::kFloorDiv, true, v.value,
-                                 llvm::ConstantInt::get(v.value->getType(), static_cast<uint64_t>(d))),
-        Interval::everything());
+    return atom_here(values_.integer_division(BinaryOp::kFloorDiv, true, v.value,
+                                              llvm::ConstantInt::get(v.value->getType(), d)),
+                     Interval::everything());
   }
   // The rules are sound only while nothing overflows.
   if (!near(range_of(a)) && !a.is_constant())
     return a.uniform() ? divided_atom(a, d, false)
                        : atom_here(values_.integer_division(
                                        BinaryOp::kFloorDiv, true, materialize(a).value,
-                                       llvm::ConstantInt::get(values_.with_lanes(b_.getInt64Ty()),
-                                                              static_cast<uint64_t>(d))),
+                                       llvm::ConstantInt::get(values_.with_lanes(b_.getInt64Ty()), d)),
                                    Interval::everything());
   return Rules(*this).floordiv(a, d);
 }
@@ -327,7 +324,7 @@ Affine IndexEmitter::divided_lanes(const Affine& a, int64_t d, const Interval& v
   Value* v = materialize(a).value;
   const bool narrow = values.min > INT32_MIN && values.max < INT32_MAX && d < INT32_MAX;
   if (narrow) v = b_.CreateTrunc(v, values_.with_lanes(b_.getInt32Ty()));
-  Value* divisor = llvm::ConstantInt::get(v->getType(), static_cast<uint64_t>(d));
+  Value* divisor = llvm::ConstantInt::get(v->getType(), d);
   v = values.min >= 0 ? b_.CreateUDiv(v, divisor)
                       : values_.integer_division(BinaryOp::kFloorDiv, true, v, divisor);
   if (narrow) v = b_.CreateSExt(v, values_.with_lanes(b_.getInt64Ty()));
@@ -346,7 +343,7 @@ Affine IndexEmitter::floor_mod(const Affine& a, int64_t d) {
 
 Value* IndexEmitter::multiple(const Atom* atom, int64_t factor) {
   if (factor == 1) return atom->value;
-  Value* product = b_.CreateMul(atom->value, b_.getInt64(static_cast<uint64_t>(factor)));
+  Value* product = b_.CreateMul(atom->value, b_.getInt64(factor));
   // Addressing modes scale by two without a separate multiple.
   if (atom->depth != kHere && factor != 2) scope(atom->depth).multiples.emplace_back(product, factor);
   return product;
@@ -356,7 +353,7 @@ void IndexEmitter::add_up_multiples(llvm::PHINode* variable, llvm::BasicBlock* b
   for (const auto& [product, factor] : nest_.scopes.back().multiples) {
     auto* multiplication = llvm::dyn_cast<llvm::BinaryOperator>(product);
     if (multiplication == nullptr || multiplication->getOperand(0) != variable) continue;
-    llvm::Constant* step = b_.getInt64(static_cast<uint64_t>(factor));
+    llvm::Constant* step = b_.getInt64(factor);
     auto* sum = llvm::PHINode::Create(b_.getInt64Ty(), 2, "", variable->getParent()->begin());
     const auto* first = llvm::dyn_cast<llvm::ConstantInt>(begin);
     if (first != nullptr && first->isZero()) {
@@ -433,7 +430,7 @@ std::optional<IndexEmitter::Fetch> IndexEmitter::next_block(const Affine& elemen
   bool varying = false;
   for (size_t i = digits.size(); i-- > 0;) {
     if (varying && loops[i].coefficient == 0) loops[i].extent = 1;
-    varying = varying || nest_.scopes[static_cast<size_t>(digits[i].variable->depth)].varying_extent;
+    varying = varying || nest_.scopes[digits[i].variable->depth].varying_extent;
   }
   const auto next = codegen::next_block(loops, step);
   if (!next) return std::nullopt;
@@ -457,7 +454,7 @@ Value* IndexEmitter::uniform_sum(const Affine& a) {
   Affine u;
   u.constant = a.constant;
   u.terms = a.terms;
-  if (u.terms.empty()) return b_.getInt64(static_cast<uint64_t>(u.constant));
+  if (u.terms.empty()) return b_.getInt64(u.constant);
   const int deepest = depth_of(u);
   llvm::SmallVector<int, 4> depths;
   for (const auto& [atom, coefficient] : u.terms) depths.push_back(atom->depth);
@@ -471,8 +468,7 @@ Value* IndexEmitter::uniform_sum(const Affine& a) {
         Value* term = multiple(atom, coefficient);
         total = total == nullptr ? term : b_.CreateAdd(total, term);
       }
-      if (depth == deepest && u.constant != 0)
-        total = b_.CreateAdd(total, b_.getInt64(static_cast<uint64_t>(u.constant)));
+      if (depth == deepest && u.constant != 0) total = b_.CreateAdd(total, b_.getInt64(u.constant));
     };
     if (depth == kHere) {
       emit_level();
@@ -495,9 +491,8 @@ Value* IndexEmitter::uniform_sum(const Affine& a) {
 
 Value* IndexEmitter::lane_numbers(int bits) const {
   llvm::SmallVector<llvm::Constant*, 16> numbers;
-  llvm::Type* type = b_.getIntNTy(static_cast<unsigned>(bits));
-  for (int i = 0; i < context_.lanes; ++i)
-    numbers.push_back(llvm::ConstantInt::get(type, static_cast<uint64_t>(i)));
+  llvm::Type* type = b_.getIntNTy(bits);
+  for (int i = 0; i < context_.lanes; ++i) numbers.push_back(llvm::ConstantInt::get(type, i));
   return llvm::ConstantVector::get(numbers);
 }
 
@@ -505,8 +500,8 @@ Val IndexEmitter::materialize(const Affine& a) {
   if (a.uniform()) return {uniform_sum(a), true};
   Value* v = a.vector;
   if (a.lane != 0) {
-    Value* ramp = b_.CreateMul(lane_numbers(64), llvm::ConstantInt::get(values_.with_lanes(b_.getInt64Ty()),
-                                                                        static_cast<uint64_t>(a.lane)));
+    Value* ramp =
+        b_.CreateMul(lane_numbers(64), llvm::ConstantInt::get(values_.with_lanes(b_.getInt64Ty()), a.lane));
     v = v == nullptr ? ramp : b_.CreateAdd(v, ramp);
   }
   if (!a.terms.empty() || a.constant != 0) v = b_.CreateAdd(v, values_.broadcast({uniform_sum(a), true}));
@@ -541,8 +536,7 @@ Value* IndexEmitter::pointer_to(llvm::Type* type, Value* base, int64_t base_numb
     emit_level();
     here.sums[key] = pointer;
   }
-  if (element.constant != 0)
-    pointer = b_.CreateGEP(type, pointer, b_.getInt64(static_cast<uint64_t>(element.constant)));
+  if (element.constant != 0) pointer = b_.CreateGEP(type, pointer, b_.getInt64(element.constant));
   return pointer;
 }
 
@@ -571,8 +565,7 @@ Val IndexEmitter::compare(BinaryOp op, const Affine& a, const Affine& b) {
       Affine rest = d;
       rest.lane = 0;
       Value* limit = b_.CreateNeg(b_.CreateTrunc(uniform_sum(rest), b_.getInt32Ty()));
-      Value* ramp =
-          b_.CreateMul(lane_numbers(32), llvm::ConstantInt::get(i32, static_cast<uint64_t>(d.lane)));
+      Value* ramp = b_.CreateMul(lane_numbers(32), llvm::ConstantInt::get(i32, d.lane));
       return {values_.comparison(op, DType::kI32, ramp, values_.broadcast({limit, true})), false};
     }
     if (d.uniform()) {

@@ -33,7 +33,7 @@ class MemoryFile {
         close(descriptor_);
         descriptor_ = -1;
       } else {
-        written += static_cast<size_t>(n);
+        written += n;
       }
     }
   }
@@ -81,7 +81,7 @@ class PipeSink {
       const size_t size = bytes_.size();
       bytes_.resize(size + kChunk);
       const ssize_t n = read(ends_[0], bytes_.data() + size, kChunk);
-      bytes_.resize(size + (n > 0 ? static_cast<size_t>(n) : 0));
+      bytes_.resize(size + (n > 0 ? n : 0));
       if (n == 0 || (n < 0 && errno != EINTR)) return;
     }
   }

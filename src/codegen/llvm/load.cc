@@ -51,7 +51,7 @@ Result<std::unique_ptr<LoadedKernel>> load_object(const std::vector<char>& objec
   if (!found) return fail(ErrorCode::kNotFound, "the object has no such symbol");
   linker.finalizeWithMemoryManagerLocking();
   if (linker.hasError()) return fail(ErrorCode::kCorrupt, linker.getErrorString().str());
-  kernel->entry = reinterpret_cast<TensorsmithKernel>(static_cast<uintptr_t>(found.getAddress()));
+  kernel->entry = reinterpret_cast<TensorsmithKernel>(found.getAddress());
   return std::unique_ptr<LoadedKernel>(std::move(kernel));
 }
 

@@ -49,9 +49,7 @@ llvm::Function* MathEmitter::integer_pow_function(llvm::Type* type, bool is_sign
   auto* step = llvm::BasicBlock::Create(context, "step", function);
   auto* done = llvm::BasicBlock::Create(context, "done", function);
   auto* negative = llvm::BasicBlock::Create(context, "negative", function);
-  const auto c = [&](int64_t value) {
-    return llvm::ConstantInt::get(type, static_cast<uint64_t>(value), true);
-  };
+  const auto c = [&](int64_t value) { return llvm::ConstantInt::get(type, value, true); };
   V x = function->getArg(0);
   V y = function->getArg(1);
   b_.SetInsertPoint(entry);

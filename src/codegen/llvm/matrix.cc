@@ -51,8 +51,8 @@ llvm::Constant* StatementEmitter::tile_configuration(const TileShapes& shapes) {
   std::array<uint8_t, 64> bytes{};
   bytes[0] = 1;  // palette
   for (size_t t = 0; t < shapes.size(); ++t) {
-    bytes[16 + 2 * t] = static_cast<uint8_t>(shapes[t].second * kWordBytes);
-    bytes[48 + t] = static_cast<uint8_t>(shapes[t].first);
+    bytes[16 + 2 * t] = shapes[t].second * kWordBytes;
+    bytes[48 + t] = shapes[t].first;
   }
   llvm::Constant* data = llvm::ConstantDataArray::get(b_.getContext(), bytes);
   auto* global = new llvm::GlobalVariable(module_, data->getType(), /*isConstant=*/true,
@@ -97,8 +97,8 @@ bool StatementEmitter::emit_matrix(const For& loop) {
   const size_t first_column = shapes.size();
   for (const Part& c : columns) shapes.emplace_back(depth, c.count);
 
-  const auto tile = [&](size_t number) { return b_.getInt8(static_cast<uint8_t>(number)); };
-  const auto bytes = [&](int64_t stride) { return b_.getInt64(static_cast<uint64_t>(stride * kWordBytes)); };
+  const auto tile = [&](size_t number) { return b_.getInt8(number); };
+  const auto bytes = [&](int64_t stride) { return b_.getInt64(stride * kWordBytes); };
   const auto bind = [&](const std::vector<const For*>& loops, const Part& part) {
     for (size_t l = 0; l < loops.size(); ++l) indices_.bind(loops[l]->var, Affine::of(part.at[l]));
   };
@@ -148,8 +148,8 @@ bool StatementEmitter::emit_matrix(const For& loop) {
       indices_.unbind(sum.var);
       return;
     }
-    emit_loop(ir::Var(sum.var.name()), b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(trips)),
-              {0, trips - 1}, true, [&](const Affine& number) {
+    emit_loop(ir::Var(sum.var.name()), b_.getInt64(0), b_.getInt64(trips), {0, trips - 1}, true,
+              [&](const Affine& number) {
                 indices_.bind(sum.var, indices_.sum(Affine(), number, by));
                 emit_sum(l + 1);
                 indices_.unbind(sum.var);

@@ -18,12 +18,12 @@ namespace {
 // LLVM 19's x86 back end miscompiles masked accesses of vectors with an odd number of lanes (seen: stores of
 // <5 x float> for AVX-512). They are made with the next power of two, the lanes beyond masked off.
 int64_t masked_lanes(int64_t lanes) {
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(lanes, 1))));
+  return std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(lanes, 1)));
 }
 
 // Returns lanes 0 .. lanes - 1, then `rest` up to `wide` lanes.
 llvm::SmallVector<int, 64> first_lanes(int64_t lanes, int64_t wide, int rest) {
-  llvm::SmallVector<int, 64> order(static_cast<size_t>(wide), rest);
+  llvm::SmallVector<int, 64> order(wide, rest);
   std::iota(order.begin(), order.begin() + lanes, 0);
   return order;
 }
@@ -154,14 +154,14 @@ Val MemoryEmitter::load_from(const Address& at, ZeroRequest* zero) {
 Value* MemoryEmitter::load_vector(const Address& at, int64_t lanes, Value* guard, Value* mask,
                                   llvm::Align align) {
   llvm::Type* element = type_of(at);
-  auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+  auto* vector = llvm::FixedVectorType::get(element, lanes);
   const int64_t wide = masked_lanes(lanes);
   const bool fill = wide != lanes && context_.traits.masked_memory && !at.info->in_registers;
   const int64_t length = mask != nullptr || fill ? wide : lanes;
   Value* pointer = guarded_pointer(at, guard, ir::bytes_of(at.info->dtype) * length);
   if (mask == nullptr && !fill) return annotate(b_.CreateAlignedLoad(vector, pointer, align), *at.info, true);
   if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(vector->getWithNewType(b_.getInt1Ty()));
-  auto* wide_type = llvm::FixedVectorType::get(element, static_cast<unsigned>(wide));
+  auto* wide_type = llvm::FixedVectorType::get(element, wide);
   Value* loaded = annotate(b_.CreateMaskedLoad(wide_type, pointer, align, fill_up_mask(b_, mask, wide),
                                                llvm::Constant::getNullValue(wide_type)),
                            *at.info, false);
@@ -207,7 +207,7 @@ Value* MemoryEmitter::load_strided(const Address& at, Value* guard, Value* mask)
         std::max<int64_t>(context_.lanes, context_.traits.vector_bytes / ir::bytes_of(at.info->dtype)));
     // Where masked accesses are expensive, a block is a whole vector.
     if (!context_.traits.masked_memory && masked_lanes(block) != block) block = context_.lanes;
-    const auto lanes = static_cast<size_t>(context_.lanes);
+    const size_t lanes = context_.lanes;
     Value* result = nullptr;
     Value* waiting = nullptr;  // the first block, until the second one is loaded
     llvm::SmallVector<int, 64> picked(lanes, -1);
@@ -216,11 +216,11 @@ Value* MemoryEmitter::load_strided(const Address& at, Value* guard, Value* mask)
       const int64_t offset = std::min(start, end - block);
       llvm::SmallVector<int, 64> pick(lanes, -1);
       // Lane context_.lanes of the mask's shuffle is false.
-      llvm::SmallVector<int, 64> spread(static_cast<size_t>(block), context_.lanes);
+      llvm::SmallVector<int, 64> spread(block, context_.lanes);
       const int64_t before = done;
       for (; done < context_.lanes && done * stride < offset + block; ++done) {
-        pick[static_cast<size_t>(done)] = static_cast<int>(done * stride - offset);
-        spread[static_cast<size_t>(done * stride - offset)] = static_cast<int>(done);
+        pick[done] = done * stride - offset;
+        spread[done * stride - offset] = done;
       }
       Value* block_mask = nullptr;
       if (mask != nullptr)
@@ -236,8 +236,7 @@ Value* MemoryEmitter::load_strided(const Address& at, Value* guard, Value* mask)
       } else {
         llvm::SmallVector<int, 64> merge(lanes, -1);
         std::iota(merge.begin(), merge.begin() + before, 0);
-        for (int64_t lane = before; lane < done; ++lane)
-          merge[static_cast<size_t>(lane)] = static_cast<int>(lane + context_.lanes);
+        for (int64_t lane = before; lane < done; ++lane) merge[lane] = lane + context_.lanes;
         result = b_.CreateShuffleVector(result, b_.CreateShuffleVector(v, pick), merge);
       }
     }
@@ -249,7 +248,7 @@ Value* MemoryEmitter::load_strided(const Address& at, Value* guard, Value* mask)
     const Address element = at_offset(lane * stride);
     Value* pointer = guarded_pointer(element, guard, ir::bytes_of(at.info->dtype));
     auto* v = annotate(b_.CreateAlignedLoad(type, pointer, element_align), *at.info, true);
-    result = b_.CreateInsertElement(result, v, static_cast<uint64_t>(lane));
+    result = b_.CreateInsertElement(result, v, lane);
   }
   return result;
 }
@@ -271,8 +270,8 @@ Value* MemoryEmitter::vector_of_pointers(const Address& at, int64_t lanes) {
 // only such lanes, its index register may be the same as the mask's, which is an invalid
 // instruction on x86. So the lanes are filled here, with the first lane's address.
 Value* MemoryEmitter::load_gather(const Address& at, Value* mask) {
-  const auto wide = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(context_.lanes)));
-  auto* vector = llvm::FixedVectorType::get(type_of(at), static_cast<unsigned>(wide));
+  const int64_t wide = std::bit_ceil(static_cast<uint64_t>(context_.lanes));
+  auto* vector = llvm::FixedVectorType::get(type_of(at), wide);
   if (mask == nullptr) mask = llvm::Constant::getAllOnesValue(values_.with_lanes(b_.getInt1Ty()));
   const llvm::Align align = element_alignment(at);
   Value* loaded =
@@ -285,14 +284,14 @@ Value* MemoryEmitter::load_gather(const Address& at, Value* mask) {
 }
 
 std::optional<Val> MemoryEmitter::load_word(llvm::ArrayRef<const ir::Load*> parts) {
-  const auto count = static_cast<int64_t>(parts.size());
+  const int64_t count = parts.size();
   const Buffer& buffer = parts[0]->buffer;
   const Address first = address_of(buffer, parts[0]->indices);
   if (first.info->lanes > 1 || first.info->in_registers || first.element.vector != nullptr) return {};
   if (first.element.lane != 0 && first.element.lane != count) return {};
   bool in_range = first.in_range;
   for (int64_t j = 1; j < count; ++j) {
-    const ir::Load& part = *parts[static_cast<size_t>(j)];
+    const ir::Load& part = *parts[j];
     if (part.buffer != buffer) return {};
     const Address at = address_of(buffer, part.indices);
     if (at.element.constant != first.element.constant + j || at.element.lane != first.element.lane ||
@@ -354,9 +353,9 @@ void MemoryEmitter::store_scatter(const Address& at, Value* value) {
       Affine element = at.element;
       element.lane = 0;
       element.constant += lane * at.element.lane;
-      annotate(b_.CreateAlignedStore(b_.CreateExtractElement(value, static_cast<uint64_t>(lane)),
-                                     pointer_to(*at.info, element), align),
-               *at.info, false);
+      annotate(
+          b_.CreateAlignedStore(b_.CreateExtractElement(value, lane), pointer_to(*at.info, element), align),
+          *at.info, false);
     }
     return;
   }

@@ -58,7 +58,7 @@ void StatementEmitter::emit_parallel(const ir::For& loop, int64_t extent) {
   Value* run = load_field(f_.context, ContextOffsets::kParallelFor, pointer, 0);
   Value* pool = load_field(f_.context, ContextOffsets::kPool, pointer, 0);
   b_.CreateCall(llvm::FunctionType::get(b_.getVoidTy(), {pointer, i64, pointer, pointer}, false), run,
-                {pool, b_.getInt64(static_cast<uint64_t>(extent)), body, closure});
+                {pool, b_.getInt64(extent), body, closure});
 
   // Emits the body in a function of its own.
   const FunctionState outer = std::exchange(f_, {});

@@ -88,8 +88,8 @@ struct Reloadable {
 struct BlockCode {
   explicit BlockCode(BasicBlock& block) {
     for (Instruction& instruction : block) {
-      positions[&instruction] = static_cast<int>(instructions.size());
-      if (writes(instruction)) written.push_back(static_cast<int>(instructions.size()));
+      positions[&instruction] = instructions.size();
+      if (writes(instruction)) written.push_back(instructions.size());
       instructions.push_back(&instruction);
     }
   }
@@ -109,7 +109,7 @@ struct BlockCode {
   bool writes_between(const llvm::LoadInst& load, int from, int to) const {
     return std::any_of(std::lower_bound(written.begin(), written.end(), from),
                        std::lower_bound(written.begin(), written.end(), to),
-                       [&](int at) { return !apart(*instructions[static_cast<size_t>(at)], load); });
+                       [&](int at) { return !apart(*instructions[at], load); });
   }
 
   std::vector<Instruction*> instructions;
@@ -122,8 +122,8 @@ class Taken {
  public:
   explicit Taken(size_t instructions) : change_(instructions + 1, 0) {}
   void add(int from, int to, int registers) {
-    change_[static_cast<size_t>(from)] += registers;
-    change_[static_cast<size_t>(to)] -= registers;
+    change_[from] += registers;
+    change_[to] -= registers;
   }
   std::vector<int> sums() const {
     std::vector<int> sums(change_.size());
@@ -156,14 +156,13 @@ class Reloads {
     if (llvm::isa<llvm::InsertElementInst>(value) && value->hasOneUse() &&
         llvm::isa<llvm::ShuffleVectorInst>(*value->user_begin()))
       return 0;
-    const auto bytes = static_cast<int>(type->getPrimitiveSizeInBits() / 8);
+    const int bytes = type->getPrimitiveSizeInBits() / 8;
     return bytes < 8 ? 0 : (bytes + file_.bytes - 1) / file_.bytes;
   }
 
   // Loads that may cross a cache line cost more than loads of spilled vectors, which are aligned.
   bool crosses_lines(const llvm::LoadInst& load) const {
-    const auto bytes =
-        std::min<uint64_t>(load.getType()->getPrimitiveSizeInBits() / 8, static_cast<uint64_t>(file_.bytes));
+    const auto bytes = std::min<uint64_t>(load.getType()->getPrimitiveSizeInBits() / 8, file_.bytes);
     return load.getType()->isVectorTy() && load.getAlign().value() < bytes;
   }
 
@@ -223,7 +222,7 @@ class Reloads {
 
   void relieve(BasicBlock& block) {
     const BlockCode code(block);
-    const int end = static_cast<int>(code.instructions.size());
+    const int end = code.instructions.size();
     Taken by_all(code.instructions.size()), by_others(code.instructions.size());
     std::vector<Reloadable> reloadable;
     const auto add = [&](Instruction* value, bool enters) {
@@ -316,8 +315,8 @@ class Reloads {
     std::vector<llvm::SmallVector<Reloadable*, 2>> defined(end), used(end);
     for (Reloadable& v : values) {
       if (const auto it = code.positions.find(v.value); it != code.positions.end())
-        defined[static_cast<size_t>(it->second)].push_back(&v);
-      for (const int at : v.uses) used[static_cast<size_t>(at)].push_back(&v);
+        defined[it->second].push_back(&v);
+      for (const int at : v.uses) used[at].push_back(&v);
     }
     llvm::SmallVector<Reloadable*, 32> held;
     int held_registers = 0;

@@ -141,8 +141,7 @@ void StatementEmitter::look_at(const Region& region) {
     if (vectors <= kVectorsUnrolled) {
       for (int64_t i = 0; i < extent; ++i) step(Affine::of(i));
     } else {
-      emit_loop(ir::Var("row"), b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(extent)), {0, extent - 1},
-                true, step);
+      emit_loop(ir::Var("row"), b_.getInt64(0), b_.getInt64(extent), {0, extent - 1}, true, step);
     }
   };
   rows(rows, extents.size(), at);
@@ -154,7 +153,7 @@ void StatementEmitter::look_at_row(const MemoryEmitter::Address& at, int64_t ele
     MemoryEmitter::Address from = at;
     from.element = indices_.sum(at.element, offset, 1);
     from.element.lane = count > 1 ? 1 : 0;
-    context_.lanes = static_cast<int>(count);
+    context_.lanes = count;
     speculation_->nan.look_at(memory_.load_from(from).value);
     context_.lanes = 1;
   };
@@ -163,8 +162,8 @@ void StatementEmitter::look_at_row(const MemoryEmitter::Address& at, int64_t ele
   int64_t done = 0;
   if (!unrolled && elements >= 2 * at_once) {
     const int64_t times = elements / at_once;
-    emit_loop(ir::Var("look"), b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(times)), {0, times - 1},
-              true, [&](const Affine& i) {
+    emit_loop(ir::Var("look"), b_.getInt64(0), b_.getInt64(times), {0, times - 1}, true,
+              [&](const Affine& i) {
                 for (int64_t k = 0; k < kVectorsAtOnce; ++k) {
                   Affine offset = indices_.sum(Affine(), i, at_once);
                   offset.constant = k * lanes;

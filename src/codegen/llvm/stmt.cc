@@ -154,7 +154,7 @@ void StatementEmitter::emit_loop(const ir::Var& var, Value* begin, Value* end, i
 void StatementEmitter::emit_vectorized(const For& loop, int64_t extent) {
   const int64_t widest = context_.traits.vector_bytes;  // lanes: four registers of 32-bit elements
   const auto piece = [&](const Affine& start, int64_t lanes) {
-    context_.lanes = static_cast<int>(lanes);
+    context_.lanes = lanes;
     Affine value = start;
     value.lane = lanes > 1 ? 1 : 0;
     indices_.bind(loop.var, value);
@@ -164,8 +164,7 @@ void StatementEmitter::emit_vectorized(const For& loop, int64_t extent) {
   };
   const int64_t pieces = extent / widest;
   if (pieces > 4) {
-    emit_loop(ir::Var(loop.var.name()), b_.getInt64(0), b_.getInt64(static_cast<uint64_t>(pieces)),
-              {0, pieces - 1}, true,
+    emit_loop(ir::Var(loop.var.name()), b_.getInt64(0), b_.getInt64(pieces), {0, pieces - 1}, true,
               [&](const Affine& number) { piece(indices_.sum(Affine(), number, widest), widest); });
   } else {
     for (int64_t p = 0; p < pieces; ++p) piece(Affine::of(p * widest), widest);
@@ -189,7 +188,7 @@ bool StatementEmitter::emit_transposed(const For& loop, int64_t extent) {
   for (const ir::Load* load : ir::loads_of(store->value))
     if (load->buffer == store->buffer) return false;
 
-  context_.lanes = static_cast<int>(*lanes);
+  context_.lanes = *lanes;
   Affine lane;
   lane.lane = 1;
   indices_.bind(inner->var, lane);
@@ -263,7 +262,7 @@ void StatementEmitter::emit_allocate(const Stmt& s, const ir::Allocate& allocate
     f_.stack_bytes += bytes;
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
     b_.SetInsertPoint(f_.alloca_point);
-    auto* type = llvm::ArrayType::get(values_.memory_type(node->dtype), static_cast<uint64_t>(elements));
+    auto* type = llvm::ArrayType::get(values_.memory_type(node->dtype), elements);
     llvm::AllocaInst* slot = b_.CreateAlloca(type, nullptr, node->name);
     slot->setAlignment(llvm::Align(kBufferAlignment));
     base = slot;
@@ -276,7 +275,7 @@ void StatementEmitter::emit_allocate(const Stmt& s, const ir::Allocate& allocate
     Value* workspace = serial ? f_.shared_workspace : f_.thread_workspace;
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
     b_.SetInsertPoint(indices_.outermost());
-    base = b_.CreateGEP(b_.getInt8Ty(), workspace, b_.getInt64(static_cast<uint64_t>(it->second)));
+    base = b_.CreateGEP(b_.getInt8Ty(), workspace, b_.getInt64(it->second));
   }
   using Storage = MemoryEmitter::Storage;
   memory_.declare(allocate.buffer, base, plan_.in_registers(s) ? Storage::kRegisters : Storage::kLocal);

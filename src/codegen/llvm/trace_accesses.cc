@@ -26,7 +26,7 @@ struct Segment {
 };
 
 int32_t size_of(const llvm::DataLayout& layout, llvm::Type* type) {
-  return static_cast<int32_t>(layout.getTypeStoreSize(type).getFixedValue());
+  return layout.getTypeStoreSize(type).getFixedValue();
 }
 
 std::optional<AccessPlace> access_of(llvm::Instruction& instruction, const llvm::DataLayout& layout) {
@@ -109,7 +109,7 @@ class Reporter {
       for (unsigned lane = 0; lane < access.lanes; ++lane) {
         llvm::Value* address = access.lanes == 1 && !access.address->getType()->isVectorTy()
                                    ? access.address
-                                   : b_.CreateExtractElement(access.address, static_cast<uint64_t>(lane));
+                                   : b_.CreateExtractElement(access.address, lane);
         b_.CreateAlignedStore(b_.CreatePtrToInt(address, b_.getInt64Ty()), after(place, words++),
                               llvm::Align(kWord));
       }

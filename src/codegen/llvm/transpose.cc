@@ -41,7 +41,7 @@ struct Rows {
 void transpose(llvm::IRBuilder<>& builder, Rows& rows) {
   const size_t count = rows.vectors.size(), lanes = lanes_of(rows.vectors.front());
   rows.from.resize(count);
-  for (size_t i = 0; i < count; ++i) rows.from[i] = sequence(lanes, static_cast<int>(i * lanes));
+  for (size_t i = 0; i < count; ++i) rows.from[i] = sequence(lanes, i * lanes);
   for (size_t granule = 1; granule < count; granule *= 2) {
     const size_t block = granule < kCheapLanes ? std::min(kCheapLanes, lanes) : lanes;
     llvm::SmallVector<int, 64> picks[2];  // shuffles of the lower and upper halves of all blocks
@@ -63,7 +63,7 @@ void transpose(llvm::IRBuilder<>& builder, Rows& rows) {
         Value* v = rows.vectors[pair[half]] = builder.CreateShuffleVector(a, b, picks[half]);
         if (first == nullptr) first = llvm::dyn_cast<llvm::ShuffleVectorInst>(v);
         for (size_t lane = 0; lane < lanes; ++lane) {
-          const auto pick = static_cast<size_t>(picks[half][lane]);
+          const size_t pick = picks[half][lane];
           rows.from[pair[half]][lane] = from[pick / lanes][pick % lanes];
         }
       }
@@ -102,7 +102,7 @@ void MemoryEmitter::store_columns(const Address& first, std::vector<Value*> colu
       for (size_t k = 0; k < width; k += count)
         if (rows.from[i][k] == static_cast<int>(row)) holder = i, start = k;
     Value* v = rows.vectors[holder];
-    if (row_lanes != width) v = b_.CreateShuffleVector(v, sequence(row_lanes, static_cast<int>(start)));
+    if (row_lanes != width) v = b_.CreateShuffleVector(v, sequence(row_lanes, start));
     Address place = first;
     place.element.lane = 0;
     place.element.constant += static_cast<int64_t>(row) * first.element.lane;

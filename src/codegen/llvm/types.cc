@@ -13,7 +13,7 @@ using llvm::Value;
 
 Type* ValueEmitter::machine_type(DType dtype) const {
   const DTypeRow& row = row_of(dtype);
-  if (row.kind != DTypeKind::kFloat) return b_.getIntNTy(static_cast<unsigned>(row.bits));
+  if (row.kind != DTypeKind::kFloat) return b_.getIntNTy(row.bits);
   return row.bits == 64 ? b_.getDoubleTy() : b_.getFloatTy();
 }
 
@@ -21,7 +21,7 @@ Type* ValueEmitter::compute_type(DType dtype) const { return machine_type(row_of
 Type* ValueEmitter::memory_type(DType dtype) const { return machine_type(row_of(dtype).stored); }
 
 Type* ValueEmitter::with_lanes(Type* scalar) const {
-  return llvm::FixedVectorType::get(scalar, static_cast<unsigned>(context_.lanes));
+  return llvm::FixedVectorType::get(scalar, context_.lanes);
 }
 
 Type* ValueEmitter::like(Type* scalar, Type* shape) {
