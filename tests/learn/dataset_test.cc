@@ -297,7 +297,7 @@ class DatabaseImportTest : public ::testing::Test {
     device_.name = "local";
     device_.arch = "x86-64";
     device_.processor = "znver4";
-    device_.features = {"+avx2", "-avx512vl"};
+    device_.features = {"+avx2", "+fma", "-avx512vl"};
     device_.memory_bandwidth_gbs = 15;
     auto opened = record::Database::open(path_);
     EXPECT_TRUE(opened.ok());
