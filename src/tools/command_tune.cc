@@ -16,11 +16,10 @@ void add_tune_command(CLI::App& app, int& exit_code) {
       *command, {"trials", "until_gain", "cost_model", "frozen", "sources", "warm_start", "language_model"},
       options->tuning);
   command
-      ->add_option(
-          "--strategy", *strategy,
-          "How the search chooses schedules to measure; the strategies other than evolutionary are for "
-          "comparison: " +
-              lab::tuning_strategy_names())
+      ->add_option("--strategy", *strategy,
+                   "Strategy that chooses the schedules to measure; those other than evolutionary are for "
+                   "comparison: " +
+                       lab::tuning_strategy_names())
       ->capture_default_str()
       ->type_name("NAME")
       ->group(kSearchGroup);

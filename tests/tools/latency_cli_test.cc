@@ -437,7 +437,7 @@ TEST_F(LatencyCli, ErrorsAreOneLine) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   };
-  fails(train_with({"--model", "oracle"}), "the kinds are random");
+  fails(train_with({"--model", "oracle"}), "the kinds are roofline");
   fails(train_with({"--model", "xgboost", "--param", "depth=3"}), "parameter depth: is unknown");
   fails(train_with({"--model", "xgboost", "--param", "eta"}), "NAME=VALUE");
   fails(train_with({"--model", "xgboost", "--devices", "tpu"}), "device 'tpu'");
