@@ -140,7 +140,7 @@ Result<std::vector<BestKnown>> tune(const engine::LoadedModel& model, const targ
   search::TuneOptions options;
   options.seconds = budget.seconds;
   options.seed = budget.seed;
-  options.threads = machine.cores;
+  options.threads = machine.cpu().cores;
   std::vector<BestKnown> history;
   const search::ProgressFn progress = [&](const search::TuneProgress& p) {
     const double best = p.model_best_seconds();
