@@ -22,11 +22,10 @@ ModelBuffers::Block ModelBuffers::allocate(int64_t bytes) {
 
 namespace {
 
-template <class Element, class Of>
-void fill(std::byte* memory, int64_t bytes, Rng& rng, Of of) {
-  auto* values = reinterpret_cast<Element*>(memory);
-  const int64_t count = bytes / static_cast<int64_t>(sizeof(Element));
-  for (int64_t i = 0; i < count; ++i) values[i] = of(static_cast<float>(rng.uniform() * 2 - 1));
+// Fills memory with floats from -1 to 1.
+void fill(std::byte* memory, DType dtype, int64_t bytes, Rng& rng) {
+  for (int64_t at = 0; at < bytes; at += bytes_of(dtype))
+    ir::store_scalar(ir::scalar_float(dtype, static_cast<float>(rng.uniform() * 2 - 1)), memory + at);
 }
 
 }  // namespace
@@ -35,11 +34,7 @@ ModelBuffers::ModelBuffers(const runtime::Model& model, uint64_t seed) {
   Rng rng(seed);
   for (const auto& info : model.inputs()) {
     inputs_.push_back(allocate(info.bytes()));
-    std::byte* memory = inputs_.back().get();
-    if (info.dtype == DType::kF16) fill<uint16_t>(memory, info.bytes(), rng, ir::f32_to_f16);
-    if (info.dtype == DType::kBF16) fill<uint16_t>(memory, info.bytes(), rng, ir::f32_to_bf16);
-    if (info.dtype == DType::kF32) fill<float>(memory, info.bytes(), rng, [](float x) { return x; });
-    if (info.dtype == DType::kF64) fill<double>(memory, info.bytes(), rng, [](float x) { return x; });
+    if (is_float(info.dtype)) fill(inputs_.back().get(), info.dtype, info.bytes(), rng);
   }
   for (const auto& info : model.outputs()) outputs_.push_back(allocate(info.bytes()));
 }
