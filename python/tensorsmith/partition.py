@@ -34,6 +34,7 @@ _HEAVY = {
 }
 _FEW_NODES = 4
 
+
 @dataclass
 class Part:
     """Nodes that run together, and the values that they read and write."""
