@@ -67,7 +67,7 @@ class CompareSearches : public ::testing::Test {
 
   const ScratchDirectory folder_ = ScratchDirectory::create("tensorsmith-compare").value();
   const std::string path_ = folder_.file("records.store");
-  const target::Device device_ = target::find_device("xeon-8358").value();
+  const target::Device device_ = target::find_device("xeon-8358:threads=1").value();
   std::unique_ptr<learn::Store> store_;
   std::vector<int64_t> records_;
   CompareOptions options_;
