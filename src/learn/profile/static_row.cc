@@ -33,11 +33,4 @@ size_t static_width() {
   return schema.resources.columns.size() + schema.columns.columns.size();
 }
 
-std::string static_column(size_t column) {
-  const auto& schema = feature::summary_schema(feature::ProgramKind::kCpuNests);
-  const size_t resources = schema.resources.columns.size();
-  return column < resources ? schema.resources.columns[column].name()
-                            : schema.columns.columns[column - resources].name();
-}
-
 }  // namespace tensorsmith::learn

@@ -3,7 +3,6 @@
 // the two-step model predicts the counters from it.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "feature/program_summary.h"
@@ -15,6 +14,5 @@ namespace tensorsmith::learn {
 // (ProgramKind::kCpuNests).
 Result<std::vector<float>> static_row(const feature::ProgramSummary& summary);
 size_t static_width();
-std::string static_column(size_t column);
 
 }  // namespace tensorsmith::learn
