@@ -13,8 +13,8 @@ class CostModelKinds;
 const CostModelKinds& product_kinds();  // learn/latency/kinds.h
 
 struct SearchModelOptions {
-  // A file written by `train`, a kind that needs no training (CostModelKinds::make_untrained), or "none": then only
-  // the estimate of the design space ranks the candidates.
+  // A file written by `train`, a kind that needs no training (CostModelKinds::make_untrained), or
+  // "none". With "none", only the estimate of the design space ranks the candidates.
   std::string model = "xgboost";
   bool frozen = false;  // the model does not learn from the measurements of the search
   uint64_t seed = 0;

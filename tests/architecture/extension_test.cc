@@ -63,7 +63,7 @@ TEST(Extension, AStrategyIsTwoFilesAndALine) {
             (Files{"lab/CMakeLists.txt", "lab/strategies/annealing.cc", "lab/strategies/strategies.h"}));
 }
 
-// With its signature and traits.
+// The file also has the operator's signature and traits.
 TEST(Extension, AnElementwiseOperatorIsOneFile) {
   for (const char* op : {"Celu", "Mish", "BitwiseXor"}) EXPECT_EQ(mentions({op}).size(), 1U) << op;
 }

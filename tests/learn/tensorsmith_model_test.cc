@@ -153,7 +153,7 @@ TEST(TensorsmithModel, TreesSeeSizesOnlyWithoutABase) {
       const TensorsmithModel model({.base = base});
       std::vector<float> row;
       model.kinds[kind].correction.columns.append_row(program, 1e-4, row);
-      ASSERT_EQ(row.size(), static_cast<size_t>(tree_row_width(kind)));
+      ASSERT_EQ(row.size(), tree_row_width(kind));
       size_t sizes = 0;
       for (size_t c = 0; c < schema.columns.columns.size(); ++c) {
         const bool of_size = schema.columns.columns[c].of_size;

@@ -34,7 +34,7 @@ struct CliOptions {
 };
 
 CliResult run_cli(const std::vector<std::string>& arguments, const CliOptions& options = {});
-// As run_cli(), and sends SIGINT once the program's standard error contains `text`.
+// Does the same as run_cli(), and sends SIGINT once the program's standard error contains `text`.
 CliResult interrupt_cli(const std::vector<std::string>& arguments, const std::string& text,
                         const CliOptions& options = {});
 // Starts the program with its output discarded and returns at once.

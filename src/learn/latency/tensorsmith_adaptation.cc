@@ -17,7 +17,7 @@ using feature::WorkloadStructure;
 
 // Columns that identify the device or the size of the workload are hidden, for every base.
 constexpr RowColumns kColumns{.least_share = 1e-4};
-constexpr const char* kSort = "device";  // of the forests' tensors
+constexpr const char* kSort = "device";  // part of the names of the forests' tensors
 // Part of the known devices' corrections that is applied to an unknown device. Chosen by leaving
 // out each of three GPUs.
 constexpr double kTransferred = 0.7;

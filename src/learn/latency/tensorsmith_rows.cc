@@ -32,7 +32,7 @@ void RowColumns::append_row(const feature::ProgramSummary& program, double base_
 
 size_t tree_row_width(feature::ProgramKind kind) {
   const feature::SummarySchema& schema = feature::summary_schema(kind);
-  return (schema.resources.columns.size() + schema.columns.columns.size()) + 1;
+  return schema.resources.columns.size() + schema.columns.columns.size() + 1;
 }
 
 BaseRows base_rows(const TensorsmithBase& base, const RowColumns& columns, const ChosenPrograms& programs,

@@ -56,7 +56,7 @@ Place place_of(std::span<const Dimension> space, const Json& parameters) {
     if (d.choices.empty()) {
       out.push_back(to_unit(d, value.get<double>()));
     } else {
-      out.push_back((std::find(d.choices.begin(), d.choices.end(), value) - d.choices.begin()));
+      out.push_back(std::find(d.choices.begin(), d.choices.end(), value) - d.choices.begin());
     }
   }
   return out;
