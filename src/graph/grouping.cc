@@ -219,7 +219,8 @@ class Grouper {
     }
   }
 
-  // Immediate post-dominator of each node: the first node that every path to an output passes; exit_node() if there is none.
+  // Finds the immediate post-dominator of each node: the first node that every path to an output passes, or
+  // exit_node() if there is none.
   void find_post_dominators() {
     const NodeId exit = exit_node();
     post_dominator_.assign(graph_.nodes.size(), exit);

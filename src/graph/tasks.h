@@ -35,10 +35,10 @@ struct Call {
 struct Partition {
   std::vector<Task> tasks;  // deduplicated by key, in order of first use
   std::vector<Call> calls;  // topological order
-  // The value whose memory contains it, and the aligned position of its first byte
-  // there. Reshape and similar operators cost nothing: their output has the same storage as their
-  // input. The outputs of a Split may be parts of its input, and the inputs of a Concat parts of
-  // its output (graph/views.h). Every other value is its own storage.
+  // The storage of a value is the value whose memory contains it; the offset is the aligned position of the
+  // value's first byte there. Reshape and similar operators cost nothing: their output has the same storage
+  // as their input. The outputs of a Split may be parts of its input, and the inputs of a Concat parts of its
+  // output (graph/views.h). Every other value is its own storage.
   IdVector<ValueId, ValueId> storage_of;
   IdVector<ValueId, int64_t> storage_offset;
 };
@@ -62,8 +62,8 @@ bool split_batch(Graph& graph, Partition& partition, int64_t parts);
 
 // Arena offsets of all values that are in memory during a run.
 struct MemoryPlan {
-  // Bytes from the arena's start, a multiple of the alignment; -1 = not in the arena (constants, graph inputs,
-  // graph outputs, values inside a fused task).
+  // Bytes from the arena's start, a multiple of the alignment; -1 for values that are not in the arena
+  // (constants, graph inputs, graph outputs, values inside a fused task).
   IdVector<ValueId, int64_t> offset;
   int64_t arena_bytes = 0;
 };

@@ -8,9 +8,9 @@
 namespace tensorsmith::graph {
 
 struct Views {
-  // It costs nothing, since its outputs have the same memory as its inputs.
+  // Whether the node costs nothing, since its outputs have the same memory as its inputs.
   IdVector<NodeId, bool> is_view;
-  // The value whose memory contains it, and the position of its first byte there.
+  // The value whose memory contains this one, and the position of this one's first byte there.
   IdVector<ValueId, ValueId> storage_of;
   IdVector<ValueId, int64_t> offset;
 };

@@ -219,13 +219,14 @@ Result<ValueId> Importer::slice_at(const onnx::NodeProto& proto, ValueId tensor,
 struct Importer::LoopState {
   std::vector<Item> carried;
   std::vector<std::vector<ValueId>> slices;  // by collected output and iteration
-  // If known, whether the next iteration runs; if unknown, `active` is the value that tells it.
+  // Whether the next iteration runs, as far as the importer knows. Once that depends on run-time values,
+  // `active` is the value that decides.
   bool known_active = true;
   ValueId active = kNoValue;
   ValueId count = kNoValue;  // number of iterations that were active
 };
 
-// The next iteration also requires this condition.
+// Makes the next iterations depend on this condition, too.
 Status Importer::require(const onnx::NodeProto& proto, ValueId condition, LoopState& loop) {
   if (value(condition).dtype != ir::DType::kBool || product(value(condition).shape) != 1)
     return at_node(proto, ErrorCode::kCorrupt, "Loop: the condition must be one bool");

@@ -71,6 +71,4 @@ const ExpandEntry* find_expanded_operator(std::string_view op);
 std::span<const ExpandEntry> attention_expansions();
 std::span<const ExpandEntry> text_expansions();
 
-// Returns ONNX's number of the dtype.
-
 }  // namespace tensorsmith::graph

@@ -135,7 +135,7 @@ class Bias {
 
 DType wide(DType dtype) { return dtype == DType::kF64 ? DType::kF64 : DType::kF32; }
 
-// One Attention node; its steps are called in the order in which they are written here.
+// The expansion of one Attention node. Its steps must be called in the order in which they are declared.
 struct Attention {
   explicit Attention(Expansion& expansion) : e(expansion) {}
 
@@ -152,8 +152,8 @@ struct Attention {
   int64_t offset = 0;  // number of past keys
   Sizes s;
   Bias bias{e, s, dtype, given};
-  // Query heads that share keys get a dimension of their own, which the keys broadcast over. It is
-  // the third of five dimensions, or is joined with that of the queries.
+  // Query heads that share keys get a dimension of their own, over which the keys are broadcast. This
+  // dimension is the third of five, or is joined with the dimension of the queries.
   int64_t shared = 1;
   bool grouped = false, five = false;
   Shape scores_shape;

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <limits>
-#include <set>
 
 #include "base/input_file.h"
 #include "graph/emit.h"

@@ -192,7 +192,7 @@ Result<ir::Buffer> integer_matmul(OpContext& ctx, const ir::Buffer& a, const ir:
   at_b[rank - 2] = reduce[0].var;
   // A dimension of extent 1 broadcasts only in the batch; row, column and depth are read directly.
   const auto read = [](const ir::Buffer& buffer, const Exprs& at) {
-    Exprs own(at.end() - (buffer->shape.size()), at.end());
+    Exprs own(at.end() - buffer->shape.size(), at.end());
     for (size_t d = 0; d + 2 < own.size(); ++d) {
       if (buffer->shape[d] == 1) own[d] = 0;
     }

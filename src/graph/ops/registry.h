@@ -14,15 +14,15 @@ using Emitter = Result<Buffers> (*)(OpContext&);
 // Facts about an operator that the importer, the passes and the engine need.
 enum OpTrait : uint32_t {
   kElementwise = 1 << 0,  // an output element depends on the input elements at its indices, with broadcasting
-  kReduces = 1 << 1,      // combines elements along some dimensions; the others do not mix
+  kReduces = 1 << 1,      // elements are combined along some dimensions, and stay apart along all others
   kReshapes = 1 << 2,     // the only output has the elements of input 0 in their order
   kReturnsInput = 1 << 3,    // output 0 is input 0
   kMayReturnInput = 1 << 4,  // an output is an input for some shapes and attributes
   kMovesElements = 1 << 5,   // each element of each output is an element of input 0
-  kPicksElements = 1 << 6,   // each element of output 0 is an element of input 0 or a constant
+  kPicksElements = 1 << 6,   // each element of output 0 is an element of input 0, a bound or a fill value
   kReadsShape = 1 << 7,      // the shape of input 0 determines the output
-  kRoundsFactors = 1 << 8,   // sums of products, whose emitter handles the attribute kRoundFactors
-  kStatistics = 1 << 9,      // the outputs behind the first are f32 whatever the inputs are
+  kRoundsFactors = 1 << 8,   // output 0 is sums of products; the emitter handles the attribute kRoundFactors
+  kStatistics = 1 << 9,      // all outputs but the first are f32, whatever dtype the inputs have
 };
 
 // One operator. The signature describes its inputs: the class of T, a colon, and one letter per
@@ -35,7 +35,7 @@ struct OpEntry {
   std::string_view op;
   std::string_view signature;
   Emitter emit;
-  uint32_t traits = 0;   // OpTraits
+  uint32_t traits = 0;   // the OpTrait bits that apply
   int oldest_opset = 1;  // older forms of the operator are not supported
 };
 
@@ -57,7 +57,7 @@ inline constexpr const char* kMoveOperator = "Move";
 // Return null if there is none.
 const OpEntry* find_operator(std::string_view op);
 const FoldEntry* find_fold_operator(std::string_view op);
-// Tells whether the operator is known and has at least one of the traits.
+// Returns whether the operator is known and has at least one of the traits.
 bool has_trait(std::string_view op, uint32_t traits);
 // Returns all operators that models may use, sorted: both kinds, without those that only the
 // importer and the passes make.
