@@ -1,4 +1,4 @@
-// The walk from index expressions to affine sums, for every representation of sums.
+// The traversal that turns index expressions into affine sums, for all representations of sums.
 #pragma once
 
 #include <optional>
@@ -9,13 +9,14 @@
 namespace tensorsmith::ir {
 
 // Evaluates an expression in an algebra of sums (ir/affine.h). Self defines
-//   algebra(): an object with add(a, b, factor) = a + factor * b, scale, floordiv, floormod, minimum and maximum;
-//   operand(e): the sum of a part of an expression: evaluate(e), or a remembered result of it;
-//   literal(value, e), variable(ref, e);
-//   constant_of(sum): the value of a sum without terms, or nothing;
-//   never_negative(sum): whether truncating division of the sum is floor division;
-//   other(e): the sum of an expression that no rule takes apart.
-// Self may redefine the members below, which are the rules.
+//   algebra(): returns an object with add(a, b, factor) = a + factor * b, scale, floordiv, floormod, minimum
+//     and maximum;
+//   operand(e): returns the sum of an operand, which is evaluate(e) or a remembered result of it;
+//   literal(value, e), variable(ref, e): return the sums of these leaves;
+//   constant_of(sum): returns the value of a sum without terms, or nothing;
+//   never_negative(sum): returns whether truncating division of the sum is floor division;
+//   other(e): returns the sum of an expression that no rule takes apart.
+// The members below are the rules, and Self may redefine them.
 template <class Self, class Sum>
 class AffineVisitor {
  public:
@@ -34,15 +35,15 @@ class AffineVisitor {
                  e);
   }
 
-  // Whether the left operand is evaluated before the right one. Algebras number their atoms and emit code in the order
-  // in which operands are evaluated.
+  // Returns whether the left operand is evaluated before the right one. Algebras number their atoms and emit
+  // code in the order in which operands are evaluated.
   static bool left_first(BinaryOp) { return false; }
 
   Sum unary(const Unary& n, const Expr& e) {
     return n.op == UnaryOp::kNeg ? self().algebra().scale(self().operand(n.a), -1) : self().other(e);
   }
   Sum binary(const Binary& n, const Expr& e) {
-    if (n.op > BinaryOp::kMax) return self().other(e);  // apply() has no rule
+    if (n.op > BinaryOp::kMax) return self().other(e);  // apply() has no rules for these
     Sum a, b;
     if (self().left_first(n.op)) a = self().operand(n.a);
     b = self().operand(n.b);
@@ -53,7 +54,7 @@ class AffineVisitor {
   Sum select(const Select&, const Expr& e) { return self().other(e); }
   Sum cast(const Cast&, const Expr& e) { return self().other(e); }
 
-  // Constants by which a sum is multiplied and divided.
+  // Return the sum as a constant by which others can be multiplied or divided, or nothing.
   std::optional<int64_t> factor(const Sum& sum) { return self().constant_of(sum); }
   std::optional<int64_t> divisor(const Sum& sum) {
     const auto value = self().constant_of(sum);

@@ -1,5 +1,5 @@
-// The parts of nodes: the operands of expressions, and the statements and expressions inside statements. Functions
-// that rewrite parts return the same node if all parts stay the same.
+// The parts of nodes: the operands of expressions, and the statements and expressions inside statements.
+// Functions that rewrite parts return the same node if all parts stay the same.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace tensorsmith::ir {
 
-// Calls fn(operand) for each operand, in the order in which they are written.
+// Calls fn(operand) for each operand, in the order in which the text of the expression has them.
 template <class Fn>
 void for_each_part(const Expr& e, const Fn& fn) {
   visit(overloaded{
@@ -38,8 +38,8 @@ void for_each_part(const Expr& e, const Fn& fn) {
         e);
 }
 
-// Calls fn(part) for each statement directly inside s, which are the body of a loop or an allocation, branches, and
-// the members of a sequence. fn is never called with null.
+// Calls fn(part) for each statement directly inside s: the body of a loop or an allocation, the branches of a
+// condition, or the members of a sequence. fn is never called with null.
 template <class Fn>
 void for_each_part(const Stmt& s, const Fn& fn) {
   visit(overloaded{
@@ -62,7 +62,8 @@ void for_each_part(const Stmt& s, const Fn& fn) {
         s);
 }
 
-// Calls fn(e) for each expression of s itself: an extent, a condition, or the value and the indices of a store.
+// Calls fn(e) for each expression of s itself: the extent of a loop, the condition of branches, or the value
+// and the indices of a store.
 template <class Fn>
 void for_each_own_expr(const Stmt& s, const Fn& fn) {
   visit(overloaded{
@@ -78,7 +79,7 @@ void for_each_own_expr(const Stmt& s, const Fn& fn) {
         s);
 }
 
-// Replaces each item of a list by fn(item); returns whether one changed.
+// Appends fn(item) to `out` for each item of a list; returns whether an item changed.
 template <class Fn>
 bool map_list(const std::vector<Expr>& list, const Fn& fn, std::vector<Expr>& out) {
   bool changed = false;
@@ -128,6 +129,7 @@ Expr map_parts(const Expr& e, const Fn& fn) {
                },
                e);
 }
+
 // Replaces each statement directly inside s, as for_each_part() lists them, by fn(part).
 Stmt map_parts(const Stmt& s, const std::function<Stmt(const Stmt&)>& fn);
 

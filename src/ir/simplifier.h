@@ -44,8 +44,8 @@ class Simplifier {
   LinearSum linear(const Expr& e);
   void collect(const Expr& e, int64_t scale, LinearSum& out);
   LinearSum linear_general(BinaryOp op, const LinearSum& a, const LinearSum& b);
-  class Rules;   // ir/affine.h for sums over expressions
-  class Reader;  // expressions to sums
+  class Rules;   // the algebra of ir/affine.h for sums over expressions
+  class Reader;  // turns expressions into sums
   LinearSum div_const(const LinearSum& n, int64_t divisor);
   LinearSum mod_const(const LinearSum& n, int64_t divisor);
   LinearSum div_general(const LinearSum& a, const LinearSum& b, bool truncate);

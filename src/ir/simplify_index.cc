@@ -1,5 +1,4 @@
 // Simplification of kI64 expressions, which are index arithmetic and assumed not to overflow.
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -170,7 +169,7 @@ LinearSum Simplifier::min_max(BinaryOp op, const LinearSum& a, const LinearSum& 
   return atom_sum(binary(op, to_expr(a), to_expr(b)));
 }
 
-// Returns the sum of a op b where AffineVisitor has no rule.
+// Returns the sum of a op b for operators and operands for which AffineVisitor has no rule.
 LinearSum Simplifier::linear_general(BinaryOp op, const LinearSum& a, const LinearSum& b) {
   const auto kept = [&] { return atom_sum(ir::binary(op, to_expr(a), to_expr(b))); };
   const bool shifts = b.is_constant() && b.constant >= 0 && b.constant < 62;

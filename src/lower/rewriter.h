@@ -26,7 +26,7 @@ class Rewriter {
   ir::Expr value(const ir::Expr& e);
 
  private:
-  class Reader;  // expressions to indices
+  class Reader;  // turns expressions into indices
   ir::Expr value_node(const ir::Expr& e);
   ir::Expr rebuild_select(const ir::Expr& e, const ir::Select& n);
   void assume(const ir::Expr& condition);

@@ -242,8 +242,8 @@ void RegionInference::pass_up(StageId r) {
   }
 }
 
-// Evaluates an index expression of the reader, whose axes_ are set. After an expression that nothing is known about,
-// known() is false.
+// Evaluates an index expression of the reader, whose axes_ are set. known() is false after an expression
+// whose range is unknown.
 class RegionInference::Reader : public ir::AffineVisitor<Reader, SymRange> {
  public:
   Reader(RegionInference& inference, const ir::Operation& op) : inference_(inference), op_(op) {}

@@ -27,7 +27,7 @@ class RegionInference {
   const SymArena& arena() const { return arena_; }
 
  private:
-  class Reader;  // expressions to ranges
+  class Reader;  // turns expressions into ranges
   struct Loop {
     SymLoopId id;  // none for iterators that are no leaf or have extent 1
     Sym value;     // the loop's variable, or 0

@@ -8,8 +8,8 @@
 
 namespace tensorsmith::sched {
 
-// Returns a hash that identifies the program of a task: equal traces have equal hashes, and two
-// different ones agree with a probability of 2^-64.
+// Returns a hash that identifies the program of a task: equal traces have equal hashes, and two different
+// traces have the same hash with a probability of 2^-64.
 uint64_t hash(const Trace& trace);
 
 // Return whether a step replaces sums by others that round differently. The result is false for

@@ -50,7 +50,7 @@ IdVector<IteratorId, char> connected(const Stage& stage, IteratorId iterator) {
   return touched;
 }
 
-// `touched`: the iterators that are connected with the leaf.
+// Returns an error if the step is not legal. `touched`: the iterators that are connected with the leaf.
 Status check_rfactor(const Schedule& schedule, StageId s, IteratorId leaf,
                      const IdVector<IteratorId, char>& touched, int factor_axis) {
   const Stage& stage = schedule.stages[s];
@@ -89,12 +89,12 @@ Status check_rfactor(const Schedule& schedule, StageId s, IteratorId leaf,
   return {};
 }
 
+// The axes of the new stage, which computes the partial results.
 struct FactoredAxes {
-  // The new stage's axis for the leaf, and those that it reduces over.
-  ir::Axis factor;
-  std::vector<ir::Axis> reduce;
-  ir::VarMap values;  // of the stage's reduce axes that the leaf is a part of
-  ir::Expr in_range;  // undefined: always
+  ir::Axis factor;               // spatial axis that the leaf becomes
+  std::vector<ir::Axis> reduce;  // axes over which the new stage reduces
+  ir::VarMap values;             // values of the original reduce axes that the leaf is a part of
+  ir::Expr in_range;             // whether these values are within the extents; undefined if always
 };
 
 FactoredAxes factor_axes(const Stage& stage, IteratorId leaf, const IdVector<IteratorId, char>& touched) {
@@ -130,7 +130,7 @@ FactoredAxes factor_axes(const Stage& stage, IteratorId leaf, const IdVector<Ite
   return axes;
 }
 
-// Makes the new stage's operation.
+// Makes the operation of the new stage.
 std::shared_ptr<const ir::Operation> partial_operation(const ir::Operation& op, const std::string& name,
                                                        int factor_axis, FactoredAxes axes) {
   auto partial = std::make_shared<ir::Operation>();

@@ -210,7 +210,7 @@ std::shared_ptr<const ir::Workload> transform_weights(const ir::OperationRef& we
   return workload;
 }
 
-// `w`: the stage of the weights.
+// Returns an error if the step is not legal for the convolution `s` with the weights `w`.
 Status check_winograd(const Schedule& schedule, StageId s, StageId w) {
   const Stage& stage = schedule.stages[s];
   const ir::OperationRef& op = stage.op;
