@@ -19,17 +19,17 @@ LoopId fuse_or_unit(TraceMaker& maker, StageId stage, const std::vector<LoopId>&
 // stage, which computes. The stage must not be an output, and its loops must be unchanged.
 StageId move_to(TraceMaker& maker, StageId stage, ir::MemoryScope scope);
 
-// Makes the anchor compute into local memory, where `output` is the anchor or
-// its elementwise consumer. Returns the stage that computes.
+// Makes the anchor compute into local memory. `output` is the anchor or its elementwise consumer. Returns the
+// stage that computes.
 StageId compute_locally(TraceMaker& maker, StageId output, StageId anchor);
 
-// Appends two loops over blocks, where `group` steps of the outer loop follow
-// each other for each step of the inner one.
+// Appends an outer and an inner loop over blocks to `blocks`. If `group` > 1, the outer loop is split into
+// groups of so many steps, and the steps of a group are executed for each step of the inner loop.
 void append_grouped(TraceMaker& maker, StageId stage, LoopId outer, LoopId inner, int64_t group,
                     std::vector<LoopId>& blocks);
 
-// Lets so many warps of a block compute a stage in shared memory together, one
-// row after the other in vectors. The stage's loops must be unchanged.
+// Lets this many warps of a block compute a stage in shared memory together: its spatial loops are fused and
+// distributed over warps and lanes in vectors. The stage's loops must be unchanged.
 void share_among_warps(TraceMaker& maker, StageId stage, int64_t warps, int64_t vector);
 
 // Lets the threads of a block compute a stage in shared memory together: its spatial loops are

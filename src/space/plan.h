@@ -63,15 +63,14 @@ class Plan {
   // `decisions`; takes the first one if there is none.
   void sample_allowed(Rng& rng, size_t slot, std::span<int64_t> decisions,
                       const std::function<bool()>& allowed) const;
-  // Adds a slot for the number of outer loops that are parallel, from 0 to
-  // `loops`; returns kNone where nothing can be parallel.
+  // Adds a slot for the number of outer loops that are parallel, from 0 to `loops`. Returns kNone if `loops`
+  // is 0 or the device has one thread.
   size_t add_parallel(const std::string& stage, size_t loops);
-  // Adds a slot for the lanes of vectors that threads of a GPU access, which
-  // are powers of two; returns kNone if only one lane is possible.
-  // `fits(lanes)`: whether the elements can be accessed in such vectors.
+  // Adds a slot for the lanes of vectors that threads of a GPU access, which are powers of two. Returns kNone
+  // if only one lane is possible. `fits(lanes)` returns whether the elements can be accessed in such vectors.
   size_t add_gpu_vector(std::string name, int64_t element_bytes, const std::function<bool(int64_t)>& fits);
-  // Sets one length of a tile slot, and fits the slot's lengths; returns the
-  // length that results.
+  // Sets one length of a tile slot, then fits all lengths of the slot to its extent. Returns the length that
+  // results.
   int64_t set_length(std::span<int64_t> decisions, size_t slot, size_t part, int64_t wanted) const;
   // Returns the error of check() for a candidate that is not worth examining.
   Error refuse(StageId stage, std::string reason) const {

@@ -1,4 +1,4 @@
-// The stages that plans of rows compute inside the iteration of a row.
+// The stages that plans for rows compute inside the iteration of a row.
 #pragma once
 
 #include <vector>
@@ -10,17 +10,17 @@ namespace tensorsmith::space {
 struct RowMember {
   StageId stage;
   AxisMap to_output;   // for each own spatial axis, the root stage's axis or none
-  bool moved = false;  // some read of it is not at the reader's own index
+  bool moved = false;  // some read of the stage is not at the reader's own index
 };
 
-// Merges into the member's maps how the consumer reads it. `consumer_map`: the
-// consumer's axes as axes of the root; null for the root itself. `first`: no
-// consumer has been merged yet; it is updated.
+// Merges the consumer's reads of the member into the member's map. `consumer_map`: the consumer's axes as
+// axes of the root; null for the root itself. `first`: whether no consumer has been merged yet; it is
+// updated.
 void merge_reads(const PlanContext& context, StageId root, StageId consumer, const AxisMap* consumer_map,
                  RowMember& member, bool& first);
 
-// Sets the maps of all members but a first one that is the root itself. Readers
-// come before the members that they read. Member: derived from RowMember.
+// Sets the maps of all members except the root, which is the first member if it is one. Readers must come
+// before the members that they read. Member is derived from RowMember.
 template <class Member>
 void map_to_root(const PlanContext& context, StageId root, std::vector<Member>& members) {
   const bool has_root = !members.empty() && members.front().stage == root;
@@ -32,8 +32,8 @@ void map_to_root(const PlanContext& context, StageId root, std::vector<Member>& 
   }
 }
 
-// Appends a member whose axes have no map yet, unless it is the root, whose
-// axes are those of the root.
+// Appends a stage as a member. The map of the root is the identity; other members have none until
+// map_to_root().
 template <class Member>
 void add_row_member(const PlanContext& context, StageId root, StageId stage, std::vector<Member>& members) {
   Member& member = members.emplace_back();

@@ -6,8 +6,6 @@
 
 namespace tensorsmith::space {
 
-namespace {}  // namespace
-
 sched::Annotation GpuRowsPlan::row_threads() const {
   return lanes_last_ ? sched::Annotation::kThreadY : sched::Annotation::kThreadX;
 }

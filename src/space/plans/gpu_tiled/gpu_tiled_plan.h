@@ -30,10 +30,10 @@ class GpuTiledPlan final : public AnchoredPlan {
  private:
   // The decisions, by axis of the anchor. Lengths are 1 where an axis has no slot.
   struct Choice {
-    Lengths vthreads, threads;  // of spatial axes
-    Lengths outer, inner;       // of spatial axes: both levels of the register tile
-    Lengths chunk,
-        step;                         // of reduce axes: steps of a chunk, and the points of each
+    Lengths vthreads, threads;        // of spatial axes
+    Lengths outer, inner;             // of spatial axes: both levels of the register tile
+    Lengths chunk;                    // of reduce axes: steps of a chunk
+    Lengths step;                     // of reduce axes: points of a step
     std::vector<AxisId> block_order;  // spatial axes; blocks are numbered with the last one fastest
     int64_t unroll = 1;               // points of the reduction that are unrolled
     int64_t stages = 1;               // chunks of the operands in shared memory at a time

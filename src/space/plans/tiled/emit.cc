@@ -108,7 +108,7 @@ void TiledPlan::emit_register_tile(TraceMaker& maker, const Choice& c, StageId s
   if (vector_loop != kNoLoop) maker.annotate(stage, vector_loop, sched::Annotation::kVectorize);
 }
 
-// Makes outer tiles, tiles, and the write of one region.
+// Makes the loops of the output stage: outer tiles, tiles, and the write of one region.
 TiledPlan::OutputLoops TiledPlan::emit_output(TraceMaker& maker, const Choice& c, StageId output) const {
   const auto loops = maker.axis_loops(output);
   IdVector<AxisId, LoopId> o0(info_.num_spatial), o1(info_.num_spatial), o2(info_.num_spatial);
@@ -175,7 +175,7 @@ TiledPlan::OutputLoops TiledPlan::emit_output(TraceMaker& maker, const Choice& c
   return {outer_last, middle.empty() ? outer_last : middle.back()};
 }
 
-// Makes reduction, tiles, reduction, and register tile.
+// Makes the loops of the anchor: outer reduction, tiles, inner reduction, and register tile.
 LoopId TiledPlan::emit_anchor(TraceMaker& maker, const Choice& c, StageId anchor) const {
   const auto loops = maker.axis_loops(anchor);
   std::vector<LoopId> a2;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-#include <span>
 
 #include "space/plan_steps.h"
 

@@ -70,10 +70,10 @@ class TiledPlan final : public AnchoredPlan {
   void make_slots();
 
   void emit_attached(TraceMaker& maker, const Choice& c, StageId output, StageId anchor) const;
-  // Loops of the output stage that others are attached to: the last of the outer tiles, and the one
-  // for the anchor. kNoLoop if there is none.
+  // Loops of the output stage to which other stages are attached; kNoLoop if there is none.
   struct OutputLoops {
-    LoopId outer_last, attach;
+    LoopId outer_last;  // the last loop of the outer tiles, for pads
+    LoopId attach;      // for the anchor
   };
   OutputLoops emit_output(TraceMaker& maker, const Choice& c, StageId output) const;
   // Returns the last loop of the outer level of the reduction, or kNoLoop.

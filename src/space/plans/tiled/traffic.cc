@@ -148,7 +148,7 @@ class TiledPlan::CacheWalk {
   };
   struct Level {
     double bytes, rate, way_bytes;
-    double row_start;  // cycles for the first line of a row, which no prefetcher fetches
+    double row_start;  // cycles of waiting for the first line of a row, which no prefetcher fetches
   };
 
   AxisRanges touched_by(const Operand& operand) const {
@@ -180,7 +180,8 @@ class TiledPlan::CacheWalk {
     return bytes;
   }
 
-  // Finds the outermost loop whose data fits into the level; else the register tile.
+  // Sets depth_ to the outermost loop whose data fits into the level, or to the register tile if there is
+  // no such loop.
   void find_depth(const Level& level) {
     for (depth_ = 0;; ++depth_) {
       double total = 0;
@@ -195,7 +196,7 @@ class TiledPlan::CacheWalk {
     }
   }
 
-  // Returns how often the loops outside move the operand.
+  // Returns how many times the loops outside depth_ move the operand.
   double passes(const Operand& operand) const {
     double times = 1;
     bool stays = true;  // until the first loop outside that moves the operand
@@ -268,14 +269,13 @@ class TiledPlan::CacheWalk {
   const EstimateMachine& m_ = plan_.context_.machine;
   const Constants& k_ = m_.fitted();
   std::vector<Loop> loops_;         // from outer to inner
-  std::vector<AxisRanges> ranges_;  // by loop, of the axes inside it; the last are the register tile's
+  std::vector<AxisRanges> ranges_;  // for each loop, of the axes inside it; the last are of the register tile
   bool in_memory_ = false;          // accumulators leave the registers, so they go through the caches
   Traffic out_;
-  // State at the current level: it holds the data of the loops from `depth_` on (if nothing fits, that
-  // is the register tile), and these bytes come from beyond it.
+  // State at the current level, which holds the data of the loops from depth_ on.
   size_t depth_ = 0;
-  bool fits_ = false;
-  double streamed_ = 0, waited_ = 0;
+  bool fits_ = false;                 // false if not even the data of the register tile fits
+  double streamed_ = 0, waited_ = 0;  // bytes that come from beyond the level
 };
 
 TiledPlan::Traffic TiledPlan::traffic_cycles(const Choice& c) const { return CacheWalk(*this, c).cycles(); }

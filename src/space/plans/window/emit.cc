@@ -5,8 +5,6 @@
 
 namespace tensorsmith::space {
 
-namespace {}  // namespace
-
 void WindowPlan::emit(TraceMaker& maker, Decisions d) const {
   const auto tail = tail_of(d);
   for (size_t p = 0; p < pads_.size(); ++p)
