@@ -118,6 +118,7 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
     }
   }
   if (!gpu) return {};
+  const target::GpuFigures& limits = device.gpu();
   for (const StageId s : schedule.stages.ids()) {
     const Stage& stage = schedule.stages[s];
     if (stage.is_placeholder() || stage.attach != AttachKind::kRoot) continue;
@@ -125,15 +126,13 @@ Status check_device_limits(const Schedule& schedule, const Bounds& bounds, const
     if (!kernel.bound) return illegal(stage, "no loop of the kernel is bound to a GPU axis");
     int64_t threads = 1;
     for (int64_t extent : kernel.threads) threads *= extent == 0 ? 1 : extent;
-    if (device.gpu().max_threads_per_block > 0 && threads > device.gpu().max_threads_per_block)
+    if (limits.max_threads_per_block > 0 && threads > limits.max_threads_per_block)
       return illegal(stage, "the kernel has " + std::to_string(threads) + " threads per block, but device '" +
-                                device.name + "' allows " +
-                                std::to_string(device.gpu().max_threads_per_block));
-    if (device.gpu().shared_memory_per_block > 0 &&
-        kernel.shared_bytes > device.gpu().shared_memory_per_block)
+                                device.name + "' allows " + std::to_string(limits.max_threads_per_block));
+    if (limits.shared_memory_per_block > 0 && kernel.shared_bytes > limits.shared_memory_per_block)
       return illegal(stage, "the kernel needs " + std::to_string(kernel.shared_bytes) +
                                 " bytes of shared memory per block, but device '" + device.name + "' has " +
-                                std::to_string(device.gpu().shared_memory_per_block));
+                                std::to_string(limits.shared_memory_per_block));
   }
   return {};
 }

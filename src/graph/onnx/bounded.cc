@@ -106,9 +106,7 @@ Result<Bounds::Dims> Bounds::outputs_of(const Graph& graph, const Node& node) co
       place = same_rows(from, dim, to);
     } else if (node.op == "Slice" || node.op == "Split") {
       // Only other dimensions are cut, and no dimension is reversed.
-      const auto* steps = node.op == "Slice" && node.inputs.size() > 4 && node.inputs[4] != kNoValue
-                              ? graph.values[node.inputs[4]].constant.get()
-                              : nullptr;
+      const auto* steps = node.op == "Slice" ? graph.constant(node.input(4)) : nullptr;
       bool forward = true;
       for (int64_t k = 0; steps != nullptr && k < steps->num_elements(); ++k)
         forward = forward && steps->at(k).i > 0;

@@ -60,10 +60,7 @@ Error OpContext::unsupported(std::string reason) const {
 
 ir::DType OpContext::declared_dtype(size_t i) const { return graph_.values[node_.inputs[i]].dtype; }
 
-const lower::Tensor* OpContext::constant(size_t i) const {
-  if (i >= node_.inputs.size() || node_.inputs[i] == kNoValue) return nullptr;
-  return graph_.values[node_.inputs[i]].constant.get();
-}
+const lower::Tensor* OpContext::constant(size_t i) const { return graph_.constant(node_.input(i)); }
 
 const Shape* OpContext::pooled_shape(size_t i) const {
   const ValueId id = node_.inputs.at(i);
