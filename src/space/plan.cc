@@ -31,7 +31,7 @@ size_t Plan::add_category(std::string name, DecisionRole role, std::vector<doubl
 }
 
 size_t Plan::add_parallel(const std::string& stage, size_t loops) {
-  if (context_.threads <= 1 || loops == 0) return kNone;
+  if (context_.threads() <= 1 || loops == 0) return kNone;
   std::vector<double> weights(loops + 1, 1.0);
   weights[0] = 0.1;
   return add_category(stage + ".parallel", DecisionRole::kParallel, std::move(weights));

@@ -31,11 +31,11 @@ struct PlanContext {
   const WorkloadAnalysis* analysis = nullptr;
   std::span<const sched::Step> rewriting;  // the steps that made the workload
   EstimateMachine machine;
-  int threads = 1;
   IdVector<StageId, bool> inlined;  // stages that are always inlined in this space
   std::vector<std::unique_ptr<const Pattern>> patterns;
 
   const StageInfo& stage(StageId s) const { return analysis->stages[s]; }
+  int threads() const { return static_cast<int>(machine.cores); }  // of the compiled program
   const ir::Operation& op(StageId s) const { return *workload->operations[s.place()]; }
   std::string axis_name(StageId s, AxisId axis) const;
 };

@@ -53,7 +53,7 @@ AttentionPlan::AttentionPlan(const PlanContext& context, StageId output, const A
   rows_slot_ = add_tile(context.op(stages.product).name + ".rows", queries_, 1, 1, kMostRows);
   score_slots_ = add_tile_slots(context.op(stages.scores).name, keys_);
   product_slots_ = add_tile_slots(context.op(stages.product).name, width_);
-  if (context.threads > 1)
+  if (context.threads() > 1)
     parallel_slot_ =
         add_category(context.op(stages.product).name + ".parallel", DecisionRole::kParallel, {0.1, 1, 0.5});
 }
@@ -82,7 +82,7 @@ AttentionPlan::Tile AttentionPlan::decode_tile(Decisions d, const TileSlots& slo
 AttentionPlan::Choice AttentionPlan::decode(Decisions d) const {
   Choice c;
   c.rows = std::min(lengths(d, rows_slot_)[0], queries_);
-  if (context_.threads > 1) c.parallel = category(d, parallel_slot_);
+  if (context_.threads() > 1) c.parallel = category(d, parallel_slot_);
   // The rest of a loop over blocks is computed by shifting the last block, which parallel loops
   // cannot do.
   if (c.parallel == 2) c.rows = largest_divisor(queries_, c.rows);

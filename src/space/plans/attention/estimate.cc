@@ -84,7 +84,7 @@ double AttentionPlan::estimate(Decisions d) const {
   if (c.parallel > 0) {
     ParallelLoop loop;
     loop.add_axis(c.parallel == 2 ? batch_ * blocks : batch_, 1, false);
-    cycles /= loop.speedup(context_.threads);
+    cycles /= loop.speedup(context_.threads());
     forks = loop.iterations() > 1 ? 1 : 0;
   }
   return cycles * m.seconds_per_cycle() + forks * m.fork_seconds();

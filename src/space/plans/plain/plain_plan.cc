@@ -11,7 +11,7 @@ class PlainPlan final : public Plan {
 
   std::string describe() const override { return "plain " + context_.op(output_).name; }
   void emit(TraceMaker& maker, Decisions) const override {
-    if (context_.threads <= 1) return;
+    if (context_.threads() <= 1) return;
     const auto& info = context_.stage(output_);
     for (const AxisId a : info.spatial_axes()) {
       if (info.extent(a) <= 1) continue;

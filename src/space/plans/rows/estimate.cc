@@ -108,7 +108,7 @@ double RowsPlan::estimate(Decisions d) const {
   for (size_t i = 0; i < std::min(parallel(d), rows_.size()); ++i)
     loop.add_axis(info_.extent(rows_[i]), contiguous_row_ && i + 1 == rows_.size() ? row_width(d) : 1.0,
                   tail == sched::TailPolicy::kPeel);
-  return cycles * m.seconds_per_cycle() / loop.speedup(context_.threads) +
+  return cycles * m.seconds_per_cycle() / loop.speedup(context_.threads()) +
          (loop.iterations() > 1 ? m.fork_seconds() : 0);
 }
 

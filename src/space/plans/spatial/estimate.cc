@@ -62,7 +62,7 @@ double SpatialPlan::estimate(Decisions d) const {
       loop.add_axis(length, std::min(length, t), short_tail);
     }
   }
-  return cycles * m.seconds_per_cycle() / loop.speedup(context_.threads) +
+  return cycles * m.seconds_per_cycle() / loop.speedup(context_.threads()) +
          (loop.iterations() > 1 ? m.fork_seconds() : 0);
 }
 

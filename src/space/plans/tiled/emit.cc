@@ -59,7 +59,7 @@ void TiledPlan::emit(TraceMaker& maker, Decisions d) const {
       if (whole * 4 >= lanes) lanes = whole;
     }
     maker.pack(copy, layout);
-    emit_copy_stage(maker, copy, info.extents, info.contiguous_axis, lanes, context_.threads > 1, c.tail);
+    emit_copy_stage(maker, copy, info.extents, info.contiguous_axis, lanes, context_.threads() > 1, c.tail);
   }
   if (direct) {
     emit_direct(maker, c, output_);
@@ -268,7 +268,8 @@ void TiledPlan::emit_pads(TraceMaker& maker, const Choice& c, StageId output, Lo
     const auto& pad = context_.stage(pads_[p]);
     const int64_t lanes = context_.machine.lanes(pad.element_bytes);
     if (where == PadLocation::kRoot) {
-      emit_copy_stage(maker, pads_[p], pad.extents, pad.contiguous_axis, lanes, context_.threads > 1, c.tail);
+      emit_copy_stage(maker, pads_[p], pad.extents, pad.contiguous_axis, lanes, context_.threads() > 1,
+                      c.tail);
       continue;
     }
     // Rows of the region that one tile reads.

@@ -22,8 +22,8 @@ double TiledPlan::copy_cycles(const Choice& c) const {
                             ? operand.read.indices[source.contiguous_axis].single_axis()
                             : AxisId();
     const bool whole_vectors = axis == c.vector_axis || keeps_rows(c, operand);
-    cycles +=
-        space::copy_cycles(m, source.spatial_points(), source.element_bytes, whole_vectors, context_.threads);
+    cycles += space::copy_cycles(m, source.spatial_points(), source.element_bytes, whole_vectors,
+                                 context_.threads());
   }
   return cycles;
 }
@@ -203,7 +203,7 @@ double TiledPlan::pad_cycles(const Choice& c) const {
     const auto& pad = context_.stage(pads_[p]);
     if (c.pads[p] == PadLocation::kRoot) {
       cycles +=
-          space::pad_cycles(context_.machine, pad.spatial_points(), pad.element_bytes, context_.threads);
+          space::pad_cycles(context_.machine, pad.spatial_points(), pad.element_bytes, context_.threads());
       continue;
     }
     // Padding once per tile: the region times the number of tiles.
@@ -290,7 +290,7 @@ double TiledPlan::estimate(Decisions d) const {
     parallel.add_axis(extent(a), std::min(extent(a), c.tile(a)), c.tail == sched::TailPolicy::kPeel);
   }
   cycles += pad_cycles(c);
-  return cycles * context_.machine.seconds_per_cycle() / parallel.speedup(context_.threads) +
+  return cycles * context_.machine.seconds_per_cycle() / parallel.speedup(context_.threads()) +
          (parallel.iterations() > 1 ? context_.machine.fork_seconds() : 0);
 }
 

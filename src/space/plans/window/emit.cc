@@ -94,7 +94,7 @@ void WindowPlan::emit_pads(TraceMaker& maker, Decisions d, LoopId outer_last) co
           extents[x] = std::min(extents[x], static_cast<int64_t>(touched[x]));
       }
     emit_copy_stage(maker, pads_[p], extents, pad.contiguous_axis, context_.machine.lanes(pad.element_bytes),
-                    root && context_.threads > 1, tail_of(d));
+                    root && context_.threads() > 1, tail_of(d));
     if (!root) maker.compute_at(pads_[p], output_, outer_last);
   }
 }

@@ -38,7 +38,7 @@ double WindowPlan::estimate(Decisions d) const {
   // Measured times exceed the sum by this factor. The estimates of other plans for the same stage
   // have no such factor.
   cycles *= k.window_measured;
-  return cycles * m.seconds_per_cycle() / loop.speedup(context_.threads) +
+  return cycles * m.seconds_per_cycle() / loop.speedup(context_.threads()) +
          (loop.iterations() > 1 ? m.fork_seconds() : 0);
 }
 
@@ -121,7 +121,7 @@ double WindowPlan::pad_cycles(Decisions d) const {
     if (location(d, p) == PadLocation::kInline) continue;
     const auto& pad = context_.stage(pads_[p]);
     if (location(d, p) == PadLocation::kRoot) {
-      cycles += space::pad_cycles(m, pad.spatial_points(), pad.element_bytes, context_.threads);
+      cycles += space::pad_cycles(m, pad.spatial_points(), pad.element_bytes, context_.threads());
       continue;
     }
     double tiles = 1;

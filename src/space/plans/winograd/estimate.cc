@@ -142,8 +142,8 @@ double WinogradPlan::estimate(Decisions d) const {
   double forks = 0;
   if (c.parallel) {
     ParallelLoop loop;
-    loop.add_axis(c.strips ? batch_ * (tiles_h_ / c.strip) : context_.threads, 1, false);
-    cycles /= loop.speedup(context_.threads);
+    loop.add_axis(c.strips ? batch_ * (tiles_h_ / c.strip) : context_.threads(), 1, false);
+    cycles /= loop.speedup(context_.threads());
     forks = c.strips ? 1 : 3;
     if (c.data == DataLocation::kRoot) forks += 1;
   }

@@ -41,7 +41,7 @@ WinogradPlan::WinogradPlan(const PlanContext& context, StageId output, const Win
   w_slot_ = add_tile(name + ".tile.w", tiles_w_, 1, 1, 2 * lanes);
   c_slot_ = add_tile(name + ".tile.c", out_channels_, 1, lanes, 4 * lanes);
   unroll_slot_ = add_category(name + ".unroll", DecisionRole::kUnroll, {1, 1, 2, 1});
-  if (context.threads > 1)
+  if (context.threads() > 1)
     parallel_slot_ = add_category(name + ".parallel", DecisionRole::kParallel, {0.1, 1});
 }
 
@@ -62,7 +62,7 @@ WinogradPlan::Choice WinogradPlan::decode(Decisions d) const {
       std::min(kWinogradUnrollLimits[category(d, unroll_slot_)],
                std::max<int64_t>(kUnrolledProducts / std::max<int64_t>(accumulators * code_copies(c), 1), 1));
   c.unroll = largest_divisor(in_channels_, unroll);
-  c.parallel = context_.threads > 1 && category(d, parallel_slot_) == 1;
+  c.parallel = context_.threads() > 1 && category(d, parallel_slot_) == 1;
   return c;
 }
 

@@ -17,7 +17,7 @@ class ToyPlan final : public Plan {
     for (const AxisId a : context_.stage(output_).spatial_axes())
       if (context_.stage(output_).extent(a) > 1) loops.push_back(maker.axis_loops(output_)[a]);
     if (loops.empty()) return;
-    if (context_.threads > 1) maker.annotate(output_, loops.front(), sched::Annotation::kParallel);
+    if (context_.threads() > 1) maker.annotate(output_, loops.front(), sched::Annotation::kParallel);
     if (loops.size() > 1 && unrolls(d)) maker.annotate(output_, loops.back(), sched::Annotation::kUnroll);
   }
   Status check(Decisions d) const override {
