@@ -13,10 +13,9 @@
 #include "runtime/device/gpu_platform.h"
 
 namespace tensorsmith::codegen {
-
 namespace {
 
-// The backend that makes the modules of each platform of GPUs.
+// The backends of the GPU platforms, one row each.
 struct PlatformBackend {
   const runtime::GpuPlatform* platform;
   const Backend& (*backend)();
@@ -46,8 +45,8 @@ Result<const Backend*> backend_for(const target::Device& device) {
     if (platform->runs(device.arch)) return &backend();
   }
   return Error{ErrorCode::kUnsupported, "device " + device.name,
-               "its architecture '" + device.arch + "' is not one that GPUs of " +
-                   runtime::gpu_names("", " or ") + " have"};
+               "no GPU platform runs the architecture '" + device.arch + "'; the platforms are " +
+                   runtime::gpu_names("", " and ")};
 }
 
 Result<const Backend*> find_backend(std::string_view name) {

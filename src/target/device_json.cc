@@ -90,8 +90,8 @@ Result<Device> parse_device(std::string_view text, std::string_view place) {
       if (!read(*found, member) && problem.empty()) problem = of_wrong_type(a.name);
     });
     if (!has && problem.empty())
-      problem = "attribute '" + std::string(a.name) + "' is not one of a " +
-                (d.kind() == DeviceKind::kGpu ? "GPU" : "CPU");
+      problem = "attribute '" + std::string(a.name) + "' does not apply to " +
+                (d.kind() == DeviceKind::kGpu ? "GPUs" : "CPUs");
     root.erase(found);
   }
   if (!root.empty()) return fail("unknown attribute '" + root.items().begin().key() + "'");

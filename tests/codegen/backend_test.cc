@@ -58,7 +58,7 @@ TEST(Backends, AreFoundByTheirNames) {
   strange.arch = "abacus";
   EXPECT_EQ(codegen::backend_for(strange).error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(codegen::backend_for(strange).error().message(),
-              HasSubstr("'abacus' is not one that GPUs of cuda or opencl have"));
+              HasSubstr("no GPU platform runs the architecture 'abacus'; the platforms are cuda and opencl"));
   const auto none = codegen::find_backend("fortran");
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);

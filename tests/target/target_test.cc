@@ -148,10 +148,10 @@ TEST(DeviceFile, RejectsUnknownAttributesAndWrongTypes) {
 
 TEST(DeviceFile, RejectsAttributesOfTheOtherKind) {
   EXPECT_THAT(parse_device(R"({"name": "a", "arch": "x", "warp_size": 32})", "x").error().message(),
-              HasSubstr("attribute 'warp_size' is not one of a CPU"));
+              HasSubstr("attribute 'warp_size' does not apply to CPUs"));
   EXPECT_THAT(
       parse_device(R"({"name": "a", "arch": "x", "fma_latency": 4, "kind": "gpu"})", "x").error().message(),
-      HasSubstr("attribute 'fma_latency' is not one of a GPU"));
+      HasSubstr("attribute 'fma_latency' does not apply to GPUs"));
 }
 
 TEST(DeviceFile, NamesKeepTheirMeaningForBothKinds) {
