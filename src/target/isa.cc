@@ -7,9 +7,8 @@
 namespace tensorsmith::target {
 namespace {
 
-// The level AVX2 is that of processors from Haswell to Zen 3, so it lacks AVX-VNNI and its relatives,
-// too.
 constexpr std::array<std::string_view, 3> kAboveAvx512 = {"amx-tile", "amx-int8", "amx-bf16"};
+// The level AVX2 is that of processors from Haswell to Zen 3, so it lacks AVX-VNNI and its relatives, too.
 constexpr std::array<std::string_view, 18> kAboveAvx2 = {
     "avx512f",    "avx512cd",           "avx512dq",   "avx512bw",     "avx512vl",        "avx512ifma",
     "avx512vbmi", "avx512vbmi2",        "avx512vnni", "avx512bitalg", "avx512vpopcntdq", "avx512bf16",
@@ -64,7 +63,7 @@ Result<Device> with_isa(const Device& device, std::string_view isa) {
     return Error{ErrorCode::kInvalidArgument, place,
                  "unknown instruction set '" + std::string(isa) + "'; known are native, " + isa_names(", ")};
   }
-  if (device.arch != "x86-64" || !device.has_feature(level->needed)) {
+  if (device.kind() != DeviceKind::kCpu || device.arch != "x86-64" || !device.has_feature(level->needed)) {
     return Error{ErrorCode::kUnsupported, place,
                  "has no " + std::string(isa) + " instructions; use isa=native or a weaker one"};
   }

@@ -59,6 +59,10 @@ TEST(Backends, AreFoundByTheirNames) {
   EXPECT_EQ(codegen::backend_for(strange).error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(codegen::backend_for(strange).error().message(),
               HasSubstr("no GPU platform runs the architecture 'abacus'; the platforms are cuda and opencl"));
+  target::Device processor = target::find_device("epyc-9654").value();
+  processor.arch = "nvptx";
+  const auto compiled = codegen::find_backend("cuda").value()->compile(doubled(), processor, {});
+  EXPECT_EQ(compiled.error().code, ErrorCode::kUnsupported);
   const auto none = codegen::find_backend("fortran");
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);

@@ -274,6 +274,10 @@ TEST(FindDevice, OptionsAndErrors) {
   EXPECT_EQ(find_device("epyc-7452:isa=avx512").error().code, ErrorCode::kUnsupported);
   EXPECT_EQ(find_device("graviton2:isa=avx2").error().code, ErrorCode::kUnsupported);
   EXPECT_THAT(find_device("xeon-8358:isa=mmx").error().message(), HasSubstr("unknown instruction set 'mmx'"));
+  Device gpu = find_device("v100").value();
+  gpu.arch = "x86-64";
+  gpu.features = {"+fma"};
+  EXPECT_EQ(with_isa(gpu, "avx2").error().code, ErrorCode::kUnsupported);
 }
 
 TEST(FindDevice, ReadsAFile) {

@@ -29,7 +29,7 @@ class CudaBackend final : public Backend {
   Result<CompiledKernel> compile(const ir::Program& program, const target::Device& device,
                                  const CodegenOptions& options) const override {
     const auto start = std::chrono::steady_clock::now();
-    if (!runtime::cuda_platform.runs(device.arch)) {
+    if (device.kind() != target::DeviceKind::kGpu || !runtime::cuda_platform.runs(device.arch)) {
       return Error{ErrorCode::kUnsupported, "device " + device.name,
                    "is not an NVIDIA GPU, but CUDA kernels run only on those; use --device cuda or an NVIDIA "
                    "GPU of `tensorsmith devices list`"};
