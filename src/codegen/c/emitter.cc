@@ -30,7 +30,7 @@ CEmitter::CEmitter(const ir::Program& program, const target::Device& device, con
       vector_bytes_(device.register_bytes()),
       options_(options),
       dialect_(dialect),
-      plan_(program_, device.register_count()),
+      decisions_(program_, device.register_count()),
       env_{dialect, options, {}, {}, {}, {}, {}} {}
 
 CSource CEmitter::run() {
@@ -141,7 +141,7 @@ void CEmitter::emit_for(const Stmt& s, const For& loop) {
   if (extent && *extent == 1) return emit_unrolled(loop, 1);
   switch (loop.kind) {
     case ForKind::kVectorized:
-      if (vectors_ && lanes_ == 1 && extent && plan_.vectorizable(s)) {
+      if (vectors_ && lanes_ == 1 && extent && decisions_.vectorizable(s)) {
         const auto lanes = lanes_of_body(loop, vector_bytes_);
         if (lanes && *lanes >= kMinLanes && *extent >= kMinLanes) return emit_lanes(loop, *extent, *lanes);
       }
@@ -152,9 +152,9 @@ void CEmitter::emit_for(const Stmt& s, const For& loop) {
     case ForKind::kSerial:
     case ForKind::kUnrolled:
       // Elements of a local array can live in registers where all indices are constant.
-      if (vectors_ && extent && plan_.indexes_registers(s) &&
-          plan_.steps(s) <= LoopDecisions::kMaxUnrolledSteps &&
-          emitted_steps_ + plan_.steps(s) <= LoopDecisions::kMaxProgramSteps)
+      if (vectors_ && extent && decisions_.indexes_registers(s) &&
+          decisions_.steps(s) <= LoopDecisions::kMaxUnrolledSteps &&
+          emitted_steps_ + decisions_.steps(s) <= LoopDecisions::kMaxProgramSteps)
         return emit_unrolled(loop, *extent);
       return emit_serial(loop);
     case ForKind::kThread:

@@ -46,7 +46,7 @@ class CEmitter {
   const int vector_bytes_;
   const CodegenOptions& options_;
   const Dialect& dialect_;
-  const LoopDecisions plan_;
+  const LoopDecisions decisions_;
   int64_t shared_bytes_ = 0;
   int64_t thread_bytes_ = 0;
   std::unordered_map<const ir::BufferNode*, int64_t> workspace_offset_;

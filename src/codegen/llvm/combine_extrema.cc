@@ -31,7 +31,7 @@ struct Nest {
 
 class Combiner {
  public:
-  explicit Combiner(const ir::Program& program) : plan_(program, 0) {}
+  explicit Combiner(const ir::Program& program) : decisions_(program, 0) {}
 
   Stmt rewrite(const Stmt& s) {
     const auto* loop = ir::as<For>(s);
@@ -62,7 +62,7 @@ class Combiner {
         if (parallel || ir::as_int(loop->extent).value_or(0) < 1) return nullptr;
         nest.loops.push_back(loop);
         unrolled.push_back(loop->kind == ForKind::kUnrolled ||
-                           plan_.steps(at) <= LoopDecisions::unroll_limit(unroll_step));
+                           decisions_.steps(at) <= LoopDecisions::unroll_limit(unroll_step));
         if (loop->auto_unroll_max_step > 0) unroll_step = loop->auto_unroll_max_step;
         at = loop->body;
       } else if (const auto* store = ir::as<ir::Store>(at)) {
@@ -90,7 +90,7 @@ class Combiner {
         nest.loops.erase(nest.loops.begin() + l);
         continue;
       }
-      const int64_t stores = plan_.steps(loop.body) / count;
+      const int64_t stores = decisions_.steps(loop.body) / count;
       if (loop.kind == ForKind::kSerial && !serial_inside && extent >= 2 * kStepsAtOnce &&
           count * stores * kStepsAtOnce <= kMaxValuesAtOnce)
         return in_strips(nest, l, values);
@@ -158,7 +158,7 @@ class Combiner {
     return around(nest, 0, l, ir::make_seq(std::move(parts)));
   }
 
-  const LoopDecisions plan_;
+  const LoopDecisions decisions_;
   int64_t unroll_step_ = 0;  // auto_unroll_max_step of the enclosing loop
 };
 

@@ -16,7 +16,7 @@ StatementEmitter::StatementEmitter(const ir::Program& program, const TargetTrait
       options_(options),
       module_(module),
       parts_(program),
-      plan_(program, traits.vector_registers),
+      decisions_(program, traits.vector_registers),
       context_(traits, module.getContext()),
       values_(context_),
       indices_(context_, values_, [this](const ir::Expr& e) { return expressions_.eval_generic(e); }),

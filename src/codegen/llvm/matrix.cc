@@ -68,7 +68,7 @@ void StatementEmitter::configure_tiles(const TileShapes& shapes) {
 void StatementEmitter::with_tiles(const TileShapes& shapes, const std::function<void()>& emit_products) {
   // If parallel loops are called, the part of them that runs on this thread may leave another tile
   // configuration behind.
-  const bool stay = f_.in_parallel || !plan_.contains_parallel(program_.body);
+  const bool stay = f_.in_parallel || !decisions_.contains_parallel(program_.body);
   if (f_.tile_shapes.empty()) {
     f_.tile_shapes = shapes;
     llvm::IRBuilderBase::InsertPointGuard guard(b_);

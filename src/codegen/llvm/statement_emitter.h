@@ -99,7 +99,7 @@ class StatementEmitter {
   const CodegenOptions& options_;
   llvm::Module& module_;
   const SpeculativeParts parts_;
-  const LoopDecisions plan_;
+  const LoopDecisions decisions_;
   EmitContext context_;
   ValueEmitter values_;
   IndexEmitter indices_;

@@ -46,7 +46,7 @@ void StatementEmitter::emit_for(const Stmt& s, const For& loop) {
     unroll_step_ = step_before;
     return;
   }
-  const int64_t steps = plan_.steps(s);
+  const int64_t steps = decisions_.steps(s);
   const auto serial_or_unrolled = [&](int64_t limit) {
     limit = compact_ || parts_.is_around(s)
                 ? 0
@@ -62,7 +62,7 @@ void StatementEmitter::emit_for(const Stmt& s, const For& loop) {
       LoopDecisions::unroll_limit(loop.auto_unroll_max_step > 0 ? step_before : unroll_step_);
   switch (loop.kind) {
     case ForKind::kSerial:
-      serial_or_unrolled(plan_.indexes_registers(s) ? LoopDecisions::kMaxUnrolledSteps : limit);
+      serial_or_unrolled(decisions_.indexes_registers(s) ? LoopDecisions::kMaxUnrolledSteps : limit);
       break;
     case ForKind::kUnrolled:
       if (extent && !compact_ && emit_transposed(loop, *extent)) break;
@@ -70,7 +70,7 @@ void StatementEmitter::emit_for(const Stmt& s, const For& loop) {
       break;
     case ForKind::kVectorized:
       TS_CHECK(extent.has_value(), "vectorized loop over '" + loop.var.name() + "' of variable extent");
-      if (context_.lanes == 1 && plan_.vectorizable(s) && *extent > 1) {
+      if (context_.lanes == 1 && decisions_.vectorizable(s) && *extent > 1) {
         emit_vectorized(loop, *extent);
       } else {
         serial_or_unrolled(LoopDecisions::kMaxUnrolledSteps);
@@ -178,7 +178,7 @@ bool StatementEmitter::emit_transposed(const For& loop, int64_t extent) {
   const auto* inner = ir::as<For>(loop.body);
   const int64_t widest = context_.traits.vector_bytes / 4;
   if (context_.lanes != 1 || extent < 2 || extent > widest || inner == nullptr ||
-      inner->kind != ir::ForKind::kVectorized || !plan_.vectorizable(loop.body))
+      inner->kind != ir::ForKind::kVectorized || !decisions_.vectorizable(loop.body))
     return false;
   const std::optional<int64_t> lanes = ir::as_int(inner->extent);
   const auto* store = ir::as<ir::Store>(inner->body);
@@ -278,7 +278,7 @@ void StatementEmitter::emit_allocate(const Stmt& s, const ir::Allocate& allocate
     base = b_.CreateGEP(b_.getInt8Ty(), workspace, b_.getInt64(it->second));
   }
   using Storage = MemoryEmitter::Storage;
-  memory_.declare(allocate.buffer, base, plan_.in_registers(s) ? Storage::kRegisters : Storage::kLocal);
+  memory_.declare(allocate.buffer, base, decisions_.in_registers(s) ? Storage::kRegisters : Storage::kLocal);
   emit(allocate.body);
   memory_.remove(allocate.buffer);
 }
