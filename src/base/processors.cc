@@ -47,7 +47,7 @@ std::optional<int64_t> leading_number(std::string_view text) {
 int core_of(int processor, const ProcessorPaths& paths) {
   const auto first = leading_number(text_of(paths.sys + "/devices/system/cpu/cpu" +
                                             std::to_string(processor) + "/topology/thread_siblings_list"));
-  return first && *first >= 0 && *first <= processor ? (*first) : processor;
+  return first && *first >= 0 && *first <= processor ? *first : processor;
 }
 
 double ratio(std::optional<int64_t> quota, std::optional<int64_t> period) {
@@ -168,7 +168,7 @@ void processors_beside(const Processors& p, int processor, int threads, std::vec
   const auto at = std::find(p.allowed.begin(), p.allowed.end(), processor);
   const bool known = at != p.allowed.end();
   const bool enough = known && p.physical_cores >= threads;
-  const int core = known ? p.cores[(at - p.allowed.begin())] : -1;
+  const int core = known ? p.cores[at - p.allowed.begin()] : -1;
   for (size_t i = 0; i < p.allowed.size(); ++i) {
     if (p.allowed[i] != processor && !(enough && p.cores[i] == core)) others.push_back(p.allowed[i]);
   }

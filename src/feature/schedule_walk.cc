@@ -441,7 +441,7 @@ class ScheduleFeatures::Walker {
     const ir::Operation& op = *schedule_->stages[s].op;
     const auto saved = forms_.mark();
     for (size_t b = 0; b < op.outputs.size(); ++b) {
-      if (repeat_store(s, -1 - b, op.spatial.size())) continue;
+      if (repeat_store(s, -1 - static_cast<int>(b), op.spatial.size())) continue;
       guarded_root_values(s, op.spatial.size());
       const ir::BufferNode* output = op.outputs[b].get();
       collector_.begin_store(id_of(output));

@@ -70,10 +70,9 @@ std::vector<runtime::GpuSpan> DeviceTask::buffers(int set) const {
 }
 
 Status DeviceTask::reset(int set) {
-  const auto index = set;
   // The next runs may change the set until a check follows.
-  const bool inputs_hold = std::exchange(inputs_hold_[index], 0) != 0;
-  const runtime::GpuMemory* memory = sets_[index].get();
+  const bool inputs_hold = std::exchange(inputs_hold_[set], 0) != 0;
+  const runtime::GpuMemory* memory = sets_[set].get();
   if (!inputs_hold) return gpu_.copy_in(memory->all(), image_.data());
   for (size_t i = 0; i < spec_.outputs.size(); ++i) {
     const int64_t offset = offsets_[spec_.inputs.size() + i], bytes = spec_.outputs[i].bytes();
@@ -83,11 +82,10 @@ Status DeviceTask::reset(int set) {
 }
 
 Result<std::optional<std::string>> DeviceTask::check(int set) {
-  const auto index = set;
   got_.resize(image_.size());
-  TS_RETURN_IF_ERROR(gpu_.copy_out(sets_[index]->all(), got_.data()));
+  TS_RETURN_IF_ERROR(gpu_.copy_out(sets_[set]->all(), got_.data()));
   std::optional<std::string> wrong = compare_with_image();
-  inputs_hold_[index] = wrong ? 0 : 1;
+  inputs_hold_[set] = wrong ? 0 : 1;
   return wrong;
 }
 

@@ -98,7 +98,7 @@ double scale_of(std::string_view unit) {
 std::optional<size_t> place_of(const std::vector<std::string>& cells, std::string_view name) {
   const auto at = std::find(cells.begin(), cells.end(), name);
   if (at == cells.end()) return std::nullopt;
-  return (at - cells.begin());
+  return at - cells.begin();
 }
 
 bool adds_up(const std::string& metric) { return metric.ends_with(".sum") || metric.starts_with("sass__"); }

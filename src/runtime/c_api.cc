@@ -114,7 +114,7 @@ const char* name_of(const TensorInfo* t) { return t ? t->name.c_str() : nullptr;
 ts_dtype dtype_of(const TensorInfo* t) { return t ? static_cast<ts_dtype>(t->dtype) : TS_F32; }
 int rank_of(const TensorInfo* t) { return t ? static_cast<int>(t->shape.size()) : -1; }
 const int64_t* dims_of(const TensorInfo* t) { return t && !t->shape.empty() ? t->shape.data() : nullptr; }
-size_t bytes_of(const TensorInfo* t) { return t ? (t->bytes()) : 0; }
+size_t bytes_of(const TensorInfo* t) { return t ? t->bytes() : 0; }
 
 }  // namespace
 

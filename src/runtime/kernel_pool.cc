@@ -201,7 +201,7 @@ KernelPool::~KernelPool() {
   for (auto& worker : state_->workers) worker.join();
 }
 
-int KernelPool::num_threads() const { return (state_->workers.size()) + 1; }
+int KernelPool::num_threads() const { return state_->workers.size() + 1; }
 
 void KernelPool::parallel_for(int64_t n, TensorsmithParallelBody body, void* closure) {
   if (n <= 0) return;

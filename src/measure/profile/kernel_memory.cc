@@ -67,7 +67,7 @@ std::optional<uint64_t> KernelMemory::offset_of(uint64_t address) const {
 size_t KernelMemory::place_at(uint64_t offset) const {
   const auto after = std::upper_bound(places_.begin(), places_.end(), offset,
                                       [](uint64_t at, const Place& place) { return at < place.begin; });
-  return (after - places_.begin()) - 1;
+  return after - places_.begin() - 1;
 }
 
 }  // namespace tensorsmith::measure

@@ -188,8 +188,7 @@ Result<Counters> simulate(const ir::Workload& workload, const sched::Trace& trac
     Counters counters;
     count_instructions(traced, reader, counters);
     count_accesses(traced, reader, *memory, model, counters);
-    counters["workspace_bytes"] =
-        (traced.kernel.shared_workspace_bytes + traced.kernel.thread_workspace_bytes);
+    counters["workspace_bytes"] = traced.kernel.shared_workspace_bytes + traced.kernel.thread_workspace_bytes;
     counters["buffer_bytes"] = buffer_bytes(lowered.program);
     return counters;
   });

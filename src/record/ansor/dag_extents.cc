@@ -190,13 +190,12 @@ class Inference {
     int64_t rest = dimension - 1 - use.sum->constant, factor = 0;
     size_t open = SIZE_MAX;
     for (const auto& [axis, c] : use.sum->terms) {
-      const auto a = axis;
-      if (extents_[o][a] == 0) {
+      if (extents_[o][axis] == 0) {
         if (open != SIZE_MAX || c < 0) return 0;
-        open = a;
+        open = axis;
         factor = c;
       } else if (c > 0) {
-        rest -= c * (extents_[o][a] - 1);
+        rest -= c * (extents_[o][axis] - 1);
       }
     }
     if (open == SIZE_MAX || (use.sum->terms.size() > 1) != sums || rest < 0) return 0;
