@@ -11,10 +11,13 @@
 namespace tensorsmith {
 namespace {
 
-// Bits of XCR0 for the registers of AVX, AVX-512 and AMX.
-constexpr uint64_t kYmm = 0x6, kZmm = 0xe6, kTiles = 0x60000;
+// The bits of XCR0 for the tile registers of AMX.
+constexpr uint64_t kTiles = 0x60000;
 
 #if defined(__x86_64__)
+
+// The bits of XCR0 for the registers of AVX and of AVX-512.
+constexpr uint64_t kYmm = 0x6, kZmm = 0xe6;
 
 // Returns the register states that the operating system saves; 0 if that is not known.
 uint64_t saved_state(bool osxsave) {
@@ -24,7 +27,7 @@ uint64_t saved_state(bool osxsave) {
   return (static_cast<uint64_t>(high) << 32) | low;
 }
 
-// Bits from Intel's manual, volume 2A, CPUID, and AMD's manual, volume 3, appendix E.
+// The bits are from Intel's manual, volume 2A, CPUID, and AMD's manual, volume 3, appendix E.
 std::vector<CpuFeature> read_features() {
   using enum CpuFeatureUse;
   const CpuidRegisters leaf1 = cpuid(1, 0), leaf7 = cpuid(7, 0), extended = cpuid(0x80000001, 0);

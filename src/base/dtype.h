@@ -1,5 +1,5 @@
-// Element types of tensors and scalars, one row each. Whatever names or measures a type reads this
-// table; conversions of values are in ir/scalar.cc, lower/machine.cc and codegen.
+// Element types of tensors and scalars, one row each. All names and sizes of types are in this table;
+// conversions of values are in ir/scalar.cc, lower/machine.cc and codegen.
 #pragma once
 
 #include <array>
@@ -18,14 +18,14 @@ enum class DTypeKind : uint8_t { kBool, kSigned, kUnsigned, kFloat };
 struct DTypeRow {
   DType dtype;
   DTypeKind kind;
-  int bits;                // of a value; types of less than 8 bits are stored one after the other
+  int bits;                // bits of a value
   DType stored;            // type of C and LLVM with the same bits in memory
   DType computed;          // type of arithmetic, whose results are rounded
-  std::string_view text;   // in programs, manifests and messages
-  std::string_view name;   // in NumPy and TVM
-  std::string_view c;      // in C and its relatives; empty: a value has the C type of `computed`
-  std::string_view mma;    // operand of NVIDIA's matrix instructions (PTX); empty: there are none
-  std::string_view numpy;  // in the header of .npy files, without byte order; empty: NumPy lacks it
+  std::string_view text;   // name in programs, manifests and messages
+  std::string_view name;   // name in NumPy and TVM
+  std::string_view c;      // name in C and its relatives; empty: a value has the C type of `computed`
+  std::string_view mma;    // operand type of PTX's matrix instructions; empty: they do not take it
+  std::string_view numpy;  // name in .npy files, without byte order; empty: NumPy lacks the type
   std::string_view onnx_name;
   int64_t onnx;  // TensorProto.DataType
 };
@@ -52,7 +52,7 @@ inline constexpr std::array<DTypeRow, 13> kDTypes = [] {
 }();
 
 constexpr const DTypeRow& row_of(DType t) { return kDTypes[static_cast<size_t>(t)]; }
-// Tells whether a byte that was read as a type is one.
+// Tells whether t, which may come from a file or a message, is the value of a type.
 constexpr bool is_dtype(DType t) { return static_cast<size_t>(t) < kDTypes.size(); }
 constexpr std::string_view to_string(DType t) { return row_of(t).text; }
 constexpr int bits_of(DType t) { return row_of(t).bits; }

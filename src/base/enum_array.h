@@ -6,7 +6,7 @@
 
 namespace tensorsmith {
 
-// The values of an enumeration that has the N values 0 to N - 1, in order.
+// Returns the values of an enumeration that has the N values 0 to N - 1, in order.
 template <class E, int N>
 constexpr std::array<E, N> enum_values() {
   std::array<E, N> out{};
@@ -14,7 +14,7 @@ constexpr std::array<E, N> enum_values() {
   return out;
 }
 
-// An array indexed by such an enumeration.
+// An array of N elements whose index is a value of such an enumeration.
 template <class E, class T, int N>
 class EnumArray {
  public:

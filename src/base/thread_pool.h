@@ -41,8 +41,8 @@ class ThreadPool {
   std::vector<std::thread> workers_;
 };
 
-// Calls fn(i) for each i in [0, count) on `threads` threads, the calling one included, and returns when
-// all are done. With one thread it starts none. The first exception is rethrown.
+// Calls fn(i) for each i in [0, count) on `threads` threads, one of which is the calling thread, and returns
+// when all calls are done. If `threads` is 1, no thread is started. The first exception is rethrown.
 void for_each_index(int threads, size_t count, const std::function<void(size_t)>& fn);
 
 }  // namespace tensorsmith
