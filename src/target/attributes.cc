@@ -33,7 +33,7 @@ Place either(Device& d) {
   return d.kind() == DeviceKind::kCpu ? of_cpu<Cpu>(d) : of_gpu<Gpu>(d);
 }
 
-// Defaults without another source are round figures of these.
+// Sources of defaults. A default from kTypicalCore or kSmallGpu is a round figure of such a device.
 constexpr std::string_view kTypicalCore = "out-of-order core", kSmallGpu = "small GPU",
                            kWithBlock = "required with that of a block";
 
@@ -114,7 +114,7 @@ constexpr Attribute kAttributes[] = {
     {"sources", "", "sources of the figures", kNone, "", common<&Device::sources>},
 };
 
-// A device of which nothing is known, with the defaults that the library calculates with.
+// Returns a device without known attributes, with the defaults that the library calculates with.
 Device with_defaults(DeviceKind kind) {
   Device device;
   if (kind == DeviceKind::kGpu) {

@@ -1,5 +1,5 @@
-// The attributes of a device file, listed once. The reader and the writer of files, the checks, the
-// key of a device, the list of what is assumed and the table in docs/devices.md come from the list.
+// The attributes of a device file, listed once. The reader and the writer of files, the checks, the key of a
+// device, the list of assumed attributes and the table in docs/devices.md all go through this list.
 #pragma once
 
 #include <cstdint>
@@ -18,31 +18,31 @@ struct Attribute {
   enum Flags : uint8_t {
     kNone = 0,
     kRequired = 1,
-    kInKey = 2,         // Device::key()
-    kInKeyIfKnown = 4,  // as kInKey, but only if it is not 0
-    kDecides = 8,       // how long a program takes: predictions say if it is assumed
-    kDecidesOnCpus = 16,
+    kInKey = 2,           // Device::key() hashes the value
+    kInKeyIfKnown = 4,    // Device::key() hashes the value if it is not 0
+    kDecides = 8,         // predicted times depend on the value, so a prediction states it if it is assumed
+    kDecidesOnCpus = 16,  // like kDecides, but only for CPUs
   };
-  // Where a device has the value; monostate if its kind has no such attribute.
+  // Points to the value in a device; monostate if devices of that kind lack the attribute.
   using Place =
       std::variant<std::monostate, std::string*, double*, int*, int64_t*, std::vector<std::string>*>;
 
   std::string_view name;
-  std::string_view unit;     // empty: none
-  std::string_view meaning;  // for docs/devices.md
+  std::string_view unit;     // empty: the value has no unit
+  std::string_view meaning;  // text for docs/devices.md
   int flags = kNone;
-  std::string_view source;            // of the default, or what is used instead; empty: there is none
+  std::string_view source;            // source of the default, or the figure used instead; empty: no default
   Place (*place)(Device&) = nullptr;  // nullptr: the attribute is the kind
 
   bool is(Flags flag) const { return (flags & flag) != 0; }
   bool applies_to(DeviceKind kind) const;
 };
 
-// In the order in which files list them.
+// Returns all attributes in the order in which files list them.
 std::span<const Attribute> attributes();
 
-// Calls fn with the value of the attribute, except for the kind itself. Returns whether devices of
-// this kind have the attribute.
+// Calls fn with the value of the attribute, except for the kind itself. Returns whether devices of this kind
+// have the attribute.
 template <typename D, typename Fn>
 bool visit_value(const Attribute& attribute, D& device, const Fn& fn) {
   if (attribute.place == nullptr) return true;
@@ -60,9 +60,9 @@ bool visit_value(const Attribute& attribute, D& device, const Fn& fn) {
   return place.index() != 0;
 }
 
-// Formats as "3", "1.6" or "1e+07".
+// Formats a number as "3", "1.6" or "1e+07".
 std::string number_text(double value);
-// The table of docs/devices.md, in Markdown.
+// Returns the table of docs/devices.md, in Markdown.
 std::string attribute_table();
 
 }  // namespace tensorsmith::target

@@ -80,9 +80,9 @@ struct GpuMachine {
   double flops_per_second = 0;  // f32 peak
   double l2_bytes = 1 << 20, l1_bytes = 16 << 10;
   double launch_seconds = 5e-6;
-  // Between the starts of two blocks. Elementwise kernels of many small blocks run at this rate,
-  // regardless of their number of threads. Measured are 1.0 on an A100 and an RTX 3080, 2.4 on a V100,
-  // 3.0 on a K80 and 4.0 on an MI50.
+  // Cycles between the starts of two blocks of a kernel. Elementwise kernels of many small blocks run at
+  // this rate, regardless of their number of threads. It was measured as 1.0 on an A100 and an RTX 3080,
+  // 2.4 on a V100, 3.0 on a K80 and 4.0 on an MI50.
   double block_start_cycles = 3;
 
   double seconds_per_cycle() const { return 1 / clock_hz; }

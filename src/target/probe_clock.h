@@ -6,8 +6,8 @@
 
 namespace tensorsmith::target {
 
-// Returns the clock in GHz, rounded to 0.1, that one thread on each core sustains while they multiply
-// and add vectors of the device's width (wide vectors and many busy cores lower the clock). The
+// Returns the clock in GHz, rounded to 0.1, that the threads sustain while one thread per core multiplies
+// and adds vectors of the device's width (wide vectors and many busy cores lower the clock). The
 // slowest thread counts. Returns 0 on architectures other than x86-64 and AArch64. Takes a few
 // tenths of a second.
 double measure_clock_ghz(const Device& device);

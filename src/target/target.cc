@@ -9,11 +9,11 @@
 namespace tensorsmith::target {
 namespace {
 
-// Returns the figures, which a device of the other kind does not have.
+// Returns the figures as those of one kind of devices.
 template <typename Figures>
 auto& of_kind(auto& figures) {
   auto* found = std::get_if<Figures>(&figures);
-  TS_CHECK(found != nullptr, "the device is of the other kind");
+  TS_CHECK(found != nullptr, "the device has figures of the other kind");
   return *found;
 }
 
@@ -50,7 +50,7 @@ std::string Device::key() const {
   h.add("tensorsmith device 1").add(kind()).add(arch).add(processor);
   h.add(sorted.size());
   for (const std::string& f : sorted) h.add(f);
-  // Integers, then other numbers. A CPU has 0 for the figures of a GPU.
+  // Integers are hashed before other numbers. The figures of a GPU are hashed as 0 for a CPU.
   for (const Attribute& a : target::attributes()) {
     if (!a.is(Attribute::kInKey)) continue;
     const bool has = visit_value(a, *this, [&]<typename T>(const T& value) {

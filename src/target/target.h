@@ -14,7 +14,7 @@
 
 namespace tensorsmith::target {
 
-// In the order of Device::figures.
+// The values are the indices of the alternatives of Device::figures.
 enum class DeviceKind : uint8_t { kCpu, kGpu };
 
 // Rates that a CPU core sustains, 0 = unknown (see assumed.h). They are used to choose among
@@ -31,11 +31,12 @@ struct CoreRates {
   double parallel_overhead_us = 0;  // time to start and join a parallel loop on all cores
 };
 
+// Assumed sizes of caches.
 inline constexpr int64_t kUsualL1Bytes = 32 << 10, kUsualL2Bytes = 256 << 10;
 
 struct CpuFigures {
-  int cores = 1;          // that a program may use
-  int vector_bytes = 16;  // widest vector register used
+  int cores = 1;          // cores that a program may use
+  int vector_bytes = 16;  // bytes of the widest vector register that kernels use
   int vector_registers = 16;
   double fma_per_cycle = 1;  // vector FMAs that a core issues per cycle
   CoreRates rates;
@@ -44,7 +45,7 @@ struct CpuFigures {
 struct GpuFigures {
   int multiprocessors = 1;
   double lanes = 1;               // f32 FMAs that a multiprocessor issues per cycle
-  int lane_bytes = 4;             // of a register of a thread
+  int lane_bytes = 4;             // bytes of a thread's register
   int registers_per_thread = 16;  // 32-bit registers that one thread may use
   // Limits, 0 = not known.
   int warp_size = 0;
@@ -57,14 +58,14 @@ struct GpuFigures {
   int max_blocks_per_core = 0;
   int64_t shared_memory_per_core = 0;  // bytes
   int64_t registers_per_core = 0;      // 32-bit
-  double block_start_cycles = 0;       // between the starts of two blocks of a kernel, 0 = not known
+  double block_start_cycles = 0;       // cycles between the starts of two blocks of a kernel, 0 = not known
 };
 
 struct Device {
   std::string name;                   // registry key: "xeon-8358", "v100", or "local"
   std::string description;            // for people
   std::string arch;                   // "x86-64", "aarch64", "nvptx", "amdgcn", "opencl"
-  std::string processor;              // LLVM's name of it, e.g. "znver5", "sm_80"; empty = generic
+  std::string processor;              // LLVM's name of the processor: "znver5", "sm_80"; empty = generic
   std::vector<std::string> features;  // LLVM feature strings that matter: "+avx512f", ...
   std::variant<CpuFigures, GpuFigures> figures;
   double clock_ghz = 0;              // sustained under vector load; the peak is computed from it
@@ -79,21 +80,21 @@ struct Device {
   double peak_f32_gflops = 0;        // all compute units, vector units only (no matrix units)
   double launch_overhead_us = 0;     // least time between two dependent kernels, 0 = not known
   double power_watts = 0;            // thermal design power, 0 = not known
-  std::vector<std::string> sources;  // where the figures come from
+  std::vector<std::string> sources;  // sources of the figures
 
   DeviceKind kind() const { return static_cast<DeviceKind>(figures.index()); }
-  // Return the figures of its kind: a CPU has no gpu(), a GPU has no cpu().
+  // Return the figures of a CPU and of a GPU. A call for a device of the other kind is an internal error.
   const CpuFigures& cpu() const;
   CpuFigures& cpu();
   const GpuFigures& gpu() const;
   GpuFigures& gpu();
 
-  // Return figures of either kind. A compute unit is a core or a multiprocessor. The registers are
-  // those that one thread computes with: vector registers of a CPU, 32-bit registers of a GPU.
+  // Return figures that devices of both kinds have. A compute unit is a core or a multiprocessor. The
+  // registers are those that one thread computes with: vector registers of a CPU, 32-bit registers of a GPU.
   int compute_units() const;
   int register_bytes() const;
   int register_count() const;
-  double fma_per_cycle() const;  // of such registers, on one compute unit
+  double fma_per_cycle() const;  // FMAs of whole registers that a compute unit issues
 
   // Returns a hash of all attributes that can change a measurement. The hash is part of the key of
   // a record.
@@ -101,7 +102,7 @@ struct Device {
   bool has_feature(std::string_view feature) const;  // `feature` has no "+"
 };
 
-// Returns the figures of a GPU; for a CPU figures whose limits are all 0.
+// Returns the figures of a GPU. For a CPU, returns figures whose limits are all 0.
 const GpuFigures& gpu_or_no_limits(const Device& device);
 
 // Returns the peak of the vector units in 10^9 operations per second, which follows from the compute
@@ -129,9 +130,9 @@ bool has_masked_memory(const Device& device);
 // `threads` becomes the number of cores; 0 stands for Processors::usable (base/processors.h), one
 // thread per core.
 Result<Device> probe_local(int threads = 0);
-// Returns the rate in 10^9 bytes per second at which one thread a core of this machine read
-// memory: the best of several passes over a buffer that is larger than the caches. Takes a few
-// tenths of a second.
+// Returns the rate in 10^9 bytes per second at which this machine reads memory with one thread per core of
+// the device: the best of several passes over a buffer that is larger than the caches. Takes a few tenths
+// of a second.
 double measure_memory_bandwidth(const Device& device);
 // Returns the share (0 to 1) of a program's data that the last-level cache still holds after the
 // program has not touched the data for kCacheRetentionSeconds. It is below 1 if others use the
