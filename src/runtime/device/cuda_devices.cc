@@ -5,7 +5,7 @@ namespace {
 
 // NVIDIA's devices transfer 128 bytes between their caches.
 constexpr int kCachelineBytes = 128;
-constexpr int kFirstWithTensorMaps = 9;  // compute capability: Hopper
+constexpr int kFirstWithTensorMaps = 9;  // major compute capability of Hopper
 
 int attribute(const Api& api, Device device, DeviceAttribute what) {
   int value = 0;

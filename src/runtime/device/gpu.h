@@ -50,7 +50,7 @@ struct GpuProperties {
   int64_t shared_memory_per_core = 0;
   int64_t registers_per_block = 0, registers_per_core = 0;  // 32-bit registers
   bool has_f64 = false, has_f16 = false;
-  bool has_tensor_maps = false;  // LaunchArgument::map
+  bool has_tensor_maps = false;  // kernels may take a LaunchArgument::map
 };
 
 // Alignment of parts of a GPU's memory that suffices on every device, so that a planner that uses
@@ -153,11 +153,12 @@ class Gpu {
   static int64_t workspace_scale(std::span<const Launch> launches, int64_t alignment);
 };
 
-// Call the platform's functions: list returns GPUs first.
+// Lists the devices of a platform, GPUs first. `library` and the errors are those of GpuPlatform::list.
 inline Result<std::vector<GpuProperties>> list_gpus(const GpuPlatform& platform,
                                                     const std::string& library = "") {
   return platform.list(library);
 }
+// Opens a device. `library` and the errors are those of GpuPlatform::open.
 inline Result<std::unique_ptr<Gpu>> open_gpu(const GpuPlace& place, const std::string& library = "") {
   return place.platform->open(place.index, library);
 }

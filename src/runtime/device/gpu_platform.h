@@ -17,13 +17,13 @@ class Gpu;
 struct GpuProperties;
 
 struct GpuPlatform {
-  std::string_view name;   // begins the names of its devices
-  std::string_view title;  // for people: "CUDA"
-  // Architectures of the devices that run its modules (target::Device::arch). The first is that of
-  // its own devices and of compiled models.
+  std::string_view name;   // prefix of the names of its devices: "cuda"
+  std::string_view title;  // name for people: "CUDA"
+  // Architectures of the devices that run its modules (target::Device::arch). Devices that the platform lists
+  // and models that are compiled for it have the first architecture.
   std::span<const std::string_view> archs;
-  // `library` is the driver's file; empty: the loader's default. Return kNotFound, with a hint what
-  // to install, if there is no such library or no device.
+  // List all devices and open one of them. `library` is the driver's file; if it is empty, the loader's
+  // default is used. Both return kNotFound, with a hint what to install, if no library or device is found.
   Result<std::vector<GpuProperties>> (*list)(const std::string& library);
   Result<std::unique_ptr<Gpu>> (*open)(int index, const std::string& library);
   std::string_view copy_module;    // kernel `copy` of device/probe.cc: each thread copies 16 bytes
@@ -34,12 +34,12 @@ struct GpuPlatform {
   bool runs(std::string_view arch) const;
 };
 
-// cuda.cc, opencl.cc
+// These are defined in cuda.cc and opencl.cc.
 extern const GpuPlatform cuda_platform;
 extern const GpuPlatform opencl_platform;
 
 std::span<const GpuPlatform* const> gpu_platforms();
-// Returns null for an architecture of CPUs and for one that no platform runs.
+// Returns the platform that runs the architecture, or null for an architecture of CPUs or an unknown one.
 const GpuPlatform* platform_of(std::string_view arch);
 // Lists the names of all platforms: gpu_names("[:N]", " or ") is "cuda[:N] or opencl[:N]".
 std::string gpu_names(std::string_view suffix, std::string_view separator);
@@ -51,10 +51,10 @@ struct GpuPlace {
 };
 
 std::string to_string(const GpuPlace& place);  // "cuda:1"
-// Parses a name as --device takes it. Returns nothing if it does not name a GPU of this machine,
-// and kInvalidArgument if it begins like one but is malformed.
+// Parses a name as --device takes it. Returns nothing if the name is not that of a platform's device, or
+// kInvalidArgument if it begins with a platform's name but is malformed.
 Result<std::optional<GpuPlace>> parse_gpu_place(std::string_view spec);
-// Parses a name that must be a GPU's; any other name is kInvalidArgument, too.
+// Parses a name that must be that of a platform's device. Any other name is kInvalidArgument, too.
 Result<GpuPlace> require_gpu_place(std::string_view spec);
 
 }  // namespace tensorsmith::runtime

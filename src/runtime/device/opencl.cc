@@ -306,7 +306,7 @@ Result<std::unique_ptr<GpuMemory>> OpenClGpu::allocate(int64_t bytes) {
   }
   int32_t code = 0;
   Owned<opencl::Memory> memory(api().create_buffer(shared_->context.get(), opencl::kMemoryReadWrite,
-                                                   (std::max<int64_t>(bytes, 1)), nullptr, &code),
+                                                   std::max<int64_t>(bytes, 1), nullptr, &code),
                                api().release_memory);
   TS_RETURN_IF_ERROR(check(code, p.name, "clCreateBuffer"));
   return std::unique_ptr<GpuMemory>(std::make_unique<OpenClMemory>(std::move(memory), bytes));
@@ -417,8 +417,8 @@ Result<std::unique_ptr<Gpu>> open_opencl(int index, const std::string& library) 
 }
 
 constexpr std::string_view kCopyOpenCl =
-    "kernel void copy(global const float4* from, global float4* to) { to[get_global_id(0)] = "
-    "from[get_global_id(0)]; "
+    "kernel void copy(global const float4* from, global float4* to) {\n"
+    "  to[get_global_id(0)] = from[get_global_id(0)];\n"
     "}\n";
 constexpr std::string_view kCanaryOpenCl =
     "kernel void canary(global int* out) { out[get_global_id(0)] = 3 * (int)get_global_id(0) + 1; }\n";
