@@ -83,8 +83,8 @@ class Backend {
 // All backends; the first is the default.
 std::span<const Backend* const> backends();
 const Backend& default_backend();
-// Returns the backend that makes code for the device, and kUnsupported for a GPU of an architecture
-// that no platform runs.
+// Returns the backend that makes code for the device, or kUnsupported for a GPU whose architecture no
+// platform runs.
 Result<const Backend*> backend_for(const target::Device& device);
 // Returns kNotFound, with a list of the known names, if there is no such backend.
 Result<const Backend*> find_backend(std::string_view name);

@@ -71,7 +71,7 @@ class FormArena : public ir::AffineArena<FormArena, FormAtom> {
   int64_t coefficient_guess(const Form& f, size_t depth) const;
 
  private:
-  class Reader;  // expressions to forms
+  class Reader;  // turns expressions into forms
   struct Coefficient {
     bool variable = false, product = false, sum = false;
     int64_t value = 1;

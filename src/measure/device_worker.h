@@ -16,11 +16,11 @@ struct DeviceArguments {
   std::string driver;  // path; empty: found by the loader
 };
 
-// The last arguments of a device worker's command line.
+// Returns the last arguments of a device worker's command line.
 std::vector<std::string> device_arguments(const DeviceArguments& device);
 
-// Serves requests (measure/protocol.h) on the socket until the parent closes it. Returns the exit
-// code, and nothing if the command line is not a device worker's; prints errors of the device.
+// Serves requests (measure/protocol.h) on the socket until the parent closes it, and prints errors of the
+// device. Returns the exit code, or nothing if the command line is not that of a device worker.
 std::optional<int> serve_device(int socket, int argc, char** argv);
 
 }  // namespace tensorsmith::measure

@@ -17,7 +17,7 @@
 namespace tensorsmith::measure {
 
 struct MeasureOptions {
-  bool flush_cache = false;    // whether the caches are emptied before each timed run
+  bool flush_cache = false;    // empty the caches before each timed run
   double build_timeout_s = 8;  // processor time; the limit on wall time is four times as much
   double run_timeout_s = 10;   // for all runs of one candidate
   int64_t memory_limit_bytes = int64_t{8} << 30;

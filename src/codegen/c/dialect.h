@@ -22,7 +22,7 @@ struct Dialect {
   // like). Empty: float is used.
   std::string_view f16_class = "";
 
-  // Type of a value.
+  // Returns the type of a value.
   std::string_view type_of(ir::DType dtype) const {
     return dtype == ir::DType::kF16 && !f16_class.empty() ? f16_class : row_of(row_of(dtype).computed).c;
   }
@@ -32,7 +32,7 @@ const Dialect& c99();
 
 // Returns the suffix of the ts_ functions on values of the dtype: "i8" ... "u64", "f32", "f64".
 inline std::string_view value_suffix(ir::DType dtype) { return ir::to_string(row_of(dtype).computed); }
-// Type of an element in memory.
+// Returns the type of an element in memory.
 inline std::string_view memory_type(ir::DType dtype) { return row_of(row_of(dtype).stored).c; }
 
 }  // namespace tensorsmith::codegen

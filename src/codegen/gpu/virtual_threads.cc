@@ -34,7 +34,7 @@ class Pusher {
     return false;
   }
 
-  // Returns whether the statement itself differs between virtual threads, without the statements inside it.
+  // Returns whether the statement itself, without those inside it, differs between virtual threads.
   bool differs_itself(const Stmt& s) const {
     const auto* store = ir::as<ir::Store>(s);
     bool found = store != nullptr && copied_.contains(store->buffer.get());
@@ -109,8 +109,8 @@ class Pusher {
     return ir::make_for(std::move(loop));
   }
 
-  // Replaces buffers by the virtual thread's own copies. A buffer that lives only inside the statement needs just
-  // one copy.
+  // Replaces buffers by the virtual thread's own copies. A buffer that lives only inside the statement needs
+  // just one copy.
   Stmt with_copies(const Stmt& s, const ir::Var& thread) {
     const auto value = [&](const Expr& e) {
       return ir::rewrite(e, [&](const Expr& x) -> Expr {

@@ -114,8 +114,7 @@ class IndexEmitter::Reader : public ir::AffineVisitor<Reader, Affine> {
       return operand(c->isZero() ? n.b : n.a);
     return other(e);
   }
-  // The range of an i64 that was converted from a narrower integer is that of the
-  // narrower type.
+  // The range of an i64 that was converted from a narrower integer is that of the narrower type.
   Affine cast(const ir::Cast& n, const Expr& e) {
     return ir::is_int(n.a.dtype()) && n.a.dtype() != DType::kU64 ? operand(n.a) : other(e);
   }

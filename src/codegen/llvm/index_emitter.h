@@ -84,8 +84,8 @@ class IndexEmitter {
   Affine defined_in_scope(llvm::Value* v, ir::Interval range);
 
  private:
-  class Rules;   // division of sums
-  class Reader;  // expressions to sums
+  class Rules;   // divides sums
+  class Reader;  // turns expressions into sums
   // The variable of a loop, or the part of a fused loop's variable that stands for one of the
   // original loops.
   struct Digit {
