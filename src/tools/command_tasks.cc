@@ -25,11 +25,13 @@ std::string class_of(const graph::Task& task) {
   return search::kernel_class_text(search::kernel_class(task.workload));
 }
 
-// Returns the extents of each operation's axes, inputs included.
+// Returns the element type and the extents of the axes of each operation, inputs included.
 nlohmann::json shapes_json(const ir::Workload& workload) {
   nlohmann::json shapes = nlohmann::json::array();
   for (const auto& op : workload.operations) {
-    nlohmann::json entry = {{"operation", op->name}, {"spatial", nlohmann::json::array()}};
+    nlohmann::json entry = {{"operation", op->name},
+                            {"dtype", ir::to_string(op->output()->dtype)},
+                            {"spatial", nlohmann::json::array()}};
     for (const auto& axis : op->spatial) entry["spatial"].push_back(axis.extent);
     for (const auto& axis : op->reduce) entry["reduce"].push_back(axis.extent);
     if (op->is_placeholder()) entry["constant"] = op->is_constant;
