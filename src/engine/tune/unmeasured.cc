@@ -67,12 +67,13 @@ bool alike(const search::PreparedTask& task, const space::Candidate& other) {
 }
 
 Result<UnmeasuredChoice> choose(const search::PreparedTask& task, const WarmStart& known,
-                                const learn::CostModel* cost_model, uint64_t random_seed) {
+                                const learn::CostModel* cost_model, const SeedOptions& seeds,
+                                uint64_t random_seed) {
   CandidateTimes times(task, cost_model);
   std::vector<space::Candidate> candidates{task.untuned()};
   std::vector<double> evidence{0};
   std::vector<std::optional<ProgramSource>> sources{std::nullopt};
-  for (auto& seed : known.seeds(task, {.other_tasks = kOtherPrograms})) {
+  for (auto& seed : known.seeds(task, seeds)) {
     const double gained = seed.source.speedup > 0 ? std::log(std::max(seed.source.speedup, 1.0)) : 0;
     candidates.push_back(std::move(seed.candidate));
     evidence.push_back(gained * (seed.source.same_task ? 1 : kOtherTask) / (1 + seed.source.distance));
@@ -109,13 +110,14 @@ Result<UnmeasuredChoice> choose(const search::PreparedTask& task, const WarmStar
 Result<std::vector<UnmeasuredChoice>> choose_unmeasured(const LoadedModel& model,
                                                         const target::Device& device, const WarmStart& known,
                                                         const learn::CostModel* cost_model,
+                                                        const SeedOptions& seeds,
                                                         const TuneModelOptions& options, int threads) {
   TS_ASSIGN_OR_RETURN(const PreparedTasks tasks,
                       prepare_tasks(model.partition, device, options.schedules, threads));
   std::vector<UnmeasuredChoice> choices(tasks.size());
   std::vector<Status> status(tasks.size());
   for_each_index(threads, tasks.size(), [&](size_t t) {
-    auto choice = choose(*tasks[t], known, cost_model, options.search.seed);
+    auto choice = choose(*tasks[t], known, cost_model, seeds, options.search.seed);
     if (!choice.ok()) {
       status[t] = Error{choice.error().code, "task '" + tasks[t]->name() + "'", choice.error().message()};
       return;
@@ -175,11 +177,16 @@ Result<std::vector<std::vector<UnmeasuredChoice>>> compile_unmeasured(const std:
   const bool has_records = options.warm_start && (record::is_database_address(database) ||
                                                   std::filesystem::exists(database, ignored));
   if (has_records) TS_RETURN_IF_ERROR(known.add_file(database));
+  SeedOptions seeds{.other_tasks = kOtherPrograms};
+  for (const SourceModel& source : sources.models) {
+    if (!seeds.only_tasks) seeds.only_tasks.emplace();
+    seeds.only_tasks->insert(source.tasks.begin(), source.tasks.end());
+  }
   TS_ASSIGN_OR_RETURN(const auto cost_model,
                       ranking_model(options.cost_model, device, local.cpu().cores, log));
   std::vector<std::vector<UnmeasuredChoice>> out;
   for (const ModelToTune& model : models) {
-    TS_ASSIGN_OR_RETURN(auto choices, choose_unmeasured(*model.model, device, known, cost_model.get(),
+    TS_ASSIGN_OR_RETURN(auto choices, choose_unmeasured(*model.model, device, known, cost_model.get(), seeds,
                                                         options, local.cpu().cores));
     std::vector<TaskSchedule> schedules;
     for (const auto& choice : choices) schedules.push_back(choice.schedule);
