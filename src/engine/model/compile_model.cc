@@ -74,7 +74,7 @@ Result<const codegen::Backend*> backend_of(const CompileOptions& options, const 
   return codegen::backend_for(device);
 }
 
-// Returns the architecture that a manifest names: of GPUs, that of the platform that runs the model.
+// Returns the architecture for the manifest. For a GPU it is that of the platform that runs the model.
 std::string_view arch_of(const target::Device& device) {
   const runtime::GpuPlatform* platform = runtime::platform_of(device.arch);
   return platform != nullptr ? platform->archs.front() : std::string_view(device.arch);
@@ -235,7 +235,7 @@ Status check_output_directory(const std::string& directory, bool makes_parent) {
   if (error) return Error{ErrorCode::kIo, directory, "there is no current folder: " + error.message()};
   if (fs::is_symlink(path, error)) path = fs::canonical(path, error);
   fs::path parent = (path.has_filename() ? path : path.parent_path()).parent_path();
-  // It is made together with the model, so that a run that fails before leaves none behind.
+  // The parent is made together with the model, so that a run that fails before leaves no folder behind.
   if (makes_parent && !fs::exists(parent, error)) parent = parent.parent_path();
   switch (fs::status(parent, error).type()) {
     case fs::file_type::directory:
@@ -257,9 +257,11 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
                      const std::vector<TaskSchedule>& schedules, const CompileOptions& options) {
   const bool as_c = !options.c_prefix.empty();
   if (as_c) TS_RETURN_IF_ERROR(check_c_directory(options.directory));
-  TS_ASSIGN_OR_RETURN(const codegen::Backend* backend, backend_of(options, device));
-  BuildCache own_cache =
-      as_c ? BuildCache(codegen::c_text_backend(), options.c_prefix + "_task_") : BuildCache(*backend);
+  const codegen::Backend* backend = &codegen::c_text_backend();
+  if (!as_c) {
+    TS_ASSIGN_OR_RETURN(backend, backend_of(options, device));
+  }
+  BuildCache own_cache(*backend, as_c ? options.c_prefix + "_task_" : "task_");
   TS_ASSIGN_OR_RETURN(AssembledModel assembled, assemble(model, device, schedules, options,
                                                          options.cache ? *options.cache : own_cache));
   std::vector<std::vector<char>> objects;
