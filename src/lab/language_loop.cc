@@ -145,14 +145,17 @@ class LanguageLoop {
     engine::WarmStart similar;
     TS_RETURN_IF_ERROR(similar.add_database(*database_, record::shown_database(options_.where.database)));
     for (const std::string& path : options_.more_databases) TS_RETURN_IF_ERROR(similar.add_file(path));
+    std::vector<const graph::Task*> wanted;
+    for (const engine::SharedTask& shared : tasks_) wanted.push_back(&shared.task);
+    TS_ASSIGN_OR_RETURN(const engine::PreparedTasks prepared,
+                        engine::prepare_tasks(wanted, device_, {}, options_.threads));
     std::vector<search::TuneTask> tasks;
-    for (const engine::SharedTask& shared : tasks_) {
-      search::TuneTask task;
-      TS_ASSIGN_OR_RETURN(task.task, engine::prepare_task(shared.task, device_));
+    for (size_t t = 0; t < prepared.size(); ++t) {
+      search::TuneTask& task = tasks.emplace_back();
+      task.task = prepared[t];
       task.weight = 0;
-      for (const auto& [name, calls] : shared.calls) task.weight += calls;
+      for (const auto& [name, calls] : tasks_[t].calls) task.weight += calls;
       task.writer = writer->of_task(task.task, similar);
-      tasks.push_back(std::move(task));
     }
     measure::MeasureOptions measuring;
     TS_ASSIGN_OR_RETURN(const auto measurer, engine::make_run_measurer(options_.where, *database_, device_,
