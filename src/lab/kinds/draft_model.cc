@@ -204,21 +204,18 @@ double draft_seconds(const feature::FeatureMatrix& features, const target::Devic
 
 namespace {
 
-// Returns scores: its seconds cannot be compared between tasks.
+// Predicts seconds that cannot be compared between tasks.
 class DraftModel final : public UntrainedModel {
  public:
   static constexpr const char* kKind = "draft";
   using UntrainedModel::UntrainedModel;
 
-  Result<std::vector<learn::Prediction>> predict(
-      std::span<const learn::ProgramQuery> queries) const override {
-    std::vector<learn::Prediction> out;
-    out.reserve(queries.size());
-    for (const learn::ProgramQuery& query : queries)
-      out.push_back({draft_seconds(*query.rows, *query.device, query.device->compute_units()) + 1e-12});
-    return out;
-  }
   learn::ModelInputs inputs() const override { return {.rows = true}; }
+
+ private:
+  double seconds_of(const learn::ProgramQuery& query) const override {
+    return draft_seconds(*query.rows, *query.device, query.device->compute_units()) + 1e-12;
+  }
 };
 
 }  // namespace

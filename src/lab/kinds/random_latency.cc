@@ -15,19 +15,13 @@ class RandomLatency final : public UntrainedModel {
   static constexpr const char* kKind = "random";
   using UntrainedModel::UntrainedModel;
 
-  Result<std::vector<learn::Prediction>> predict(
-      std::span<const learn::ProgramQuery> queries) const override {
-    std::vector<learn::Prediction> out;
-    out.reserve(queries.size());
-    for (const learn::ProgramQuery& query : queries) {
-      Hasher hasher;
-      hasher.add(card().seed).add(query.device->name);
-      for (const float value : query.leaves->vectors.values) hasher.add(std::bit_cast<uint32_t>(value));
-      const double uniform = hasher.uniform();
-      // Spread over the usual range of tensor programs: from a microsecond to a second.
-      out.push_back({1e-6 * std::pow(1e6, uniform), 0});
-    }
-    return out;
+ private:
+  double seconds_of(const learn::ProgramQuery& query) const override {
+    Hasher hasher;
+    hasher.add(card().seed).add(query.device->name);
+    for (const float value : query.leaves->vectors.values) hasher.add(std::bit_cast<uint32_t>(value));
+    // Spread over the usual range of tensor programs: from a microsecond to a second.
+    return 1e-6 * std::pow(1e6, hasher.uniform());
   }
 };
 

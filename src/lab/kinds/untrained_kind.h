@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "learn/latency/evaluation.h"
 #include "learn/latency/kinds.h"
@@ -12,11 +14,17 @@
 
 namespace tensorsmith::lab {
 
-// A model whose card is all that its file holds. Its predictions are only good for ranking.
+// A model whose file holds only its card. Its predictions only rank programs.
 class UntrainedModel : public learn::CostModel {
  public:
   explicit UntrainedModel(learn::ModelCard card) : card_(std::move(card)) {}
 
+  Result<std::vector<learn::Prediction>> predict(std::span<const learn::ProgramQuery> queries) const final {
+    std::vector<learn::Prediction> out;
+    out.reserve(queries.size());
+    for (const learn::ProgramQuery& query : queries) out.push_back({seconds_of(query)});
+    return out;
+  }
   bool ranks_only() const final { return true; }
   const learn::ModelCard& card() const final { return card_; }
   Status save(const std::string& path) const final {
@@ -26,6 +34,8 @@ class UntrainedModel : public learn::CostModel {
   }
 
  private:
+  virtual double seconds_of(const learn::ProgramQuery& query) const = 0;
+
   learn::ModelCard card_;
 };
 
