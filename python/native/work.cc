@@ -118,12 +118,12 @@ class PythonEvents final : public engine::TuneEvents {
   std::string phase_;
 };
 
-// Where a compiled model goes.
+// Folder that a compiled model is written to, and the model's name.
 struct Output {
   std::string directory, name;
 };
 
-// The settings of engine/tune/tune_options.h, JSON, and the database.
+// Returns the options with these settings (JSON, see engine/tune/tune_options.h) and this database.
 engine::TuneModelOptions tune_options_of(const std::string& settings, const std::string& database) {
   engine::TuneModelOptions options;
   check(engine::set_tune_options(Json::parse(settings), options));
@@ -176,7 +176,7 @@ struct Cancel {
   std::atomic<bool> wanted{false};
 };
 
-// An empty database: untuned schedules.
+// Compiles with the best schedules in the database, or with untuned ones if `database` is empty.
 Result<Json> compile(const engine::ModelSource& source, const Output& output, const std::string& device_name,
                      int threads, const std::string& database, const engine::ScheduleOptions& allowed,
                      LongCall& call, const std::atomic<bool>& cancelled) {
@@ -370,7 +370,7 @@ void bind_facts(nb::module_& module) {
 }  // namespace
 
 void bind_work(nb::module_& module) {
-  nb::class_<Import>(module, "Import", "How to read a model.")
+  nb::class_<Import>(module, "Import", "Options for reading a model.")
       .def(nb::init<Shapes, Dims, std::vector<std::string>, bool, bool>(), nb::kw_only(), nb::arg("shapes"),
            nb::arg("dims"), nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"));
   bind_tuning(module);

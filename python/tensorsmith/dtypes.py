@@ -13,7 +13,7 @@ ALIGNMENT = 64  # bytes; arrays at such addresses are used in place
 _ROWS = _native.dtypes()
 _NUMPY = {name: np.dtype(numpy) for name, numpy, _, _ in _ROWS}
 _ONNX_RUNTIME = {name: f"tensor({onnx})" for name, _, _, onnx in _ROWS}
-# Names of onnx.TensorProto.DataType in ONNX Runtime.
+# ONNX Runtime's names of types, by the number of the type in onnx.TensorProto.DataType.
 ONNX_RUNTIME_TYPES = {number: f"tensor({onnx})" for _, _, number, onnx in _ROWS} | {8: "tensor(string)"}
 
 

@@ -208,7 +208,7 @@ def tune(
     """
     if not (seconds or trials or until_gain):
         raise errors.InvalidArgument("say how long to search: seconds=60, trials=1000 or until_gain=0.01", "tune")
-    _not_negative(seconds=seconds, trials=trials, until_gain=until_gain, threads=threads, seed=seed)
+    _not_negative(seconds=seconds, trials=trials, until_gain=until_gain, epsilon=epsilon, threads=threads, seed=seed)
     settings = _settings(
         seconds=float(seconds),
         trials=operator.index(trials),
@@ -226,28 +226,26 @@ def tune(
         warm_start=warm_start,
         language_model=os.fspath(language_model),
     )
-    directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
     bar = TuneProgressBar(seconds, trials) if progress is True else None
     told = bar or (progress if callable(progress) else None)
     try:
-        with model_file(model) as path:
-            text = _native.tune(
-                path,
-                import_of(shapes, dims, absent, bounded, tf32),
-                directory,
-                _file_name(model, path),
-                device=device,
-                threads=threads,
-                database=os.fspath(database),
-                strategy=strategy,
-                settings=settings,
-                worker=command_path(),
-                progress=None if told is None else lambda event: told(json.loads(event)),
-            )
+        report = _compiled(
+            _native.tune,
+            model,
+            output,
+            import_of(shapes, dims, absent, bounded, tf32),
+            device=device,
+            threads=threads,
+            database=os.fspath(database),
+            strategy=strategy,
+            settings=settings,
+            worker=command_path(),
+            progress=None if told is None else lambda event: told(json.loads(event)),
+        )
     finally:
         if bar is not None:
             bar.close()
-    return _tune_result(json.loads(text))
+    return _tune_result(report)
 
 
 def _tune_result(report: dict[str, Any]) -> TuneResult:
@@ -309,21 +307,17 @@ def compile(
         errors.Error: tells the problem and what to do; nothing is written then.
     """
     _not_negative(threads=threads)
-    directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
-    with model_file(model) as path:
-        report = json.loads(
-            _native.compile(
-                path,
-                import_of(shapes, dims, absent, bounded, tf32),
-                directory,
-                _file_name(model, path),
-                device=device,
-                threads=threads,
-                database="" if untuned else known_database(database),
-                winograd=winograd,
-                cancel=None,
-            )
-        )
+    report = _compiled(
+        _native.compile,
+        model,
+        output,
+        import_of(shapes, dims, absent, bounded, tf32),
+        device=device,
+        threads=threads,
+        database="" if untuned else known_database(database),
+        winograd=winograd,
+        cancel=None,
+    )
     report["notes"] = _notes(report)
     return CompiledModel(**report)
 
@@ -346,8 +340,8 @@ def compile_unmeasured(
     threads: int = 0,
     winograd: bool = True,
 ) -> UnmeasuredModel:
-    """Compiles a model for any device, also one that is not there, with schedules chosen without measuring: by the
-    records of the database and of `sources`, a cost model, and the estimate of the design space.
+    """Compiles a model without measuring, for any device, even one that is not on this machine. Schedules are chosen
+    by the records of the database and of `sources`, a cost model, and the estimate of the design space.
 
     Args:
         cost_model: a file of `train` or "none"; default: the cost model that comes with the package.
@@ -364,20 +358,16 @@ def compile_unmeasured(
         warm_start=warm_start,
         cost_model=os.fspath(cost_model),
     )
-    directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
-    with model_file(model) as path:
-        report = json.loads(
-            _native.compile_unmeasured(
-                path,
-                import_of(shapes, dims, absent, bounded, tf32),
-                directory,
-                _file_name(model, path),
-                device=device,
-                threads=threads,
-                database=os.fspath(database),
-                settings=settings,
-            )
-        )
+    report = _compiled(
+        _native.compile_unmeasured,
+        model,
+        output,
+        import_of(shapes, dims, absent, bounded, tf32),
+        device=device,
+        threads=threads,
+        database=os.fspath(database),
+        settings=settings,
+    )
     choices = tuple(TaskChoice(**task) for task in report["tasks"])
     return UnmeasuredModel(directory=report["directory"], tasks=choices, notes=_notes(report))
 
@@ -479,6 +469,15 @@ def device(name: str = "local", threads: int = 0) -> dict[str, Any]:
     return json.loads(_native.device(name, threads))
 
 
+def _compiled(
+    native: Callable[..., str], model: ModelSource, output: PathLike | None, source: _native.Import, **options: Any
+) -> dict[str, Any]:
+    """Calls a function of the native module that writes a compiled model, and returns its report."""
+    directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
+    with model_file(model) as path:
+        return json.loads(native(path, source, directory, _file_name(model, path), **options))
+
+
 def _file_name(model: ModelSource, path: str) -> str:
     """Returns the name of the compiled model: the name of its file, or of its graph if the model is in memory."""
     return os.path.basename(path) if isinstance(model, (str, os.PathLike)) else model_name(model)
@@ -505,7 +504,7 @@ def import_of(
     bounded: bool = False,
     tf32: bool = False,
 ) -> _native.Import:
-    """Returns how to read a model."""
+    """Returns the options for reading a model."""
     given = {name: [int(length) for length in shape] for name, shape in (shapes or {}).items()}
     for name, shape in given.items():
         if any(length <= 0 for length in shape):
@@ -518,7 +517,7 @@ def import_of(
 
 
 def _settings(**values: Any) -> str:
-    """Returns the settings of a search for the native module, which knows the names. An empty text is the default."""
+    """Returns the settings of a search as JSON for the native module. An empty text stands for the default."""
     return json.dumps({name: value for name, value in values.items() if value != ""})
 
 
