@@ -70,7 +70,7 @@ Result<CollectReport> collect(const std::vector<engine::SharedTask>& tasks, cons
       TS_ASSIGN_OR_RETURN(auto measurer, engine::make_run_measurer(options.where, database, device,
                                                                    measure_options(), clock, log, cancel));
       TS_ASSIGN_OR_RETURN(const auto cost_model, learn::make_search_model(model_options, device));
-      // The spaces of one device at a time are in memory.
+      // Only the design spaces of one device are in memory at a time.
       TS_ASSIGN_OR_RETURN(engine::PreparedTasks prepared,
                           engine::prepare_tasks(wanted_tasks, device, {}, options.threads));
       std::vector<search::TuneTask> tune_tasks;

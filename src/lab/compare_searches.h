@@ -21,8 +21,8 @@
 namespace tensorsmith::lab {
 
 struct SearchMethod {
-  // Name of a search strategy (strategies/strategies.h), or of a proposing method (proposals.h), of which only
-  // the proposals are measured.
+  // Name of a search strategy (strategies/strategies.h), or of a proposing method (proposals.h), of which
+  // only the proposals are measured.
   std::string strategy;
   std::string model;                // as SearchModelOptions::model; for a proposing method a file or "none"
   bool seeded = false;              // begins with programs that were fast elsewhere; measured searches only

@@ -118,7 +118,7 @@ class SourceWriter {
   const Source& source_;
   const CorpusOptions& options_;
   Rng rng_;
-  std::shared_ptr<const search::PreparedTask> task_;  // null: it has no design space
+  std::shared_ptr<const search::PreparedTask> task_;  // null: its design space could not be built
   std::vector<std::shared_ptr<const search::SketchContext>> contexts_;
   std::map<int, int32_t> prompts_;  // by sketch
   Written out_;

@@ -24,7 +24,8 @@ constexpr double kVariancePrior = 8;
 // Number of candidates that a thread passes to the model at a time.
 constexpr int64_t kPredictedTogether = 16;
 
-// A promise to be faster than the best so far is discounted. `speed`: best seconds / seconds.
+// Discounts the promise of a candidate to be faster than the best program so far. `speed`: best seconds /
+// predicted seconds.
 double believed(double speed) { return speed > 1 ? 1 + std::log(speed) : speed; }
 
 }  // namespace

@@ -50,14 +50,15 @@ class DraftCorrection {
 // The cost model of a round and the limit of its time.
 struct ScoringRequest {
   const learn::CostModel* model = nullptr;  // null: only drafts are used
-  // When true, only drafts are used from then on; called by several threads. May be empty.
+  // Returns true when the time is up: the remaining candidates get drafts only. May be empty; several
+  // threads call it.
   std::function<bool()> out_of_time;
 };
 
 class CandidateScorer {
  public:
-  // task: must outlive this object. uses_draft: whether the estimate ranks candidates. inputs: what
-  // the run's cost model reads.
+  // task: must outlive this object. uses_draft: whether the estimate ranks candidates. inputs: the
+  // inputs that the run's cost model reads.
   CandidateScorer(const PreparedTask& task, bool uses_draft, const learn::ModelInputs& inputs)
       : task_(task), uses_draft_(uses_draft), inputs_(inputs), correction_(task.space().num_sketches()) {}
 
@@ -68,6 +69,7 @@ class CandidateScorer {
   // model fails, its error becomes model_error() and the drafts are the scores.
   std::vector<float> score(std::span<const space::Candidate> candidates, const ScoringRequest& request,
                            const MeasuredPrograms& programs, ThreadPool& pool);
+  // Adds a measurement to the correction of the estimate.
   void take(const space::Candidate& candidate, const record::MeasureResult& result);
 
   // Forgets model_error(), judged() and the inputs of scored candidates.

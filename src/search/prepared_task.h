@@ -1,5 +1,5 @@
-// A task on a device with all that follows from the two. It is made once, when a model is loaded, and
-// shared by whatever chooses, searches, predicts and records the task's programs.
+// A task on a device, with all data that follow from the two. It is made once, when a model is loaded,
+// and shared by all code that chooses, searches, predicts and records the task's programs.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct TaskName {
 
 class PreparedTask {
  public:
-  // A task with all programs of its design space. Errors: those of space::DesignSpace::build, with
-  // the task as their place.
+  // Creates a task with all programs of its design space. Errors: those of space::DesignSpace::build,
+  // with the task as their place.
   static Result<std::shared_ptr<const PreparedTask>> create(TaskName name, const ir::Workload& workload,
                                                             std::shared_ptr<const target::Device> device,
                                                             const space::DesignSpace::Options& options);
-  // A task with the programs of the given space.
+  // Creates a task with the programs of the given space.
   static Result<std::shared_ptr<const PreparedTask>> create(TaskName name,
                                                             std::shared_ptr<const SearchSpace> space,
                                                             std::shared_ptr<const target::Device> device);
@@ -54,7 +54,7 @@ class PreparedTask {
   // Seconds that no program of the task can go below (implausible_below).
   double least_seconds() const { return least_seconds_; }
 
-  // The task as cost models are asked about it.
+  // The description of the task in queries to cost models.
   const QueriedTask& queried() const { return *queried_; }
   // Makes an object that computes inputs of candidates; each thread needs its own. It may outlive
   // this object.
@@ -67,7 +67,7 @@ class PreparedTask {
 
   std::shared_ptr<const target::Device> device_;
   std::shared_ptr<const SearchSpace> space_;
-  const space::DesignSpace* design_ = nullptr;  // of space_
+  const space::DesignSpace* design_ = nullptr;  // owned by space_
   std::shared_ptr<const QueriedTask> queried_;
   uint64_t kernel_class_ = 0;
   bool winograd_ = true;

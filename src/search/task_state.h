@@ -38,7 +38,7 @@ record::CandidateOrigin recorded(const Proposal& proposal);
 
 class TaskState {
  public:
-  // task: must outlive this object.
+  // task and options.strategy: must outlive this object.
   TaskState(const TuneTask& task, const TaskOptions& options);
 
   const PreparedTask& task() const { return *tuned_.task; }
@@ -59,7 +59,7 @@ class TaskState {
   // Takes a result, either from the measurer, which has just compared the output, or from the
   // database.
   void take(const Proposal& proposal, const record::MeasureResult& result, bool from_database);
-  // Takes a record of an earlier run, whose trace is given.
+  // Takes a record of an earlier run. `trace`: the record's trace, parsed.
   void take_record(const record::Record& record, sched::Trace trace);
   bool is_known(uint64_t hash) const { return known_traces_.count(hash) > 0; }
 
@@ -69,11 +69,12 @@ class TaskState {
     return {row.inputs->query(task().queried()), row.seconds};
   }
   bool exhausted() const { return exhausted_; }
-  // About the last propose(): the error by which the model could not judge candidates, which the
-  // drafts ranked instead; the error of the task's writer; the number of candidates that the model
-  // judged.
+  // The error by which the model could not judge candidates in the last propose(); the drafts ranked
+  // them instead.
   const std::optional<Error>& model_error() const { return scorer_.model_error(); }
+  // The error of the task's writer in the last propose().
   const std::optional<Error>& writer_error() const { return writer_error_; }
+  // Number of candidates that the model judged in the last propose().
   size_t judged() const { return scorer_.judged(); }
 
  private:

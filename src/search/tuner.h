@@ -138,13 +138,13 @@ struct TuneReport {
   std::vector<std::vector<RankedTrace>> fastest;
 };
 
-// Tunes all tasks, which must be prepared for this device. First measures the default schedule of each task, even of those not worth
-// tuning, and compares its output with the reference. A wrong output is an error (kMismatch, which
-// names the task), as is a task of which no program runs. Records are written to the database as
-// they arrive, so a killed run loses at most the candidate being measured, and a new run continues
-// from there. Programs in the database are not measured again, except for those that would be
-// chosen: they count only after they have run here too. Records that are faster than the device can
-// be are ignored.
+// Tunes all tasks, which must be prepared for this device. First measures the default schedule of each task,
+// even of those not worth tuning, and compares its output with the reference. A wrong output is an error
+// (kMismatch, which names the task), as is a task of which no program runs. Records are written to the
+// database as they arrive, so a killed run loses at most the candidate being measured, and a new run
+// continues from there. Programs in the database are not measured again, except for those that would be
+// chosen: they count only after they have run here too. Records that are faster than the device can be are
+// ignored.
 Result<TuneReport> tune(const std::vector<TuneTask>& tasks, const target::Device& device,
                         const TuneOptions& options, const TuneServices& services);
 

@@ -68,11 +68,12 @@ Status TuningRun::take_records(size_t task) {
   for (const auto& record : records) {
     if (record.code_version != record::kCodeVersion) continue;
     if (!doubts_.is_believed(task, record.result)) continue;
-    auto trace = sched::parse_trace(record.trace);
-    if (trace.ok() && !task_of(task).winograd() && sched::uses_winograd(*trace)) continue;
-    // A default that failed is measured again, since without it there is no model.
-    if (trace.ok() && !record.result.ok() && state.programs().is_default(sched::hash(*trace))) continue;
-    if (trace.ok()) state.take_record(record, std::move(*trace));
+    if (auto trace = sched::parse_trace(record.trace); trace.ok()) {
+      if (!task_of(task).winograd() && sched::uses_winograd(*trace)) continue;
+      // A default that failed is measured again, since without it there is no model.
+      if (!record.result.ok() && state.programs().is_default(sched::hash(*trace))) continue;
+      state.take_record(record, std::move(*trace));
+    }
     ++resumed_;
   }
   if (state.programs().history().empty() && !state.programs().rows().empty()) state.programs().finish_round();

@@ -181,8 +181,7 @@ void print_people(const std::vector<lab::SearchRun>& runs, const CompareCommand&
       "trials, relative to\nthe fastest program {}: geometric mean over the tasks, then mean and standard "
       "deviation over {} seeds.\nworst task: the lowest final percentage of a task. trials to match: trials "
       "that the method needs to reach the final\npercentage of the first row. seconds: duration of the "
-      "search "
-      "of a task.\n",
+      "search of a task.\n",
       command.store.empty() ? "that any search found" : "in the store", options.seeds);
 }
 

@@ -92,7 +92,7 @@ Status import(const ImportCommand& command) {
   } else {
     const std::string left_out = left_out_text(*report);
     print_out("{} records imported ({} of them of failed programs); {:.0f} records per second{}{}\n",
-              report->records, report->failed, (report->records) / seconds, left_out.empty() ? "" : "; ",
+              report->records, report->failed, report->records / seconds, left_out.empty() ? "" : "; ",
               left_out);
   }
   return {};

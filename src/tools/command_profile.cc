@@ -151,8 +151,8 @@ void add_profile_command(CLI::App& app, int& exit_code) {
           "--profiler", o->profiler,
           "Source of the counters: perf (hardware counters of the CPU), simulation (a model of the CPU's "
           "caches), ncu (counters of a GPU, by NVIDIA Nsight Compute) or auto (the first of these that "
-          "works). "
-          "timing counts nothing and measures the times again; with --again the smallest time is kept")
+          "works). timing counts nothing and measures the times again; with --again the smallest time is "
+          "kept")
       ->check(CLI::IsMember({"auto", "perf", "simulation", "ncu", "timing"}))
       ->capture_default_str();
   add_whole(*command, "--per-task", o->per_task, 0, kMaxCount,

@@ -215,7 +215,7 @@ int WorkingThreads::count() const {
 
 namespace {
 
-// Adds an option of each type of value.
+// Adds the option of a setting; there is an overload for each type of value.
 struct AddTuneOption {
   CLI::App& command;
   const engine::TuneOption& option;

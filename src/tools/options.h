@@ -58,8 +58,6 @@ struct DeviceOptions {
   // Returns at most one note, if this process may use fewer CPUs than the machine has, unless no
   // more threads than that were requested. `device` must come from resolve().
   std::vector<std::string> notes(const target::Device& device) const;
-  // Threads that kernels run on.
-  static int kernel_threads(const target::Device& device) { return device.compute_units(); }
 };
 
 // --threads of commands that process data and run no kernels.
@@ -91,7 +89,7 @@ class ProcessesOptions {
 // its first dot.
 learn::ImportFile import_file(const std::string& text);
 
-// Adds the option of a setting of engine/tune/tune_options.h. The value goes to where `value` points.
+// Adds the option of a setting of engine/tune/tune_options.h. `value` points to the parsed value.
 CLI::Option* add_tune_option(CLI::App& command, std::string_view name, engine::TuneOptionValue value);
 // Adds the options of several settings of a run.
 void add_tune_options(CLI::App& command, std::initializer_list<std::string_view> names,

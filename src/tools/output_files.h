@@ -43,7 +43,7 @@ struct OutputPath {
   std::string option;
   std::string path;
   OutputKind kind;
-  bool makes_parent = false;  // the parent of a compiled model is made with it, but no other folder
+  bool makes_parent = false;  // a missing parent is created with the compiled model
 };
 
 // Rejects the following (kInvalidArgument unless stated otherwise; the place is the output's path):

@@ -67,7 +67,7 @@ Result<std::vector<engine::ModelToTune>> plan_outputs(const TuneRunOptions& opti
         options.directory_option->count() == 0 ? folder_beside(options.models[m], "_tuned")
         : options.models.size() == 1           ? options.directory
                                                : (fs::path(options.directory) / names[m]).string();
-    // -o of several models names the folder that holds theirs.
+    // With several models, -o names the folder that holds their folders.
     const bool in_folder = options.models.size() > 1 && options.directory_option->count() > 0;
     outputs.push_back({"-o", directory, OutputKind::kModelDirectory, in_folder});
     models.push_back({nullptr, directory, fs::path(options.models[m]).filename().string()});
@@ -129,7 +129,7 @@ void print_choices(const engine::LoadedModel& model, const std::vector<engine::U
   print_lines(table.text());
 }
 
-// Prints one document per model, or all in one.
+// Prints the document of a single model, or one document with those of all models.
 void print_documents(const nlohmann::json& documents) {
   print_json(documents.size() == 1 ? documents.front() : nlohmann::json{{"models", documents}}, 2);
 }

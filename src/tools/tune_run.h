@@ -13,7 +13,7 @@ struct TuneRunOptions {
   std::vector<std::string> models;  // files, or networks of the zoo
   ModelOptions import;              // for all models; its path is unused
   DeviceOptions device;
-  // Its database is that of --db, and its sources are the entries of --from.
+  // The database is that of --db, and the sources are the entries of --from.
   engine::TuneModelOptions tuning{.where = {.database = "tensorsmith.db"}};
   // For the compiled model; with several models, the directory that contains one for each.
   std::string directory;
@@ -37,7 +37,7 @@ std::vector<std::string> folder_names(const std::vector<std::string>& models);
 // Adds the options that both commands share, before those of the search.
 void add_tune_run_options(CLI::App& command, TuneRunOptions& options);
 
-// tune --no-measure: engine::compile_unmeasured, with the shipped cost model unless
+// Runs `tune --no-measure`: engine::compile_unmeasured() with the shipped cost model, unless
 // options.cost_model_given is set.
 Status run_unmeasured(const TuneRunOptions& options);
 

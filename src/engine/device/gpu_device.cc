@@ -58,8 +58,8 @@ const Device* known_board(const GpuProperties& p) {
   return best;
 }
 
-// Returns a known board of NVIDIA's of the same architecture, else of the newest one before it, else
-// of the oldest.
+// Returns a known NVIDIA board of the same architecture, else of the newest earlier architecture, else of
+// the oldest.
 const Device* relative(const GpuProperties& p) {
   const int wanted = 10 * p.compute_major + p.compute_minor;
   const Device* best = nullptr;
@@ -101,7 +101,8 @@ void set_figures(const GpuProperties& p, Device& d) {
   d.peak_f32_gflops = target::computed_peak_gflops(d);
 }
 
-// Describes a device of which no board is known by the attributes of a related one.
+// Returns a device that is not a known board: the attributes that the driver does not report are those of
+// `like`.
 Device device_like(const Device& like, const GpuProperties& p) {
   Device d = like;
   d.processor = architecture(p);

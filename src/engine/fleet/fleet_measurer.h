@@ -36,7 +36,7 @@ std::unique_ptr<measure::Measurer> make_fleet_measurer(
     const measure::MeasureOptions& options, const FleetPatience& patience, Help help, const Clock& clock,
     LogSink& log, const std::atomic<bool>& cancel);
 
-// Where a run measures its programs.
+// The machines that measure the programs of a run.
 struct Where {
   std::string database;             // address or path; all machines that measure for a server share the work
   bool fleet = false;               // only workers of the database measure, not this machine

@@ -59,9 +59,9 @@ struct CompileOptions {
 Status compile_model(const LoadedModel& model, const target::Device& device,
                      const std::vector<TaskSchedule>& schedules, const CompileOptions& options);
 
-// As compile_model(), with the best records of `database` (apply_best_records) where it has some, and
-// untuned schedules elsewhere or if `database` is empty. Sets options.tuned; options.log must not be
-// null. Returns the number of tasks with records.
+// Calls compile_model() with the best records of `database` (apply_best_records), and with untuned
+// schedules for tasks that have no record or if `database` is empty. Sets options.tuned; options.log
+// must not be null. Returns the number of tasks with records.
 Result<size_t> compile_recorded(const LoadedModel& model, const target::Device& device,
                                 const std::string& database, const ScheduleOptions& allowed,
                                 CompileOptions options);

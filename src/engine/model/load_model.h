@@ -40,7 +40,7 @@ Result<LoadedModel> load_model(const ModelSource& options, const target::Device&
 // Shapes of the inputs of a task's first call, in the order of its workload's inputs. Unlike those of
 // the workload, whose axes are collapsed, they are the shapes of the graph's values.
 using InputShapes = std::vector<std::vector<int64_t>>;
-// By task of the partition.
+// Returns the shapes by task of the partition.
 std::vector<InputShapes> input_shapes(const LoadedModel& model);
 
 // A task that several models may share.

@@ -18,7 +18,7 @@ struct PredictOptions {
   // A model file; empty = cpu_model, or on GPUs their design space's estimate.
   std::string latency_model;
   std::string cpu_model;  // a model file for CPUs; empty = the roofline
-  const learn::CostModelKinds* kinds = &learn::product_kinds();  // of the two files
+  const learn::CostModelKinds* kinds = &learn::product_kinds();  // kinds that the two files may have
   bool roofline = false;         // always use the roofline, whatever the models
   std::string device = "local";  // specification for find_device
   int threads = 0;               // 0 = all cores of the device

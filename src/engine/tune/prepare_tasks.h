@@ -1,5 +1,5 @@
-// Prepares the tasks of models for a device: each task's design space and untuned schedule are made
-// once, for whatever follows.
+// Prepares the tasks of models for a device: each task's design space and untuned schedule are made once
+// and used by all later steps.
 #pragma once
 
 #include <memory>

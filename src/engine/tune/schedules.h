@@ -25,7 +25,7 @@ struct TaskSchedule {
 
 // Returns the untuned schedule of a task, with plain loops as the alternative.
 TaskSchedule untuned_schedule(const search::PreparedTask& task);
-// Returns those of all tasks. Errors: those of prepare_tasks.
+// Returns the untuned schedules of all tasks. Errors: those of prepare_tasks.
 Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& partition,
                                                     const target::Device& device,
                                                     const ScheduleOptions& options = {});

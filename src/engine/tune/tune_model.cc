@@ -437,7 +437,7 @@ struct TuneRun {
     return {};
   }
 
-  // `schedules`: those of the compiled model, by task. Sets all that the result says about them.
+  // Describes the schedules of the compiled model, by task, in the result.
   void describe(size_t m, const std::vector<TaskSchedule>& schedules, TunedModel& tuned) const {
     std::vector<TaskTimes> alone;
     for (size_t t = 0; t < schedules.size(); ++t) {

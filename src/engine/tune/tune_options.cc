@@ -74,7 +74,7 @@ auto visit_value(const TuneOption& option, const TuneModelOptions& options, Func
                     option.value(const_cast<TuneModelOptions&>(options)));
 }
 
-// Whether the option limits the run and the value is no limit.
+// Returns whether the value sets no limit (for an option that limits the run) or is empty.
 template <typename T>
 bool limits_nothing(const TuneOption& option, const T& value) {
   if constexpr (std::is_arithmetic_v<T>) {
@@ -85,7 +85,7 @@ bool limits_nothing(const TuneOption& option, const T& value) {
   }
 }
 
-// The JSON schema's name of a type.
+// Returns the name of a type in a JSON schema.
 template <typename T>
 constexpr const char* type_name() {
   if constexpr (std::is_same_v<T, bool>)
@@ -115,7 +115,7 @@ bool has_type(const Json& json) {
            std::all_of(json.begin(), json.end(), [](const Json& j) { return j.is_string(); });
 }
 
-// Unlike a bool, these numbers have limits.
+// Whether T is a number with limits; a bool is not.
 template <typename T>
 constexpr bool kIsNumber = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 

@@ -1,6 +1,6 @@
-// The settings of a search that users choose, one row each, besides the strategy, whose names are
-// those of the laboratory: the command line, the Python package, reports and the schema of these
-// settings are made of the rows.
+// The table of the settings of a search that users choose, one row each. The command line, the Python
+// package, reports and the JSON schema of the settings are made from the rows. The strategy has no row:
+// lab/strategies/strategies.h lists its names.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,7 +14,7 @@
 
 namespace tensorsmith::engine {
 
-// A limit of this size is none; sums of such numbers do not overflow.
+// A limit of this size or more means no limit. Sums of such numbers do not overflow.
 inline constexpr int64_t kMostTrials = 1'000'000'000;
 inline constexpr double kMostSeconds = 1e9;  // 30 years
 
@@ -37,12 +37,12 @@ enum class TuneOptionGroup : uint8_t { kBasic, kSearch, kAdvanced };
 
 struct TuneOption {
   std::string_view name;  // in Python and JSON
-  std::string_view flag;  // on the command line; that of a setting which is true by default turns it off
+  std::string_view flag;  // on the command line; if the setting is true by default, the flag turns it off
   TuneOptionKind kind;
   TuneOptionGroup group;
   TuneOptionValue (*value)(TuneModelOptions& options);
   double least, most;             // limits of a number
-  std::string_view type;          // stands for a text in help texts
+  std::string_view type;          // placeholder of a text value in help texts
   std::string_view report_label;  // in reports; empty: not reported
   std::string help;
 

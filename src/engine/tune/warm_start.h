@@ -75,10 +75,10 @@ class WarmStart {
   // measured on the same device.
   std::optional<double> speedup_of(const std::string& task_key) const;
 
-  // Returns candidates of the task's design space, the most promising first: programs of the same task, most
-  // similar device first, then programs of tasks of the same class, nearest shape first. Tiles are
-  // adapted to the new shapes (DesignSpace::rescale). A record whose point no longer gives its
-  // trace is skipped. Thread-safe.
+  // Returns candidates of the task's design space, the most promising first: programs of the same task,
+  // most similar device first, then programs of tasks of the same class, nearest shape first. Tiles are
+  // adapted to the new shapes (DesignSpace::rescale). A record whose point no longer gives its trace is
+  // skipped. Thread-safe.
   std::vector<SeededCandidate> seeds(const search::PreparedTask& task, const SeedOptions& options) const;
 
  private:

@@ -4,7 +4,7 @@ namespace tensorsmith::lab {
 
 namespace {
 
-// Returns why `tune` does not offer the strategy; empty: it does.
+// Returns the reason why `tune` does not offer the strategy; empty if it offers the strategy.
 std::string instead_of(const search::StrategyKind& kind) {
   if (kind.only_seeds) return "is a command of its own: `tensorsmith transfer MODEL --from FILE`";
   if (kind.needs_writer)

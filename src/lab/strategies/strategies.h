@@ -1,5 +1,5 @@
-// The table of all strategies: those of the product and those kept for comparison. A new one of the
-// latter needs a file, a few lines here, and a line in the list of sources.
+// The table of all strategies: those of the product and those kept for comparison. A new strategy for
+// comparison needs a file, a few lines here, and a line in the list of sources.
 #pragma once
 
 #include <array>
@@ -39,9 +39,9 @@ std::string strategy_names();
 // kInvalidArgument for an unknown name; the reason lists the names.
 Result<const search::StrategyKind*> find_strategy(std::string_view name);
 
-// The same for tuning a model, where `transfer` is a command and `--lm` decides about a language
-// model; kInvalidArgument for these two says so.
+// Names of the strategies that `tune` offers: all but `transfer` and `lm`.
 std::string tuning_strategy_names();
+// kInvalidArgument for another name. For `transfer` and `lm` the reason names what to use instead.
 Result<const search::StrategyKind*> find_tuning_strategy(std::string_view name);
 
 }  // namespace tensorsmith::lab
