@@ -38,7 +38,7 @@ SERVER = re.compile(r"postgresql://")
 ELSEWHERE = [
     (r"pip install (dist/)?tensorsmith-\*\.whl", "scripts/build_wheel", '/pip" install'),
     (r"python3 -m venv tensorsmith_env|\. tensorsmith_env/bin/activate", "scripts/build_wheel", "-m venv"),
-    (r"python3 -m tensorsmith\.peers it=model\.onnx:model_tuned", "tests/python/test_compare_engines.py", '"-m", "tensorsmith.peers"'),
+    (r"python3 -m tensorsmith\.peers mine=model\.onnx:model_tuned", "tests/python/test_compare_engines.py", '"-m", "tensorsmith.peers"'),
     (r"apt install \./tensorsmith_\*\.deb( \./libtensorsmith-\*\.deb)?", "scripts/test_packages", "/tmp/debs/libtensorsmith-*.deb"),
     (r"podman build -t tensorsmith \.", ".github/workflows/release.yml", "docker build --file Containerfile"),
     (r"scripts/demo", "scripts/check_demo", "scripts/demo"),

@@ -160,7 +160,7 @@ ELEMENTWISE = set(FUNCTIONS) | {
 ROOTS = {"LpPool", "GlobalLpPool", "ReduceL2"}
 # 3x3 convolutions may use Winograd filtering, whose errors are relative to a whole tile (docs/using.md).
 WINOGRAD = {"Conv", "ConvTranspose"}
-WINOGRAD_TILE = 6  # NaN and infinity of one input reach all outputs of its tile, at most 6 x 6
+WINOGRAD_TILE = 6  # an assumed bound: NaN and infinity of one input reach at most 5 x 5 outputs
 MEANS = {"AveragePool", "GlobalAveragePool", "ReduceMean", "Mean"}
 # Quotients of a softmax in f32 below this value, e^-86.5 of the largest, may be 0 (docs/operators.md).
 SOFTMAX_LEAST = 2.72e-38
