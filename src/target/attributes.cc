@@ -33,9 +33,8 @@ Place either(Device& d) {
   return d.kind() == DeviceKind::kCpu ? of_cpu<Cpu>(d) : of_gpu<Gpu>(d);
 }
 
-// Sources of defaults. A default from kTypicalCore or kSmallGpu is a round figure of such a device.
-constexpr std::string_view kTypicalCore = "out-of-order core", kSmallGpu = "small GPU",
-                           kWithBlock = "required with that of a block";
+// Defaults without another source are round figures of these.
+constexpr std::string_view kTypicalCore = "out-of-order core", kSmallGpu = "small GPU";
 
 constexpr Attribute kAttributes[] = {
     {"name", "", "name for `--device`", kRequired, "", common<&Device::name>},
@@ -49,7 +48,8 @@ constexpr Attribute kAttributes[] = {
      "", common<&Device::features>},
     {"cores", "", "CPU cores (not hardware threads), or multiprocessors", kRequired | kInKey | kDecides, "",
      either<&CpuFigures::cores, &GpuFigures::multiprocessors>},
-    {"clock_ghz", "GHz", "clock of the peak: base clock of CPUs (`local`: measured), boost clock of GPUs",
+    {"clock_ghz", "GHz",
+     "sustained clock: base clock of known CPUs (`local`: measured), boost clock of most GPUs",
      kRequired | kInKey | kDecides, "", common<&Device::clock_ghz>},
     {"base_clock_ghz", "GHz", "the vendor's lowest clock", kNone, "", common<&Device::base_clock_ghz>},
     {"boost_clock_ghz", "GHz", "the vendor's highest clock", kNone, "", common<&Device::boost_clock_ghz>},
@@ -103,12 +103,12 @@ constexpr Attribute kAttributes[] = {
      of_gpu<&GpuFigures::max_vthread_extent>},
     {"max_threads_per_core", "threads", "most threads of a multiprocessor", kRequired, "",
      of_gpu<&GpuFigures::max_threads_per_core>},
-    {"max_blocks_per_core", "blocks", "most blocks of a multiprocessor", kNone, "one for each warp",
-     of_gpu<&GpuFigures::max_blocks_per_core>},
-    {"shared_memory_per_core", "bytes", "shared memory of a multiprocessor", kNone, kWithBlock,
-     of_gpu<&GpuFigures::shared_memory_per_core>},
-    {"registers_per_core", "", "32-bit registers of a multiprocessor", kNone, kWithBlock,
-     of_gpu<&GpuFigures::registers_per_core>},
+    {"max_blocks_per_core", "blocks", "most blocks of a multiprocessor", kNone,
+     "`max_threads_per_core` / `warp_size`", of_gpu<&GpuFigures::max_blocks_per_core>},
+    {"shared_memory_per_core", "bytes", "shared memory of a multiprocessor", kNone,
+     "required with `shared_memory_per_block`", of_gpu<&GpuFigures::shared_memory_per_core>},
+    {"registers_per_core", "", "32-bit registers of a multiprocessor", kNone,
+     "required with `registers_per_block`", of_gpu<&GpuFigures::registers_per_core>},
     {"block_start_cycles", "cycles", "time between the starts of two blocks of a kernel", kNone,
      "measured: A100 1.0, V100 2.4, K80 3.0, MI50 4.0", of_gpu<&GpuFigures::block_start_cycles>},
     {"sources", "", "sources of the figures", kNone, "", common<&Device::sources>},
