@@ -1,4 +1,4 @@
-// Element types under the names of this room.
+// Makes the element types of base/dtype.h members of namespace ir.
 #pragma once
 
 #include "base/dtype.h"

@@ -19,7 +19,8 @@ namespace tensorsmith::search {
 
 feature::PerStoreOptions feature_options(const target::Device& device);
 
-// A task on a device as cost models are asked about it, with what follows from its workload. Made once.
+// A task on a device in the form that queries to a cost model need, with facts that follow from its
+// workload. Made once per task.
 struct QueriedTask {
   // The task's own programs, which Tensorsmith compiles. The device's name becomes that of stores.
   QueriedTask(std::string key, std::string name, const ir::Workload& workload, double flops,

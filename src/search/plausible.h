@@ -7,10 +7,11 @@
 
 namespace tensorsmith::search {
 
-// Returns a time in seconds that no program of the workload can go below on the device: the longest
-// of its operations at many times the peak rate (to allow for instructions on short elements and
-// algorithms with fewer products), its outputs at two vector stores per cycle and core, and one
-// nanosecond.
+// Returns seconds below which no program of the workload can be on the device: the largest of
+// - the time of its operations at many times the peak rate, because instructions on short elements
+//   and algorithms with fewer products are faster than the peak,
+// - the time to write its outputs with two vector stores per cycle and core,
+// - one nanosecond.
 double implausible_below(const ir::Workload& workload, const target::Device& device);
 // Likewise, for a workload known only by these numbers.
 double implausible_below(double flops, double output_bytes, const target::Device& device);

@@ -1,5 +1,6 @@
 // The strategies of the product; lab/strategies/strategies.h has those kept for comparison. A new one
-// needs a file, a few lines here, and a line in the list of sources.
+// needs a file, a few lines here, a line in the list of sources, and an entry in the table of all
+// strategies in lab/strategies/strategies.h.
 #pragma once
 
 #include "search/strategy.h"

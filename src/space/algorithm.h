@@ -25,7 +25,7 @@ struct Algorithm {
   Algorithm(const Algorithm&) = delete;
   Algorithm& operator=(const Algorithm&) = delete;
 
-  std::string label;               // prefix of a sketch's description if the descriptions would not differ
+  std::string label;               // prefix of its sketches' descriptions; empty if they differ without it
   ir::Workload workload;           // the rewritten operations
   std::vector<sched::Step> steps;  // the steps that rewrite them
   WorkloadAnalysis analysis;
@@ -41,9 +41,10 @@ struct Algorithm {
 
 // Returns the algorithms for a workload. The first one is the workload as it is. On CPUs, the next
 // one (if there are any) has all contractions of 8-bit integers and of bf16 elements rewritten by
-// sched::Dot; then, for each tile size, one has every 3x3 convolution rewritten that
-// sched::Winograd accepts. On GPUs, the others cut reductions whose outputs do not fill the device
-// into parts that separate blocks compute, by sched::Rfactor ("split-K").
+// sched::Dot or, for 8-bit integers, sched::Dot16; then, for each tile size, one has every 3x3
+// convolution rewritten that sched::Winograd accepts. On GPUs, the others cut reductions whose
+// outputs do not fill the device into parts that separate blocks compute, by sched::Rfactor
+// ("split-K").
 std::vector<std::unique_ptr<const Algorithm>> make_algorithms(const ir::Workload& workload,
                                                               const EstimateMachine& machine, bool winograd);
 

@@ -1,6 +1,6 @@
 // The design space of a workload on a device: sketches (structure) and decision vectors (tile
 // sizes, locations, annotations). Search works on candidates; a trace is only made for those that
-// are examined.
+// are measured, or if the cost model reads traces.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,9 @@ inline constexpr auto kPredicate = sched::TailPolicy::kPredicate;
 // if there are none.
 LoopId fuse_or_unit(TraceMaker& maker, StageId stage, const std::vector<LoopId>& loops);
 
-// Makes the stage compute into memory of this scope, from where its readers read. Returns the new
-// stage, which computes. The stage must not be an output, and its loops must be unchanged.
+// Makes the stage compute into memory of this scope, which its readers then read directly. Returns
+// the new stage that computes; the old one is inlined. The stage must not be an output, and its loops
+// must be unchanged.
 StageId move_to(TraceMaker& maker, StageId stage, ir::MemoryScope scope);
 
 // Makes the anchor compute into local memory. `output` is the anchor or its elementwise consumer. Returns the
@@ -28,8 +29,9 @@ StageId compute_locally(TraceMaker& maker, StageId output, StageId anchor);
 void append_grouped(TraceMaker& maker, StageId stage, LoopId outer, LoopId inner, int64_t group,
                     std::vector<LoopId>& blocks);
 
-// Lets this many warps of a block compute a stage in shared memory together: its spatial loops are fused and
-// distributed over warps and lanes in vectors. The stage's loops must be unchanged.
+// Lets this many warps of a block compute a stage in shared memory together: its spatial loops are
+// fused, and the threads of each warp compute neighbouring vectors. The stage's loops must be
+// unchanged.
 void share_among_warps(TraceMaker& maker, StageId stage, int64_t warps, int64_t vector);
 
 // Lets the threads of a block compute a stage in shared memory together: its spatial loops are

@@ -18,10 +18,10 @@ struct Attribute {
   enum Flags : uint8_t {
     kNone = 0,
     kRequired = 1,
-    kInKey = 2,           // Device::key() hashes the value
-    kInKeyIfKnown = 4,    // Device::key() hashes the value if it is not 0
-    kDecides = 8,         // predicted times depend on the value, so a prediction states it if it is assumed
-    kDecidesOnCpus = 16,  // like kDecides, but only for CPUs
+    kInKey = 2,         // Device::key()
+    kInKeyIfKnown = 4,  // as kInKey, but only if it is not 0
+    kDecides = 8,       // decides how long a program takes: predictions say if its value is assumed
+    kDecidesOnCpus = 16,
   };
   // Points to the value in a device; monostate if devices of that kind lack the attribute.
   using Place =

@@ -96,7 +96,8 @@ struct GpuMachine {
 
   // Rates and latencies of a multiprocessor, by generation. They are round numbers close to those of
   // microbenchmarks (for example, shared memory of Turing has a latency of 23 cycles) and were not
-  // looked up for each device. Models that fit factors to them compensate the error that all have.
+  // looked up for each device. A model that fits a factor to such a rate corrects the error that all
+  // devices have in common.
   double sector_bytes() const { return amd ? 64 : 32; }  // smallest transfer from memory and L2
   double schedulers() const { return 4; }
   // Lanes whose FMAs a multiprocessor can start per cycle. Kepler's four schedulers issue a second

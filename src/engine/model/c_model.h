@@ -1,5 +1,5 @@
-// A model as C sources, for a device that has neither our runtime nor a compiler. The directory
-// contains
+// A model as C sources, for a device that has a C compiler but not Tensorsmith's runtime. The
+// directory contains
 //
 //   tensorsmith_kernels.h  the kernel interface and its helpers, the same for all models
 //   PREFIX_model.h         declarations of the kernels and of the model, sizes of its memory

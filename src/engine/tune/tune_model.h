@@ -102,13 +102,13 @@ struct TunedModel {
   bool interrupted = false;  // the best schedules so far were compiled
 };
 
-// Searches on this machine (kUnsupported for a device that is not local) until a limit or `cancel`,
-// then writes each model's directory, all of it or nothing. Tasks shared by several models are
-// searched once. Each model has the same weight: the search minimizes the sum over models of
-// latency / untuned latency. Schedules that are not faster end to end than the untuned model are
-// dropped. Results are in the order of the models; errors: those of search::tune, of compile_model,
-// of read_tune_sources, of language_model_for and of files; kCancelled, with no model written, if
-// `cancel` came before this run had measured a schedule.
+// Searches on this machine (kUnsupported unless is_measurable(device), which includes the GPUs of
+// this machine) until a limit or `cancel`, then writes each model's directory, all of it or nothing.
+// Tasks shared by several models are searched once. Each model has the same weight: the search
+// minimizes the sum over models of latency / untuned latency. Schedules that are not faster end to
+// end than the untuned model are dropped. Results are in the order of the models; errors: those of
+// search::tune, of compile_model, of read_tune_sources, of language_model_for and of files;
+// kCancelled, with no model written, if `cancel` came before this run had measured a schedule.
 Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& models,
                                             const target::Device& device, const TuneModelOptions& options,
                                             record::Database& database, const Clock& clock, LogSink& log,

@@ -1,6 +1,6 @@
-// The table of the settings of a search that users choose, one row each. The command line, the Python
-// package, reports and the JSON schema of the settings are made from the rows. The strategy has no row:
-// lab/strategies/strategies.h lists its names.
+// The settings of a search that users choose, one row each. The command line, the Python package,
+// reports and the schema of these settings use the rows. The strategy has no row, since the names of
+// all strategies are known only to lab.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,7 +14,7 @@
 
 namespace tensorsmith::engine {
 
-// A limit of this size or more means no limit. Sums of such numbers do not overflow.
+// A limit of this size stands for no limit; sums of such numbers do not overflow.
 inline constexpr int64_t kMostTrials = 1'000'000'000;
 inline constexpr double kMostSeconds = 1e9;  // 30 years
 
@@ -42,7 +42,7 @@ struct TuneOption {
   TuneOptionGroup group;
   TuneOptionValue (*value)(TuneModelOptions& options);
   double least, most;             // limits of a number
-  std::string_view type;          // placeholder of a text value in help texts
+  std::string_view type;          // placeholder of the value in help texts, for example "FILE"
   std::string_view report_label;  // in reports; empty: not reported
   std::string help;
 

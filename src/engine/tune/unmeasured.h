@@ -32,15 +32,15 @@ struct UnmeasuredChoice {
 // Returns the reason as reports show it: "untuned", "record", "fast elsewhere" or "predicted".
 const char* to_string(UnmeasuredChoice::Reason reason);
 
-// Compiles the models for a device, which need not be on this machine, and returns the choices by model
-// and task. A schedule is the fastest usable record of the device, if options.where.database has one.
-// Otherwise the logarithm of a candidate's expected gain is half of the gain predicted by the cost model
-// and the estimate, which are overconfident about their own favourites. For a program that was fast
-// elsewhere it also includes the gain measured there, discounted by the distance of shapes and devices.
-// If some of the sources are models, only programs of their tasks are used. The untuned schedule is kept
-// unless the expected gain is at least 2 %. An empty cost model means the shipped one; the cost model does
-// not learn. Errors: those of read_tune_sources, make_search_model and compile_model; a cost model that
-// cannot predict.
+// Compiles the models for a device, which need not be this machine's, and returns the choices by
+// model and task. A schedule is the fastest usable record of this very device, if
+// options.where.database has one. Else it is the candidate with the largest expected gain. The
+// logarithm of this gain is half of the logarithm of the gain predicted by the cost model and the
+// estimate, which are overconfident about their own favourites. For a program that was fast
+// elsewhere, the logarithm of the gain measured there is added, discounted by the distance of
+// shapes and devices. The untuned schedule is kept unless the expected gain is at least 2 %. If the
+// options name no cost model, the shipped one is used. No cost model learns here. Errors: those of
+// read_tune_sources, make_search_model and compile_model; a cost model that cannot predict.
 Result<std::vector<std::vector<UnmeasuredChoice>>> compile_unmeasured(const std::vector<ModelToTune>& models,
                                                                       const target::Device& device,
                                                                       const TuneModelOptions& options,
