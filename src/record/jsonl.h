@@ -22,15 +22,17 @@ std::string to_json_line(const Profile& profile);  // follows the line of its re
 
 using JsonLine = Database::Item;
 
-// Strict: every field must be present, of the right type and in range, and "key" equal to the
-// content key. kCorrupt with a reason that names the field.
+// Parses one line. Every field must be present, of the right type and in range, and "key" of a record
+// must be its content key. Otherwise returns kCorrupt with a reason that says what is wrong.
 Result<JsonLine> parse_json_line(std::string_view line);
 
-// Checks the requirements of add(): kInvalidArgument with a reason that names the field.
+// Checks what Database::add() requires of a record. Returns kInvalidArgument with a reason that says what
+// is wrong.
 Status check_record(const Record& record);
 
-// Ok if one of the first 100,000 non-blank lines is a valid item, or if all lines are blank.
-// Otherwise kCorrupt, so that a foreign file gives one error instead of one per line.
+// Checks that a file is one of ours: one of its first 100,000 non-blank lines is a valid item, or all its
+// lines are blank. Otherwise returns kCorrupt, so that a foreign file gives one error instead of one per
+// line. Also returns the errors of LineReader.
 Status check_jsonl_file(const std::string& path);
 
 // A new file in the directory of `path`, to replace it by a rename. Its name is unique, so that no

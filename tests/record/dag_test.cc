@@ -3,8 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdint>
+#include <tuple>
+
 #include "ir/text.h"
 #include "lower/interpreter.h"
+#include "record/ansor/dag_syntax.h"
 
 namespace tensorsmith::record::dag_test {
 namespace {
@@ -148,8 +152,66 @@ TEST(DagTest, ErrorsHaveAPlace) {
   expect_error("a = PLACEHOLDER [4]\nb(i) = (a[i] && (i < 2))", ErrorCode::kCorrupt, "2:14", "condition");
   expect_error("a = PLACEHOLDER [4]\nb(i) = floordiv(a[i], 2)", ErrorCode::kCorrupt, "2:8", "integers");
   expect_error("a = PLACEHOLDER [4]\nb(i) = a[a[i]]", ErrorCode::kCorrupt, "2:10", "integer");
-  const auto deep = parse_dag("a = PLACEHOLDER [4]\nb(i) = " + std::string(100000, '(') + "a[i]");
-  EXPECT_FALSE(deep.ok());
+  expect_error("a = PLACEHOLDER [4]\nb(i) = a[i] + 9223372036854775808", ErrorCode::kCorrupt, "2:15",
+               "'9223372036854775808' is out of range");
+  expect_error("a = PLACEHOLDER [4]\nb(i) = a[i] - -9223372036854775809", ErrorCode::kCorrupt, "2:16",
+               "is out of range");
+  expect_error("a = PLACEHOLDER [4]\nb(i) = a[i] + 0x1", ErrorCode::kCorrupt, "2:15", "cannot read");
+}
+
+std::string repeated(const std::string& text, int count) {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += text;
+  return out;
+}
+
+// Neither nesting nor long chains make an expression so deep that a function that walks through it
+// overflows the stack.
+TEST(DagTest, DepthIsLimited) {
+  const auto parse = [](const std::string& body) {
+    return parse_dag_syntax("a = PLACEHOLDER [4]\nb(i) = " + body);
+  };
+  const std::string chain = repeated(" + a[i]", 450);
+  for (const std::string& body :
+       {repeated("(", 100000) + "a[i]", repeated("(int64)", 30000) + "1", repeated("-", 30000) + "a[i]",
+        repeated("exp(", 30000) + "a[i]", "a[i]" + repeated(" + a[i]", 600),
+        repeated("(", 100) + "a[i]" + repeated(chain + ")", 100)}) {
+    const auto parsed = parse(body);
+    ASSERT_FALSE(parsed.ok()) << body.substr(0, 20);
+    EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(parsed.error().reason, HasSubstr("nests too deeply"));
+  }
+  const auto accepted = parse("a[i]" + chain);
+  ASSERT_TRUE(accepted.ok()) << accepted.error().message();
+  const DagOperation& sum = accepted->back();
+  EXPECT_EQ(sum.nodes[sum.body].depth, 452);  // 450 sums, a read and its index
+  EXPECT_TRUE(parse(repeated("(", 150) + "a[i]" + repeated(")", 150)).ok());
+  EXPECT_TRUE(parse(repeated("(int64)", 150) + "1").ok());
+}
+
+TEST(DagTest, NumbersKeepTheirKind) {
+  const auto literal = [](const std::string& text) {
+    const auto parsed = parse_dag_syntax("b(i) = " + text);
+    EXPECT_TRUE(parsed.ok()) << text;
+    if (!parsed.ok()) return DagNode();
+    const DagOperation& op = parsed->back();
+    return op.nodes[op.body];
+  };
+  EXPECT_EQ(literal("9223372036854775807").integer, INT64_MAX);
+  const DagNode least = literal("-9223372036854775808");
+  EXPECT_EQ(least.kind, DagNode::Kind::kInt);
+  EXPECT_EQ(least.integer, INT64_MIN);
+  EXPECT_EQ(literal("- 3").integer, -3);
+  must_parse("a = PLACEHOLDER [4]\nb(i) = (a[i] + float32((i*-9223372036854775808)))");
+  for (const auto& [text, value, dtype] :
+       {std::tuple("0f", 0.0, ir::DType::kF32), std::tuple("1h", 1.0, ir::DType::kF16),
+        std::tuple("-3f64", -3.0, ir::DType::kF64), std::tuple("-1.5e-3f", -1.5e-3, ir::DType::kF32),
+        std::tuple("99999999999999999999f", 1e20, ir::DType::kF32)}) {
+    const DagNode node = literal(text);
+    EXPECT_EQ(node.kind, DagNode::Kind::kFloat) << text;
+    EXPECT_EQ(node.number, value) << text;
+    EXPECT_EQ(node.dtype, dtype) << text;
+  }
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ std::optional<AxisSum> sum_of(const DagOperation& op, int id) {
   }
   if (!out || out->constant > kLimit || out->constant < -kLimit) return std::nullopt;
   for (const AxisSum::Term& term : out->terms)
-    if (std::abs(term.coefficient) > kMaxCoefficient) return std::nullopt;
+    if (term.coefficient > kMaxCoefficient || term.coefficient < -kMaxCoefficient) return std::nullopt;
   return out;
 }
 

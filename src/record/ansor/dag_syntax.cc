@@ -1,5 +1,6 @@
 #include "record/ansor/dag_syntax.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <unordered_map>
@@ -16,16 +17,20 @@ using ir::Intrinsic;
 using ir::Token;
 using Kind = DagNode::Kind;
 
-constexpr int kMaxDagNesting = 200;
-constexpr int kMaxChain = 500;  // operators of equal precedence in a row
+constexpr int kMaxDagNesting = 200;  // operands inside operands: levels of the parser's recursion
+constexpr int kMaxDagDepth = 500;    // levels of an expression's tree, which a chain a + b + c deepens too
 constexpr size_t kMaxOperations = 4096;
+constexpr const char* kTooDeep = "the expression nests too deeply";
 
 struct Infix {
   std::string_view symbol;
   BinaryOp op;
   int strength;
 };
-// TVM prints parentheses around every operator; the precedences are C's, for hand-written text.
+// TVM prints parentheses around every binary operation. Text written by hand may omit them: then the
+// precedences are those of C.
+// TVM prints the truncated remainder as %. We have only the floored one, which is the same unless the
+// operands have different signs. Axes and extents are not negative.
 constexpr Infix kInfix[] = {
     {"||", BinaryOp::kOr, 1},       {"&&", BinaryOp::kAnd, 2},     {"==", BinaryOp::kEq, 3},
     {"!=", BinaryOp::kNe, 3},       {"<=", BinaryOp::kLe, 4},      {">=", BinaryOp::kGe, 4},
@@ -173,11 +178,18 @@ class DagParser {
       fail(at, "the reduction of '" + operation_.name + "' has no reduce axis");
   }
 
-  // --- expressions: each function returns the index of a node
+  // --- expressions: each function returns the index of a node, or -1 after an error
 
   int node(DagNode made, const Token& at) {
+    if (error_) return -1;
     made.line = at.line;
     made.column = at.column;
+    for (const int child : made.children)
+      made.depth = std::max(made.depth, operation_.nodes[child].depth + 1);
+    if (made.depth > kMaxDagDepth) {
+      fail(at, kTooDeep);
+      return -1;
+    }
     operation_.nodes.push_back(std::move(made));
     return std::ssize(operation_.nodes) - 1;
   }
@@ -192,45 +204,38 @@ class DagParser {
   int expression(int strength) {
     if (error_) return -1;
     if (strength > kStrongest) return prefix();
-    if (strength == 1 && ++nesting_ > kMaxDagNesting) {
-      fail(lexer_.peek(), "the expression nests too deeply");
-      return -1;
-    }
     int left = expression(strength + 1);
-    for (int length = 0; !error_; ++length) {
+    while (!error_) {
       const Infix* found = nullptr;
       for (const Infix& infix : kInfix) {
         if (infix.strength == strength && lexer_.peek().is(infix.symbol)) found = &infix;
       }
       if (found == nullptr) break;
       const Token at = lexer_.next();
-      if (length >= kMaxChain) fail(at, "too many operators in a row");
       left = binary(found->op, left, expression(strength + 1), at);
     }
-    if (strength == 1) --nesting_;
     return left;
   }
 
+  // Parses an operand. All recursion of the parser goes through here, so nesting is counted only here.
   int prefix() {
     const Token at = lexer_.peek();
-    if (!at.is("-") && !at.is("!")) return primary();
-    lexer_.next();
-    if (++nesting_ > kMaxDagNesting) fail(at, "the expression nests too deeply");
-    if (error_) return -1;
+    if (++nesting_ > kMaxDagNesting) fail(at, kTooDeep);
+    int operand = -1;
+    if (!error_) operand = at.is("-") || at.is("!") ? unary() : primary();
+    --nesting_;
+    return operand;
+  }
+
+  int unary() {
+    const Token at = lexer_.next();
+    const Token::Kind next = lexer_.peek().kind;
+    if (at.is("-") && (next == Token::Kind::kInt || next == Token::Kind::kFloat))
+      return number(lexer_.next(), "-");  // a negative literal, not an operation
     DagNode made;
     made.kind = Kind::kUnary;
     made.unary = at.is("-") ? ir::UnaryOp::kNeg : ir::UnaryOp::kNot;
-    const bool number = lexer_.peek().kind == Token::Kind::kInt || lexer_.peek().kind == Token::Kind::kFloat;
-    const int operand = prefix();
-    --nesting_;
-    if (error_) return -1;
-    if (number && at.is("-")) {  // a negative literal, not an operation
-      DagNode& literal = operation_.nodes[operand];
-      if (literal.kind == Kind::kInt) literal.integer = -literal.integer;
-      if (literal.kind == Kind::kFloat) literal.number = -literal.number;
-      return operand;
-    }
-    made.children = {operand};
+    made.children = {prefix()};
     return node(std::move(made), at);
   }
 
@@ -239,7 +244,7 @@ class DagParser {
     switch (at.kind) {
       case Token::Kind::kInt:
       case Token::Kind::kFloat:
-        return number(at);
+        return number(at, "");
       case Token::Kind::kName:
         return named(at);
       case Token::Kind::kSymbol:
@@ -281,17 +286,19 @@ class DagParser {
     return code == std::errc() && end == text.data() + text.size();
   }
 
-  // Parses 3, 1e-05f, 0.5f64, 0f, 1h.
-  int number(const Token& at) {
-    std::string_view text = at.text;
+  // Makes a literal of 3, 1e-05f, 0.5f64, 0f or 1h, after the sign "-" or "". The lexer calls 0f and 1h
+  // integers, too, but they are floats because of their suffixes.
+  int number(const Token& at, std::string_view sign) {
+    const std::string text = std::string(sign) + std::string(at.text);
     DagNode made;
-    if (at.kind == Token::Kind::kInt && to_integer(text, &made.integer)) {
+    if (at.text.find_first_not_of("0123456789") == std::string_view::npos) {
       made.kind = Kind::kInt;
+      if (!to_integer(text, &made.integer)) fail(at, "the number " + shown(at) + " is out of range");
       return node(std::move(made), at);
     }
     made.kind = Kind::kFloat;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), made.number);
-    const std::string_view suffix = text.substr(end - text.data());
+    const std::string_view suffix = std::string_view(text).substr(end - text.data());
     if (suffix == "f64") {
       made.dtype = ir::DType::kF64;
     } else if (suffix == "h" || suffix == "f16") {

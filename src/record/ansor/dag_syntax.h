@@ -39,6 +39,7 @@ struct DagNode {
   ir::BinaryOp binary = ir::BinaryOp::kAdd;
   ir::Intrinsic intrinsic = ir::Intrinsic::kExp;
   std::vector<int> children;  // indices into DagOperation::nodes
+  int depth = 1;              // levels of the tree below this node, with its own
   int line = 0, column = 0;
 };
 
@@ -58,7 +59,8 @@ using DagSyntax = std::vector<DagOperation>;
 
 // Errors: kCorrupt for text that does not follow the syntax, kUnsupported for text that TVM may
 // print but we cannot compute (extern calls, reductions of tuples); the place is "line:column".
-// Never crashes (fuzzed); nesting and size are limited.
+// Never crashes (fuzzed): the nesting of the text, the depth of each tree (DagNode::depth) and the
+// number of operations are limited.
 Result<DagSyntax> parse_dag_syntax(std::string_view text);
 
 // TVM's name of the intrinsic, without "tir."; empty if it has none.

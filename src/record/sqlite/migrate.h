@@ -10,8 +10,9 @@
 
 namespace tensorsmith::record {
 
-// Migrates from schema 1 to 2: the text `origin` becomes columns; all rows are kept. Must be called
-// in a transaction of the caller. `path` is the place of errors.
+// Migrates from schema 1 to 2: replaces the column `origin` by those of a candidate (kFrom1To2), which it
+// fills by parsing the text in `origin`. Keeps all rows. The caller must have begun a transaction. `path`
+// is the place of errors.
 Status migrate_from_1(sqlite3* db, const std::string& path);
 
 // Copies the whole database to memory, for files that must not be changed. The caller closes the
