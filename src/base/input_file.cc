@@ -95,8 +95,8 @@ Result<FileDescriptor> open_input_below(const std::string& folder, const std::st
     if (root.empty()) continue;
     const fs::path below = part_below(root, full);
     if (below.empty()) continue;
-    // The resolved path contains no symlinks, and one that is created meanwhile cannot lead out of
-    // the folder.
+    // The resolved path contains no symlinks, and openat2 refuses one that is created meanwhile and
+    // leads out of the folder. Without openat2, O_NOFOLLOW only guards the last component of the path.
     FileDescriptor file(open_beneath(root, below.string()));
     if (!file.valid() && errno == ENOSYS)
       file = FileDescriptor(::open((fs::path(root) / below).c_str(), kOpenFlags | O_NOFOLLOW));

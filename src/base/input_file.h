@@ -1,5 +1,5 @@
-// Files from outside. All readers open their files here. Only regular files are accepted, so that
-// no reader waits for the writer of a FIFO or reads an endless device.
+// Opens and reads files that come from outside, such as models and records. Only regular files are
+// accepted, so that no reader waits for the writer of a FIFO or reads an endless device.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ Result<int64_t> input_bytes(const FileDescriptor& file, const std::string& path)
 Status read_exactly(const FileDescriptor& file, const std::string& path, int64_t offset, void* out,
                     int64_t bytes);
 
-// Reads a whole file. Returns kResourceExhausted, without reading anything, if it is longer than
-// max_bytes.
+// Reads a whole file. Returns kResourceExhausted if it is longer than max_bytes. The size that the
+// system states is only a hint: if the file turns out to be longer, it is read to its end or the limit.
 Result<std::string> read_input(const std::string& path, int64_t max_bytes);
-// Reads the whole of an open file.
+// Reads a file that is open already, from its beginning. `path` is the place of errors.
 Result<std::string> read_input(const FileDescriptor& file, const std::string& path, int64_t max_bytes);
 
 // Formats a limit for an error message: "17 bytes", "3 MiB".

@@ -23,7 +23,7 @@ namespace tensorsmith {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-// Larger than any of these files, which have a line for each of a dozen cgroup hierarchies.
+// More bytes than any file has that is read here: each consists of one line.
 constexpr int64_t kMaxProcessorFile = 64 << 10;
 // More processors than any system has.
 constexpr int kMaxProcessors = 1 << 20;
@@ -105,7 +105,7 @@ std::vector<int> ProcessorMask::numbers() const {
 
 std::vector<int> allowed_processors() {
   std::vector<int> allowed;
-  // EINVAL means that the system has more processors than the mask.
+  // EINVAL means that the mask has fewer bits than the system may have processors.
   for (int count = CPU_SETSIZE; count <= kMaxProcessors; count *= 2) {
     ProcessorMask mask(count - 1);
     if (::sched_getaffinity(0, mask.bytes(), mask.data()) == 0) {

@@ -1,5 +1,6 @@
-// Errors as values. Errors that a user or a search can cause are Results; a bug is an
-// InternalError, which is caught only in tools.
+// Errors as values. An error that a user or a search can cause is returned in a Result. A bug throws an
+// InternalError. It is caught at the borders of the program (main() of the tools, the C interface) and in
+// measure/builder.cc, where it fails one candidate instead of a tuning run.
 #pragma once
 
 #include <optional>

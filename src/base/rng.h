@@ -1,5 +1,6 @@
 // Seeded random numbers: xoshiro256++ (Blackman and Vigna, 2019), seeded through SplitMix64.
-// The streams are guaranteed: a seed reproduces a run on any machine.
+// The streams are guaranteed: a seed gives the same integers and the same uniform() on any machine.
+// normal() also depends on the C library's log() and cos(), which may differ in the last bits.
 #pragma once
 
 #include <array>
@@ -41,7 +42,9 @@ class Rng {
   // Uniform in [low, high], both included.
   int64_t uniform_int(int64_t low, int64_t high) {
     TS_CHECK(low <= high, "Rng::uniform_int: empty range");
-    return low + below(static_cast<uint64_t>(high - low) + 1);
+    const auto first = static_cast<uint64_t>(low);
+    const uint64_t steps = static_cast<uint64_t>(high) - first;  // wraps to the right number
+    return static_cast<int64_t>(first + (steps == UINT64_MAX ? next() : below(steps + 1)));
   }
   // Uniform in [0, 1).
   double uniform() { return (next() >> 11) * 0x1.0p-53; }
@@ -57,17 +60,20 @@ class Rng {
   void shuffle(Items&& items) {
     for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
   }
-  // Returns an index drawn with probability proportional to the weights (all >= 0, sum > 0).
+  // Returns an index drawn with probability proportional to the weights (all >= 0, sum > 0). Never
+  // returns an index of weight 0.
   size_t weighted(std::span<const double> weights) {
     double total = 0;
     for (double w : weights) total += w;
     TS_CHECK(total > 0, "Rng::weighted: no weight");
     double x = uniform() * total;
+    size_t last = 0;  // the result if rounding errors make the weights end before x
     for (size_t i = 0; i < weights.size(); ++i) {
       if (x < weights[i]) return i;
       x -= weights[i];
+      if (weights[i] > 0) last = i;
     }
-    return weights.size() - 1;
+    return last;
   }
   // Returns an independent stream for a worker or a task.
   Rng fork() { return Rng(next()); }

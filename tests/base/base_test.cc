@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <stdexcept>
 
@@ -63,6 +65,23 @@ TEST(Rng, WeightedFollowsTheWeights) {
   for (int i = 0; i < 40000; ++i) ++count[rng.weighted(weights)];
   EXPECT_EQ(count[1], 0);
   EXPECT_NEAR(count[2] / 40000.0, 0.75, 0.01);
+}
+
+// A share of the smallest number rounds to that number or to 0, so that no weight is above it.
+TEST(Rng, WeightedNeverReturnsAWeightOfZero) {
+  Rng rng(7);
+  const double weights[] = {0, std::numeric_limits<double>::denorm_min(), 0};
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(rng.weighted(weights), 1u);
+}
+
+TEST(Rng, UniformIntTakesTheWholeRange) {
+  Rng rng(7), same(7);
+  EXPECT_EQ(rng.uniform_int(INT64_MIN, INT64_MAX), static_cast<int64_t>((uint64_t{1} << 63) + same.next()));
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_LE(rng.uniform_int(INT64_MIN, 1), 1);
+    EXPECT_GE(rng.uniform_int(-1, INT64_MAX), -1);
+  }
+  EXPECT_EQ(rng.uniform_int(INT64_MIN, INT64_MIN), INT64_MIN);
 }
 
 TEST(Hash, IsStable) {
