@@ -63,8 +63,10 @@ class Backend {
                                               // 19.1.7"
   virtual BackendTraits traits() const = 0;
 
-  // Errors: kInvalidArgument for names that the compiler does not know; kUnsupported for devices
-  // that the backend makes no code for, and for programs that were scheduled for a GPU.
+  // Errors: kInvalidArgument for a malformed program, for a symbol that cannot be a name, and for a
+  // processor, feature or code that the compiler rejects; kUnsupported for a device that the backend makes
+  // no code for, for a program that was scheduled for another kind of device, and if the compiler is
+  // missing; kResourceExhausted for a program that exceeds the limits of a GPU.
   virtual Result<CompiledKernel> compile(const ir::Program& program, const target::Device& device,
                                          const CodegenOptions& options) const = 0;
   // Compiles a kernel that also writes reports of its execution to the buffer (codegen/traced.h).
@@ -80,17 +82,19 @@ class Backend {
   virtual Result<std::vector<char>> link(const std::vector<std::vector<char>>& objects) const = 0;
 };
 
-// All backends; the first is the default.
+// The backends that make kernels, and that a user can choose by name; the first is the default.
+// Backends that only make text (c_text_backend) are not among them.
 std::span<const Backend* const> backends();
 const Backend& default_backend();
-// Returns the backend that makes code for the device, or kUnsupported for a GPU whose architecture no
-// platform runs.
+// Returns the default backend for a CPU, and for a GPU the backend of the platform that runs its
+// architecture. Error: kUnsupported if no platform runs that architecture.
 Result<const Backend*> backend_for(const target::Device& device);
 // Returns kNotFound, with a list of the known names, if there is no such backend.
 Result<const Backend*> find_backend(std::string_view name);
 
-// Checks that every backend makes: rejects symbols that are not identifiers, and programs that are
-// malformed or bound to a GPU's threads.
+// The checks that all backends for CPUs have in common. Errors: kInvalidArgument for a symbol with other
+// characters than letters, digits, '_' and '.', and for a malformed program; kUnsupported for a program
+// with loops over a GPU's threads.
 Status check_compilable(const ir::Program& program, const CodegenOptions& options);
 
 }  // namespace tensorsmith::codegen

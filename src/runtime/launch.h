@@ -17,8 +17,10 @@ struct TensorMap {
   int64_t element_bytes = 2;     // 1 or 2
   std::vector<int64_t> extents;  // elements
   std::vector<int64_t> strides;  // bytes, for all dimensions but the innermost; multiples of 16
-  std::vector<int64_t> box;      // elements, at most 256; the innermost takes swizzle_bytes
-  int64_t swizzle_bytes = 128;   // 32, 64 or 128: period of the swizzle of 16-byte chunks
+  // Elements of a box along each dimension, at most 256. Those along the innermost dimension have
+  // swizzle_bytes bytes together.
+  std::vector<int64_t> box;
+  int64_t swizzle_bytes = 128;  // 32, 64 or 128: period of the swizzle of 16-byte chunks
   friend bool operator==(const TensorMap&, const TensorMap&) = default;
 };
 // Returns which rule the map breaks, or an empty string.

@@ -124,7 +124,7 @@ TEST(CBackend, RefusesWhatTheCompilerHereCannotMake) {
   const auto foreign = codegen::c_backend().compile(doubled(), other, {});
   ASSERT_FALSE(foreign.ok());
   EXPECT_EQ(foreign.error().code, ErrorCode::kUnsupported);
-  EXPECT_THAT(foreign.error().message(), HasSubstr("emit the C"));
+  EXPECT_THAT(foreign.error().message(), HasSubstr("write C files with --emit c"));
   EXPECT_TRUE(codegen::emit_c(doubled(), other, {}).ok());
   EXPECT_EQ(codegen::emit_c(doubled(), target::find_device("v100").value(), {}).error().code,
             ErrorCode::kUnsupported);

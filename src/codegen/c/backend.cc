@@ -63,8 +63,9 @@ class CBackend final : public Backend {
     const auto start = std::chrono::steady_clock::now();
     if (device.arch != runtime::host_arch()) {
       return Error{ErrorCode::kUnsupported, "device " + device.name,
-                   "the C compiler here makes code for " + std::string(runtime::host_arch()) + ", not for " +
-                       device.arch + "; emit the C and build it there"};
+                   "the C compiler of this machine makes code for " + std::string(runtime::host_arch()) +
+                       ", not for " + device.arch + "; write C files with --emit c and compile them on a " +
+                       device.arch + " machine"};
     }
     TS_ASSIGN_OR_RETURN(const CSource source, emit_c(program, device, options));
     TS_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::create("tensorsmith-c"));
