@@ -25,8 +25,9 @@ ir::Expr immediate(const Value& value) {
                                    : ir::int_imm(value.dtype, scalar.i);
 }
 
-// Returns whether a constant of bytes has a reduced range. Vectors are zero points and scales,
-// whose range is irrelevant.
+// Returns whether the value is a constant of i8 or u8 all of whose elements are in the reduced range
+// (ir::reduced_range_max). Returns false for vectors and scalars: they are zero points, whose range is
+// irrelevant.
 bool has_reduced_range(const Value& value) {
   if (!value.constant || value.shape.size() < 2) return false;
   const std::span bytes(value.constant->data);
@@ -128,7 +129,8 @@ class Partitioner {
         inputs.push_back(it->second);
       }
       TS_ASSIGN_OR_RETURN(std::vector<ir::Buffer> outputs, emit(graph_, node, inputs, builder));
-      // The sums of a softmax are never 0, since their largest term is 1.
+      // The quotients of a softmax may be divided after their product with the values: its sums are never
+      // 0, since their largest term is 1.
       const bool attention =
           node.op == "MatMul" && std::any_of(group.begin(), group.end(), [&](NodeId other) {
             return graph_.nodes[other].op == "Softmax" && graph_.nodes[other].outputs[0] == node.inputs[0];
@@ -262,10 +264,10 @@ class Partitioner {
     return {};
   }
 
-  // Each graph output is written by one kernel, directly into the user's buffer. If several outputs
-  // share a storage, that is the storage's own value if it is among them, else the first one. The
-  // others, and outputs whose storage is an input or a constant, get a copy, which runs as soon as
-  // its source is available.
+  // Each graph output must be written into the user's buffer. Of the outputs that share a storage, one is
+  // written directly by the kernel that computes it: the output that is the storage's own value, or else
+  // the first output. The others are copied, and so are outputs whose storage is an input or a constant.
+  // A copy runs just after the last call that writes to the storage, or first if there is no such call.
   Status add_output_copies() {
     std::unordered_map<ValueId, ValueId> owner;  // by storage: the output that its memory belongs to
     for (ValueId input : graph_.inputs) owner.emplace(partition_.storage_of[input], input);

@@ -51,8 +51,9 @@ Interval Simplifier::interval_plain(const LinearSum& sum) {
   return out;
 }
 
-// A term min(a, b) is either a or b, and each may cancel against other terms. The union of the
-// bounds of both cases is an enclosure.
+// Splits a sum with a term min(a, b), max(a, b) or select(c, a, b) into two cases: the sum with a and the
+// sum with b in place of the term. In each case, more terms may cancel. With a select, the sum is in the
+// union of both intervals. With min or max, it is the smaller or larger one of both sums, which is tighter.
 Interval Simplifier::interval_split(const LinearSum& sum, int& budget) {
   const Interval whole = interval_plain(sum);
   if (sum.bad || sum.terms.size() < 2 || budget == 0) return whole;
@@ -87,7 +88,7 @@ Interval Simplifier::interval_split(const LinearSum& sum, int& budget) {
 
 // q + x // c is (c*q + x - x % c) / c with x % c in [0, c). In the numerator, terms may cancel, or
 // the sum may be one that a fact is known about.
-Interval Simplifier::interval_lifted(const LinearSum& sum, int depth) {
+Interval Simplifier::interval_lifted(const LinearSum& sum, int lifts) {
   Interval out;
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Binary* n = as<Binary>(sum.terms[i].atom);
@@ -102,7 +103,7 @@ Interval Simplifier::interval_lifted(const LinearSum& sum, int depth) {
     accumulate(n->a, scale, lifted);
     if (lifted.bad) continue;
     // divisor * sum = lifted - scale * (x % divisor)
-    Interval r = interval(lifted, depth - 1);
+    Interval r = interval(lifted, lifts - 1);
     r = add(r, multiply(Interval{0, divisor - 1}, multiply(Interval::point(scale), -1)));
     const Interval down = floor_div(r, divisor);
     // The lower bound is rounded up.
@@ -133,7 +134,7 @@ Interval Simplifier::interval(const LinearSum& sum, int lifts) {
       LinearSum rest = sum;
       rest.add(fact, -scale);
       const Interval r = interval_plain(rest);
-      // fact <= -1
+      // A fact is negative: scale * fact is at most -scale if scale > 0, and at least -scale otherwise.
       int64_t limit = 0;
       if (scale > 0) {
         if (r.max != Interval::kPosInf && !__builtin_sub_overflow(r.max, scale, &limit))
@@ -159,8 +160,8 @@ Interval Simplifier::atom_bounds(const Expr& atom) {
   return out;
 }
 
-// Bounds of a single node whose operands are simplified already; sums in it are not simplified
-// again.
+// Returns the bounds of an expression as it is written: sums in it are taken apart (linearize), but nothing
+// is simplified.
 Interval Simplifier::compute_bounds(const Expr& e) {
   const Interval all = range_of(e.dtype());
   return visit(overloaded{

@@ -75,7 +75,7 @@ class Simplifier {
   Interval range(const Var& var) const;
   Interval interval(const LinearSum& sum, int lifts = 2);  // uses facts, and lifts sums into at most this
                                                            // many divisions
-  Interval interval_lifted(const LinearSum& sum, int depth);
+  Interval interval_lifted(const LinearSum& sum, int lifts);
   Interval interval_plain(const LinearSum& sum);  // uses no facts
   Interval interval_split(const LinearSum& sum, int& budget);
   Interval atom_bounds(const Expr& atom);

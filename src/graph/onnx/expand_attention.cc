@@ -1,5 +1,6 @@
-// Expands Attention (opset 23) into nodes that grouping turns into one kernel. f16 and bf16 are
-// only used for storage: intermediate values are f32.
+// Expands Attention (opset 23, and 24 with nonpad_kv_seqlen) into nodes that grouping turns into one
+// kernel, and RotaryEmbedding (opset 23) into simpler nodes. f16 and bf16 are only used for storage:
+// intermediate values are f32.
 #include <cmath>
 #include <limits>
 
@@ -24,11 +25,13 @@ Result<ValueId> split_heads(Expansion& e, ValueId id, int64_t heads) {
   return e.transpose(split, {0, 2, 1, 3});
 }
 
+// `depth` is the length of a query and of a key, `width` that of a value.
 struct Sizes {
   int64_t batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0, depth = 0, width = 0;
 };
 
-// Returns the mask (queries, keys) of the keys that query i may see: 0, or -inf for j > i + offset.
+// Returns a mask of shape (queries, keys). Element (i, j) is 0 if j <= i + offset, so that query i may see
+// key j; otherwise it is -inf.
 lower::Tensor causal_mask(const Sizes& s, int64_t offset, DType dtype) {
   lower::Tensor mask = lower::Tensor::zeros(dtype, {s.queries, s.keys});
   for (int64_t i = 0; i < s.queries; ++i)
@@ -37,6 +40,7 @@ lower::Tensor causal_mask(const Sizes& s, int64_t offset, DType dtype) {
   return mask;
 }
 
+// Returns the numbers 0, 1, ..., n - 1 as a tensor of this shape, which must have n elements.
 lower::Tensor counted(int64_t n, const Shape& shape) {
   lower::Tensor result = lower::Tensor::zeros(DType::kI64, shape);
   for (int64_t i = 0; i < n; ++i) result.set(i, ir::scalar_int(DType::kI64, i));
@@ -64,7 +68,7 @@ class Bias {
     return {};
   }
 
-  // The mask may have fewer keys than there are; the remaining keys are masked.
+  // Adds the mask of input 3. If it has several keys, but fewer than K has, the remaining keys are masked.
   Status add_mask(ValueId mask) {
     const Shape shape = e_.shape(mask);
     const bool boolean = e_.dtype(mask) == DType::kBool;
@@ -92,7 +96,7 @@ class Bias {
     return add(mask);
   }
 
-  // Each batch element has its own number of keys. Shape: (batch)
+  // Masks the keys from lengths[b] on in element b of the batch. `lengths` has the shape (batch).
   Status add_lengths(ValueId lengths, bool causal) {
     if (e_.shape(lengths) != Shape{s_.batch} || e_.dtype(lengths) != DType::kI64)
       return e_.ctx.invalid("nonpad_kv_seqlen must have one i64 per batch");
@@ -152,10 +156,11 @@ struct Attention {
   int64_t offset = 0;  // number of past keys
   Sizes s;
   Bias bias{e, s, dtype, given};
-  // Query heads that share keys get a dimension of their own, over which the keys are broadcast. This
-  // dimension is the third of five, or is joined with the dimension of the queries.
-  int64_t shared = 1;
-  bool grouped = false, five = false;
+  int64_t shared = 1;    // number of query heads for each head of keys
+  bool grouped = false;  // shared > 1
+  // If grouped: the shared query heads are the third of five dimensions, which the keys broadcast over.
+  // Otherwise they are joined with the dimension of the queries.
+  bool five = false;
   Shape scores_shape;
   ValueId scores = kNoValue, probabilities = kNoValue;
   std::vector<ValueId> stages;  // of the scores, by output mode
@@ -165,7 +170,8 @@ struct Attention {
     if ((rank != 3 && rank != 4) || ctx.rank(1) != rank || ctx.rank(2) != rank)
       return ctx.invalid("Q, K and V must all have rank 3 or all have rank 4");
     if (mode < 0 || mode > 3) return ctx.invalid("qk_matmul_output_mode is " + std::to_string(mode));
-    if (!(softcap >= 0) || !std::isfinite(softcap)) return ctx.invalid("softcap must not be negative");
+    if (!(softcap >= 0) || !std::isfinite(softcap))
+      return ctx.invalid("softcap must be finite and not negative");
     if (rank == 3) {
       TS_ASSIGN_OR_RETURN(query, split_heads(e, query, ctx.int_attr("q_num_heads", 0)));
       TS_ASSIGN_OR_RETURN(key, split_heads(e, key, ctx.int_attr("kv_num_heads", 0)));
@@ -223,8 +229,9 @@ struct Attention {
     grouped = shared > 1;
     const double scale = ctx.float_attr("scale", 1 / std::sqrt(s.depth));
     if (!std::isfinite(scale)) return ctx.invalid("scale is not finite");
-    // If rows are masked, no reshape may be between the scores and their softmax (one kernel); with
-    // few queries, rows of a single product are better.
+    // A mask has four dimensions. Four-dimensional scores would be reshaped before it is added, and a
+    // reshape between the scores and their softmax splits the kernel, so the mask is reshaped instead.
+    // With few queries, it is better to join them with the shared heads in the rows of one product.
     constexpr int64_t kManyQueries = 16;
     five = grouped && bias.sum != kNoValue && s.queries >= kManyQueries;
     if (grouped) {
@@ -322,8 +329,9 @@ Result<std::vector<ValueId>> expand_attention(Expansion& e) {
   return attention.outputs();
 }
 
-// The halves (or neighbouring elements) x1, x2 of the first elements of each head become x1 cos -
-// x2 sin and x2 cos + x1 sin.
+// Rotates the first rotary_embedding_dim elements of each head. A pair x1, x2 of them becomes
+// x1 cos - x2 sin, x2 cos + x1 sin. Pairs are neighbours if the attribute `interleaved` is set; otherwise
+// x1 is in the first half of these elements, and x2 at the same place in the second half.
 Result<std::vector<ValueId>> expand_rotary_embedding(Expansion& e) {
   OpContext& ctx = e.ctx;
   const size_t rank = ctx.rank(0);
@@ -333,8 +341,8 @@ Result<std::vector<ValueId>> expand_rotary_embedding(Expansion& e) {
   const Shape given = ctx.shape(0);
   const DType dtype = wide(ctx.dtype(0));
   TS_ASSIGN_OR_RETURN(x, e.cast(x, dtype));
-  // The layout is (batch, heads, length, depth), or (batch, length, heads, depth) if the heads come
-  // last.
+  // Data of rank 4 are (batch, heads, length, depth). Data of rank 3 are (batch, length, heads * depth);
+  // they are reshaped to (batch, length, heads, depth).
   const int64_t heads = rank == 4 ? given[1] : ctx.int_attr("num_heads", 0);
   if (rank == 3) {
     if (heads < 1 || given[2] % heads != 0)
@@ -357,7 +365,8 @@ Result<std::vector<ValueId>> expand_rotary_embedding(Expansion& e) {
   for (ValueId& table : tables) {
     if (ctx.has(3)) {
       if (ctx.rank(1) != 2 || ctx.shape(3) != Shape{batch, length})
-        return ctx.invalid("position_ids must be (batch, length) and the caches (positions, depth / 2)");
+        return ctx.invalid(
+            "position_ids must be (batch, length) and the caches (positions, rotary_embedding_dim / 2)");
       TS_ASSIGN_OR_RETURN(table, e.op("Gather", {table, e.in(3)}));
     }
     if (e.shape(table) != Shape{batch, length, half})

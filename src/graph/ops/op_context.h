@@ -18,7 +18,7 @@ using Buffers = std::vector<ir::Buffer>;
 // Larger tensors are rejected: below these limits, no product of extents overflows.
 inline constexpr int64_t kMaxElements = int64_t{1} << 33;
 inline constexpr size_t kMaxRank = 16;
-// Most body evaluations of one operation, which would take weeks.
+// Largest number of evaluations of an operation's body. Even these would take weeks.
 inline constexpr double kMaxPoints = 4503599627370496.0;  // 2^52
 // Window geometry, pads, repeats: largest absolute value, so that sums and products of two fit into
 // 64 bits.
@@ -40,8 +40,8 @@ int64_t product(std::span<const int64_t> extents);  // of a reasonable shape
 lower::Tensor vector_of(ir::DType dtype, std::span<const int64_t> values);
 lower::Tensor vector_of(ir::DType dtype, std::span<const double> values);
 
-// Attribute of a product whose factors are rounded to TF32 (round_products). ONNX has no such
-// attribute.
+// Name of an attribute that ONNX does not have. The pass round_products sets it on nodes that sum products;
+// the factors of these products are then rounded to TF32.
 inline constexpr const char* kRoundFactors = "tensorsmith.round_tf32";
 
 class OpContext {
@@ -57,8 +57,8 @@ class OpContext {
 
   Error invalid(std::string reason) const;
   Error unsupported(std::string reason) const;
-  // The first error of an attribute getter or of compute(). emit() reports it, so that emitters
-  // need not check each call (the calls return harmless values).
+  // Returns the first error of an attribute getter, compute(), reduce() or reduce_arg(). A call that fails
+  // returns a harmless value, and emit() reports the error, so emitters need not check each call.
   const std::optional<Error>& error() const { return error_; }
 
   size_t num_inputs() const { return inputs_.size(); }
@@ -71,8 +71,8 @@ class OpContext {
   ir::DType declared_dtype(size_t i) const;
   // The input's contents if they are known, else null.
   const lower::Tensor* constant(size_t i) const;
-  // Returns the shape of input 0 of the MaxPool whose second output this input is; null if it is
-  // none.
+  // If input i is the second output of a MaxPool, returns the shape of that MaxPool's input 0; otherwise
+  // null.
   const Shape* pooled_shape(size_t i) const;
   // Returns the contents of an input that determines shapes or index maps; kUnsupported if they are
   // known only at run time.

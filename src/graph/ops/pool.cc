@@ -49,7 +49,7 @@ ir::Buffer pool(OpContext& ctx, const std::string& name, const ir::Buffer& data,
   return ctx.reduce(name, std::move(axes.spatial), std::move(axes.reduce), used, std::move(body));
 }
 
-Expr keep(Expr e) { return e; }
+Expr identity(Expr e) { return e; }
 
 Result<Buffers> emit_max_pool(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const Window window, read_pool_window(ctx));
@@ -57,12 +57,13 @@ Result<Buffers> emit_max_pool(OpContext& ctx) {
   const Expr lowest = ir::identity_of(ir::Combiner::kMax, dtype);
   const ir::Buffer data = pad_for_windows(ctx, ctx.in(0), window, lowest);
   if (!ctx.wants_output(1)) {
-    return Buffers{pool(ctx, "max_pool", data, window, ir::Combiner::kMax, keep)};
+    return Buffers{pool(ctx, "max_pool", data, window, ir::Combiner::kMax, identity)};
   }
   // Indices of the maxima in the flattened input (N, C, spatial... row-major, or with the spatial
   // dimensions column-major if storage_order is 1).
   const bool column_major = ctx.int_attr("storage_order", 0) != 0;
   PoolAxes axes = pool_axes(data, window);
+  // A window of one element has no reduce axis, but reduce_arg() needs one.
   if (axes.reduce.empty()) axes.reduce.push_back({ir::Var("r"), 1});
   const Shape& x = ctx.shape(0);
   Expr index = 0;
@@ -85,7 +86,7 @@ Result<Buffers> emit_average_pool(OpContext& ctx) {
   const bool include_pad = ctx.int_attr("count_include_pad", 0) != 0;
   const ir::DType dtype = ctx.dtype(0);
   const ir::Buffer data = pad_for_windows(ctx, ctx.in(0), window, ir::make_const(dtype, 0));
-  const ir::Buffer sum = pool(ctx, "pool_sum", data, window, ir::Combiner::kSum, keep);
+  const ir::Buffer sum = pool(ctx, "pool_sum", data, window, ir::Combiner::kSum, identity);
   if (ctx.error()) return *ctx.error();  // otherwise the extents below may be unreasonable
 
   // Number of elements of the window that count: those inside the input, or inside the padded
@@ -116,7 +117,7 @@ Result<Buffers> emit_average_pool(OpContext& ctx) {
   return Buffers{ctx.compute("average", std::move(axes), ir::load(sum, vars) / divisor)};
 }
 
-// (sum |x|^p)^(1/p) over windows.
+// LpPool computes root(sum of power(|x|, p), p) over each window: power is x^p, root is x^(1/p).
 Expr power(const Expr& x, double p) {
   if (p == 1) return x;
   if (p == 2) return x * x;
@@ -160,12 +161,13 @@ Result<ir::Buffer> global_pool(OpContext& ctx, const std::string& name, ir::Comb
 }
 
 Result<Buffers> emit_global_max_pool(OpContext& ctx) {
-  TS_ASSIGN_OR_RETURN(ir::Buffer out, global_pool(ctx, "global_max_pool", ir::Combiner::kMax, keep));
+  TS_ASSIGN_OR_RETURN(ir::Buffer out, global_pool(ctx, "global_max_pool", ir::Combiner::kMax, identity));
   return Buffers{out};
 }
 
 Result<Buffers> emit_global_average_pool(OpContext& ctx) {
-  TS_ASSIGN_OR_RETURN(const ir::Buffer sum, global_pool(ctx, "global_pool_sum", ir::Combiner::kSum, keep));
+  TS_ASSIGN_OR_RETURN(const ir::Buffer sum,
+                      global_pool(ctx, "global_pool_sum", ir::Combiner::kSum, identity));
   const Shape& x = ctx.shape(0);
   const double count = product(std::span(x).subspan(2));
   return Buffers{map_elements(ctx, "average", sum,
