@@ -42,25 +42,27 @@ FeatureMatrix extract_per_store(const ir::Program& program, const PerStoreOption
 // whole tensors. The result is comparable to features that TVM extracted (TenSet), but not to those
 // of the lowered program. Errors are those of sched::infer_bounds.
 Result<FeatureMatrix> extract_per_store(const sched::Schedule& schedule, const PerStoreOptions& options);
-// The stores of a program one by one, in program order: an init and its update are two leaves of the syntax
-// tree (CDMPP's compact AST).
+// The stores of a program one by one, in program order. They are the leaves of the syntax tree (CDMPP's
+// compact AST); an init and its update are two leaves.
 struct LeafFeatures {
   FeatureMatrix vectors;  // one row per leaf
   // For each leaf, the row of extract_per_store() that describes this leaf (both then have the same
   // numbers), or -1.
   std::vector<int> row_numbers;
-  // For each leaf, the position of its id when the tree is written in pre-order with a mark after
-  // the children of each node. It identifies the leaf's place in the tree. Nodes are the root,
-  // attributes, loops, allocations and stores.
+  // For each leaf, its index in the list that a walk through the tree writes: each node when the walk
+  // enters it, and a mark when the walk leaves it. The index tells where in the tree the leaf is. Nodes
+  // are the root, attributes, loops, allocations and stores.
   std::vector<int> positions;
   int tree_nodes = 0;
 
   FeatureMatrix per_store() const;  // the rows as extract_per_store() returns them
 };
+// Computes the leaves from a schedule without lowering it. Errors are those of sched::infer_bounds.
 Result<LeafFeatures> extract_leaves(const sched::Schedule& schedule, const PerStoreOptions& options);
 
-// Extracts both for many schedules. Memory is reused, and so are facts about an operation for all
-// schedules that contain it. For one thread at a time.
+// Computes what extract_per_store() and extract_leaves() return, for many schedules. It reuses its memory,
+// and what it has found out about an operation serves all schedules that contain the operation. Only one
+// thread at a time may use it.
 class ScheduleFeatures {
  public:
   explicit ScheduleFeatures(const PerStoreOptions& options);

@@ -15,9 +15,9 @@ namespace tensorsmith::feature {
 
 struct BodyPart;
 
-// A part of a body between two selects, and its effect if it is evaluated.
+// An expression, or one side of a select or division in it, as what its evaluation adds to the features.
 struct Body {
-  OpCounts ops;  // operations in it, except for those of indices
+  OpCounts ops;  // operations outside of `parts` and of the indices of reads
   std::vector<BodyPart> parts;
 };
 

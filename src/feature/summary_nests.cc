@@ -1,5 +1,5 @@
-// CPU programs of our own design space: the resources of all statements of the lowered program,
-// summed.
+// Summarizes CPU programs of our own design space: lowers the program, and sums the resources that its
+// statements use.
 #include <utility>
 #include <vector>
 
@@ -28,7 +28,8 @@ class ByBuffer {
   std::vector<std::pair<const ir::BufferNode*, T>> values_;
 };
 
-// The work of a statement between two iterations of the loops that are not unrolled.
+// The work of a statement in one iteration of the innermost loop around it that is neither unrolled nor
+// vectorized.
 struct Tile {
   double runs = 0;        // executions of the tile in the whole program
   double statements = 1;  // statements in the tile
@@ -125,6 +126,9 @@ class NestSummary {
     }
   }
 
+  // Adds a statement that is in no loop of which one iteration fits the cache: in each of its `runs` runs,
+  // each access brings in all lines that it touches. Only `bytes` and `written` are counted here. Models
+  // were trained on features in which such a statement has no short_bytes, so this must stay so.
   void add_leaf(const NestLeaf& leaf, size_t from, double runs, Traffic& out) const {
     for (const NestAccess& access : leaf.accesses) {
       const double bytes =
@@ -138,11 +142,11 @@ class NestSummary {
   const target::CpuMachine& cpu_;
 };
 
-// The loops of a leaf's tile: the innermost loops of its path, from place `begin` on, as far as
-// they are unrolled or vectorized.
+// The loops of a leaf's tile: those from place `begin` of its path to the end. All of them are unrolled or
+// vectorized, and the loop before them is neither.
 struct TileLoops {
   size_t begin;
-  double row = 1;         // values in all lanes
+  double row = 1;         // iterations of the vectorized loops: values of one statement
   uint64_t unrolled = 0;  // bit p: the loop at place p is unrolled
 };
 
@@ -151,9 +155,9 @@ const NestLoop& loop_at(const NestLeaf& leaf, const NestTree& tree, size_t p) {
 }
 double iterations_of(const NestLoop& loop) { return std::max(loop.extent, 1.0); }
 
-// Adds the instructions of an access: one for each iteration of the unrolled loops that moves it,
-// as far as these reach different elements. An access that the loops around the tile do not move is
-// done once for all their iterations.
+// Adds the instructions of an access to its tile. There is one for each iteration of the unrolled loops
+// that move it, but not more than there are different elements. If the loops just around the tile do not
+// move the access, it is executed once for all their iterations.
 void add_access(const NestAccess& access, const NestLeaf& leaf, const NestTree& tree, const TileLoops& loops,
                 const target::CpuMachine& cpu, Tile& out) {
   const bool local = access.buffer->scope == ir::MemoryScope::kLocal;
@@ -210,7 +214,8 @@ Tile tile_of(const NestLeaf& leaf, const NestTree& tree, const target::CpuMachin
   return out;
 }
 
-// Sums over the leaves, in seconds unless stated otherwise.
+// Sums over all leaves. Unless stated otherwise, the numbers are seconds of the core that executes the
+// most chunks.
 struct NestSums {
   double multiply_adds = 0, others = 0, divisions = 0, calls = 0, scalars = 0, selects = 0;
   double loads = 0, broadcasts = 0, gathers = 0, stores = 0, scatters = 0, latency = 0, spills = 0;
@@ -310,7 +315,7 @@ void set_statements(const NestSums& sums, Quantities<kNestResources>& seconds) {
 // `traffic`: into L1, L2 and the last-level cache.
 void set_traffic(const std::array<Traffic, 3>& traffic, double chunks, const target::CpuMachine& cpu,
                  Quantities<kNestResources>& seconds) {
-  // Share of the heaviest nest's traffic that one core moves.
+  // Share of the traffic that the busiest core moves, as if all nests were split like the heaviest one.
   const double share = std::ceil(chunks / cpu.cores) / chunks;
   const double from_l2 = share / (cpu.rates.l2_bytes_per_cycle * cpu.clock_hz);
   const double from_l3 = share / (cpu.rates.l3_bytes_per_cycle * cpu.clock_hz);

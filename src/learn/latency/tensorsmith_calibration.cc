@@ -29,9 +29,10 @@ double mean_shift(std::span<const double> errors) {
   return -std::log(sum / errors.size());
 }
 
-// Returns the shift with the lowest mean percentage error, the shift that makes the mean correct,
-// and the half widths that cover the shares of errors in Prediction. Both shifts are multiplied
-// by `share`.
+// Computes all numbers of an ErrorScale from logarithmic errors, which must not be empty. `shift` is the one
+// with the lowest mean percentage error, `mean_shift` the one that makes the mean correct; both are
+// multiplied by `share`. The others are half widths of intervals around `shift` that contain a share of the
+// errors: log_sigma 68.27 %, log_90 90 % and log_95 95.45 %.
 ErrorScale error_scale(std::vector<double> errors, double share) {
   ErrorScale best;
   double lowest = INFINITY;
