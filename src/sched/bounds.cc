@@ -114,8 +114,9 @@ void RegionInference::take_read(const Stage& stage, const Stage& reader, const R
   arena_.clear_overflow();
   SymRange range = SymArena::full(extent);
   const Reads::Index& index = reader.reads->indices()[use.index];
-  // The region of a filled tile is not clipped to the tensor, unless it is at least twice as large:
-  // then the excess comes from threads that have nothing to do.
+  // A tile that is filled (fills_region) also holds elements outside the tensor, so its region is not
+  // clipped. But a region that is at least twice as long as the tensor is clipped: its excess comes from
+  // threads that have nothing to do.
   const auto needed = [&](const SymRange& value) {
     return fills_region_ && value.width < 2 * extent ? value : clip(value, extent);
   };
@@ -125,8 +126,9 @@ void RegionInference::take_read(const Stage& stage, const Stage& reader, const R
   if (arena_.overflowed()) region_[d] = SymArena::full(extent);
 }
 
-// Sets inside_[loop] = 1 for loops that iterate while stage s's region is fixed: all loops except
-// those around its attach point, and of the latter those whose iterations share its memory.
+// Sets inside_[loop] to 1 if one region of stage s serves all iterations of the loop, and to 0 if each
+// iteration has a region of its own. The latter are the loops around the stage's attach point, except for
+// those whose iterations share the stage's memory.
 Status RegionInference::mark_inside(StageId s) {
   const Stage& stage = schedule_->stages[s];
   const ir::MemoryScope scope = memory_scope(*schedule_, s);
@@ -206,7 +208,7 @@ void RegionInference::pass_up(StageId r) {
       constexpr int64_t kMaxStride = int64_t{1} << 40;
       for (size_t k = split->children.size() - 1; k-- > 0;) {
         const int64_t inner = extents[split->children[k + 1]];
-        // Reached only for unreasonable thread counts.
+        // Only lengths that are bound to threads can be so large: others are clamped to the extent.
         if (inner > kMaxStride / std::max<int64_t>(stride, 1)) {
           sum = SymArena::full(extents[parent]);
           break;
@@ -242,8 +244,8 @@ void RegionInference::pass_up(StageId r) {
   }
 }
 
-// Evaluates an index expression of the reader, whose axes_ are set. known() is false after an expression
-// whose range is unknown.
+// Evaluates an index expression of the reader, whose axes_ are set. After an expression that nothing is
+// known about, known() is false.
 class RegionInference::Reader : public ir::AffineVisitor<Reader, SymRange> {
  public:
   Reader(RegionInference& inference, const ir::Operation& op) : inference_(inference), op_(op) {}

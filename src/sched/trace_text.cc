@@ -39,6 +39,7 @@ std::string text_of(TailPolicy tail) {
 }
 std::string text_of(ir::MemoryScope scope) { return std::string(ir::to_string(scope)); }
 std::string text_of(Annotation annotation) { return std::string(to_string(annotation)); }
+// A dimension of a layout stores one digit of an index: (index[dim] / divisor) % extent.
 std::string text_of(const LayoutDim& digit) {
   return text_of(digit.dim) + "/" + text_of(digit.divisor) + "%" + text_of(digit.extent);
 }

@@ -1,4 +1,5 @@
-// Selects the best candidates of a writer (a language model).
+// Proposals from a writer (for example a language model): it writes more candidates than are needed, and
+// those with the best scores are proposed.
 #pragma once
 
 #include <vector>
@@ -8,9 +9,9 @@
 
 namespace tensorsmith::search {
 
-// Asks the view's writer for several times `count` candidates and returns those with the best
-// scores, best first. Empty if the writer has no new candidates, or fails; a failure is reported to
-// the view.
+// Asks the view's writer, which must not be null, for a multiple of `count` candidates and scores all of
+// them. Returns at most `count` with the best finite scores, best first; none if the writer finds no new
+// candidates or fails. An error of the writer is passed to view.failed.
 std::vector<ProposedCandidate> best_written(const StrategyView& view, size_t count, Rng& rng);
 
 }  // namespace tensorsmith::search

@@ -16,18 +16,18 @@ namespace tensorsmith::space {
 
 struct Constants;  // estimate/constants.h
 
-// One choice. A tile decision holds the inner lengths of one split axis, a categorical one an
-// index.
+// How a decision is stored: the inner lengths of one split axis, or the index of a category.
 enum class DecisionKind : uint8_t { kTileLengths, kCategory };
+// The subject of a decision. Mutations change some roles more often than others.
 enum class DecisionRole : uint8_t {
-  kTile,
-  kUnroll,
-  kLocation,
-  kParallel,
-  kVectorize,
-  kLayout,
-  kTail,
-  kCacheWrite
+  kTile,       // sizes of tiles
+  kUnroll,     // how many points are unrolled, or how many chunks of a GPU's copies run ahead
+  kLocation,   // in which loop or memory a stage is computed, and the order of loops
+  kParallel,   // which loops are parallel, or how many threads a GPU's block has
+  kVectorize,  // which loop becomes vectors, and how long they are
+  kLayout,     // whether operands are packed or copied, and how their rows are aligned
+  kTail,       // how tiles that extend beyond the tensor are handled
+  kCacheWrite  // whether a result or an operand is kept in a temporary near the computation
 };
 
 struct DecisionSlot {
@@ -54,8 +54,8 @@ class DesignSpace {
     // Allows 3x3 convolutions by Winograd's minimal filtering, whose rounding errors are larger
     // than those of the direct sum (see algorithm.h).
     bool winograd = true;
-    // Constants of the estimate; null: those of the table. Every estimate reads them, so a fit can
-    // change them in place.
+    // Constants of the estimate. Null means default_constants(). The space keeps the pointer and reads
+    // the constants for every estimate, so a fit can change them in place.
     const Constants* constants = nullptr;
   };
   static Result<DesignSpace> build(const ir::Workload& workload, const target::Device& device,

@@ -6,6 +6,7 @@ namespace tensorsmith::space {
 
 namespace {
 
+// Returns all plans of the group for the device, except for the fallback.
 Plans alternatives(const PlanContext& context, const Group& group) {
   Plans plans;
   const target::DeviceKind device = context.machine.kind;
@@ -83,7 +84,8 @@ double combine(const PlanContext& context, const std::vector<Group>& groups, siz
 
 // Most sketches of an algorithm; each costs estimates and a share of the samples.
 constexpr size_t kMostSketches = 16;
-// Most sketches without fused rows, which are rarely faster.
+// Most sketches in which the stages of a row have loops of their own. They are rarely faster than those
+// with fused rows.
 constexpr size_t kMostSeparate = 2;
 
 }  // namespace

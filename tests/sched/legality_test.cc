@@ -83,7 +83,7 @@ TEST(Legality, Fuse) {
   refuse(chain(), {Fuse{2, {1, 2}}}, kIllegal,
          "step 0 (fuse) stage 'C': loops 'j' and 'k' cannot be fused: one is spatial, one reduces");
   refuse(chain(), {Annotate{2, 1, Annotation::kUnroll}, Fuse{2, {0, 1}}}, kIllegal,
-         "step 1 (fuse) stage 'C': loop 'j' is annotated unroll; fuse it before annotate");
+         "step 1 (fuse) stage 'C': loop 'j' is annotated unroll; fuse loops before they are annotated");
   refuse(chain(), {ComputeInline{4}, ComputeAt{2, 5, 0}, Fuse{5, {0, 1}}}, kIllegal,
          "step 2 (fuse) stage 'R': stage 'C' is attached to loop 'i', in the middle of the fused loops");
   refuse(

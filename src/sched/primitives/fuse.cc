@@ -1,13 +1,14 @@
 // fuse(stage, iterators)
-//   Arguments: consecutive leaf positions, ascending; an empty list makes a new outermost loop of extent 1 (as
-//     Ansor does for stages without axes).
-//   Rewrite: the leaves are replaced by one that enumerates them in row-major order. Stages that were attached
-//     to the last leaf are attached to the fused loop.
+//   Arguments: consecutive leaf positions, ascending; an empty list makes a new outermost loop of extent 1
+//     (as Ansor does for stages without axes).
+//   Rewrite: the leaves are replaced by one that enumerates them in row-major order. Stages that were
+//     attached to the last leaf are attached to the fused loop. An init before the first leaf is placed
+//     before the fused loop.
 //   Checks: the leaves exist and are consecutive, have the same kind (all spatial or all reduce) and no
-//     annotation; no stage is attached to, and no init is placed before, a leaf that would disappear in the
-//     middle.
+//     annotation; no stage is attached to a leaf other than the last; the reduction's init is not placed
+//     before a leaf other than the first.
 //
-//     for i (4)            fuse i, j          for i.j.fused (12)
+//     for i (4)            fuse i, j          for f = i.j.fused (12)
 //       for j (3)             =>                C[f / 3, f % 3] = ...
 //         C[i, j] = ...
 #include "sched/primitives/checks.h"
@@ -36,7 +37,7 @@ Status apply(Schedule& schedule, const Fuse& step) {
     const Iterator& it = stage.iterators[leaf];
     if (it.annotation != Annotation::kNone)
       return illegal("loop '" + it.name + "' is annotated " + std::string(to_string(it.annotation)) +
-                     "; fuse it before annotate");
+                     "; fuse loops before they are annotated");
     const Iterator& first = i == 0 ? it : stage.iterators[relation.parents.front()];
     if (it.kind != first.kind)
       return illegal("loops '" + first.name + "' and '" + it.name +

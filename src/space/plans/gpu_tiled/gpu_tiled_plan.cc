@@ -16,23 +16,24 @@ constexpr int64_t kGpuUnrollLimits[] = {1, 4, 16, 64};
 constexpr double kTiledOtherRegisters = 24;
 // The part of these that is in use while products are computed.
 constexpr double kLiveAddresses = 12;
+// Most values of operands that are counted as registers of a thread.
 constexpr double kMostValues = 64;
 constexpr int64_t kMostUnrolled = 4096;  // products that are unrolled
-// Weights of the number of chunks in shared memory, from 1, with which no copies run ahead.
+// Weights of 1, 2, ... chunks in shared memory at a time. With 1, no copies run ahead.
 constexpr double kStageWeights[] = {1, 1, 1, 0.7};
 
-// Returns whether an index is a multiple of `multiple` whenever its axis of stride 1 is: the other
-// axes move it by whole multiples.
+// Returns whether all terms of an index are multiples of `multiple`, except for at most one axis with
+// coefficient 1. So the index is a multiple whenever that axis is.
 bool begins_at(const ReadIndex& index, int64_t multiple) {
   if (!index.affine || index.constant % multiple != 0) return false;
-  int neighbours = 0;
+  int unit_axes = 0;
   for (const int64_t c : index.coefficients) {
     if (c == 1)
-      ++neighbours;
+      ++unit_axes;
     else if (c % multiple != 0)
       return false;
   }
-  return neighbours <= 1;
+  return unit_axes <= 1;
 }
 
 }  // namespace
@@ -223,7 +224,8 @@ GpuBlock GpuTiledPlan::block(Decisions d, const Choice& c) const {
     block.shared_bytes += c.stages * copy_of(d, c, operand).bytes;
     operands += values(c, operand, true);
   }
-  // Half of the values of a step are held while the others are used.
+  // On average, half of the operands of a step are in registers: some are not loaded yet, and others are
+  // not needed any more.
   block.registers = kTiledOtherRegisters + accumulators + 0.5 * std::min(operands, kMostValues);
   return block;
 }
@@ -269,9 +271,10 @@ int64_t GpuTiledPlan::store_vector(const Choice& c) const {
   return std::gcd(c.registers(contiguous_), std::min<int64_t>(most, 4));
 }
 
-// Returns whether products would need guards. Tiles in shared memory are filled up where they
-// extend beyond the tensor. An operand that is read in place would need a guard at each product, on
-// which threads that share a tile do not agree.
+// Returns whether some operands are copied to shared memory while the tile of another one, which is read
+// in place, may extend beyond its tensor. Copies are filled with zeros there, but a read in place needs a
+// guard around the product. Threads that copy together cannot synchronize under a guard that holds for
+// only some of them.
 bool GpuTiledPlan::guards_products(Decisions d, const Choice& c) const {
   bool shared = false, leaves = false;
   for (const auto& operand : operands_) {
@@ -293,7 +296,8 @@ Status GpuTiledPlan::check(Decisions d) const {
     points *= length;
   }
   if (guards_products(d, c))
-    return refuse(anchor_, "an operand that is read in place ends inside a tile of another operand");
+    return refuse(anchor_,
+                  "an operand is read in place and ends inside a tile, while another operand is copied");
   if (padded > 2 * points) return refuse(anchor_, "more than half of the tiles would be tail");
   const auto made = [&](const Operand& operand) {
     return operand.cache_slot != kNone && category(d, operand.cache_slot) == 1;
