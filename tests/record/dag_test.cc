@@ -202,7 +202,10 @@ TEST(DagTest, NumbersKeepTheirKind) {
   EXPECT_EQ(least.kind, DagNode::Kind::kInt);
   EXPECT_EQ(least.integer, INT64_MIN);
   EXPECT_EQ(literal("- 3").integer, -3);
-  must_parse("a = PLACEHOLDER [4]\nb(i) = (a[i] + float32((i*-9223372036854775808)))");
+  must_parse(
+      "a = PLACEHOLDER [4]\n"
+      "b(i) = (a[i] + float32((i*-9223372036854775808)))\n"
+      "c(i) = (select((i >= -9223372036854775808), a[i], 0f) + b[i])\n");
   for (const auto& [text, value, dtype] :
        {std::tuple("0f", 0.0, ir::DType::kF32), std::tuple("1h", 1.0, ir::DType::kF16),
         std::tuple("-3f64", -3.0, ir::DType::kF64), std::tuple("-1.5e-3f", -1.5e-3, ir::DType::kF32),

@@ -154,7 +154,8 @@ class Inference {
     }
     const DagNode& axis = op.nodes[node.children[0]];
     const DagNode& limit = op.nodes[node.children[1]];
-    if (axis.kind != Kind::kAxis || limit.kind != Kind::kInt || std::abs(limit.integer) > kLimit) return;
+    if (axis.kind != Kind::kAxis || limit.kind != Kind::kInt) return;
+    if (limit.integer > kLimit || limit.integer < -kLimit) return;
     Guard& guard = guards[axis.index];
     switch (node.binary) {
       case ir::BinaryOp::kGe:
