@@ -69,7 +69,8 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
                                                                   .frozen = options.frozen,
                                                                   .seed = run.seed,
                                                                   .threads = place.threads,
-                                                                  .kinds = &cost_model_kinds()},
+                                                                  .kinds = &cost_model_kinds(),
+                                                                  .recorded = place.replay},
                                                                  place.device));
   if (model != nullptr) {
     const auto& known = model->card().workloads;

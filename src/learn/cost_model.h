@@ -16,6 +16,7 @@
 #include "feature/per_store.h"
 #include "feature/program_summary.h"
 #include "learn/dataset/store.h"
+#include "record/candidate.h"
 #include "sched/step.h"
 #include "target/target.h"
 
@@ -30,6 +31,7 @@ struct ProgramQuery {
   const feature::FeatureMatrix* rows = nullptr;      // feature::extract_per_store
   const std::vector<float>* profile = nullptr;       // feature::cpu_profile_row of a program that has run
   const feature::ProgramSummary* summary = nullptr;  // feature::summarize_program
+  const record::DesignPoint* point = nullptr;        // null also if it is not known
 };
 
 // The parts of a query that a model reads besides workload and device; the others may be null.
@@ -38,6 +40,8 @@ struct ModelInputs {
   bool profile = false;  // profiler counters; such a model cannot predict programs that have never run
   // The summary replaces leaves and trace. Whoever has the schedule makes it without replaying the trace.
   bool summary = false;
+  bool trace_beside_summary = false;  // the trace is read even if there is a summary
+  bool point = false;                 // the decisions, if they are known
 };
 
 // Properties of a query that were not in the model's training data.
@@ -147,6 +151,11 @@ class CostModel {
   virtual bool ready() const { return true; }
   // Whether update() has an effect.
   virtual bool learns() const { return false; }
+  // Whether a call of predict() is so expensive that callers should pass all their queries in one call.
+  virtual bool takes_large_batches() const { return false; }
+  // Whether an error of predict() or update() ends a search. If not, the search continues with the design
+  // space's estimate or with what the model has learned before.
+  virtual bool required() const { return false; }
   // Replaces the programs of the last call by these, all that the search has measured so far. A
   // program keeps its address from call to call. Must not run concurrently with predict(). An error
   // leaves the model unchanged.

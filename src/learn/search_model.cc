@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "learn/custom/command_model.h"
 #include "learn/latency/held_out.h"
 #include "learn/latency/kinds.h"
 #include "learn/online/online.h"
@@ -24,11 +25,24 @@ Result<std::unique_ptr<CostModel>> find_model(const SearchModelOptions& options,
   }
   if (!std::filesystem::exists(options.model, ignored)) {
     return Error{ErrorCode::kInvalidArgument, "cost model '" + options.model + "'",
-                 "is neither a file nor one of " + search_models_without_file(*options.kinds)};
+                 "is neither a file nor one of " + search_models_without_file(*options.kinds) +
+                     "; command:PROGRAM asks a program of yours"};
   }
   TS_ASSIGN_OR_RETURN(auto model, options.kinds->load(options.model));
   TS_RETURN_IF_ERROR(check_knows(model->card(), options.model, device));
   return model;
+}
+
+// Makes the user's model that the options name; null if they name another one.
+Result<std::unique_ptr<CostModel>> find_custom_model(const SearchModelOptions& options,
+                                                     const target::Device& device) {
+  MakeCustomScorer make_scorer = options.make_scorer;
+  if (!make_scorer && options.model.starts_with(kCommandPrefix))
+    make_scorer = [&](const CustomSession& session) {
+      return make_command_model(std::string_view(options.model).substr(kCommandPrefix.size()), session);
+    };
+  if (!make_scorer) return std::unique_ptr<CostModel>();
+  return make_custom_model({options.model, options.frozen, options.recorded}, device, make_scorer);
 }
 
 }  // namespace
@@ -45,6 +59,8 @@ Result<std::unique_ptr<CostModel>> make_search_model(const SearchModelOptions& o
     if (!options.frozen) return std::unique_ptr<CostModel>();
     return Error{ErrorCode::kInvalidArgument, "--frozen", "has no effect without a cost model; leave it out"};
   }
+  TS_ASSIGN_OR_RETURN(std::unique_ptr<CostModel> custom, find_custom_model(options, device));
+  if (custom != nullptr) return custom;
   TS_ASSIGN_OR_RETURN(std::unique_ptr<CostModel> model, find_model(options, device));
   if (options.frozen) {
     if (!model->learns()) return model;

@@ -83,31 +83,36 @@ Result<CandidateScorer::Predictions> CandidateScorer::predict(std::span<const sp
   std::vector<std::shared_ptr<const ProgramInputs>> made(candidates.size());
   Predictions out(candidates.size());
   std::optional<Error> failed;
-  const auto work = [&](int64_t begin, int64_t end) {
-    auto extractor = take_extractor();
+  const bool all_at_once = request.model->takes_large_batches();
+  // Predicts the candidates with inputs in [begin, end).
+  const auto ask = [&](size_t begin, size_t end) {
     std::vector<learn::ProgramQuery> queries;
     std::vector<size_t> places;
-    for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
-      if (request.out_of_time && request.out_of_time()) break;
-      out[k] = learn::Prediction();
-      if (!std::isfinite(drafts[k])) continue;
-      auto inputs = extractor->of(candidates[k]);
-      if (!inputs.ok()) continue;
-      made[k] = std::move(*inputs);
+    for (size_t k = begin; k < end; ++k) {
+      if (made[k] == nullptr) continue;
       queries.push_back(made[k]->query(task_.queried()));
       places.push_back(k);
     }
     const auto predicted = request.model->predict(queries);
     if (predicted.ok())
       for (size_t q = 0; q < places.size(); ++q) out[places[q]] = (*predicted)[q];
-    {
-      const std::lock_guard lock(mutex_);
-      if (!predicted.ok()) failed = predicted.error();
-      judged_ += places.size();
+    const std::lock_guard lock(mutex_);
+    if (!predicted.ok()) failed = predicted.error();
+    judged_ += places.size();
+  };
+  const auto work = [&](int64_t begin, int64_t end) {
+    auto extractor = take_extractor();
+    for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
+      if (request.out_of_time && request.out_of_time()) break;
+      out[k] = learn::Prediction();
+      if (!std::isfinite(drafts[k])) continue;
+      if (auto inputs = extractor->of(candidates[k]); inputs.ok()) made[k] = std::move(*inputs);
     }
+    if (!all_at_once) ask(static_cast<size_t>(begin), static_cast<size_t>(end));
     give_back(std::move(extractor));
   };
   pool.parallel_for(std::ssize(candidates), kPredictedTogether, work);
+  if (all_at_once) ask(0, candidates.size());
   if (failed) return *failed;
   for (size_t i = 0; i < made.size(); ++i)
     if (made[i]) scored_[candidates[i].hash()] = std::move(made[i]);

@@ -11,13 +11,13 @@ constexpr double kTimeShare = 0.12;
 
 }  // namespace
 
-void ModelUpdates::update(const std::vector<std::unique_ptr<TaskState>>& states, const Limits& limits) {
-  if (model_ == nullptr || failed_ || !model_->learns()) return;
+Status ModelUpdates::update(const std::vector<std::unique_ptr<TaskState>>& states, const Limits& limits) {
+  if (model_ == nullptr || failed_ || !model_->learns()) return {};
   size_t rows = 0;
   for (const auto& state : states) rows += state->programs().rows().size();
-  if (rows == 0) return;
-  if (rows_ > 0 && rows < rows_ * (1 + kGrowth)) return;
-  if (rows_ > 0 && seconds_ > kTimeShare * limits.elapsed()) return;
+  if (rows == 0) return {};
+  if (rows_ > 0 && rows < rows_ * (1 + kGrowth)) return {};
+  if (rows_ > 0 && seconds_ > kTimeShare * limits.elapsed()) return {};
   const bool reads_rows = inputs().rows;
   std::vector<learn::MeasuredProgram> programs;
   for (const auto& state : states)
@@ -25,20 +25,24 @@ void ModelUpdates::update(const std::vector<std::unique_ptr<TaskState>>& states,
       const auto measured = state->measured_program(r);
       if (!reads_rows || measured.program.rows->rows > 0) programs.push_back(measured);
     }
-  if (programs.empty()) return;
+  if (programs.empty()) return {};
   const double before = clock_.monotonic_seconds();
   const Status updated = model_->update(programs);
   seconds_ += clock_.monotonic_seconds() - before;
   rows_ = rows;
+  if (!updated.ok() && model_->required()) return updated;
   if (!updated.ok()) log_.log(LogLevel::kWarning, "cost model: " + updated.error().message());
+  return {};
 }
 
-void ModelUpdates::take_failure(const Error& error) {
-  if (failed_) return;
+Status ModelUpdates::take_failure(const Error& error) {
+  if (model_->required()) return error;
+  if (failed_) return {};
   failed_ = true;
   log_.log(LogLevel::kWarning,
            "cost model: " + error.message() +
                "; from now on the search ranks candidates by the design space's estimate only");
+  return {};
 }
 
 }  // namespace tensorsmith::search

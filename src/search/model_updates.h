@@ -23,10 +23,12 @@ class ModelUpdates {
     return model_ != nullptr && !failed_ && model_->ready() ? model_ : nullptr;
   }
   // Trains the model on all measurements if there are enough new ones and training does not exceed
-  // its share of the time. If training fails, the model stays as it was, with a warning.
-  void update(const std::vector<std::unique_ptr<TaskState>>& states, const Limits& limits);
-  // Called when the model fails to predict: warns, and the run continues without the model.
-  void take_failure(const Error& error);
+  // its share of the time. If training fails, the model stays as it was, with a warning; a model that
+  // is required returns its error.
+  Status update(const std::vector<std::unique_ptr<TaskState>>& states, const Limits& limits);
+  // Called when the model fails to predict: warns, and the run continues without the model. Returns
+  // the error of a model that is required.
+  Status take_failure(const Error& error);
 
  private:
   learn::CostModel* model_;

@@ -27,7 +27,7 @@ Status extract(const QueriedTask& task, feature::ScheduleFeatures& features, con
   } else if (wanted.rows) {
     TS_ASSIGN_OR_RETURN(out.rows, features.per_store(schedule));
   }
-  if (wanted.trace && !out.summary) {
+  if (wanted.trace && (!out.summary || wanted.trace_beside_summary)) {
     TS_ASSIGN_OR_RETURN(out.trace, trace());
   }
   return {};
@@ -63,6 +63,7 @@ Result<std::shared_ptr<const ProgramInputs>> inputs_of(const QueriedTask& task, 
 Result<std::shared_ptr<const ProgramInputs>> CandidateFeatures::of(const space::Candidate& candidate) {
   TS_RETURN_IF_ERROR(space_.to_schedule(candidate, schedule_));
   auto out = std::make_shared<ProgramInputs>();
+  if (wanted_.point) out->point = to_point(candidate);
   TS_RETURN_IF_ERROR(
       extract(*task_, features_, schedule_, wanted_, [&] { return space_.to_trace(candidate); }, *out));
   return std::shared_ptr<const ProgramInputs>(std::move(out));

@@ -39,9 +39,16 @@ struct ProgramInputs {
   feature::LeafFeatures leaves;
   sched::Trace trace;
   std::optional<feature::ProgramSummary> summary;
+  std::optional<record::DesignPoint> point;
 
   learn::ProgramQuery query(const QueriedTask& task) const {
-    return {&task.stored, &leaves, &trace, &task.device, &rows, nullptr, summary ? &*summary : nullptr};
+    return {.workload = &task.stored,
+            .leaves = &leaves,
+            .trace = &trace,
+            .device = &task.device,
+            .rows = &rows,
+            .summary = summary ? &*summary : nullptr,
+            .point = point ? &*point : nullptr};
   }
 };
 

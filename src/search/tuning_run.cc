@@ -257,7 +257,7 @@ std::vector<ProposedCandidate> TuningRun::transferred(size_t task, const Proposa
 
 Status TuningRun::one_round(size_t task, size_t count) {
   if (!programs_of(task).default_known()) return measure_default(task);
-  model_.update(states_, limits_);
+  TS_RETURN_IF_ERROR(model_.update(states_, limits_));
   const double before = services_.clock.monotonic_seconds();
   const double until = before + pace_.proposal_seconds();
   ProposalRequest request{count, {}, {model_.ready(), {}}, pace_.score_budget(task), limits_.progress()};
@@ -268,7 +268,7 @@ Status TuningRun::one_round(size_t task, size_t count) {
   const auto wanted = transferred(task, request);
   request.wanted = wanted;
   auto proposals = states_[task]->propose(request, pool_);
-  if (const auto& error = states_[task]->model_error()) model_.take_failure(*error);
+  if (const auto& error = states_[task]->model_error()) TS_RETURN_IF_ERROR(model_.take_failure(*error));
   if (const auto& error = states_[task]->writer_error()) return *error;
   const size_t judged = states_[task]->judged();
   pace_.proposed(task, judged > 0 ? judged : request.score_budget,
