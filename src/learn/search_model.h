@@ -14,9 +14,9 @@ class CostModelKinds;
 const CostModelKinds& product_kinds();  // learn/latency/kinds.h
 
 struct SearchModelOptions {
-  // A file written by `train`, a kind that needs no training (CostModelKinds::make_untrained), "command:PROGRAM" for
-  // a model of the user (learn/custom/command_model.h), or "none": then only the estimate of the design space ranks
-  // the candidates.
+  // A file written by `train`, a kind that needs no training (CostModelKinds::make_untrained),
+  // "command:PROGRAM" for a model of the user (learn/custom/command_model.h), or "none": then only the
+  // estimate of the design space ranks the candidates.
   std::string model = "xgboost";
   MakeCustomScorer make_scorer;  // makes a model of the user, whose name is `model`; empty: there is none
   bool frozen = false;           // the model does not learn from the measurements of the search
@@ -29,10 +29,10 @@ struct SearchModelOptions {
 // Returns the names that are not files, for messages: "xgboost, ..., none".
 std::string search_models_without_file(const CostModelKinds& kinds);
 
-// Makes the model; null for "none". A trained model that cannot learn by itself becomes the prior
-// of one that learns (make_residual_model) unless options.frozen is set or it is a model of the user.
-// Errors: those of CostModelKinds::load and make_custom_model; kMismatch for a model that cannot predict programs on such a device;
-// kInvalidArgument for a name that is neither a file nor such a kind, and if `frozen` is set for
+// Makes the model; null for "none". A trained model that cannot learn by itself becomes the prior of one that
+// learns (make_residual_model) unless options.frozen is set or it is a model of the user. Errors: those of
+// CostModelKinds::load and make_custom_model; kMismatch for a model that cannot predict programs on such a
+// device; kInvalidArgument for a name that is neither a file nor such a kind, and if `frozen` is set for
 // "none" or for a model that only learns during the search.
 Result<std::unique_ptr<CostModel>> make_search_model(const SearchModelOptions& options,
                                                      const target::Device& device);

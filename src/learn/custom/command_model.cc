@@ -66,7 +66,7 @@ void append_texts(std::span<const std::string> texts, std::string& out) {
 }
 
 // Appends a list of rows.
-void append_rows(std::span<const float> values, size_t width, std::string& out) {
+void append_matrix(std::span<const float> values, size_t width, std::string& out) {
   out += '[';
   for (size_t begin = 0; begin < values.size(); begin += width) {
     if (begin > 0) out += ',';
@@ -76,7 +76,7 @@ void append_rows(std::span<const float> values, size_t width, std::string& out) 
 }
 
 template <class T>
-std::string_view bytes_of(const std::vector<T>& values) {
+std::string_view raw_bytes(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
@@ -118,15 +118,15 @@ class BatchWriter {
   void write_numbers(const CustomBatch& batch, std::string& line) const {
     append_numbers(std::span<const int32_t>(batch.tasks), line += ",\"tasks\":");
     if (inputs_.features)
-      append_rows(batch.features, std::max<size_t>(batch.features.size() / batch.size, 1),
-                  line += ",\"features\":");
+      append_matrix(batch.features, std::max<size_t>(batch.features.size() / batch.size, 1),
+                    line += ",\"features\":");
     if (inputs_.stores) {
       line += ",\"stores\":[";
       std::span<const float> rest(batch.stores);
       for (size_t i = 0; i < batch.store_counts.size(); ++i) {
         if (i > 0) line += ',';
         const size_t values = static_cast<size_t>(batch.store_counts[i]) * feature::kPerStoreWidth;
-        append_rows(rest.first(values), feature::kPerStoreWidth, line);
+        append_matrix(rest.first(values), feature::kPerStoreWidth, line);
         rest = rest.subspan(values);
       }
       line += ']';
@@ -140,7 +140,7 @@ class BatchWriter {
       out.line += (out.arrays.empty() ? ",\"arrays\":{\"" : ",\"") + std::string(name) + "\":[" +
                   std::to_string(values.size() / width) +
                   (width > 1 ? "," + std::to_string(width) : std::string()) + "]";
-      out.arrays.push_back(bytes_of(values));
+      out.arrays.push_back(raw_bytes(values));
     };
     add("tasks", batch.tasks, 1);
     if (inputs_.features)

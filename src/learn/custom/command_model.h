@@ -2,7 +2,7 @@
 //
 // Every message is a line with a JSON object. The program reads messages from standard input and answers on
 // standard output. The first message:
-//   {"protocol": 1, "device": {...}, "inputs": ["features", ...], "feature_names": [...], "store_names": [...]}
+//   {"protocol": 1, "device": {...}, "inputs": [...], "feature_names": [...], "store_names": [...]}
 // The answer says what the program reads of each program; all but "inputs" may be missing:
 //   {"inputs": ["features"], "update": true, "format": "binary", "sigma": 0.2, "timeout": 60}
 // update: whether it learns. sigma: CustomTraits::sigma. timeout: most seconds for an answer.
@@ -17,9 +17,10 @@
 //   {"id": 2}                              learned; always all measurements so far
 //   {"error": "..."}                       ends the search
 //
-// With "format": "binary", the numbers follow the line as arrays instead, in the byte order of the machine, and
-// their shapes stand in "arrays", in their order: tasks and store_counts int32; features, stores (rows of all
-// programs) and seconds (infinite: failed) float32. The answer to predict is {"scores": N} and N times float32.
+// With "format": "binary", the numbers follow the line as arrays instead, in the byte order of the machine,
+// and their shapes stand in "arrays", in their order: tasks and store_counts int32; features, stores (rows of
+// all programs) and seconds (infinite: failed) float32. The answer to predict is {"scores": N} and N times
+// float32.
 #pragma once
 
 #include <memory>
@@ -36,8 +37,8 @@ inline constexpr int kCommandProtocol = 1;
 struct CommandModelOptions {
   double start_timeout_s = 120;  // for the first answer: large libraries take long to load
 };
-// Starts the program, with its arguments in the command, and asks what it reads. Errors: those of ModelProcess;
-// kCorrupt for answers that are not as above.
+// Starts the program, with its arguments in the command, and asks what it reads. Errors: those of
+// ModelProcess; kCorrupt for answers that are not as above.
 Result<std::unique_ptr<CustomScorer>> make_command_model(std::string_view command,
                                                          const CustomSession& session,
                                                          const CommandModelOptions& options = {});

@@ -1,5 +1,5 @@
-// Batches of programs as the models of users read them (docs/own_cost_model.md): contiguous arrays that can be
-// sent to another process or viewed by another language without a copy.
+// Batches of programs as the models of users read them (docs/own_cost_model.md): contiguous arrays that can
+// be sent to another process or viewed by another language without a copy.
 #pragma once
 
 #include <cstdint>

@@ -10,11 +10,11 @@ namespace tensorsmith::learn {
 
 namespace {
 
-// Scores beyond this are no logarithms of seconds. They are compressed, which keeps their order, so that their
-// exponential is finite.
+// Scores beyond this are no logarithms of seconds. They are compressed, which keeps their order, so that
+// their exponential is finite.
 constexpr double kPlainScore = 60;
 
-double compressed(double score) {
+double compressed_score(double score) {
   const double beyond = std::abs(score) - kPlainScore;
   return beyond <= 0 ? score : std::copysign(kPlainScore + std::log1p(beyond), score);
 }
@@ -48,7 +48,7 @@ class CustomModel final : public CostModel {
         return here({ErrorCode::kMismatch, "",
                      std::string("returned ") + (std::isnan(score) ? "NaN" : "+infinity") + " as score " +
                          std::to_string(i + 1) + " of " + std::to_string(out.size())});
-      out[i].seconds = std::exp(-(std::isfinite(score) ? compressed(score) : score));
+      out[i].seconds = std::exp(-(std::isfinite(score) ? compressed_score(score) : score));
       out[i].log_sigma = traits_.sigma;
     }
     return out;

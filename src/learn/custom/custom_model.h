@@ -14,16 +14,16 @@
 
 namespace tensorsmith::learn {
 
-// What a user's model says about itself.
+// Properties that a model of the user states about itself.
 struct CustomTraits {
   CustomInputs inputs{.features = true};
   bool learns = false;  // whether update() has an effect
-  // Standard deviation of log(seconds) among programs of a task; 0 = not known: then the model counts more with
-  // each measurement of the task.
+  // Standard deviation of log(seconds) among programs of a task; 0 = not known: then the model counts more
+  // with each measurement of the task.
   double sigma = 0;
 };
 
-// What a user's model is told before the first batch.
+// Facts that a model of the user is told before the first batch.
 struct CustomSession {
   const target::Device& device;
   const std::vector<std::string>& feature_names;
@@ -34,8 +34,9 @@ class CustomScorer {
  public:
   virtual ~CustomScorer() = default;
   virtual const CustomTraits& traits() const = 0;
-  // Returns a score of each program: minus the logarithm of its expected time, up to a constant for each task.
-  // Higher is faster; -inf: the program cannot run. `tasks`: all tasks so far, which batch.tasks numbers.
+  // Returns a score of each program: minus the logarithm of its expected time, up to a constant for each
+  // task. Higher is faster; -inf: the program cannot run. `tasks`: all tasks so far, which batch.tasks
+  // numbers.
   virtual Result<std::vector<double>> predict(CustomBatch batch, std::span<const CustomTask> tasks) = 0;
   // Learns from all programs that were measured so far, with batch.seconds. Called only if the model learns.
   virtual Status update(CustomBatch batch, std::span<const CustomTask> tasks) = 0;
@@ -47,9 +48,9 @@ struct CustomModelOptions {
   bool frozen = false;    // the model does not learn
   bool recorded = false;  // see CustomFeatures
 };
-// Makes a cost model that asks the scorer. Its errors end a search (CostModel::required). Besides the scorer's
-// errors, predict() returns kMismatch for a wrong number of scores and for scores that are NaN or +inf; the
-// place of all of them is the name.
+// Makes a cost model that asks the scorer. Its errors end a search (CostModel::required). Besides the
+// scorer's errors, predict() returns kMismatch for a wrong number of scores and for scores that are NaN or
+// +inf; the place of all of them is the name.
 Result<std::unique_ptr<CostModel>> make_custom_model(const CustomModelOptions& options,
                                                      const target::Device& device,
                                                      const MakeCustomScorer& make_scorer);

@@ -1,5 +1,5 @@
-// The process of a user's cost model: started once and kept, asked over its standard input and answering on its
-// standard output.
+// The process of a user's cost model: started once and kept, asked over its standard input and answering on
+// its standard output.
 #pragma once
 
 #include <sys/types.h>
@@ -16,13 +16,14 @@
 namespace tensorsmith::learn {
 
 // Splits a command into words at spaces, outside of '...' and "...", without the quotes; a backslash before a
-// character takes it as it is, except within '...'. kInvalidArgument for an open quote, or if there is no word.
+// character takes it as it is, except within '...'. kInvalidArgument for an open quote, or if there is no
+// word.
 Result<std::vector<std::string>> split_command(std::string_view command);
 
 // No call blocks for longer than its timeout. The errors say how the process ended, with the last line of its
-// standard error, or that it was silent (kTimeout); after any error the process cannot be used again.
-// The process gets no terminal signals, no open files and no new privileges, writes no core file, is the first
-// to go when memory is short, and ends with the thread that started it.
+// standard error, or that it was silent (kTimeout); after any error the process cannot be used again. The
+// process gets no terminal signals, no open files and no new privileges, writes no core file, is the first to
+// go when memory is short, and ends with the thread that started it.
 class ModelProcess {
  public:
   // kNotFound or kIo if the program cannot be started.
