@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "bindings.h"
+#include "cost_model.h"
 #include "engine/device/gpu_device.h"
 #include "engine/device/measured_device.h"
 #include "engine/model/compile_model.h"
@@ -244,33 +245,43 @@ void bind_tuning(nb::module_& module) {
       [](const std::string& model, const Import& import, const std::string& directory,
          const std::string& name, const std::string& device, int threads, const std::string& database,
          const std::string& strategy, const std::string& settings, const std::string& worker,
-         const nb::object& progress) {
+         const nb::object& progress, const nb::object& cost_model) {
         engine::TuneModelOptions options = tune_options_of(settings, database);
+        PythonCostModel own(cost_model);
+        if (!cost_model.is_none()) options.cost_model.make_scorer = own.maker();
         if (!strategy.empty()) options.search.strategy = value_or_raise(lab::find_tuning_strategy(strategy));
         options.where.worker = measure::as_worker(worker);
         LongCall call;
         PythonEvents events(call, progress);
-        return dump(value_or_raise(call.run([&] {
+        auto report = call.run([&] {
           return tune(import.source(model), {directory, name}, device, threads, options, call, events);
-        })));
+        });
+        own.rethrow();
+        return dump(value_or_raise(std::move(report)));
       },
       nb::arg("model"), nb::arg("source"), nb::arg("directory"), nb::arg("name"), nb::kw_only(),
       nb::arg("device"), nb::arg("threads"), nb::arg("database"), nb::arg("strategy"), nb::arg("settings"),
-      nb::arg("worker"), nb::arg("progress").none(), "Tunes the model and returns the report as JSON.");
+      nb::arg("worker"), nb::arg("progress").none(), nb::arg("cost_model").none(),
+      "Tunes the model and returns the report as JSON.");
   module.def(
       "compile_unmeasured",
       [](const std::string& model, const Import& import, const std::string& directory,
          const std::string& name, const std::string& device, int threads, const std::string& database,
-         const std::string& settings) {
+         const std::string& settings, const nb::object& cost_model) {
         engine::TuneModelOptions options = tune_options_of(settings, database);
         if (!Json::parse(settings).contains("cost_model")) options.cost_model.model.clear();
+        PythonCostModel own(cost_model);
+        if (!cost_model.is_none()) options.cost_model.make_scorer = own.maker();
         LongCall call;
-        return dump(value_or_raise(call.run([&] {
+        auto report = call.run([&] {
           return compile_unmeasured(import.source(model), {directory, name}, device, threads, options, call);
-        })));
+        });
+        own.rethrow();
+        return dump(value_or_raise(std::move(report)));
       },
       nb::arg("model"), nb::arg("source"), nb::arg("directory"), nb::arg("name"), nb::kw_only(),
       nb::arg("device"), nb::arg("threads"), nb::arg("database"), nb::arg("settings"),
+      nb::arg("cost_model").none(),
       "Compiles the model without measurements and returns the chosen schedules as JSON.");
 }
 

@@ -18,6 +18,7 @@ from .bindings import IOBinding, OrtValue
 from .commands import command_path, evaluate, run_command, train
 from .compare import compare_engines
 from .compiled_shapes import SessionStatistics
+from .cost_model import CostModel, Programs, serve
 from .database import Database
 from .errors import Error
 from .model import Model, load
@@ -42,6 +43,7 @@ from .work import (
 
 __all__ = [
     "CompiledModel",
+    "CostModel",
     "Database",
     "EngineComparison",
     "Error",
@@ -52,6 +54,7 @@ __all__ = [
     "NodeArg",
     "OrtValue",
     "Prediction",
+    "Programs",
     "SessionOptions",
     "SessionStatistics",
     "TaskChoice",
@@ -73,6 +76,7 @@ __all__ = [
     "load",
     "predict",
     "run_command",
+    "serve",
     "tasks",
     "train",
     "tune",

@@ -13,6 +13,7 @@ from typing import Any
 
 from . import _native, errors
 from .commands import command_path
+from .cost_model import Adapter, Scorer
 from .model import Model, load
 from .progress import TuneProgressBar
 from .sources import ModelSource, model_file, model_name
@@ -159,7 +160,7 @@ def tune(
     database: PathLike = "tensorsmith.db",
     sources: Sequence[PathLike] = (),
     warm_start: bool = True,
-    cost_model: PathLike = "",
+    cost_model: PathLike | Scorer = "",
     frozen: bool = False,
     strategy: str = "",
     language_model: PathLike = "",
@@ -196,7 +197,8 @@ def tune(
         sources: databases or exports with records to start from, and models whose tasks' records are used; default:
             the records that come with the package.
         warm_start: False starts without schedules of other models, machines and runs.
-        cost_model: a file of `train`, or the name of a kind that learns during the search.
+        cost_model: a file of `train`, the name of a kind that learns during the search, "command:PROGRAM", or a
+            model of your own: a `CostModel`, or a function from `Programs` to scores.
         frozen: the cost model does not learn from this run.
         strategy, language_model, epsilon, batch, seed, fleet: see `tensorsmith tune --help`.
         flush_cache: measures with cold caches.
@@ -208,7 +210,8 @@ def tune(
     """
     if not (seconds or trials or until_gain):
         raise errors.InvalidArgument("say how long to search: seconds=60, trials=1000 or until_gain=0.01", "tune")
-    _not_negative(seconds=seconds, trials=trials, until_gain=until_gain, epsilon=epsilon, threads=threads, seed=seed)
+    _not_negative(seconds=seconds, trials=trials, until_gain=until_gain, threads=threads, seed=seed)
+    own = None if isinstance(cost_model, (str, os.PathLike)) else Adapter(cost_model)
     settings = _settings(
         seconds=float(seconds),
         trials=operator.index(trials),
@@ -220,7 +223,7 @@ def tune(
         end_to_end=end_to_end,
         winograd=winograd,
         fleet=fleet,
-        cost_model=os.fspath(cost_model),
+        cost_model=own.name if own else os.fspath(cost_model),
         frozen=frozen,
         sources=[os.fspath(source) for source in sources],
         warm_start=warm_start,
@@ -229,19 +232,21 @@ def tune(
     bar = TuneProgressBar(seconds, trials) if progress is True else None
     told = bar or (progress if callable(progress) else None)
     try:
-        report = _compiled(
-            _native.tune,
-            model,
-            output,
-            import_of(shapes, dims, absent, bounded, tf32),
-            device=device,
-            threads=threads,
-            database=os.fspath(database),
-            strategy=strategy,
-            settings=settings,
-            worker=command_path(),
-            progress=None if told is None else lambda event: told(json.loads(event)),
-        )
+        with model_file(model) as path:
+            text = _native.tune(
+                path,
+                import_of(shapes, dims, absent, bounded, tf32),
+                directory,
+                _file_name(model, path),
+                device=device,
+                threads=threads,
+                database=os.fspath(database),
+                strategy=strategy,
+                settings=settings,
+                worker=command_path(),
+                progress=None if told is None else lambda event: told(json.loads(event)),
+                cost_model=own,
+            )
     finally:
         if bar is not None:
             bar.close()
@@ -329,7 +334,7 @@ def compile_unmeasured(
     database: PathLike = "tensorsmith.db",
     sources: Sequence[PathLike] = (),
     warm_start: bool = True,
-    cost_model: PathLike = "",
+    cost_model: PathLike | Scorer = "",
     seed: int = 0,
     shapes: Shapes | None = None,
     dims: Dims | None = None,
@@ -344,30 +349,37 @@ def compile_unmeasured(
     by the records of the database and of `sources`, a cost model, and the estimate of the design space.
 
     Args:
-        cost_model: a file of `train` or "none"; default: the cost model that comes with the package.
+        cost_model: a file of `train`, "none", or one of your own, as for `tune`; default: the cost model that comes
+            with the package.
         others: as for `tune`.
 
     Raises:
         errors.Error: tells the problem and what to do; nothing is written then.
     """
     _not_negative(threads=threads, seed=seed)
+    own = None if isinstance(cost_model, (str, os.PathLike)) else Adapter(cost_model)
     settings = _settings(
         seed=operator.index(seed),
         winograd=winograd,
         sources=[os.fspath(source) for source in sources],
         warm_start=warm_start,
-        cost_model=os.fspath(cost_model),
+        cost_model=own.name if own else os.fspath(cost_model),
     )
-    report = _compiled(
-        _native.compile_unmeasured,
-        model,
-        output,
-        import_of(shapes, dims, absent, bounded, tf32),
-        device=device,
-        threads=threads,
-        database=os.fspath(database),
-        settings=settings,
-    )
+    directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
+    with model_file(model) as path:
+        report = json.loads(
+            _native.compile_unmeasured(
+                path,
+                import_of(shapes, dims, absent, bounded, tf32),
+                directory,
+                _file_name(model, path),
+                device=device,
+                threads=threads,
+                database=os.fspath(database),
+                settings=settings,
+                cost_model=own,
+            )
+        )
     choices = tuple(TaskChoice(**task) for task in report["tasks"])
     return UnmeasuredModel(directory=report["directory"], tasks=choices, notes=_notes(report))
 

@@ -352,7 +352,7 @@ void add_compare_command(CLI::App& app, int& exit_code) {
                       " (default: " + std::string(search::kDefaultStrategy.name) + ")")
       ->allow_extra_args(false);
   sub->add_option("--cost-model", o->models,
-                  "Cost models to compare (repeatable): a file that `train` wrote, or " +
+                  "Cost models to compare (repeatable): a file that `train` wrote, command:PROGRAM, or " +
                       learn::search_models_without_file(lab::cost_model_kinds()) + " (default: xgboost)")
       ->allow_extra_args(false);
   sub->add_option("--lm", o->language_models,

@@ -34,7 +34,7 @@ std::vector<TuneOption> make_tune_options() {
        static_cast<double>(std::numeric_limits<uint64_t>::max()), "", "seed", "Seed of the random numbers"},
       {"cost_model", "--cost-model", kText, kSearch, TS_OPTION(cost_model.model), 0, 0, "MODEL", "cost model",
        "Cost model that predicts which schedules are fast, so that only these are measured: a file made by "
-       "`train`, or " +
+       "`train`, command:PROGRAM for a program of yours, or " +
            learn::search_models_without_file(learn::product_kinds()) +
            ". It learns from the measurements of this run; xgboost starts untrained, none leaves the choice "
            "to the estimate of the design space"},
