@@ -204,12 +204,15 @@ TEST_F(CustomModel, LearnsUnlessItIsFrozen) {
   const auto model = make(body);
   ASSERT_TRUE(model.ok()) << model.error().message();
   EXPECT_TRUE((*model)->learns());
+  EXPECT_FALSE((*model)->ready());
   ASSERT_TRUE((*model)->update(measured).ok());
+  EXPECT_TRUE((*model)->ready());
   EXPECT_EQ(lines("asked").back()["update"], 4);
   EXPECT_EQ(lines("asked").back()["seconds"], Json::parse("[0.5,0.5,0.5,null]"));
   const auto frozen = make(body, true);
   ASSERT_TRUE(frozen.ok()) << frozen.error().message();
   EXPECT_FALSE((*frozen)->learns());
+  EXPECT_TRUE((*frozen)->ready());
 }
 
 // A loop that reads the arrays behind each line and answers with zeros.

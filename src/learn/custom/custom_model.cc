@@ -64,11 +64,14 @@ class CustomModel final : public CostModel {
     for (const MeasuredProgram& measured : programs)
       batch->seconds.push_back(static_cast<float>(measured.seconds));
     const Status status = scorer_->update(std::move(*batch), batches_.tasks());
-    return status.ok() ? status : here(status.error());
+    if (!status.ok()) return here(status.error());
+    has_learned_ = true;
+    return {};
   }
 
   ModelInputs inputs() const override { return model_inputs(traits_.inputs); }
   bool ranks_only() const override { return true; }
+  bool ready() const override { return !learns_ || has_learned_; }
   bool learns() const override { return learns_; }
   bool takes_large_batches() const override { return true; }
   bool required() const override { return true; }
@@ -82,7 +85,7 @@ class CustomModel final : public CostModel {
 
   std::unique_ptr<CustomScorer> scorer_;
   CustomTraits traits_;
-  bool learns_;
+  bool learns_, has_learned_ = false;
   std::string place_;
   ModelCard card_;
   mutable std::mutex mutex_;
