@@ -21,10 +21,11 @@ void MeasuredPrograms::take(const Proposal& proposal, const record::MeasureResul
     default_result_ = result;
   }
   if (proposal.candidate) candidates_.push_back({*proposal.candidate, seconds, proposal.reason});
-  if (inputs != nullptr) rows_.push_back({std::move(inputs), seconds});
+  const bool has_inputs = inputs != nullptr;
+  if (has_inputs) rows_.push_back({std::move(inputs), seconds});
   if (!result.ok()) return;
   ran_.push_back({proposal.hash, proposal.trace, seconds, is_default(proposal.hash), verified,
-                  proposal.candidate ? candidates_.size() : 0, inputs != nullptr ? rows_.size() : 0});
+                  proposal.candidate ? candidates_.size() : 0, has_inputs ? rows_.size() : 0});
   best_seconds_ = std::min(best_seconds_, seconds);
 }
 

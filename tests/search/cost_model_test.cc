@@ -19,23 +19,26 @@ using test::pseudo_seconds;
 using test::task;
 using test::took;
 
-// Predicts the seconds that the fake measurer will return, or their opposite.
+// Predicts the seconds that the fake measurer will return, or their opposite. One that only ranks does
+// so in another unit.
 class Oracle final : public learn::CostModel {
  public:
-  explicit Oracle(double sign) : sign_(sign) {}
+  explicit Oracle(double sign, bool ranks_only = false) : sign_(sign), ranks_only_(ranks_only) {}
   Result<std::vector<learn::Prediction>> predict(
       std::span<const learn::ProgramQuery> queries) const override {
     std::vector<learn::Prediction> out;
     for (const auto& query : queries)
-      out.push_back({1e-3 * std::pow(1e3 * pseudo_seconds(*query.trace), sign_), 0.01});
+      out.push_back({(ranks_only_ ? 50 : 1e-3) * std::pow(1e3 * pseudo_seconds(*query.trace), sign_), 0.01});
     return out;
   }
   learn::ModelInputs inputs() const override { return {.trace = true}; }
+  bool ranks_only() const override { return ranks_only_; }
   const learn::ModelCard& card() const override { return card_; }
   Status save(const std::string&) const override { return {}; }
 
  private:
   double sign_;
+  bool ranks_only_;
   learn::ModelCard card_;
 };
 
@@ -63,12 +66,13 @@ TEST(CostModelInASearch, TheModelSteersTheSearch) {
     }
     return sum / count;
   };
-  Oracle right(1), wrong(-1);
+  Oracle right(1), wrong(-1), ranks(1, true);
   const double none = mean_log(nullptr), good = mean_log(&right), bad = mean_log(&wrong);
   // log(1 + uniform(0, 10)) has mean 1.64 and standard deviation .6; the mean of 360 programs has a
   // standard deviation of .03.
   EXPECT_LT(good, none - 0.5) << bad;
   EXPECT_GT(bad, none + 0.2) << good;
+  EXPECT_LT(mean_log(&ranks), none - 0.5) << good;
 }
 
 // Cannot predict; counts its queries.
