@@ -16,7 +16,7 @@ except ImportError:
 
 def rows_of(programs):
     """Returns the features, with the times that each resource is busy as logarithms."""
-    times = [name.startswith("seconds.") for name in programs.feature_names]
+    times = ["seconds." in name for name in programs.feature_names]
     programs.features[:, times] = np.log(programs.features[:, times] + 1e-9)
     return programs.features
 

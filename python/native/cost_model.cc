@@ -24,6 +24,7 @@ using Scores = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::
 template <class T>
 nb::object array_of(std::vector<T> values, std::initializer_list<size_t> shape) {
   auto* held = new std::vector<T>(std::move(values));
+  held->reserve(1);  // an array without memory would be None
   const nb::capsule owner(held, [](void* vector) noexcept { delete static_cast<std::vector<T>*>(vector); });
   return nb::cast(nb::ndarray<nb::numpy, T>(held->data(), shape, owner));
 }

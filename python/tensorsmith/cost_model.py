@@ -1,8 +1,8 @@
 """Cost models of your own: they rank the candidates of a search.
 
     def cost_model(programs):                  # a function, for `tune(..., cost_model=cost_model)`
-        seconds = [name.startswith("seconds.") for name in programs.feature_names]
-        return -numpy.log(programs.features[:, seconds].sum(axis=1))
+        seconds = ["seconds." in name for name in programs.feature_names]
+        return -numpy.log(programs.features[:, seconds].sum(axis=1) + 1e-9)
 
 A `CostModel` also learns from the measurements. `serve` makes a program of either, for `tensorsmith compare` and all
 other commands with `--cost-model "command:python3 FILE"`.

@@ -118,6 +118,49 @@ TEST(CostModelInASearch, AModelThatFailsIsLeftOut) {
   EXPECT_GT(broken.asked, 0);
 }
 
+// A model that a user has given must work.
+class RequiredModel final : public learn::CostModel {
+ public:
+  explicit RequiredModel(bool learns) : learns_(learns) {}
+  Result<std::vector<learn::Prediction>> predict(
+      std::span<const learn::ProgramQuery> queries) const override {
+    largest = std::max(largest, queries.size());
+    if (queries.size() > 1 && !learns_) return Error{ErrorCode::kMismatch, "cost model mine", "returned NaN"};
+    return std::vector<learn::Prediction>(queries.size(), {1e-3, 0.5});
+  }
+  Status update(std::span<const learn::MeasuredProgram>) override {
+    return Error{ErrorCode::kIo, "cost model mine", "ended"};
+  }
+  bool learns() const override { return learns_; }
+  bool required() const override { return true; }
+  bool takes_large_batches() const override { return true; }
+  const learn::ModelCard& card() const override { return card_; }
+  Status save(const std::string&) const override { return {}; }
+  mutable size_t largest = 0;
+
+ private:
+  bool learns_;
+  learn::ModelCard card_;
+};
+
+TEST(CostModelInASearch, AModelThatIsRequiredEndsTheSearch) {
+  for (const bool learns : {false, true}) {
+    Bench bench;
+    bench.options.trials = 60;
+    FakeMeasurer measurer(pseudo(), bench.clock);
+    RequiredModel model(learns);
+    const auto report = tune({task("a", matmul(64, 64, 64))}, test::device(), bench.options,
+                             {*bench.database, measurer, &model, bench.clock, bench.log, bench.cancel});
+    ASSERT_FALSE(report.ok());
+    EXPECT_EQ(report.error().message(), learns ? "cost model mine: ended" : "cost model mine: returned NaN");
+    EXPECT_LT(measurer.total, 60);
+    // All candidates of a generation are in one call.
+    if (!learns) {
+      EXPECT_GT(model.largest, 64U);
+    }
+  }
+}
+
 // Takes a tenth of a second of the fake clock for each program.
 class SlowModel final : public learn::CostModel {
  public:
