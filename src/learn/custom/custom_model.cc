@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "learn/latency/kinds.h"
@@ -33,38 +34,24 @@ class CustomModel final : public CostModel {
   Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
     if (queries.empty()) return std::vector<Prediction>();
     const std::lock_guard lock(mutex_);
-    auto batch = batches_.make(queries);
-    if (!batch.ok()) return here(batch.error());
-    const auto scores = scorer_->predict(std::move(*batch), batches_.tasks());
-    if (!scores.ok()) return here(scores.error());
-    if (scores->size() != queries.size())
-      return here({ErrorCode::kMismatch, "",
-                   "returned " + std::to_string(scores->size()) + " scores for " +
-                       std::to_string(queries.size()) + " programs"});
-    std::vector<Prediction> out(queries.size());
-    for (size_t i = 0; i < out.size(); ++i) {
-      const double score = (*scores)[i];
-      if (std::isnan(score) || score == INFINITY)
-        return here({ErrorCode::kMismatch, "",
-                     std::string("returned ") + (std::isnan(score) ? "NaN" : "+infinity") + " as score " +
-                         std::to_string(i + 1) + " of " + std::to_string(out.size())});
-      out[i].seconds = std::exp(-(std::isfinite(score) ? compressed_score(score) : score));
-      out[i].log_sigma = traits_.sigma;
-    }
-    return out;
+    if (failed_) return *failed_;
+    auto predicted = ask(queries);
+    if (!predicted.ok()) return fail(predicted.error());
+    return predicted;
   }
 
   Status update(std::span<const MeasuredProgram> programs) override {
     if (!learns_ || programs.empty()) return {};
     const std::lock_guard lock(mutex_);
+    if (failed_) return *failed_;
     std::vector<ProgramQuery> queries;
     for (const MeasuredProgram& measured : programs) queries.push_back(measured.program);
     auto batch = batches_.make(queries);
-    if (!batch.ok()) return here(batch.error());
+    if (!batch.ok()) return fail(batch.error());
     for (const MeasuredProgram& measured : programs)
       batch->seconds.push_back(static_cast<float>(measured.seconds));
     const Status status = scorer_->update(std::move(*batch), batches_.tasks());
-    if (!status.ok()) return here(status.error());
+    if (!status.ok()) return fail(status.error());
     has_learned_ = true;
     return {};
   }
@@ -81,7 +68,31 @@ class CustomModel final : public CostModel {
   }
 
  private:
-  Error here(const Error& error) const { return {error.code, place_, error.message()}; }
+  Result<std::vector<Prediction>> ask(std::span<const ProgramQuery> queries) const {
+    TS_ASSIGN_OR_RETURN(CustomBatch batch, batches_.make(queries));
+    TS_ASSIGN_OR_RETURN(const auto scores, scorer_->predict(std::move(batch), batches_.tasks()));
+    if (scores.size() != queries.size())
+      return Error{ErrorCode::kMismatch, "",
+                   "returned " + std::to_string(scores.size()) + " scores for " +
+                       std::to_string(queries.size()) + " programs"};
+    std::vector<Prediction> out(queries.size());
+    for (size_t i = 0; i < out.size(); ++i) {
+      const double score = scores[i];
+      if (std::isnan(score) || score == INFINITY)
+        return Error{ErrorCode::kMismatch, "",
+                     std::string("returned ") + (std::isnan(score) ? "NaN" : "+infinity") + " as score " +
+                         std::to_string(i + 1) + " of " + std::to_string(out.size())};
+      out[i].seconds = std::exp(-(std::isfinite(score) ? compressed_score(score) : score));
+      out[i].log_sigma = traits_.sigma;
+    }
+    return out;
+  }
+
+  // Keeps the error, since later ones only follow from it.
+  Error fail(const Error& error) const {
+    failed_ = Error{error.code, place_, error.message()};
+    return *failed_;
+  }
 
   std::unique_ptr<CustomScorer> scorer_;
   CustomTraits traits_;
@@ -90,6 +101,7 @@ class CustomModel final : public CostModel {
   ModelCard card_;
   mutable std::mutex mutex_;
   mutable CustomBatches batches_;  // numbers the tasks as they come
+  mutable std::optional<Error> failed_;
 };
 
 }  // namespace

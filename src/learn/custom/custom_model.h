@@ -50,7 +50,7 @@ struct CustomModelOptions {
 };
 // Makes a cost model that asks the scorer. Its errors end a search (CostModel::required). Besides the
 // scorer's errors, predict() returns kMismatch for a wrong number of scores and for scores that are NaN or
-// +inf; the place of all of them is the name.
+// +inf. The place of all of them is the name, and later calls return the first error again.
 Result<std::unique_ptr<CostModel>> make_custom_model(const CustomModelOptions& options,
                                                      const target::Device& device,
                                                      const MakeCustomScorer& make_scorer);
