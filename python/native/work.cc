@@ -261,7 +261,7 @@ void bind_tuning(nb::module_& module) {
       },
       nb::arg("model"), nb::arg("source"), nb::arg("directory"), nb::arg("name"), nb::kw_only(),
       nb::arg("device"), nb::arg("threads"), nb::arg("database"), nb::arg("strategy"), nb::arg("settings"),
-      nb::arg("worker"), nb::arg("progress").none(), nb::arg("cost_model").none(),
+      nb::arg("worker"), nb::arg("progress").none(), nb::arg("cost_model").none() = nb::none(),
       "Tunes the model and returns the report as JSON.");
   module.def(
       "compile_unmeasured",
@@ -281,7 +281,7 @@ void bind_tuning(nb::module_& module) {
       },
       nb::arg("model"), nb::arg("source"), nb::arg("directory"), nb::arg("name"), nb::kw_only(),
       nb::arg("device"), nb::arg("threads"), nb::arg("database"), nb::arg("settings"),
-      nb::arg("cost_model").none(),
+      nb::arg("cost_model").none() = nb::none(),
       "Compiles the model without measurements and returns the chosen schedules as JSON.");
 }
 

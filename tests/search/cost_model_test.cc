@@ -156,7 +156,7 @@ TEST(CostModelInASearch, AModelThatIsRequiredEndsTheSearch) {
     EXPECT_LT(measurer.total, 60);
     // All candidates of a generation are in one call.
     if (!learns) {
-      EXPECT_GT(model.largest, 64U);
+      EXPECT_GT(model.largest, 16U);
     }
   }
 }
