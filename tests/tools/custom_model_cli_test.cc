@@ -113,7 +113,7 @@ TEST_F(CustomModelCli, ErrorsEndTheCommand) {
                 "1", "--threads", "1", "--quiet", "--cost-model", model(learns + "echo nonsense; fi")},
                "not a JSON object: nonsense");
   EXPECT_FALSE(std::filesystem::exists(directory_.path() / "out"));
-  // What was measured before is kept.
+  // Earlier measurements are kept.
   EXPECT_EQ(cli(with(tune_, "none")).exit_code, 0);
 }
 
