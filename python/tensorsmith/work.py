@@ -210,7 +210,7 @@ def tune(
     """
     if not (seconds or trials or until_gain):
         raise errors.InvalidArgument("say how long to search: seconds=60, trials=1000 or until_gain=0.01", "tune")
-    _not_negative(seconds=seconds, trials=trials, until_gain=until_gain, threads=threads, seed=seed)
+    _not_negative(seconds=seconds, trials=trials, until_gain=until_gain, epsilon=epsilon, threads=threads, seed=seed)
     own = None if isinstance(cost_model, (str, os.PathLike)) else Adapter(cost_model)
     settings = _settings(
         seconds=float(seconds),
@@ -232,21 +232,20 @@ def tune(
     bar = TuneProgressBar(seconds, trials) if progress is True else None
     told = bar or (progress if callable(progress) else None)
     try:
-        with model_file(model) as path:
-            text = _native.tune(
-                path,
-                import_of(shapes, dims, absent, bounded, tf32),
-                directory,
-                _file_name(model, path),
-                device=device,
-                threads=threads,
-                database=os.fspath(database),
-                strategy=strategy,
-                settings=settings,
-                worker=command_path(),
-                progress=None if told is None else lambda event: told(json.loads(event)),
-                cost_model=own,
-            )
+        report = _compiled(
+            _native.tune,
+            model,
+            output,
+            import_of(shapes, dims, absent, bounded, tf32),
+            device=device,
+            threads=threads,
+            database=os.fspath(database),
+            strategy=strategy,
+            settings=settings,
+            worker=command_path(),
+            progress=None if told is None else lambda event: told(json.loads(event)),
+            cost_model=own,
+        )
     finally:
         if bar is not None:
             bar.close()
@@ -365,21 +364,17 @@ def compile_unmeasured(
         warm_start=warm_start,
         cost_model=own.name if own else os.fspath(cost_model),
     )
-    directory = os.fspath(output) if output is not None else model_name(model) + ".tensorsmith"
-    with model_file(model) as path:
-        report = json.loads(
-            _native.compile_unmeasured(
-                path,
-                import_of(shapes, dims, absent, bounded, tf32),
-                directory,
-                _file_name(model, path),
-                device=device,
-                threads=threads,
-                database=os.fspath(database),
-                settings=settings,
-                cost_model=own,
-            )
-        )
+    report = _compiled(
+        _native.compile_unmeasured,
+        model,
+        output,
+        import_of(shapes, dims, absent, bounded, tf32),
+        device=device,
+        threads=threads,
+        database=os.fspath(database),
+        settings=settings,
+        cost_model=own,
+    )
     choices = tuple(TaskChoice(**task) for task in report["tasks"])
     return UnmeasuredModel(directory=report["directory"], tasks=choices, notes=_notes(report))
 
