@@ -10,6 +10,7 @@
 
 #include "record/ansor/ansor_record.h"
 #include "record/ansor/dag.h"
+#include "record/foreign_task.h"
 
 namespace tensorsmith::record {
 
@@ -21,15 +22,8 @@ class AnsorWorkloads {
   static Result<AnsorWorkloads> load(const std::string& path);
   static Result<AnsorWorkloads> from_json(std::string_view json);
 
-  struct Task {
-    std::string key;  // as in the records
-    // The function in the key, or else the operation with most of the work: "conv2d_layer".
-    std::string name;
-    ir::Workload workload;
-    std::string structural_key;
-    double flops = 0;
-    sched::Schedule fresh;  // Schedule::create of the workload
-  };
+  // Its name is the function in the key, or else the operation with most of the work.
+  using Task = ForeignTask;
   struct Replayed {
     std::shared_ptr<const Task> task;
     sched::Schedule schedule;
