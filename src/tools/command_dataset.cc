@@ -32,7 +32,7 @@ void warn_of(const learn::ImportProblem& problem) { warn(problem.place + ": " + 
 
 struct ImportCommand {
   std::vector<std::string> files;
-  std::string workloads, output;
+  std::string workloads, device, output;
   WorkingThreads threads;
   bool json = false, force = false;
 };
@@ -51,11 +51,45 @@ Status check_database(const std::string& path) {
                "its compute DAG"};
 }
 
+// What is imported, by kind: databases of MetaSchedule, else with --workloads files of Ansor, else
+// record databases.
+struct ImportInputs {
+  std::vector<learn::ImportFile> files;  // devices are those of files of Ansor
+  std::vector<learn::MetaScheduleDatabase> metaschedule;
+};
+
+Result<ImportInputs> import_inputs(const ImportCommand& command) {
+  ImportInputs inputs;
+  std::vector<learn::ImportFile> parts;  // of databases of MetaSchedule, with the devices that are named
+  for (const std::string& text : command.files) {
+    learn::ImportFile& file = inputs.files.emplace_back(import_file(text));
+    const bool named = file.path != text;
+    if (!named && !command.device.empty()) file.device = command.device;
+    parts.push_back({named ? file.device : command.device, file.path});
+  }
+  if (!command.workloads.empty()) parts.push_back({"", command.workloads});
+  TS_ASSIGN_OR_RETURN(inputs.metaschedule, learn::find_metaschedule_databases(parts));
+  if (!inputs.metaschedule.empty()) return inputs;
+  if (command.workloads.empty() && !command.device.empty())
+    return Error{ErrorCode::kInvalidArgument, "--device",
+                 "record databases know the devices of their records; leave it out"};
+  for (size_t i = 0; i < command.files.size(); ++i) {
+    if (!command.workloads.empty() && record::is_database_file(inputs.files[i].path))
+      return Error{ErrorCode::kInvalidArgument, inputs.files[i].path,
+                   "is a record database, but --workloads says that the files are Ansor records; make one "
+                   "store of the databases and another of the Ansor files"};
+    if (command.workloads.empty()) TS_RETURN_IF_ERROR(check_database(command.files[i]));
+  }
+  return inputs;
+}
+
 Status import(const ImportCommand& command) {
   const OutputPath output{"-o", command.output, OutputKind::kStore};
   std::vector<InputPath> inputs = {{"--workloads", command.workloads}};
-  for (const std::string& file : command.files)
-    inputs.push_back({"FILES", command.workloads.empty() ? file : import_file(file).path});
+  for (const std::string& file : command.files) {
+    inputs.push_back({"FILES", file});
+    inputs.push_back({"FILES", import_file(file).path});
+  }
   TS_RETURN_IF_ERROR(check_outputs({output}, inputs, command.force));
   learn::ImportOptions options;
   options.allow_empty = [&] { return check_not_emptied(output, command.force); };
@@ -69,18 +103,12 @@ Status import(const ImportCommand& command) {
                   report.records / (clock.monotonic_seconds() - start));
     };
   }
-  std::vector<learn::ImportFile> files;
-  for (const std::string& file : command.files) {
-    files.push_back(import_file(file));
-    if (!command.workloads.empty() && record::is_database_file(files.back().path))
-      return Error{ErrorCode::kInvalidArgument, files.back().path,
-                   "is a record database, but --workloads says that the files are Ansor records; make one "
-                   "store of the databases and another of the Ansor files"};
-    if (command.workloads.empty()) TS_RETURN_IF_ERROR(check_database(file));
-  }
-  const auto report = command.workloads.empty()
+  TS_ASSIGN_OR_RETURN(const ImportInputs found, import_inputs(command));
+  const auto report = !found.metaschedule.empty()
+                          ? learn::import_metaschedule(found.metaschedule, command.output, options)
+                      : command.workloads.empty()
                           ? learn::import_databases(command.files, command.output, options)
-                          : learn::import_ansor(files, command.workloads, command.output, options);
+                          : learn::import_ansor(found.files, command.workloads, command.output, options);
   if (terminal) write_error("\r\033[K");
   if (!report.ok()) return report.error();
   for (const auto& problem : report->problems) warn_of(problem);
@@ -322,15 +350,22 @@ void add_dataset_command(CLI::App& app, int& exit_code) {
   {
     auto [sub, o] = add<ImportCommand>(
         *command, "import",
-        "Make a store from record databases, or with --workloads from files of Ansor or TenSet records",
+        "Make a store from record databases, from databases of MetaSchedule, or with --workloads from files "
+        "of Ansor or TenSet records",
         import, exit_code);
     sub->add_option(
            "files", o->files,
-           "Record databases. With --workloads: [DEVICE=]FILE, JSON lines of Ansor or TenSet records, plain "
-           "or compressed with zstd; without DEVICE= the device is the file's name up to its first dot")
+           "Record databases; or [DEVICE=]FOLDER of MetaSchedule, with database_workload.json and "
+           "database_tuning_record.json, or these two files; or with --workloads [DEVICE=]FILE, JSON lines "
+           "of "
+           "Ansor or TenSet records (without DEVICE= the device is the file's name up to its first dot). All "
+           "but record databases plain or compressed with zstd")
         ->required();
     sub->add_option("--workloads", o->workloads,
                     "For Ansor or TenSet records: JSON file that maps each workload key to its compute DAG");
+    sub->add_option(
+        "--device", o->device,
+        "Device that ran the programs of files without DEVICE=; databases of MetaSchedule need it");
     sub->add_option("-o,--output", o->output, "File of the new store; an existing store is replaced")
         ->required();
     add_force(*sub, o->force);

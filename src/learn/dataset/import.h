@@ -1,13 +1,14 @@
-// Imports Ansor's record files and Tensorsmith's own record databases into a store.
+// Imports record files of Ansor, databases of MetaSchedule and Tensorsmith's own record databases into
+// a store.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "learn/dataset/parallel_lines.h"
 #include "learn/dataset/store.h"
 #include "record/ansor/workloads.h"
-#include "record/line_reader.h"
 
 namespace tensorsmith::learn {
 
@@ -22,12 +23,7 @@ struct ImportedProgram {
 };
 
 // Converts the task to the form in which stores keep it and latency models are queried about it.
-StoredWorkload stored_workload(const record::AnsorWorkloads::Task& task);
-
-struct ImportProblem {
-  std::string place;  // "file:line"
-  std::string reason;
-};
+StoredWorkload stored_workload(const record::ForeignTask& task);
 
 // Reads files line by line. Replays the programs and extracts their features on several threads,
 // and passes the results on in the order of the lines. Holds one batch in memory.
@@ -42,9 +38,7 @@ class ProgramReader {
               const std::function<void(const ImportProblem&)>& problem);
 
  private:
-  struct Slot {
-    record::LineReader::Line line;
-    Status status;
+  struct Slot : LineSlot {
     ImportedProgram program;
   };
   void make(Slot& slot) const;
@@ -66,6 +60,8 @@ struct ImportReport {
   // measured by another version of the code, or already in an earlier database.
   int64_t stopped_early = 0, other_versions = 0, repeated = 0;
   std::vector<ImportProblem> problems;  // about corrupt lines, at most 20
+
+  void add_problem(const ImportProblem& problem);  // counts it, and keeps the first ones
 };
 struct ImportOptions {
   int threads = 1;
@@ -76,6 +72,23 @@ struct ImportOptions {
 // Imports all records of the files into a new store, which atomically replaces what is at `output`.
 Result<ImportReport> import_ansor(const std::vector<ImportFile>& files, const std::string& workloads_path,
                                   const std::string& output, const ImportOptions& options);
+
+// A database of TVM's MetaSchedule: database_workload.json and database_tuning_record.json, plain or
+// compressed with zstd.
+struct MetaScheduleDatabase {
+  std::string device;  // what target::find_device accepts
+  std::string workloads, records;
+};
+// Returns the databases that the files are: folders with both files, or the files themselves, in any
+// order. Several workload files belong to the record files in the same order; a single one belongs
+// to all. None if no file is of MetaSchedule, so that others may read them. Errors (place: the
+// file): kInvalidArgument if only some are, or if a half or the device's name is missing; those of
+// reading.
+Result<std::vector<MetaScheduleDatabase>> find_metaschedule_databases(const std::vector<ImportFile>& files);
+// Imports all records of the databases into a new store, as import_ansor does. Programs that could
+// not be built or run are stored as failed; TVM does not say why they failed.
+Result<ImportReport> import_metaschedule(const std::vector<MetaScheduleDatabase>& databases,
+                                         const std::string& output, const ImportOptions& options);
 
 // Returns a device's name in stores, and thus in models trained on them. "local" would be ambiguous
 // for data from several machines, so a local device is named by its processor, instruction set and

@@ -14,7 +14,6 @@ namespace tensorsmith::learn {
 namespace {
 
 constexpr size_t kRecordsAtOnce = 2048;
-constexpr size_t kMaxDatabaseProblems = 20;
 constexpr int64_t kProgressRecords = 4096;
 
 // Maps an outcome to TVM's MeasureErrorNo, which stores use.
@@ -98,10 +97,7 @@ class DatabaseImport {
     feature::LeafFeatures leaves;
   };
 
-  void problem(const std::string& reason) {
-    ++report_.corrupt;
-    if (report_.problems.size() < kMaxDatabaseProblems) report_.problems.push_back({path_, reason});
-  }
+  void problem(const std::string& reason) { report_.add_problem({path_, reason}); }
 
   void make(Slot& slot) const {
     const record::Record& record = slot.record;
