@@ -70,9 +70,14 @@ Result<ImportInputs> import_inputs(const ImportCommand& command) {
   if (!command.workloads.empty()) parts.push_back({"", command.workloads});
   TS_ASSIGN_OR_RETURN(inputs.metaschedule, learn::find_metaschedule_databases(parts));
   if (!inputs.metaschedule.empty()) return inputs;
+  for (const learn::ImportFile& part : parts) {
+    if (std::error_code error; !command.device.empty() && !std::filesystem::exists(part.path, error))
+      return Error{ErrorCode::kNotFound, part.path, "does not exist"};
+  }
   if (command.workloads.empty() && !command.device.empty())
-    return Error{ErrorCode::kInvalidArgument, "--device",
-                 "record databases know the devices of their records; leave it out"};
+    return Error{ErrorCode::kInvalidArgument, command.files.front(),
+                 "is no database of MetaSchedule; for record databases, which know the devices of their "
+                 "records, leave out --device"};
   for (size_t i = 0; i < command.files.size(); ++i) {
     if (!command.workloads.empty() && record::is_database_file(inputs.files[i].path))
       return Error{ErrorCode::kInvalidArgument, inputs.files[i].path,

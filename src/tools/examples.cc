@@ -82,7 +82,8 @@ const std::map<std::string, std::string>& examples() {
        "records.store"},
       {"dataset import",
        "  tensorsmith dataset import tensorsmith.db -o own.store\n"
-       "  tensorsmith dataset import v100.jsonl.zst k80.jsonl.zst --workloads workloads.json -o gpus.store"},
+       "  tensorsmith dataset import v100.jsonl.zst k80.jsonl.zst --workloads workloads.json -o gpus.store\n"
+       "  tensorsmith dataset import work_dir --device a100 -o a100.store"},
       {"dataset label",
        "  tensorsmith dataset label gpus.store --split new_gpu.split --model teacher.model --device v100 -o "
        "labelled.store"},

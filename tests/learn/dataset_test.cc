@@ -158,6 +158,86 @@ TEST_F(DatasetTest, ThreadsDoNotChangeTheStore) {
   EXPECT_NE(store->entry(4999).program, store->entry(4998).program);
 }
 
+TEST_F(DatasetTest, DatabasesOfMetaSchedule) {
+  const std::string folder = TENSORSMITH_SOURCE_DIR "/tests/data/metaschedule";
+  const auto databases = find_metaschedule_databases({{"a100", folder}});
+  ASSERT_TRUE(databases.ok()) << databases.error().message();
+  ASSERT_EQ(databases->size(), 1u);
+  for (const int threads : {1, 3}) {
+    ImportOptions options;
+    options.threads = threads;
+    const auto report = import_metaschedule(*databases, store_, options);
+    ASSERT_TRUE(report.ok()) << report.error().message();
+    EXPECT_EQ(report->records, 68);
+    EXPECT_EQ(report->failed, 12);
+    EXPECT_EQ(report->corrupt, 0);
+  }
+  const auto store = open();
+  ASSERT_NE(store, nullptr);
+  EXPECT_THAT(store->devices(), ElementsAre("a100"));
+  EXPECT_EQ(store->workloads().size(), 14u);
+  EXPECT_EQ(store->workloads()[0].name, "conv2d_nchw");
+  EXPECT_THAT(store->workloads()[0].foreign_keys, ElementsAre("74459984568761439"));
+  int failed = 0;
+  for (int64_t i = 0; i < store->size(); ++i) {
+    const auto entry = store->entry(i);
+    failed += entry.failed() ? 1 : 0;
+    EXPECT_EQ(entry.failed(), std::isinf(entry.mean_seconds));
+    const auto workload = ir::parse_workload(store->workloads()[entry.workload].text);
+    ASSERT_TRUE(workload.ok());
+    const auto schedule = sched::replay(*workload, *store->trace(i));
+    ASSERT_TRUE(schedule.ok()) << schedule.error().message();
+    EXPECT_EQ(store->per_store(i).values, feature::extract_per_store(*schedule, {})->values);
+  }
+  EXPECT_EQ(failed, 12);
+  EXPECT_DOUBLE_EQ(store->entry(0).mean_seconds,
+                   (2.159778812720848e-05 + 1.9843601130742046e-05 + 1.9591760989399292e-05) / 3);
+  const auto split = make_split(*store, {});
+  ASSERT_TRUE(split.ok());
+  EXPECT_FALSE(split->records_of(Part::kTest).empty());
+}
+
+TEST_F(DatasetTest, HalvesOfDatabasesOfMetaScheduleAreErrors) {
+  const std::string folder = TENSORSMITH_SOURCE_DIR "/tests/data/metaschedule/";
+  const std::string records = folder + "database_tuning_record.json.zst",
+                    workloads = folder + "database_workload.json.zst";
+  const auto find = [](const std::vector<ImportFile>& files) {
+    const auto found = find_metaschedule_databases(files);
+    return found.ok() ? std::to_string(found->size()) : found.error().message();
+  };
+  EXPECT_EQ(find({{"a100", records}, {"", workloads}}), "1");
+  EXPECT_EQ(find({{"", workloads}, {"a100", records}, {"v100", records}}), "2");
+  EXPECT_EQ(find({{"cpu", workloads_}, {"gpu", folder_.file("none")}}), "0");
+  EXPECT_THAT(find({{"a100", records}}), HasSubstr("give both"));
+  EXPECT_THAT(find({{"a100", workloads}}), HasSubstr("give both"));
+  EXPECT_THAT(find({{"", records}, {"", workloads}}), HasSubstr("--device"));
+  EXPECT_THAT(find({{"a100", records}, {"", workloads_}}), HasSubstr("one store of each kind"));
+  EXPECT_THAT(find({{"a100", TENSORSMITH_SOURCE_DIR "/tests/data/numpy"}}), HasSubstr("work_dir"));
+  const auto unknown = import_metaschedule({{"a1000", workloads, records}}, store_, {});
+  EXPECT_THAT(unknown.error().message(), HasSubstr("'a1000'"));
+}
+
+// A line that does not replay is named and left out, unless its program failed anyway.
+TEST_F(DatasetTest, CorruptRecordsOfMetaScheduleAreNamed) {
+  const std::string records = folder_.file("records.json");
+  write_file(records, R"([0,[[[["Blockize",["l1"],[1],["b1"]]],[]],[0.001],{},[]]]
+[0,[[[["Blockize",["l1"],[1],["b1"]]],[]],[1e10],{},[]]]
+
+[0,[[[],[]],[0.001,0.003],{},[]]]
+[20,[[[],[]],[0.001],{},[]]]
+)");
+  const std::string workloads = TENSORSMITH_SOURCE_DIR "/tests/data/metaschedule/database_workload.json.zst";
+  const auto report = import_metaschedule({{"a100", workloads, records}}, store_, {});
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(report->records, 2);
+  EXPECT_EQ(report->failed, 1);
+  ASSERT_EQ(report->problems.size(), 2u);
+  EXPECT_EQ(report->problems[0].place, records + ":1");
+  EXPECT_EQ(report->problems[0].reason, "instruction 0 (Blockize): this instruction is not supported");
+  EXPECT_EQ(report->problems[1].place, records + ":5");
+  EXPECT_THAT(report->problems[1].reason, HasSubstr("belongs to the records"));
+}
+
 TEST_F(DatasetTest, FailedImportsLeaveTheOldStore) {
   import({dense_line()}, {});
   const std::string before = record::testing::read_file(store_);

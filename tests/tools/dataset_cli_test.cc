@@ -78,6 +78,29 @@ TEST_F(DatasetCli, FromRecordsToAPartOfASplit) {
   EXPECT_EQ(lines[0]["features"][0].size(), 164u);
 }
 
+TEST_F(DatasetCli, ImportsDatabasesOfMetaSchedule) {
+  const std::string folder = TENSORSMITH_SOURCE_DIR "/tests/data/metaschedule";
+  const std::string records = folder + "/database_tuning_record.json.zst",
+                    workloads = folder + "/database_workload.json.zst";
+  for (const std::vector<std::string>& files : {std::vector<std::string>{folder, "--device", "a100"},
+                                                {"a100=" + folder},
+                                                {records, workloads, "--device", "a100"},
+                                                {records, "--workloads", workloads, "--device", "a100"}}) {
+    std::vector<std::string> arguments = {"dataset", "import", "-o", store_, "--json"};
+    arguments.insert(arguments.end(), files.begin(), files.end());
+    const CliResult imported = run_cli(arguments);
+    ASSERT_EQ(imported.exit_code, 0) << imported.err;
+    EXPECT_EQ(Json::parse(imported.out)["records"], 68);
+    EXPECT_EQ(Json::parse(imported.out)["failed"], 12);
+  }
+  const CliResult nameless = run_cli({"dataset", "import", folder, "-o", store_});
+  EXPECT_EQ(nameless.exit_code, 1);
+  EXPECT_NE(nameless.err.find("--device NAME"), std::string::npos) << nameless.err;
+  const CliResult missing =
+      run_cli({"dataset", "import", folder_.file("none"), "--device", "a100", "-o", store_});
+  EXPECT_NE(missing.err.find("does not exist"), std::string::npos) << missing.err;
+}
+
 // Complements `eval --records --device`, which predicts the same programs without a store of
 // another device.
 TEST_F(DatasetCli, LabelsProgramsOfOtherDevicesWithAModelsTimes) {

@@ -124,8 +124,7 @@ Result<MetaScheduleReplayer::Variable> MetaScheduleReplayer::variable(const Valu
   if (it == variables_.end() || it->second.kind != kind)
     return bad_argument((text == nullptr ? "an argument" : "'" + *text + "'") + " is no " +
                         std::string(what));
-  if (kind != Variable::Kind::kNumber && it->second.node != root_block_ &&
-      tree_.node(it->second.node).kind == BlockTreeNode::Kind::kGone)
+  if (it->second.node.valid() && tree_.node(it->second.node).kind == BlockTreeNode::Kind::kGone)
     return bad_argument(std::string(what) + " '" + *text + "' does not exist any more");
   return it->second;
 }
