@@ -271,7 +271,20 @@ TEST(MetaScheduleReplayTest, ErrorsNameTheInstruction) {
               HasSubstr("wmma"));
   EXPECT_THAT(message(block + R"(["SetScope",["b0"],[0,"shared"],[]])"), HasSubstr("memory"));
   EXPECT_THAT(message(loops + R"(["Vectorize",["l3"],[],[]])"), HasSubstr("is a reduce loop"));
+  EXPECT_THAT(message(block + R"(["GetBlock",[],["T_add","main"],["b1"]],["GetLoops",["b1"],[],["l4","l5"]],
+      ["DecomposeReduction",["b0","l4"],[],["b2"]])"),
+              HasSubstr("none of the block's own"));
   EXPECT_EQ(workloads().replay(must_parse("[99,[[[],[]],[1],{},[]]]")).error().code, ErrorCode::kNotFound);
+}
+
+// Of a block that does not exist any more, neither its loops nor its memory matter.
+TEST(MetaScheduleReplayTest, InlinedBlocksAreForgotten) {
+  const auto replayed = workloads().replay(must_parse(
+      R"([0,[[[["GetBlock",[],["pad_temp","main"],["b0"]],["GetLoops",["b0"],[],["l1","l2","l3","l4"]],
+      ["Fuse",["l1","l2"],[1],["l5"]],["Parallel",["l5"],[],[]],["SetScope",["b0"],[0,"shared"],[]],
+      ["ComputeInline",["b0"],[],[]]],[]],[0.001],{},[]]])"));
+  ASSERT_TRUE(replayed.ok()) << replayed.error().message();
+  EXPECT_EQ(sched::print(replayed->program.trace), "compute_inline stage=3\n");
 }
 
 TEST(MetaScheduleWorkloadsTest, DamagedModulesAreRefused) {

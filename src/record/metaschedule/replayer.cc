@@ -103,6 +103,7 @@ Result<MetaScheduleProgram> MetaScheduleReplayer::finish(const std::vector<Instr
     return error;
   }
   for (const auto& [block, scope] : scopes_) {
+    if (blocks_.at(block.place()).output == nullptr) continue;  // inlined meanwhile
     const ir::MemoryScope actual = sched::memory_scope(builder_.schedule(), stage_of(block));
     if (actual != scope)
       return Error{ErrorCode::kMismatch, "block '" + blocks_.at(block.place()).name + "'",
@@ -410,6 +411,8 @@ Status MetaScheduleReplayer::annotate(const Instruction& i) {
 Status MetaScheduleReplayer::decompose_reduction(const Instruction& i) {
   TS_ASSIGN_OR_RETURN(const BlockTreeId of, block(i, 0));
   TS_ASSIGN_OR_RETURN(const BlockTreeId at, loop(i, 1));
+  if (loop_owners_.at(at.place()) != of)
+    return Error{ErrorCode::kUnsupported, "", "the loop is none of the block's own"};
   change(of, PlaceInit{of, at});
   // The block of the init is a part of our stage: it is none of blocks_, and no instruction may
   // change it.
