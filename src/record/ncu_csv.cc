@@ -108,31 +108,32 @@ bool adds_up(const std::string& metric) { return metric.ends_with(".sum") || met
 Result<std::vector<NcuLaunch>> parse_ncu_csv(std::string_view text) {
   CsvReader reader(text);
   std::vector<std::string> header, cells, units;
-  std::optional<size_t> kernel;
+  size_t kernel = 0;  // column of the kernel's name, once there is a header
   std::vector<NcuLaunch> out;
   while (true) {
     TS_ASSIGN_OR_RETURN(const bool more, reader.next(cells));
     if (!more) break;
     if (cells.size() == 1) continue;  // "==PROF== Connected", or an empty line
-    if (!kernel) {
-      kernel = place_of(cells, kKernelColumn);
-      if (kernel && !place_of(cells, kIdColumn)) kernel.reset();
-      if (kernel && place_of(cells, "Metric Name"))
+    if (header.empty()) {
+      const auto column = place_of(cells, kKernelColumn);
+      if (!column || !place_of(cells, kIdColumn)) continue;
+      if (place_of(cells, "Metric Name"))
         return corrupt_line(reader.line(),
                             "is in the format of the details page, with one line per metric; print it with "
                             "`ncu --csv --page raw`");
       header = cells;
+      kernel = *column;
       continue;
     }
     if (cells.size() != header.size())
       return corrupt_line(reader.line(), "has " + std::to_string(cells.size()) +
                                              " cells, but the header has " + std::to_string(header.size()));
     // The first row has the units, and no kernel name.
-    if (cells[*kernel].empty()) {
+    if (cells[kernel].empty()) {
       units = cells;
       continue;
     }
-    NcuLaunch launch{cells[*kernel], {}};
+    NcuLaunch launch{cells[kernel], {}};
     for (size_t c = 0; c < cells.size(); ++c) {
       // Metrics are named "unit__name"; the other columns say where the kernel ran.
       if (header[c].find("__") == std::string::npos) continue;
@@ -143,7 +144,7 @@ Result<std::vector<NcuLaunch>> parse_ncu_csv(std::string_view text) {
       return corrupt_line(reader.line(), "kernel '" + launch.kernel + "' has no metric that is a number");
     out.push_back(std::move(launch));
   }
-  if (!kernel)
+  if (header.empty())
     return Error{
         ErrorCode::kCorrupt, "",
         "has no header with \"ID\" and \"Kernel Name\"; name a file that `ncu --csv --page raw` printed"};

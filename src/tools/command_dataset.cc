@@ -51,7 +51,7 @@ Status check_database(const std::string& path) {
                "its compute DAG"};
 }
 
-// What is imported, by kind: databases of MetaSchedule, else with --workloads files of Ansor, else
+// The files to import: databases of MetaSchedule; if there are none, files of Ansor (with --workloads) or
 // record databases.
 struct ImportInputs {
   std::vector<learn::ImportFile> files;  // devices are those of files of Ansor

@@ -277,7 +277,7 @@ TEST(MetaScheduleReplayTest, ErrorsNameTheInstruction) {
   EXPECT_EQ(workloads().replay(must_parse("[99,[[[],[]],[1],{},[]]]")).error().code, ErrorCode::kNotFound);
 }
 
-// Of a block that does not exist any more, neither its loops nor its memory matter.
+// The loops and the memory of a block that was inlined no longer matter.
 TEST(MetaScheduleReplayTest, InlinedBlocksAreForgotten) {
   const auto replayed = workloads().replay(must_parse(
       R"([0,[[[["GetBlock",[],["pad_temp","main"],["b0"]],["GetLoops",["b0"],[],["l1","l2","l3","l4"]],

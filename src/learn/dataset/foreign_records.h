@@ -1,4 +1,4 @@
-// What the imports of other tuners' records have in common.
+// Functions that the imports of all other tuners' records share.
 #pragma once
 
 #include <cmath>

@@ -396,8 +396,8 @@ Status MetaScheduleReplayer::parallel(const Instruction& i) {
   return annotate_loop(i, Annotation::kParallel);
 }
 
-// Of all annotations, only the pragma of unrolling has a step. Those of blocks tell MetaSchedule's
-// own rules something.
+// Only the pragma of unrolling has a step. The other annotations are notes of MetaSchedule's rules for
+// each other, and have no effect on the program.
 Status MetaScheduleReplayer::annotate(const Instruction& i) {
   TS_ASSIGN_OR_RETURN(const std::string key, text_attribute(i, 0));
   if (key != "pragma_auto_unroll_max_step") return {};

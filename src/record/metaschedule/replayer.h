@@ -23,7 +23,7 @@ class MetaScheduleReplayer {
  private:
   using Instruction = MetaScheduleInstruction;
   using Value = MetaScheduleValue;
-  // What a random variable stands for.
+  // The value of a random variable.
   struct Variable {
     // kNowhere: where SampleComputeLocation says that a block stays as it is, kInline: is inlined.
     enum class Kind : uint8_t { kBlock, kLoop, kNumber, kNowhere, kInline };
