@@ -29,12 +29,13 @@ bool has_word(std::string_view line, std::string_view word) {
 }
 
 // Returns the files in src/ whose code (without comments) has one of the words, including lists of
-// sources.
+// sources. The reader of MetaSchedule's records is left out: it names instructions of MetaSchedule, most of
+// which have the name of a primitive.
 Files mentions(const std::vector<std::string>& words) {
   const fs::path root = fs::path(TENSORSMITH_SOURCE_DIR) / "src";
   Files files;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    if (!entry.is_regular_file()) continue;
+    if (!entry.is_regular_file() || entry.path().parent_path() == root / "record" / "metaschedule") continue;
     const bool is_list = entry.path().filename() == "CMakeLists.txt";
     std::ifstream in(entry.path());
     for (std::string line; std::getline(in, line);) {
@@ -48,7 +49,7 @@ Files mentions(const std::vector<std::string>& words) {
   return files;
 }
 
-// Primitives that no plan and no reader of foreign records uses.
+// Primitives that no plan and no reader of Ansor's records uses.
 TEST(Extension, APrimitiveIsFourFiles) {
   EXPECT_EQ(mentions({"ReverseComputeAt", "reverse_compute_at"}),
             (Files{"sched/CMakeLists.txt", "sched/primitives/primitives.h",

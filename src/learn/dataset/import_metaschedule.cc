@@ -67,7 +67,7 @@ Status add_databases_of(const ImportFile& folder, std::vector<MetaScheduleDataba
   if (error) return Error{ErrorCode::kIo, folder.path, "cannot be listed: " + error.message()};
   if (by_prefix.empty())
     return Error{ErrorCode::kInvalidArgument, folder.path,
-                 "the folder has neither " + std::string(kWorkloadsFile) + " nor " +
+                 "is a folder that has neither " + std::string(kWorkloadsFile) + " nor " +
                      std::string(kRecordsFile) + "; give the folder that MetaSchedule wrote (its work_dir)"};
   for (auto& [prefix, database] : by_prefix) {
     const std::string_view missing = database.workloads.empty() ? kWorkloadsFile : kRecordsFile;
