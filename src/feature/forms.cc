@@ -211,20 +211,20 @@ class FormArena::Reader : public ir::AffineVisitor<Reader, Form> {
     atom.a = operand(n.a);
     atom.b = operand(n.b);
     atom.range = hull(arena_.range(atom.a), arena_.range(atom.b));
-    return of_expression(std::move(atom), e);
+    return of_expression(atom, e);
   }
   Form other(const ir::Expr& e) {
     Atom atom;
     atom.kind = Kind::kOpaque;
     atom.range = ValueRange::everything();
-    return of_expression(std::move(atom), e);
+    return of_expression(atom, e);
   }
 
  private:
   Form of_expression(Atom atom, const ir::Expr& e) {
     atom.loops = arena_.loops_of(e, bindings_);
     atom.expr = &e;
-    return arena_.of_atom(std::move(atom));
+    return arena_.of_atom(atom);
   }
 
   FormArena& arena_;
