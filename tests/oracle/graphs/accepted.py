@@ -1,6 +1,7 @@
 """Rules for nodes on which the oracles differ or whose result the standard leaves open (accepted.txt)."""
 
 import dataclasses
+import functools
 import pathlib
 
 import numpy as np
@@ -111,6 +112,7 @@ class Facts:
             "extreme_products": extreme_products,
             "nearly_singular": nearly_singular,
             "fractional_sizes": fractional_sizes,
+            "saturates": saturates,
         }
         return names
 
@@ -159,6 +161,27 @@ def nearly_singular(x):
     w = d.wide(x)
     bound = np.prod(np.sqrt((w * w).sum(axis=-1)), axis=-1)
     return bool((np.abs(np.linalg.det(w)) <= 1e-2 * bound).any())
+
+
+@functools.cache
+def has_vnni():
+    """Returns whether the processor adds four products of bytes exactly."""
+    flags = pathlib.Path("/proc/cpuinfo").read_text().split("flags", 1)[-1].split("\n", 1)[0].split()
+    return "avx512_vnni" in flags or "avx_vnni" in flags
+
+
+def saturates(x, weights, zero_point):
+    """Returns whether ONNX Runtime may saturate a sum of two products: without VNNI, it adds products of an unsigned
+    and a signed byte in 16 bits (vpmaddubsw). Of two signed bytes, it shifts one by 128. A convolution pads x with
+    its zero point."""
+    if has_vnni() or not x.size or not weights.size or d.I8 not in (x.dtype, weights.dtype):
+        return False
+    parts = [x] if zero_point is None else [x, zero_point]
+    most = max(int(np.abs(part.astype(np.int32)).max()) for part in parts)
+    of_weights = int(np.abs(weights.astype(np.int32)).max())
+    if x.dtype == weights.dtype:
+        most, of_weights = 255, max(most, of_weights)
+    return 2 * most * of_weights > 32767
 
 
 def fractional_sizes(x, scales, axes):
