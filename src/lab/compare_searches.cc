@@ -435,14 +435,6 @@ namespace {
 double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / values.size();
 }
-// Sample standard deviation; 0 for a single value.
-double deviation_of(const std::vector<double>& values) {
-  if (values.size() < 2) return 0;
-  const double mean = mean_of(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return std::sqrt(squares / (values.size() - 1));
-}
 
 }  // namespace
 
@@ -469,7 +461,7 @@ MethodScore score_of(const std::vector<SearchRun>& runs, size_t method, const st
     std::vector<double> means{};
     for (const auto& [seed, sums] : logs) means.push_back(std::exp(sums[p] / counts[seed]));
     score.mean.push_back(means.empty() ? 0 : mean_of(means));
-    score.deviation.push_back(deviation_of(means));
+    score.deviation.push_back(sample_deviation(means));
   }
   return score;
 }
@@ -523,7 +515,7 @@ AgainScore again_score(const std::vector<SearchRun>& runs, size_t method, int64_
   for (const auto& [seed, shares] : of_seed) seeds.push_back(std::exp(mean_of(shares)));
   std::sort(tasks.begin(), tasks.end());
   score.mean = mean_of(seeds);
-  score.deviation = deviation_of(seeds);
+  score.deviation = sample_deviation(seeds);
   score.median = median(tasks);
   score.worst = tasks.front();
   return score;

@@ -22,5 +22,11 @@ TEST(Statistics, QuantilesAreValuesOfTheSample) {
   EXPECT_EQ(quantile({5, 1, 4, 2, 3}, 1), 5);
 }
 
+TEST(Statistics, SampleDeviation) {
+  EXPECT_DOUBLE_EQ(sample_deviation({1, 2, 3, 4, 5}), 1.5811388300841898);  // sqrt(10 / 4)
+  EXPECT_EQ(sample_deviation({7}), 0);
+  EXPECT_EQ(sample_deviation({}), 0);
+}
+
 }  // namespace
 }  // namespace tensorsmith::statistics_test
