@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -177,6 +178,13 @@ Result<CurveModel> make_curve_model(const std::string& name, const learn::Traini
   CurveModel out;
   out.name = name;
   if (std::find(names.begin(), names.end(), name) == names.end()) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(name, ignored)) {
+      std::string listed;
+      for (const std::string& kind : names) listed += (listed.empty() ? "" : ", ") + kind;
+      return Error{ErrorCode::kNotFound, "model '" + name + "'",
+                   "is neither a file nor a kind of cost model; the kinds are " + listed};
+    }
     TS_ASSIGN_OR_RETURN(auto model, kinds.load(name));
     const auto parameters = parse_json<nlohmann::json>(model->card().parameters);
     TS_ASSIGN_OR_RETURN(out.trainer, kinds.make_trainer(model->card().kind, parameters));

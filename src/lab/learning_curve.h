@@ -41,7 +41,7 @@ struct CurveModel {
 
 // Makes a CurveModel by its name: a kind of model (cost_model_kinds), which is trained on `training` with each
 // seed and default parameters, or the file of a model, which gives the kind and the parameters of the models
-// from scratch, too. Errors: those of CostModelKinds::load and of the training.
+// from scratch, too. Errors: kNotFound for another name; those of CostModelKinds::load and of the training.
 Result<CurveModel> make_curve_model(const std::string& name, const learn::TrainingData& training,
                                     const std::string& split, int seeds, int threads,
                                     const std::atomic<bool>& cancel);

@@ -16,6 +16,7 @@
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/eval_profiled.h"
+#include "tools/eval_rounds.h"
 #include "tools/evaluation_table.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
@@ -34,6 +35,7 @@ struct EvalCommand {
   std::string workloads, device, store, part = "test", predictions, plot, predicted;
   WorkingThreads threads;
   learn::RankSetOptions sets;
+  lab::LearningCurveOptions curves = {.rounds = 0};
   bool table = false, json = false, force = false;
 };
 
@@ -250,6 +252,15 @@ Status eval_one(const EvalCommand& command) {
   return {};
 }
 
+Status eval_rounds(const EvalCommand& command) {
+  TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
+  TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.splits.front()));
+  TS_ASSIGN_OR_RETURN(const auto records, chosen_records(command, data, split));
+  RoundsEvaluation evaluation{command.models, command.curves, command.plot, command.json};
+  evaluation.curves.threads = command.threads.count();
+  return evaluate_rounds(evaluation, data, split, records);
+}
+
 Status check_places(const EvalCommand& command) {
   std::vector<OutputPath> outputs;
   if (!command.predictions.empty())
@@ -272,6 +283,7 @@ Status eval(const EvalCommand& command) {
   if (!command.databases.empty())
     return evaluate_profiled(
         {command.models.front(), command.databases, command.tasks, command.sets, command.json});
+  if (command.curves.rounds > 0) return eval_rounds(command);
   if (command.table) {
     TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
     TS_ASSIGN_OR_RETURN(const auto text,
@@ -288,7 +300,9 @@ void add_eval_command(CLI::App& app, int& exit_code) {
   auto o = std::make_shared<EvalCommand>();
   CLI::App* sub = app.add_subcommand("eval", "Compare a cost model's predictions with measured times");
   auto* model =
-      sub->add_option("--model", o->models, "File of a cost model. With --table: [NAME=]FILE (repeatable)");
+      sub->add_option("--model", o->models,
+                      "File of a cost model. With --table: [NAME=]FILE (repeatable). With --rounds: "
+                      "a file, or a kind of model to train (repeatable)");
   model->allow_extra_args(false);
   auto* records = sub->add_option(
       "--records", o->records, "Evaluate on files of Ansor or TenSet records, plain or compressed with zstd");
@@ -322,8 +336,23 @@ void add_eval_command(CLI::App& app, int& exit_code) {
                       "Evaluate predictions of another program instead of a model: this file has one line "
                       "for each record of the part, with the predicted seconds (`dataset export "
                       "--without-times` writes the records for such a program)");
-  auto* plot = sub->add_option("--plot", o->plot,
-                               "Write a plot of predicted against measured seconds to this SVG file");
+  auto* plot = sub->add_option(
+      "--plot", o->plot,
+      "Write a plot of predicted against measured seconds to this SVG file; with --rounds, of "
+      "the learning curves");
+  auto* rounds = add_whole(
+      *sub, "--rounds", o->curves.rounds, 0, 1'000'000,
+      "Show learning curves over this many rounds (0 = none). The programs of a task are predicted in "
+      "rounds, in the order of the store, and a model learns from a round after predicting it. Each model is "
+      "shown pre-trained (then fine-tuned on the task's earlier rounds) and from scratch (trained on these "
+      "rounds alone). A kind of model is pre-trained on the split's training part");
+  auto* batch = add_whole(*sub, "--batch", o->curves.batch, 2, 1'000'000,
+                          "With --rounds: number of programs in a round");
+  auto* seeds = add_whole(*sub, "--seeds", o->curves.seeds, 1, 1000,
+                          "With --rounds: number of trainings of each model, each with another seed");
+  auto* shuffle =
+      sub->add_flag("--shuffle", o->curves.shuffled,
+                    "With --rounds: shuffle the programs of each task, differently for each seed");
   auto* table = sub->add_flag("--table", o->table,
                               "Print a Markdown table with a row for each model and a column for each split. "
                               "Each model is evaluated on the test part of the split that it was trained "
@@ -335,12 +364,14 @@ void add_eval_command(CLI::App& app, int& exit_code) {
   store->needs(split);
   databases->excludes(records)->excludes(store)->excludes(predictions)->excludes(plot)->excludes(table);
   predicted->needs(store)->excludes(model)->excludes(predictions)->excludes(plot)->excludes(table);
+  rounds->needs(store)->excludes(predicted)->excludes(predictions)->excludes(table);
+  for (CLI::Option* option : {batch, seeds, shuffle}) option->needs(rounds);
   table->needs(store)->excludes(predictions)->excludes(plot)->excludes(json);
   sub->callback([o, model, records, store, databases, predicted, &exit_code] {
     if (model->count() == 0 && predicted->count() == 0) throw CLI::RequiredError("--model or --predicted");
     if (records->count() == 0 && store->count() == 0 && databases->count() == 0)
       throw CLI::RequiredError("--records, --store or --from-db");
-    if (!o->table && (o->models.size() > 1 || o->splits.size() > 1))
+    if (!o->table && ((o->models.size() > 1 && o->curves.rounds == 0) || o->splits.size() > 1))
       throw CLI::ValidationError("more than one model or split", "needs --table");
     exit_code = run_command([&] { return eval(*o); });
   });

@@ -30,9 +30,15 @@ double step_for(double span) {
   return 10 * power;
 }
 
-}  // namespace
+double width_of_legend(const std::vector<Curve>& curves) {
+  double width = kLegend;
+  for (const Curve& curve : curves)
+    width = std::max(width, kNameLeft + svg_text_width(svg_text(curve.name).size()));
+  return width;
+}
 
-std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes) {
+// Draws the curves, their axes and the legend, without the document around them.
+std::string draw_panel(const std::vector<Curve>& curves, const CurveAxes& axes) {
   Range across, up;
   for (const Curve& curve : curves) {
     for (const double x : curve.x) across.take(x);
@@ -48,17 +54,8 @@ std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes) 
   const auto x_of = [&](double x) { return kLeft + (std::log2(x) - first) / (last - first) * kWidth; };
   const auto y_of = [&](double y) { return kTop + kHeight - (y - bottom) / (top - bottom) * kHeight; };
 
-  double legend_width = kLegend;
-  for (const Curve& curve : curves)
-    legend_width = std::max(legend_width, kNameLeft + svg_text_width(svg_text(curve.name).size()));
-
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
-      "{1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
-      "{4}\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-      "<text x=\"{2:.0f}\" y=\"28\" font-size=\"16\">{3}</text>\n",
-      kLeft + kWidth + legend_width, kTop + kHeight + 60, kLeft, svg_text(axes.title), kPlotMark);
+  std::string out =
+      fmt::format("<text x=\"{:.0f}\" y=\"28\" font-size=\"16\">{}</text>\n", kLeft, svg_text(axes.title));
   for (double power = std::ceil(first); power <= last; ++power) {
     const double x = x_of(std::exp2(power));
     out += fmt::format(
@@ -99,11 +96,34 @@ std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes) 
   out += fmt::format(
       "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"none\" stroke=\"black\"/>\n"
       "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>\n"
-      "<text transform=\"translate(16 {:.0f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n"
-      "</svg>\n",
+      "<text transform=\"translate(16 {:.0f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
       kLeft, kTop, kWidth, kHeight, kLeft + kWidth / 2, kTop + kHeight + 44, svg_text(axes.x),
       kTop + kHeight / 2, svg_text(axes.y));
   return out;
+}
+
+}  // namespace
+
+std::string curve_plots(const std::vector<CurvePanel>& panels) {
+  constexpr double kPanelHeight = kTop + kHeight + 60;
+  double legend = kLegend;
+  for (const CurvePanel& panel : panels) legend = std::max(legend, width_of_legend(panel.curves));
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+      "{1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
+      "{2}\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+      kLeft + kWidth + legend, kPanelHeight * panels.size(), kPlotMark);
+  for (size_t p = 0; p < panels.size(); ++p) {
+    if (p > 0) out += fmt::format("<g transform=\"translate(0 {:.0f})\">\n", kPanelHeight * p);
+    out += draw_panel(panels[p].curves, panels[p].axes);
+    if (p > 0) out += "</g>\n";
+  }
+  return out + "</svg>\n";
+}
+
+std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes) {
+  return curve_plots({{curves, axes}});
 }
 
 }  // namespace tensorsmith::tools

@@ -1,5 +1,5 @@
 // Plots curves over a logarithmic axis as an SVG picture: the speed of the best program after a
-// number of trials.
+// number of trials, or the scores of a cost model in each round.
 #pragma once
 
 #include <string>
@@ -21,5 +21,12 @@ struct CurveAxes {
 // Returns a complete SVG document. The vertical axis spans the values; non-finite values are left
 // out.
 std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes);
+
+struct CurvePanel {
+  std::vector<Curve> curves;
+  CurveAxes axes;
+};
+// As curve_plot, with several plots below each other in one document.
+std::string curve_plots(const std::vector<CurvePanel>& panels);
 
 }  // namespace tensorsmith::tools

@@ -125,6 +125,8 @@ const std::map<std::string, std::string>& examples() {
        "latency.svg\n"
        "  tensorsmith eval --model latency.model --records v100.jsonl.zst --workloads workloads.json "
        "--device v100\n"
+       "  tensorsmith eval --rounds 10 --model xgboost --model mlp --store records.store --split "
+       "by_task.split\n"
        "  tensorsmith eval --model profile.model --from-db tensorsmith.db"},
       {"calibrate",
        "  tensorsmith calibrate --model latency.model --store records.store -o calibrated.model"},

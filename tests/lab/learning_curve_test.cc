@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "lab/kinds/kinds.h"
 #include "learn/latency_testing.h"
@@ -254,7 +255,45 @@ TEST_F(LearningCurveTest, RefusesTooFewProgramsAndStops) {
   EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
   const auto unknown = make_curve_model("no-such-kind", made_.data(), "", 1, 1, cancel_);
   ASSERT_FALSE(unknown.ok());
-  EXPECT_NE(unknown.error().message().find("no-such-kind"), std::string::npos) << unknown.error().message();
+  EXPECT_NE(unknown.error().message().find("neither a file nor a kind"), std::string::npos)
+      << unknown.error().message();
+}
+
+// Trains real models. Tasks that learn at the same time do not disturb each other; libtorch may add in another
+// order.
+TEST_F(LearningCurveTest, TheNumberOfThreadsChangesNothing) {
+  std::map<std::string, nlohmann::json> kinds = {{"xgboost", {{"rounds", 20}}}};
+#if TENSORSMITH_TORCH
+  kinds["mlp"] = {{"epochs", 3}, {"width", 16}};
+#endif
+  options_.rounds = 2;
+  learn::TrainingData data = made_.data();
+  for (const auto& [kind, parameters] : kinds) {
+    std::vector<CurveModel> models(1);
+    models[0].name = kind;
+    auto trainer = cost_model_kinds().make_trainer(kind, parameters);
+    ASSERT_TRUE(trainer.ok()) << trainer.error().message();
+    models[0].trainer = std::move(*trainer);
+    auto pretrained = models[0].trainer->train(data, {});
+    ASSERT_TRUE(pretrained.ok()) << pretrained.error().message();
+    models[0].pretrained.push_back(std::move(*pretrained));
+    options_.threads = 1;
+    const auto one = run(models);
+    ASSERT_TRUE(one.ok()) << one.error().message();
+    options_.threads = 3;
+    const auto three = run(models);
+    ASSERT_TRUE(three.ok()) << three.error().message();
+    ASSERT_EQ(one->curves.size(), three->curves.size());
+    for (size_t i = 0; i < one->curves.size(); ++i) {
+      const LearningCurve &a = one->curves[i], &b = three->curves[i];
+      EXPECT_EQ(a.task, b.task);
+      EXPECT_EQ(a.pretrained, b.pretrained);
+      EXPECT_TRUE(std::isfinite(a.rmse[1])) << kind;
+      EXPECT_NEAR(a.rmse[1], b.rmse[1], kind == "mlp" ? 1e-3 * a.rmse[1] : 0) << kind;
+      EXPECT_TRUE(kind == "mlp" || a.top_half[1] == b.top_half[1]);
+      EXPECT_EQ(std::isnan(a.top_half[0]), !a.pretrained);
+    }
+  }
 }
 
 // Expected values computed by hand, for two tasks and two seeds.

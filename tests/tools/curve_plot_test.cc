@@ -49,6 +49,22 @@ TEST(CurvePlot, PlacesFollowTheValues) {
   EXPECT_THAT(svg, HasSubstr("M70.0 470.0L690.0 50.0"));
 }
 
+// Both plots have the same places of their own, and the second is moved by the height of the first.
+TEST(CurvePlot, PanelsAreBelowEachOther) {
+  const std::vector<Curve> curves = {{"one", {1, 4}, {0, 1}, {}, {}}};
+  const std::string one = curve_plot(curves, {"first title", "", ""});
+  const std::string two =
+      curve_plots({{curves, {"first title", "", ""}}, {curves, {"second title", "", ""}}});
+  EXPECT_EQ(testing::xml_problem(two), "");
+  EXPECT_EQ(count(two, "M70.0 470.0L690.0 50.0"), 2u);
+  EXPECT_THAT(two, HasSubstr("second title"));
+  EXPECT_EQ(count(one, "<g "), 0u);
+  EXPECT_EQ(count(two, "<g transform=\"translate(0 530)\">"), 1u);
+  EXPECT_THAT(one, HasSubstr("height=\"530\""));
+  EXPECT_THAT(two, HasSubstr("height=\"1060\""));
+  EXPECT_EQ(count(two, "<svg "), 1u);
+}
+
 TEST(CurvePlot, WhatIsNotFiniteIsLeftOut) {
   const std::string svg =
       curve_plot({{"a", {1, 2, 3}, {INFINITY, 1, NAN}, {}, {}}, {"empty", {}, {}, {}, {}}}, {"", "", ""});

@@ -365,6 +365,64 @@ TEST_F(LatencyCli, TableOfModelsAndSplits) {
   EXPECT_THAT(foreign.err, HasSubstr("none of these splits"));
 }
 
+// The tasks of the test part are new to the model; each has two devices and about 38 measured programs.
+TEST_F(LatencyCli, LearningCurves) {
+  const std::string model = folder_.file("model"), picture = folder_.file("rounds.svg");
+  ASSERT_EQ(train("xgboost", by_task_, model, {"--param", "rounds=30"}).exit_code, 0);
+  const std::vector<std::string> arguments = {"eval",    "--store", store_,    "--split", by_task_,
+                                              "--model", model,     "--model", "random",  "--rounds",
+                                              "3",       "--batch", "10",      "--seeds", "2"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = arguments;
+    all.insert(all.end(), more.begin(), more.end());
+    return run_cli(all);
+  };
+  const CliResult evaluated = run({"--json", "--plot", picture});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const Json report = last_line(evaluated.out);
+  const auto tasks = report["tasks"].get<size_t>();
+  EXPECT_GE(tasks, 4U);
+  EXPECT_EQ(report["left_out"], 0);
+  EXPECT_EQ(report["seen_tasks"], 0);
+  ASSERT_EQ(report["curves"].size(), 4U);
+  ASSERT_EQ(report["runs"].size(), tasks * 2 * 2 * 2);  // models, seeds, pre-trained or not
+  for (const Json& curve : report["curves"]) {
+    const bool scratch = curve["training"] == "from scratch";
+    EXPECT_EQ(curve["top_half"]["mean"][0].is_null(), scratch);
+    for (const int round : {1, 2}) {
+      double sum = 0;
+      for (const Json& one : report["runs"])
+        if (one["model"] == curve["model"] && one["training"] == curve["training"])
+          sum += one["top_half"][round].get<double>();
+      EXPECT_NEAR(curve["top_half"]["mean"][round].get<double>(), sum / (2.0 * static_cast<double>(tasks)),
+                  1e-9);
+      EXPECT_EQ(curve["rmse"]["mean"][round].is_null(), curve["model"] == "random");
+    }
+  }
+  // Random predictions find half of the faster half.
+  EXPECT_GT(report["curves"][0]["top_half"]["mean"][2].get<double>(), 0.6);
+  EXPECT_EQ(xml_problem_of_file(picture), "");
+  EXPECT_THAT(content(picture), HasSubstr("random, from scratch"));
+
+  const CliResult text = run({"--shuffle"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("the 5 fastest of a round's 10 programs"));
+  EXPECT_THAT(text.out, HasSubstr("random, pre-trained"));
+  // In a split within tasks, the model has seen the tasks.
+  const CliResult seen = run_cli({"eval", "--store", store_, "--split", within_, "--part", "train", "--model",
+                                  "random", "--rounds", "2", "--batch", "8", "--seeds", "1"});
+  EXPECT_EQ(seen.exit_code, 0) << seen.err;
+  EXPECT_THAT(seen.err, HasSubstr("were trained on 30 of these 30 tasks"));
+  const CliResult few =
+      run_cli({"eval", "--store", store_, "--split", by_task_, "--model", "random", "--rounds", "9"});
+  EXPECT_EQ(few.exit_code, 1);
+  EXPECT_THAT(few.err, HasSubstr("no task has 576 measured programs"));
+  EXPECT_EQ(run({"--table"}).exit_code, 2);
+  EXPECT_EQ(
+      run_cli({"eval", "--store", store_, "--split", by_task_, "--model", model, "--batch", "8"}).exit_code,
+      2);
+}
+
 // A search that was stopped after some trials resumes and ends like one that was not stopped.
 TEST_F(LatencyCli, HyperparameterSearchGoesOn) {
   const auto arguments = [&](const std::string& log, const std::string& trials) {

@@ -206,6 +206,9 @@ TEST_F(OutputFiles, StoresAreNotOverwritten) {
         {"--predictions", "--store"});
     expect_refused({"eval", "--model", "model", "--store", "s", "--split", "sp", "--plot", name, "--force"},
                    {"--plot", "--store"});
+    expect_refused({"eval", "--rounds", "2", "--model", "model", "--store", "s", "--split", "sp", "--plot",
+                    name, "--force"},
+                   {"--plot", "--store"});
     expect_refused({"search-hyperparameters", "--model", "xgboost", "--store", "s", "--split", "sp", "--tune",
                     "eta=0.1..0.2", "--log", name},
                    {"--log", "--store"});

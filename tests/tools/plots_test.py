@@ -47,11 +47,13 @@ def make_plots(tensorsmith, model, folder):
     run("train", "--model", "xgboost", "--store", "r.store", "--split", "r.split", "-o", "r.model", "--param", "rounds=20",
         "--quiet")
     run("eval", "--model", "r.model", "--store", "r.store", "--split", "r.split", "--plot", "eval.svg")
+    run("eval", "--rounds", "2", "--batch", "8", "--seeds", "1", "--model", "r.model", "--store", "r.store", "--split",
+        "r.split", "--part", "train", "--plot", "rounds.svg")
     run("compare", "--store", "r.store", "--strategy", "random", "--strategy", "descent", "--cost-model", "none",
         "--trials", "4", "--seeds", "2", "--least-programs", "5", "--plot", "trials.svg", "--time-plot", "seconds.svg", "--quiet")
     run("profile", "r.db", "--device", "local:threads=1", "--profiler", "simulation", "--quiet")
     run("explain", "r.db", "--task", "conv_relu_1x16", "--plot", "explain.svg")
-    return [folder / name for name in ("eval.svg", "trials.svg", "seconds.svg", "explain.svg")]
+    return [folder / name for name in ("eval.svg", "rounds.svg", "trials.svg", "seconds.svg", "explain.svg")]
 
 
 def check_xml(path):
