@@ -336,10 +336,9 @@ void add_eval_command(CLI::App& app, int& exit_code) {
                       "Evaluate predictions of another program instead of a model: this file has one line "
                       "for each record of the part, with the predicted seconds (`dataset export "
                       "--without-times` writes the records for such a program)");
-  auto* plot = sub->add_option(
-      "--plot", o->plot,
-      "Write a plot of predicted against measured seconds to this SVG file; with --rounds, of "
-      "the learning curves");
+  auto* plot = sub->add_option("--plot", o->plot,
+                               "Write a plot of predicted against measured seconds, or with --rounds of the "
+                               "learning curves, to this SVG file");
   auto* rounds = add_whole(
       *sub, "--rounds", o->curves.rounds, 0, 1'000'000,
       "Show learning curves over this many rounds (0 = none). The programs of a task are predicted in "
@@ -371,8 +370,9 @@ void add_eval_command(CLI::App& app, int& exit_code) {
     if (model->count() == 0 && predicted->count() == 0) throw CLI::RequiredError("--model or --predicted");
     if (records->count() == 0 && store->count() == 0 && databases->count() == 0)
       throw CLI::RequiredError("--records, --store or --from-db");
-    if (!o->table && ((o->models.size() > 1 && o->curves.rounds == 0) || o->splits.size() > 1))
-      throw CLI::ValidationError("more than one model or split", "needs --table");
+    if (!o->table && o->curves.rounds == 0 && o->models.size() > 1)
+      throw CLI::ValidationError("more than one model", "needs --table or --rounds");
+    if (!o->table && o->splits.size() > 1) throw CLI::ValidationError("more than one split", "needs --table");
     exit_code = run_command([&] { return eval(*o); });
   });
 }
