@@ -165,6 +165,8 @@ Result<Record> parse_record(const Json& json, int64_t version) {
   record.result.stopped_early = fields.boolean("stopped_early");
   record.result.build_seconds = fields.number("build_seconds");
   record.result.measure_seconds = fields.number("measure_seconds");
+  // Earlier versions do not write it, and later ones only if it is known.
+  if (json.contains("disturbance")) record.result.disturbance = fields.number("disturbance");
   record.unix_ms =
       fields.integer("unix_ms", std::numeric_limits<int64_t>::min() + 1, std::numeric_limits<int64_t>::max());
   record.code_version = fields.integer("code_version", 0, kMaxInt);
@@ -213,6 +215,8 @@ Status check_record(const Record& record) {
   }
   if (!std::isfinite(record.result.build_seconds) || !std::isfinite(record.result.measure_seconds))
     return bad("record with build or measure seconds that are not finite");
+  if (const auto& share = record.result.disturbance; share && !(*share >= 0 && *share <= 1))
+    return bad("record with a disturbance that is not between 0 and 1");
   return {};
 }
 
@@ -234,24 +238,26 @@ std::string to_json_line(const DeviceInfo& device) {
 
 std::string to_json_line(const Record& record) {
   const MeasureResult& result = record.result;
-  return dump(Json{{"type", "record"},
-                   {"v", kJsonVersion},
-                   {"key", record.key()},
-                   {"task", record.task_key},
-                   {"device", record.device_key},
-                   {"threads", record.settings.threads},
-                   {"flush_cache", record.settings.flush_cache},
-                   {"trace", record.trace},
-                   {"outcome", to_string(result.outcome)},
-                   {"reason", result.reason},
-                   {"seconds", result.seconds},
-                   {"runs_per_repeat", result.runs_per_repeat},
-                   {"stopped_early", result.stopped_early},
-                   {"build_seconds", result.build_seconds},
-                   {"measure_seconds", result.measure_seconds},
-                   {"unix_ms", record.unix_ms},
-                   {"code_version", record.code_version},
-                   {"candidate", candidate_json(record.candidate)}});
+  Json json{{"type", "record"},
+            {"v", kJsonVersion},
+            {"key", record.key()},
+            {"task", record.task_key},
+            {"device", record.device_key},
+            {"threads", record.settings.threads},
+            {"flush_cache", record.settings.flush_cache},
+            {"trace", record.trace},
+            {"outcome", to_string(result.outcome)},
+            {"reason", result.reason},
+            {"seconds", result.seconds},
+            {"runs_per_repeat", result.runs_per_repeat},
+            {"stopped_early", result.stopped_early},
+            {"build_seconds", result.build_seconds},
+            {"measure_seconds", result.measure_seconds},
+            {"unix_ms", record.unix_ms},
+            {"code_version", record.code_version},
+            {"candidate", candidate_json(record.candidate)}};
+  if (result.disturbance) json["disturbance"] = *result.disturbance;
+  return dump(json);
 }
 
 std::string to_json_line(const Profile& profile) {

@@ -41,6 +41,8 @@ struct MeasureResult {
   bool stopped_early = false;  // hopeless against the best, with fewer repeats than requested
   double build_seconds = 0;
   double measure_seconds = 0;  // wall time in the worker
+  // Share of processor time that others took meanwhile (disturbance.h); nullopt: not known.
+  std::optional<double> disturbance = {};
 
   bool ok() const { return outcome == Outcome::kOk; }
   double best_estimate() const;  // median of seconds; +inf when not ok or empty

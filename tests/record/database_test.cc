@@ -336,8 +336,8 @@ TEST(DatabaseTest, ForeignDatabases) {
   run_sql(dir.file("id.db"), "PRAGMA application_id=77");
   expect_open_error(dir.file("id.db"), ErrorCode::kMismatch, "application id 77");
   must_open(dir.file("newer.db"));
-  run_sql(dir.file("newer.db"), "PRAGMA user_version=5");
-  expect_open_error(dir.file("newer.db"), ErrorCode::kMismatch, "schema version 5");
+  run_sql(dir.file("newer.db"), "PRAGMA user_version=6");
+  expect_open_error(dir.file("newer.db"), ErrorCode::kMismatch, "schema version 6");
   run_sql(dir.file("newer.db"), "PRAGMA user_version=-1");
   expect_open_error(dir.file("newer.db"), ErrorCode::kCorrupt, "schema version -1");
   // A foreign file is left exactly as it was.

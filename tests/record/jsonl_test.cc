@@ -36,6 +36,16 @@ TEST(JsonLinesTest, LinesRoundTrip) {
   EXPECT_EQ(std::get<TaskInfo>(*parsed).flops, task.flops);
 }
 
+// Programs of earlier versions refuse no line without a disturbance, and neither does this one.
+TEST(JsonLinesTest, TheDisturbanceIsOptional) {
+  Record record = make_record(1);
+  EXPECT_EQ(to_json_line(record).find("disturbance"), std::string::npos);
+  record.result.disturbance = 0.125;
+  const std::string line = to_json_line(record);
+  EXPECT_THAT(line, HasSubstr("\"disturbance\":0.125"));
+  EXPECT_EQ(std::get<Record>(*parse_json_line(line)).result.disturbance, 0.125);
+}
+
 TEST(JsonLinesTest, ErrorsNameTheField) {
   const std::string good = to_json_line(make_record(1));
   const auto expect_error = [&](const std::string& from, const std::string& to, const std::string& what) {
@@ -58,6 +68,8 @@ TEST(JsonLinesTest, ErrorsNameTheField) {
   expect_error("\"seconds\":[", "\"seconds\":[null,", "seconds");
   expect_error("\"seconds\":[", "\"seconds\":[-1,", "seconds");
   expect_error("\"seconds\":[", "\"seconds\":[1e999,", "");
+  for (const char* share : {"1.5", "-0.1", "null", "\"0\""})
+    expect_error("\"v\":2", std::string("\"disturbance\":") + share + ",\"v\":2", "disturbance");
   expect_error("\"type\":\"record\"", "\"type\":\"cat\"", "type");
   expect_error("\"v\":2", "\"v\":3", "version 3");
   expect_error("\"v\":2", "\"v\":0", "version 0");

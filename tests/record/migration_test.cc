@@ -89,7 +89,7 @@ TEST_F(Schema1, KeepsEveryRecord) {
     }
     EXPECT_GE(points, 5U);
   }
-  EXPECT_EQ(rows(path_, "PRAGMA user_version"), std::vector<Row>{{"2"}});
+  EXPECT_EQ(rows(path_, "PRAGMA user_version"), std::vector<Row>{{"5"}});
   EXPECT_EQ(rows(path_, kKept), before);
   EXPECT_EQ(rows(path_, "SELECT * FROM task"), tasks);
   EXPECT_EQ(rows(path_, "SELECT * FROM device"), devices);
@@ -169,6 +169,34 @@ TEST_F(Schema1, ItsExportImports) {
   ASSERT_TRUE((*imported)->export_jsonl(dir_.file("b.jsonl")).ok());
   EXPECT_EQ(read_file(dir_.file("a.jsonl")), read_file(dir_.file("b.jsonl")));
   EXPECT_THAT(read_file(dir_.file("a.jsonl")), HasSubstr("\"candidate\":{"));
+}
+
+// Files of schemas 2 to 4 have no disturbances.
+TEST(Schema4, IsReadAsItIsAndUpgraded) {
+  const TempDir dir;
+  const std::string path = dir.file("old.db");
+  Record quiet = testing::make_record(1), disturbed = testing::make_record(2);
+  disturbed.result.disturbance = 0.25;
+  ASSERT_TRUE(Database::open(path).value()->add({quiet}).ok());
+  rows(path, "ALTER TABLE record DROP COLUMN disturbance; PRAGMA user_version=4");
+  const std::string before = read_file(path);
+  const auto reader = Database::open_read_only(path);
+  ASSERT_TRUE(reader.ok()) << reader.error().message();
+  const auto read = all(**reader);
+  ASSERT_EQ(read.size(), 1U);
+  EXPECT_TRUE(testing::same(read[0], quiet));
+  EXPECT_TRUE((*reader)->find(quiet.key()).value().has_value());
+  EXPECT_EQ((*reader)->records_of("task0", "device0", quiet.settings).value().size(), 1U);
+  EXPECT_TRUE((*reader)->export_jsonl(dir.file("old.jsonl")).ok());
+  EXPECT_EQ(read_file(path), before);
+  const auto writer = Database::open(path);
+  ASSERT_TRUE(writer.ok()) << writer.error().message();
+  ASSERT_TRUE((*writer)->add({disturbed}).ok());
+  const auto upgraded = all(**writer);
+  ASSERT_EQ(upgraded.size(), 2U);
+  EXPECT_TRUE(testing::same(upgraded[0], quiet));
+  EXPECT_TRUE(testing::same(upgraded[1], disturbed));
+  EXPECT_EQ(rows(path, "SELECT disturbance FROM record ORDER BY id"), (std::vector<Row>{{"NULL"}, {"0.25"}}));
 }
 
 TEST(Reasons, NamesRoundTrip) {

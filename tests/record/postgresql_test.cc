@@ -103,7 +103,9 @@ TEST_F(PostgresqlTest, MigratesADatabaseOfVersion1) {
                             kMigrations[0] +
                             "INSERT INTO task(key, text, name, flops) VALUES('k', 'text', 'name', 3)");
   // A reader changes nothing.
-  ASSERT_TRUE(Database::open_read_only(address_).ok());
+  const auto reader = Database::open_read_only(address_);
+  ASSERT_TRUE(reader.ok());
+  EXPECT_TRUE((*reader)->records_of("k", "d", {}).ok());  // its records have no disturbance
   EXPECT_EQ(PostgresqlServer::run(address_, "SELECT schema_version FROM tensorsmith.meta"), "1");
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i)

@@ -71,6 +71,7 @@ inline Record random_record(Rng& rng) {
   for (size_t i = 0; i < repeats; ++i) record.result.seconds.push_back(1e-6 + rng.uniform());
   record.result.stopped_early = rng.bernoulli(0.3);
   record.result.build_seconds = rng.uniform();
+  if (rng.bernoulli(0.5)) record.result.disturbance = rng.bernoulli(0.2) ? 0 : rng.uniform();
   record.code_version = kCodeVersion + static_cast<int>(rng.below(2));
   record.candidate = {};
   record.candidate.reason = static_cast<Reason>(rng.below(9));
@@ -91,7 +92,8 @@ inline bool same(const Record& a, const Record& b) {
          a.result.runs_per_repeat == b.result.runs_per_repeat &&
          a.result.stopped_early == b.result.stopped_early &&
          a.result.build_seconds == b.result.build_seconds &&
-         a.result.measure_seconds == b.result.measure_seconds && a.unix_ms == b.unix_ms &&
+         a.result.measure_seconds == b.result.measure_seconds &&
+         a.result.disturbance == b.result.disturbance && a.unix_ms == b.unix_ms &&
          a.code_version == b.code_version && a.candidate == b.candidate;
 }
 

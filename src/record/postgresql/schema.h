@@ -31,7 +31,8 @@ CREATE TABLE profile(
   counters TEXT NOT NULL, UNIQUE(record_key, profiler));
 )sql",
     "CREATE TABLE job(id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, " TENSORSMITH_JOB_COLUMNS
-    ");" TENSORSMITH_FLEET_TABLES};
+    ");" TENSORSMITH_FLEET_TABLES,
+    "ALTER TABLE record ADD COLUMN disturbance DOUBLE PRECISION"};
 inline constexpr int kPostgresqlVersion = std::size(kMigrations);
 
 }  // namespace tensorsmith::record

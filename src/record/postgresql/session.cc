@@ -144,6 +144,13 @@ class PostgresqlSession final : public SqlSession {
 
   Status ensure(SqlTable /*table*/) override { return {}; }
   Result<bool> has(SqlTable /*table*/) override { return true; }
+  Result<bool> has_disturbance() override {
+    TS_ASSIGN_OR_RETURN(const auto rows,
+                        query("SELECT 1 FROM information_schema.columns WHERE table_schema='tensorsmith' "
+                              "AND table_name='record' AND column_name='disturbance'",
+                              {}));
+    return rows->step();
+  }
   Status check_structure() override { return {}; }  // pages are checked by the server
   const char* row_number() const override { return "id"; }
   const char* now_ms() const override {

@@ -51,6 +51,7 @@ SqlValues record_values(const Record& record) {
                    result.measure_seconds,
                    record.unix_ms};
   for (SqlValue& value : candidate_values(record.candidate)) values.push_back(std::move(value));
+  values.push_back(result.disturbance ? SqlValue(*result.disturbance) : SqlValue());
   return values;
 }
 
@@ -66,7 +67,9 @@ Result<Record> read_record(const SqlRows& row, const std::string& place) {
   const auto outcome = parse_outcome(outcome_name);
   const std::string seconds = row.blob(9);
   auto candidate = read_candidate(row, 16);
-  if (!outcome || !candidate || seconds.size() % 8 != 0)
+  if (!row.is_null(21)) record.result.disturbance = row.real(21);
+  const double disturbance = record.result.disturbance.value_or(0);
+  if (!outcome || !candidate || seconds.size() % 8 != 0 || !(disturbance >= 0 && disturbance <= 1))
     return Error{ErrorCode::kCorrupt, place,
                  "record " + row.text(0) + " is damaged (outcome '" + outcome_name + "', " +
                      std::to_string(seconds.size()) + " bytes of seconds, measured as '" + row.text(17) +
@@ -105,6 +108,11 @@ std::vector<double> decode_doubles(std::string_view bytes) {
     out.push_back(value);
   }
   return out;
+}
+
+std::string insert_records_sql(size_t records) {
+  return std::string("INSERT INTO record(") + kFirstRecordColumns + ", disturbance) VALUES" +
+         placeholders(records, kRecordColumnCount) + " ON CONFLICT DO NOTHING";
 }
 
 std::string placeholders(size_t rows, size_t columns) {

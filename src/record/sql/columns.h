@@ -11,15 +11,19 @@
 
 namespace tensorsmith::record {
 
-// Columns of the table `record`, in the order of record_values().
-inline constexpr const char* kRecordColumns =
+// Columns of the table `record`, in the order of record_values(), except the last: `disturbance`, which
+// databases of earlier versions lack.
+inline constexpr const char* kFirstRecordColumns =
     "key, task_key, device_key, threads, flush_cache, code_version, trace, outcome, reason, seconds, "
     "best_seconds, runs_per_repeat, stopped_early, build_seconds, measure_seconds, unix_ms, note, why, "
     "strategy, sketch, decisions";
-inline constexpr int kRecordColumnCount = 21;
+inline constexpr int kRecordColumnCount = 22;
 
 SqlValues record_values(const Record& record);
-// Reads a row that begins with kRecordColumns. kCorrupt names the record.
+// Returns "INSERT INTO record(...) VALUES(...), ..." for this number of records, which skips existing
+// keys.
+std::string insert_records_sql(size_t records);
+// Reads a row that begins with all columns. kCorrupt names the record.
 Result<Record> read_record(const SqlRows& row, const std::string& place);
 
 // Values of note, why, strategy, sketch and decisions.

@@ -32,8 +32,7 @@ class SqlRows {
   virtual double real(int column) const = 0;
 };
 
-// Tables that are added to an SQLite file when they are first needed, because earlier versions can
-// read files without them.
+// Tables that are added to an SQLite file when they are first needed.
 enum class SqlTable : uint8_t { kDevice, kProfile, kFleet };
 
 class SqlSession {
@@ -57,6 +56,9 @@ class SqlSession {
 
   virtual Status ensure(SqlTable table) = 0;  // only within transaction()
   virtual Result<bool> has(SqlTable table) = 0;
+  // Returns whether records have the column `disturbance`. Only databases of earlier versions that are
+  // opened read-only lack it.
+  virtual Result<bool> has_disturbance() = 0;
   virtual Status check_structure() = 0;  // as far as the engine can check it
 
   // The column that numbers the rows of each table in insertion order.

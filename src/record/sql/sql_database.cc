@@ -23,8 +23,6 @@ SqlValues task_values(const std::string& task_key, const std::string& device_key
   return {task_key, device_key, settings.threads, settings.flush_cache, kCodeVersion};
 }
 
-std::string select_records() { return std::string("SELECT ") + kRecordColumns; }
-
 TaskInfo read_task(const SqlRows& row) { return {row.text(0), row.text(1), row.text(2), row.real(3)}; }
 
 Result<DeviceInfo> read_device(const SqlRows& row, const std::string& place) {
@@ -96,14 +94,16 @@ Status SqlDatabase::add(const std::vector<Profile>& profiles) {
 
 Result<std::optional<Record>> SqlDatabase::find(const std::string& record_key) {
   const std::lock_guard lock(mutex_);
-  return first_of(select_records() + " FROM record WHERE key=$1", {record_key});
+  TS_ASSIGN_OR_RETURN(const std::string columns, record_columns());
+  return first_of("SELECT " + columns + " FROM record WHERE key=$1", {record_key});
 }
 
 Result<std::vector<Record>> SqlDatabase::records_of(const std::string& task_key,
                                                     const std::string& device_key,
                                                     const MeasureSettings& settings) {
   const std::lock_guard lock(mutex_);
-  TS_ASSIGN_OR_RETURN(const auto rows, session_->query(select_records() + kOfTask + " ORDER BY id",
+  TS_ASSIGN_OR_RETURN(const std::string columns, record_columns());
+  TS_ASSIGN_OR_RETURN(const auto rows, session_->query("SELECT " + columns + kOfTask + " ORDER BY id",
                                                        task_values(task_key, device_key, settings)));
   std::vector<Record> records;
   while (true) {
@@ -116,8 +116,9 @@ Result<std::vector<Record>> SqlDatabase::records_of(const std::string& task_key,
 Result<std::optional<Record>> SqlDatabase::best(const std::string& task_key, const std::string& device_key,
                                                 const MeasureSettings& settings) {
   const std::lock_guard lock(mutex_);
+  TS_ASSIGN_OR_RETURN(const std::string columns, record_columns());
   return first_of(
-      select_records() + kOfTask + " AND best_seconds IS NOT NULL ORDER BY best_seconds, id LIMIT 1",
+      "SELECT " + columns + kOfTask + " AND best_seconds IS NOT NULL ORDER BY best_seconds, id LIMIT 1",
       task_values(task_key, device_key, settings));
 }
 
@@ -182,20 +183,29 @@ SqlDatabase::Walk SqlDatabase::all_devices() const {
   return {kDeviceColumns, 2, "device", session_->row_number(), "", {}};
 }
 
-SqlDatabase::Walk SqlDatabase::records_where(std::string source, std::string condition, SqlValues values) {
-  return {kRecordColumns, kRecordColumnCount,   std::move(source),
-          "id",           std::move(condition), std::move(values)};
+Result<std::string> SqlDatabase::record_columns() {
+  if (!record_columns_.empty()) return record_columns_;
+  TS_ASSIGN_OR_RETURN(const bool complete, session_->has_disturbance());
+  record_columns_ = std::string(kFirstRecordColumns) + (complete ? ", disturbance" : ", NULL");
+  return record_columns_;
+}
+
+Result<SqlDatabase::Walk> SqlDatabase::records_where(std::string source, std::string condition,
+                                                     SqlValues values) {
+  TS_ASSIGN_OR_RETURN(std::string columns, record_columns());
+  return Walk{std::move(columns),   kRecordColumnCount, std::move(source), "id",
+              std::move(condition), std::move(values)};
 }
 
 Status SqlDatabase::for_each(const std::function<Status(const Record&)>& fn) {
   const std::lock_guard lock(mutex_);
   int64_t last = kBeforeAll;
   return session_->snapshot([&]() -> Status {
-    return walk(records_where("record", "code_version=$1", {kCodeVersion}), last,
-                [&](const SqlRows& row) -> Status {
-                  TS_ASSIGN_OR_RETURN(const Record record, read_record(row, session_->place()));
-                  return fn(record);
-                });
+    TS_ASSIGN_OR_RETURN(Walk all, records_where("record", "code_version=$1", {kCodeVersion}));
+    return walk(std::move(all), last, [&](const SqlRows& row) -> Status {
+      TS_ASSIGN_OR_RETURN(const Record record, read_record(row, session_->place()));
+      return fn(record);
+    });
   });
 }
 
@@ -216,7 +226,8 @@ Status SqlDatabase::check_integrity() {
   TS_RETURN_IF_ERROR(session_->check_structure());
   int64_t last = kBeforeAll;
   return session_->snapshot([&]() -> Status {
-    return walk(records_where("record", "", {}), last, [&](const SqlRows& row) -> Status {
+    TS_ASSIGN_OR_RETURN(Walk all, records_where("record", "", {}));
+    return walk(std::move(all), last, [&](const SqlRows& row) -> Status {
       TS_ASSIGN_OR_RETURN(const Record record, read_record(row, session_->place()));
       if (record.key() != row.text(0))
         return Error{ErrorCode::kCorrupt, session_->place(),
@@ -259,7 +270,8 @@ Status SqlDatabase::for_each_item(const ExportOptions& options,
       TS_ASSIGN_OR_RETURN(const auto any, session_->query("SELECT 1 FROM profile LIMIT 1", {}));
       TS_ASSIGN_OR_RETURN(profiles, any->step());
     }
-    return walk(records_where(source, condition, {}), last_record, [&](const SqlRows& row) -> Status {
+    TS_ASSIGN_OR_RETURN(Walk records, records_where(source, condition, {}));
+    return walk(std::move(records), last_record, [&](const SqlRows& row) -> Status {
       TS_ASSIGN_OR_RETURN(Record record, read_record(row, place));
       if (!wanted(record.task_key)) return {};
       const std::string key = row.text(0);
@@ -336,11 +348,7 @@ Result<int64_t> SqlDatabase::insert_records(const std::vector<const Record*>& re
     SqlValues values;
     for (size_t i = 0; i < rows; ++i)
       for (SqlValue& value : record_values(*records[begin + i])) values.push_back(std::move(value));
-    TS_ASSIGN_OR_RETURN(
-        const int64_t changed,
-        session_->change(std::string("INSERT INTO record(") + kRecordColumns + ") VALUES" +
-                             placeholders(rows, kRecordColumnCount) + " ON CONFLICT DO NOTHING",
-                         values));
+    TS_ASSIGN_OR_RETURN(const int64_t changed, session_->change(insert_records_sql(rows), values));
     inserted += changed;
   }
   return inserted;

@@ -44,7 +44,9 @@ class SqlDatabase final : public Database {
   // Returns the number of inserted records.
   Result<int64_t> insert_records(const std::vector<const Record*>& records);
   Result<bool> has_record(const std::string& key);
-  // Returns the first record of a query for kRecordColumns.
+  // Returns all columns of records, with NULL in place of one that the database lacks.
+  Result<std::string> record_columns();
+  // Returns the first record of a query for record_columns().
   Result<std::optional<Record>> first_of(const std::string& sql, const SqlValues& values);
   // which: the end of a query, with one parameter. Only within a snapshot.
   Status read_profiles(const std::string& which, const SqlValue& parameter,
@@ -61,10 +63,11 @@ class SqlDatabase final : public Database {
   Status walk(Walk walk, int64_t& last, const std::function<Status(const SqlRows&)>& fn);
   Walk all_tasks() const;
   Walk all_devices() const;
-  static Walk records_where(std::string source, std::string condition, SqlValues values);
+  Result<Walk> records_where(std::string source, std::string condition, SqlValues values);
 
   std::unique_ptr<SqlSession> session_;
-  std::mutex mutex_;  // one session allows one transaction at a time
+  std::string record_columns_;  // empty: not known yet
+  std::mutex mutex_;            // one session allows one transaction at a time
 };
 
 }  // namespace tensorsmith::record

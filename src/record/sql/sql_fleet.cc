@@ -269,10 +269,7 @@ Result<bool> SqlFleet::finish(const FleetWorker& worker, const Job& job, const R
       return {};
     }
     kept = true;
-    if (job.recorded)
-      TS_RETURN_IF_ERROR(change(std::string("INSERT INTO record(") + kRecordColumns + ") VALUES" +
-                                    placeholders(1, kRecordColumnCount) + " ON CONFLICT DO NOTHING",
-                                record_values(record)));
+    if (job.recorded) TS_RETURN_IF_ERROR(change(insert_records_sql(1), record_values(record)));
     if (next == 0) return {};
     return change("UPDATE job SET attempts=attempts + 1 WHERE id=$1 AND owner=$2", {next, worker.owner});
   });

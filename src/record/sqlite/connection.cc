@@ -13,7 +13,6 @@ namespace tensorsmith::record {
 namespace {
 
 constexpr int kApplicationId = 0x54534d74;  // "TSmt"
-constexpr int kSchemaVersion = 2;
 // Up to this file size, a full structural check at each opening is cheap; larger files are checked
 // by check_integrity().
 constexpr int64_t kQuickCheckBytes = int64_t{256} << 20;
@@ -46,10 +45,10 @@ Status Connection::prepare(bool writable) {
                  "is an SQLite database of another program (application id " + std::to_string(application) +
                      "), not of Tensorsmith; name another file"};
   TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
-  if (version > kNewestSchemaVersion)
+  if (version > kSchemaVersion)
     return Error{ErrorCode::kMismatch, path_,
                  "has schema version " + std::to_string(version) +
-                     ", but this program supports versions up to " + std::to_string(kNewestSchemaVersion) +
+                     ", but this program supports versions up to " + std::to_string(kSchemaVersion) +
                      "; use a newer Tensorsmith, or another file"};
   if (version < 1)
     return Error{ErrorCode::kCorrupt, path_,
@@ -66,7 +65,7 @@ Status Connection::prepare(bool writable) {
                      "\"sqlite3 FILE .recover\""};
   TS_RETURN_IF_ERROR(check_schema());
   if (info.st_size <= kQuickCheckBytes) TS_RETURN_IF_ERROR(check("PRAGMA quick_check(1)"));
-  return version < kSchemaVersion ? upgrade(writable) : Status();
+  return version < (writable ? kSchemaVersion : kReadableSchemaVersion) ? upgrade(writable) : Status();
 }
 
 Status Connection::recover() {
@@ -99,7 +98,8 @@ Status Connection::upgrade(bool writable) {
     // Another process may have upgraded it meanwhile.
     TS_ASSIGN_OR_RETURN(const int64_t version, scalar("PRAGMA user_version"));
     if (version >= kSchemaVersion) return {};
-    TS_RETURN_IF_ERROR(migrate_from_1(db_, path_));
+    if (version < 2) TS_RETURN_IF_ERROR(migrate_from_1(db_, path_));
+    TS_RETURN_IF_ERROR(execute(kFrom4To5));
     return execute("PRAGMA user_version=" + std::to_string(kSchemaVersion));
   });
   if (!upgraded.ok() || writable) return upgraded;

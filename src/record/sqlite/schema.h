@@ -19,28 +19,26 @@ CREATE TABLE record(
   runs_per_repeat INTEGER NOT NULL, stopped_early INTEGER NOT NULL, build_seconds REAL NOT NULL,
   measure_seconds REAL NOT NULL, unix_ms INTEGER NOT NULL, note TEXT NOT NULL,
   why TEXT NOT NULL DEFAULT 'unstated', strategy TEXT NOT NULL DEFAULT '', sketch INTEGER,
-  decisions TEXT NOT NULL DEFAULT '');
+  decisions TEXT NOT NULL DEFAULT '', disturbance REAL);
 CREATE INDEX record_by_task ON record(task_key, device_key, threads, flush_cache, code_version, best_seconds);
 )sql";
 
-// Created when the first device is added, so that this and earlier versions of the program can read
-// each other's databases.
+// Created when the first device is added.
 inline constexpr const char* kDeviceSchema =
     "CREATE TABLE IF NOT EXISTS device(key TEXT PRIMARY KEY NOT NULL, json TEXT NOT NULL)";
 
-// Created when the first profile is added, with schema version 3, which earlier versions of the
-// program reject.
+// Created when the first profile is added. Files of schema version 3 may have it.
 inline constexpr const char* kProfileSchema =
     "CREATE TABLE IF NOT EXISTS profile(record_key TEXT NOT NULL, profiler TEXT NOT NULL, counters TEXT NOT "
     "NULL, "
     "PRIMARY KEY(record_key, profiler))";
-inline constexpr int kProfileSchemaVersion = 3;
 
-// Created when the first job is posted or the first worker joins, with schema version 4.
+// Created when the first job is posted or the first worker joins. Files of schema version 4 have it.
 inline constexpr const char* kFleetSchema =
     "CREATE TABLE job(id INTEGER PRIMARY KEY, " TENSORSMITH_JOB_COLUMNS ");" TENSORSMITH_FLEET_TABLES;
-inline constexpr int kFleetSchemaVersion = 4;
-inline constexpr int kNewestSchemaVersion = kFleetSchemaVersion;
+inline constexpr int kSchemaVersion = 5;
+// Files from this version on are read as they are.
+inline constexpr int kReadableSchemaVersion = 2;
 
 // Schema 1 had a column `origin` instead of the candidate's columns; its text is parsed after this
 // migration.
@@ -51,5 +49,7 @@ ALTER TABLE record ADD COLUMN strategy TEXT NOT NULL DEFAULT '';
 ALTER TABLE record ADD COLUMN sketch INTEGER;
 ALTER TABLE record ADD COLUMN decisions TEXT NOT NULL DEFAULT '';
 )sql";
+// Schemas 2 to 4 lack this column. They differ only in which tables a file may have.
+inline constexpr const char* kFrom4To5 = "ALTER TABLE record ADD COLUMN disturbance REAL";
 
 }  // namespace tensorsmith::record

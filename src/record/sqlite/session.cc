@@ -83,13 +83,11 @@ class SqliteSession final : public SqlSession {
       case SqlTable::kDevice:
         return connection_.execute(kDeviceSchema);
       case SqlTable::kProfile:
-        TS_RETURN_IF_ERROR(connection_.execute(kProfileSchema));
-        return raise_version(kProfileSchemaVersion);
+        return connection_.execute(kProfileSchema);
       case SqlTable::kFleet: {
         TS_ASSIGN_OR_RETURN(const bool there, has(table));
         if (there) return {};
-        TS_RETURN_IF_ERROR(connection_.execute(kFleetSchema));
-        return raise_version(kFleetSchemaVersion);
+        return connection_.execute(kFleetSchema);
       }
     }
     return {};
@@ -101,6 +99,12 @@ class SqliteSession final : public SqlSession {
                            std::string(name_of(table)) + "'"));
     return tables > 0;
   }
+  Result<bool> has_disturbance() override {
+    TS_ASSIGN_OR_RETURN(
+        const int64_t columns,
+        connection_.scalar("SELECT count(*) FROM pragma_table_info('record') WHERE name='disturbance'"));
+    return columns > 0;
+  }
   Status check_structure() override { return connection_.check("PRAGMA integrity_check(1)"); }
   const char* row_number() const override { return "rowid"; }
   // julianday('now') is in days with millisecond resolution; 2440587.5 is 1970.
@@ -109,12 +113,6 @@ class SqliteSession final : public SqlSession {
   }
 
  private:
-  Status raise_version(int version) {
-    TS_ASSIGN_OR_RETURN(const int64_t present, connection_.scalar("PRAGMA user_version"));
-    return present >= version ? Status()
-                              : connection_.execute("PRAGMA user_version=" + std::to_string(version));
-  }
-
   Connection connection_;
   std::string path_;
 };
