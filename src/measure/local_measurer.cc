@@ -29,6 +29,7 @@ Result<std::unique_ptr<Measurer>> make_local_measurer(const target::Device& devi
       how.exclusive ? std::max(options.build_threads, machine.at_once) : options.build_threads;
   how.flush_bytes = std::clamp<int64_t>(device.l3_bytes + device.l2_bytes * device.compute_units(),
                                         int64_t{16} << 20, int64_t{256} << 20);
+  how.load = system_load();
   auto measurer = std::make_unique<ProcessMeasurer>(options, std::move(how), std::move(builder), log);
   TS_RETURN_IF_ERROR(measurer->ensure_ready());
   return std::unique_ptr<Measurer>(std::move(measurer));

@@ -25,7 +25,9 @@ struct MeasureOptions {
   int min_repeats = 3;
   int max_repeats = 12;
   double min_repeat_s = 0.001;  // a repeat runs the kernel until this much time has passed
-  double hopeless_factor = 3;   // stop after the first repeat if slower than factor * best so far; 0 = never
+  // Stop after the first repeat if slower than factor * best so far; 0 = never. While others use the machine,
+  // the factor is divided by record::trust(), and two readings must agree.
+  double hopeless_factor = 3;
   double loser_factor =
       1.1;  // stop after min_repeats if all were slower than factor * best so far; 0 = never
   int build_threads = 1;

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "ir/structural.h"
 #include "measure/reference_program.h"
+#include "record/disturbance.h"
 
 namespace tensorsmith::measure {
 namespace {
@@ -35,7 +36,7 @@ int64_t task_cache_bytes() { return std::max(memory_limit() / kTaskCacheShare, k
 }  // namespace
 
 RunRequest run_request(const MeasureOptions& options, const BuiltCandidate& built, double best_seconds,
-                       int64_t flush_bytes) {
+                       int64_t flush_bytes, std::optional<double> disturbance) {
   RunRequest request;
   request.object = built.kernel.object;
   request.symbol = built.kernel.symbol;
@@ -49,7 +50,9 @@ RunRequest run_request(const MeasureOptions& options, const BuiltCandidate& buil
   request.timing.target_spread = options.target_spread;
   request.timing.min_repeat_s = options.min_repeat_s;
   request.timing.best_seconds = std::isfinite(best_seconds) ? best_seconds : 0;
-  request.timing.hopeless_factor = options.hopeless_factor;
+  // Others may lengthen a reading by 1 / trust, and a single one may be lengthened by more.
+  request.timing.hopeless_factor = options.hopeless_factor / record::trust(disturbance);
+  request.timing.hopeless_repeats = record::is_doubtful(disturbance) ? 2 : 1;
   request.timing.loser_factor = options.loser_factor;
   request.timing.budget_s = options.run_timeout_s / 2;
   request.timing.flush_cache = options.flush_cache;

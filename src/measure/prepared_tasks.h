@@ -13,9 +13,9 @@
 namespace tensorsmith::measure {
 
 // Makes the request to measure a built candidate. best_seconds: time of the task's best program (0
-// or infinite: not known).
+// or infinite: not known). disturbance: just before the run.
 RunRequest run_request(const MeasureOptions& options, const BuiltCandidate& built, double best_seconds,
-                       int64_t flush_bytes);
+                       int64_t flush_bytes, std::optional<double> disturbance = {});
 
 // The expected outputs of small tasks come from the interpreter. Those of larger tasks come from a
 // simple compiled program that runs in a worker; sampled points of them are checked against the

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "measure/build_pipeline.h"
+#include "measure/disturbance.h"
 #include "measure/measurer.h"
 #include "measure/prepared_tasks.h"
 #include "measure/worker_host.h"
@@ -22,6 +23,7 @@ struct ProcessMeasurerOptions {
   int build_threads = 1;
   bool exclusive = false;  // nothing is built while a candidate runs
   int64_t flush_bytes = 0;
+  ReadLoad load = {};  // of the processors that the candidates run on; empty: results have no disturbance
 };
 
 class ProcessMeasurer final : public Measurer {
@@ -38,6 +40,10 @@ class ProcessMeasurer final : public Measurer {
   Status ensure_ready();
 
  private:
+  // Runs a candidate. A stop by a reading that only its end showed to be disturbed is not kept: the
+  // candidate runs again.
+  Result<record::MeasureResult> run(const PreparedTask& task, const BuiltCandidate& built, double best);
+
   MeasureOptions options_;
   ProcessMeasurerOptions how_;
   WorkerHost worker_;
@@ -46,6 +52,7 @@ class ProcessMeasurer final : public Measurer {
   std::shared_ptr<const Builder> device_builder_;
   PreparedTasks tasks_;
   BuildPipeline pipeline_;
+  DisturbanceMeter meter_;
 };
 
 // Rejects options that no measurer supports: kInvalidArgument with the option's name.

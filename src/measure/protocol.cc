@@ -154,6 +154,7 @@ std::vector<char> encode(const RunRequest& request) {
   w.add(t.min_repeat_s);
   w.add(t.best_seconds);
   w.add(t.hopeless_factor);
+  w.add<int32_t>(t.hopeless_repeats);
   w.add(t.loser_factor);
   w.add(t.budget_s);
   w.add(t.flush_cache);
@@ -198,6 +199,7 @@ Result<RunRequest> decode_run(const std::vector<char>& bytes) {
   t.min_repeat_s = r.get<double>();
   t.best_seconds = r.get<double>();
   t.hopeless_factor = r.get<double>();
+  t.hopeless_repeats = r.get<int32_t>();
   t.loser_factor = r.get<double>();
   t.budget_s = r.get<double>();
   t.flush_cache = r.get<bool>();

@@ -59,7 +59,9 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
 
   // A first run of many milliseconds is hardly slower than later ones, so it counts as the first
   // repeat of a candidate that it shows to be hopeless.
-  if (hopeless_known && first_run_seconds > hopeless && first_run_seconds >= 10 * options.min_repeat_s) {
+  const bool first_is_hopeless =
+      hopeless_known && first_run_seconds > hopeless && first_run_seconds >= 10 * options.min_repeat_s;
+  if (first_is_hopeless && options.hopeless_repeats <= 1) {
     timing.seconds = {first_run_seconds};
     timing.stopped_early = true;
     return timing;
@@ -111,7 +113,9 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
     fastest = std::min(fastest, timing.seconds.back());
     if (count >= options.min_repeats && loser_known && fastest > options.loser_factor * options.best_seconds)
       break;
-    if (count == 1 && hopeless_known && timing.seconds[0] > hopeless) {
+    // One reading does not decide if other programs may have lengthened it.
+    const int needed = std::max(options.hopeless_repeats, disturbed > 0 ? 2 : 1);
+    if (hopeless_known && fastest > hopeless && count + (first_is_hopeless ? 1 : 0) >= needed) {
       timing.stopped_early = true;
       break;
     }

@@ -16,6 +16,7 @@ struct TimingOptions {
   double min_repeat_s = 0.001;
   double best_seconds = 0;     // of the task so far; 0 or infinite = unknown
   double hopeless_factor = 3;  // 0 = never stop early
+  int hopeless_repeats = 1;    // readings that must all be hopeless before the timing stops
   double loser_factor = 0;     // stops after min_repeats if this much slower than the best; 0 = never
   double budget_s = 5;         // start no further repeat after this much time
   bool flush_cache = false;    // flush before every run; a repeat is then a single run
@@ -42,8 +43,9 @@ struct TimingHooks {
 // first_run_seconds: time of a preceding run, which warmed up and is the first estimate.
 //   warm-up:   one more run, whose time decides how many runs make a repeat of min_repeat_s
 //   repeats:   until relative_spread() <= target_spread (at least min_repeats), max_repeats, or the budget
-//   hopeless:  after the first repeat, if slower than hopeless_factor * best_seconds; at once, if the first
-//              run was slower than that and took at least 10 * min_repeat_s
+//   hopeless:  after hopeless_repeats, if all were slower than hopeless_factor * best_seconds. A first run that
+//              was slower than that and took at least 10 * min_repeat_s counts as one of them; if one is
+//              enough, it stops at once. If another program took the core, it takes two.
 //   loser:     after min_repeats, if every repeat was slower than loser_factor * best_seconds
 // A repeat during which another program took the core is repeated as long as that costs at most a
 // few times 10 ms. A scheduler time slice is 3 to 4 ms, several times a repeat, so on a busy

@@ -78,6 +78,13 @@ Status WorkerHost::hand_over(const PreparedTask& task) {
                "could not load the task's data: " + result.reason};
 }
 
+double WorkerHost::processor_seconds() const {
+  double sum = 0;
+  for (const Started* started : {&worker_, &spare_})
+    if (started->process) sum += started->process->processor_seconds();
+  return sum;
+}
+
 Status WorkerHost::ensure_task(const PreparedTask& task) {
   TS_RETURN_IF_ERROR(ensure_worker());
   return task_ == task.key ? Status() : hand_over(task);

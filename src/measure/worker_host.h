@@ -32,6 +32,8 @@ class WorkerHost {
   Status ensure_task(const PreparedTask& task);
   // Makes the worker receive the task again, because its data have changed.
   void forget_task() { task_.clear(); }
+  // Processor seconds that the living processes have used so far.
+  double processor_seconds() const;
   // Runs one encoded RunRequest. A run that was ended by another program is repeated once.
   Result<record::MeasureResult> run(const PreparedTask& task, const std::vector<char>& request,
                                     double timeout_s);

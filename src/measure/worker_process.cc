@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -155,6 +156,13 @@ std::string WorkerProcess::printed() const {
 bool WorkerProcess::is_stopped() const {
   siginfo_t info{};
   return ::waitid(P_PID, pid_, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
+}
+
+double WorkerProcess::processor_seconds() const {
+  clockid_t clock{};
+  timespec used{};
+  if (pid_ < 0 || ::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
 Status WorkerProcess::wait_ready(double timeout_s) {

@@ -33,6 +33,8 @@ class WorkerProcess {
   // discarded.
   record::MeasureResult run(const std::vector<char>& encoded_request, double timeout_s);
   bool reusable() const { return reusable_; }
+  // Processor seconds that the process has used so far; 0 if it has ended.
+  double processor_seconds() const;
   // Whether another program killed or stopped the worker during the last set_task() or run(): a
   // user, or the system for lack of memory. The result then says little about the candidate.
   bool ended_from_outside() const { return ended_from_outside_; }

@@ -167,6 +167,37 @@ TEST(Timing, HopelessStopsAfterOneRepeat) {
   EXPECT_FALSE(kernel.measure(options, 0.5).stopped_early);
 }
 
+// Another program lengthens the first reading eightfold.
+TEST(Timing, OneReadingUnderLoadDoesNotStop) {
+  TimingOptions options;
+  options.best_seconds = 1e-4;
+  std::vector<double> durations = {1e-4};  // calibrates to ten runs a repeat
+  durations.insert(durations.end(), 10, 8e-4);
+  durations.push_back(1e-4);
+  FakeKernel kernel{durations};
+  EXPECT_TRUE(kernel.measure(options, 1e-4).stopped_early);
+  options.hopeless_repeats = 2;
+  kernel = FakeKernel{durations};
+  Timing timing = kernel.measure(options, 1e-4);
+  EXPECT_FALSE(timing.stopped_early);
+  EXPECT_GE(timing.seconds.size(), 3u);
+  EXPECT_NEAR(median(timing.seconds), 1e-4, 1e-12);
+  kernel = FakeKernel{{8e-4}};  // it is slow without the other program
+  timing = kernel.measure(options, 8e-4);
+  EXPECT_TRUE(timing.stopped_early);
+  EXPECT_EQ(timing.seconds.size(), 2u);
+  // A long first run is one of the two readings, but no repeat.
+  options.best_seconds = 0.02;
+  kernel = FakeKernel{{0.02}};
+  timing = kernel.measure(options, 0.16);
+  EXPECT_FALSE(timing.stopped_early);
+  EXPECT_NEAR(timing.seconds[0], 0.02, 1e-9);
+  kernel = FakeKernel{{0.16}};
+  timing = kernel.measure(options, 0.16);
+  EXPECT_TRUE(timing.stopped_early);
+  EXPECT_EQ(timing.seconds.size(), 1u);
+}
+
 // A candidate that cannot win gets the fewest repeats, but in full: its time is a label like
 // others.
 TEST(Timing, LosersAreNotTimedToTheSpread) {
