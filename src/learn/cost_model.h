@@ -129,6 +129,7 @@ struct ModelCard {
 struct MeasuredProgram {
   ProgramQuery program;
   double seconds = 0;  // +inf: failed
+  double weight = 1;   // in training, in (0, 1]; less than 1 if others used the machine (record::trust)
 };
 
 class CostModel {

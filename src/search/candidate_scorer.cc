@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "record/disturbance.h"
+
 namespace tensorsmith::search {
 
 namespace {
@@ -34,10 +36,11 @@ void DraftCorrection::add(int sketch, double estimated_seconds, const record::Me
   const double residual = result.ok() && estimated_seconds > 0
                               ? std::log(result.best_estimate() / estimated_seconds)
                               : kFailedResidual;
+  const double weight = record::trust(result.disturbance);
   for (Sums* sums : {&of_sketch_[sketch], &all_}) {
-    sums->sum += residual;
-    sums->squares += residual * residual;
-    sums->count += 1;
+    sums->sum += weight * residual;
+    sums->squares += weight * residual * residual;
+    sums->count += weight;
   }
 }
 

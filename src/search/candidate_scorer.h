@@ -32,7 +32,7 @@ class DraftCorrection {
   explicit DraftCorrection(size_t sketches) : of_sketch_(sketches) {}
 
   // Adds a measurement of a candidate of this sketch. A failed program counts as much slower than
-  // its estimate.
+  // its estimate. A disturbed time weighs less (record::trust).
   void add(int sketch, double estimated_seconds, const record::MeasureResult& result);
   // Returns log(measured / estimated seconds) that is expected for candidates of this sketch.
   double of(int sketch) const;
@@ -41,7 +41,7 @@ class DraftCorrection {
 
  private:
   struct Sums {
-    double sum = 0, squares = 0, count = 0;  // of log(measured / estimated)
+    double sum = 0, squares = 0, count = 0;  // of log(measured / estimated), with weights
   };
   std::vector<Sums> of_sketch_;
   Sums all_;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "record/disturbance.h"
+
 namespace tensorsmith::search {
 
 namespace {
@@ -13,19 +15,32 @@ namespace {
 constexpr double kDoubtfulGain = 1.10;
 constexpr double kDoubtfulTie = 1.03;
 constexpr int kRounds = 3;
+// Most programs that lost by doubtful readings and are compared again.
+constexpr size_t kMostLosers = 3;
 // The default wins if the others are not clearly faster.
 constexpr double kDefaultFactor = 0.995;
 
-// Returns the winner, the programs close to it, and the default if it is not much slower.
+// Returns the winner, the programs close to it, the default if it is not much slower, and programs that
+// lost by doubtful readings. A doubtful winner is compared with the next program, however slow.
 std::vector<RunProgram> contenders(const TaskState& state) {
   const MeasuredPrograms& programs = state.programs();
   auto top = programs.fastest(3);
-  while (top.size() > 1 && top.back().seconds > kDoubtfulTie * top.front().seconds) top.pop_back();
+  const size_t least = !top.empty() && record::is_doubtful(top.front().disturbance) ? 2 : 1;
+  while (top.size() > least && top.back().seconds > kDoubtfulTie * top.front().seconds) top.pop_back();
   const bool has_default = std::any_of(top.begin(), top.end(), [](const auto& r) { return r.is_default; });
   if (!has_default && std::isfinite(programs.default_seconds()) &&
       programs.default_seconds() < kDoubtfulGain * top.front().seconds) {
     const Proposal fallback = state.default_proposal();
-    top.push_back({fallback.hash, fallback.trace, programs.default_seconds(), true});
+    top.push_back({.hash = fallback.hash,
+                   .trace = fallback.trace,
+                   .seconds = programs.default_seconds(),
+                   .is_default = true,
+                   .disturbance = programs.default_result()->disturbance});
+  }
+  if (top.empty()) return top;
+  for (RunProgram& loser : programs.doubtful_losers(top.front().seconds, kMostLosers)) {
+    if (std::none_of(top.begin(), top.end(), [&](const auto& r) { return r.hash == loser.hash; }))
+      top.push_back(std::move(loser));
   }
   return top;
 }
@@ -44,8 +59,9 @@ Result<std::optional<sched::Trace>> confirm_winner(const TaskState& state, measu
                                        [](size_t, const record::MeasureResult&) { return true; }));
   double best_seconds = std::numeric_limits<double>::infinity();
   for (size_t k = 0; k < top.size(); ++k) {
-    // Takes the median of all rounds and the first measurement.
-    std::vector<double> times{top[k].seconds};
+    // Takes the median of all rounds and the first measurement, unless that is doubtful.
+    std::vector<double> times;
+    if (!record::is_doubtful(top[k].disturbance)) times.push_back(top[k].seconds);
     for (int round = 0; round < kRounds; ++round)
       times.push_back(results[round * top.size() + k].best_estimate());
     std::sort(times.begin(), times.end());

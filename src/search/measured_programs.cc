@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "record/disturbance.h"
+
 namespace tensorsmith::search {
 
 void MeasuredPrograms::count_failure(const record::MeasureResult& result) {
@@ -22,10 +24,11 @@ void MeasuredPrograms::take(const Proposal& proposal, const record::MeasureResul
   }
   if (proposal.candidate) candidates_.push_back({*proposal.candidate, seconds, proposal.reason});
   const bool has_inputs = inputs != nullptr;
-  if (has_inputs) rows_.push_back({std::move(inputs), seconds});
+  if (has_inputs) rows_.push_back({std::move(inputs), seconds, record::trust(result.disturbance)});
   if (!result.ok()) return;
   ran_.push_back({proposal.hash, proposal.trace, seconds, is_default(proposal.hash), verified,
-                  proposal.candidate ? candidates_.size() : 0, has_inputs ? rows_.size() : 0});
+                  proposal.candidate ? candidates_.size() : 0, has_inputs ? rows_.size() : 0,
+                  result.disturbance});
   best_seconds_ = std::min(best_seconds_, seconds);
 }
 
@@ -56,6 +59,18 @@ const MeasuredCandidate* MeasuredPrograms::best_candidate() const {
   return best;
 }
 
+std::vector<RunProgram> MeasuredPrograms::doubtful_losers(double seconds, size_t count) const {
+  const auto least = [](const RunProgram& p) { return record::trust(p.disturbance) * p.seconds; };
+  std::vector<RunProgram> losers;
+  for (const RunProgram& program : ran_)
+    if (record::is_doubtful(program.disturbance) && program.seconds > seconds && least(program) < seconds)
+      losers.push_back(program);
+  std::stable_sort(losers.begin(), losers.end(),
+                   [&](const RunProgram& a, const RunProgram& b) { return least(a) < least(b); });
+  if (losers.size() > count) losers.resize(count);
+  return losers;
+}
+
 std::vector<RunProgram> MeasuredPrograms::doubtful() const {
   const RunProgram *fastest = nullptr, *untuned = nullptr;
   for (const RunProgram& program : ran_) {
@@ -74,13 +89,17 @@ void MeasuredPrograms::verify(uint64_t hash, const record::MeasureResult& result
   TS_CHECK(at != ran_.end(), "a program was verified that was never measured");
   const double seconds = result.best_estimate();
   if (at->candidate > 0) candidates_[at->candidate - 1].seconds = seconds;
-  if (at->row > 0) rows_[at->row - 1].seconds = seconds;
+  if (at->row > 0) {
+    rows_[at->row - 1].seconds = seconds;
+    rows_[at->row - 1].weight = record::trust(result.disturbance);
+  }
   if (at->is_default) {
     default_seconds_ = seconds;
     default_result_ = result;
   }
   if (result.ok()) {
     at->seconds = seconds;
+    at->disturbance = result.disturbance;
     at->verified = true;
   } else {
     count_failure(result);

@@ -32,14 +32,16 @@ struct RunProgram {
   sched::Trace trace;
   double seconds = 0;
   bool is_default = false;
-  bool verified = false;          // output compared by this run
-  size_t candidate = 0, row = 0;  // index in candidates() and rows() plus 1; 0 = none
+  bool verified = false;                   // output compared by this run
+  size_t candidate = 0, row = 0;           // index in candidates() and rows() plus 1; 0 = none
+  std::optional<double> disturbance = {};  // while `seconds` was measured (record/disturbance.h)
 };
 
 // A measured program, as training data.
 struct TrainingRow {
   std::shared_ptr<const ProgramInputs> inputs;
   double seconds = 0;
+  double weight = 1;  // record::trust of the measurement
 };
 
 class MeasuredPrograms {
@@ -60,6 +62,10 @@ class MeasuredPrograms {
   const RunProgram* fastest_with_inputs() const;
   // Returns the fastest measured candidate; null if none has run.
   const MeasuredCandidate* best_candidate() const;
+
+  // Returns the programs that lost only by doubtful readings: without other programs on the machine they
+  // may take less than `seconds`. The most promising ones come first, at most `count`.
+  std::vector<RunProgram> doubtful_losers(double seconds, size_t count) const;
 
   // Returns the programs known only from the database that this run should verify before they
   // count: the default and the fastest of all.

@@ -66,7 +66,7 @@ class TaskState {
   // Returns row r of the measured programs in the form that the cost model learns from.
   learn::MeasuredProgram measured_program(size_t r) const {
     const TrainingRow& row = programs_.rows()[r];
-    return {row.inputs->query(task().queried()), row.seconds};
+    return {row.inputs->query(task().queried()), row.seconds, row.weight};
   }
   bool exhausted() const { return exhausted_; }
   // The error by which the model could not judge candidates in the last propose(); the drafts ranked

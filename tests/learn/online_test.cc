@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "lab/kinds/kinds.h"
 #include "learn/search_model.h"
+#include "record/disturbance.h"
 #include "support/quality.h"
 
 namespace tensorsmith::learn::online_test {
@@ -96,6 +97,21 @@ TEST(ResidualModelTest, AFewMeasurementsCorrectTheTasks) {
   const double before = seen.error_of(*model, unseen);
   ASSERT_TRUE(model->update(seen.measured).ok());
   EXPECT_LT(seen.error_of(*model, unseen), 0.7 * before);
+}
+
+// Others took five sixths of the machine while half of the programs were measured.
+TEST(ResidualModelTest, DisturbedTimesWeighLess) {
+  Programs seen(test::test_seed(8), 600);
+  const Programs unseen(test::test_seed(9), 300);
+  for (size_t p = 0; p < seen.measured.size(); p += 2) seen.measured[p].seconds *= 6;
+  const auto error = [&] {
+    const auto model = make_residual_model(std::make_unique<PriorModel>(0.3));
+    EXPECT_TRUE(model->update(seen.measured).ok());
+    return seen.error_of(*model, unseen);
+  };
+  const double equal = error();
+  for (size_t p = 0; p < seen.measured.size(); p += 2) seen.measured[p].weight = record::trust(5.0 / 6);
+  EXPECT_LT(error(), 0.5 * equal);
 }
 
 TEST(ResidualModelTest, SaysHowFarItWasOff) {

@@ -27,6 +27,7 @@ RunRequest sample_run() {
   const auto transform = std::make_shared<const ir::Workload>(test::standard::matmul(2, 3, 4));
   request.prepared = {{1, nullptr, layout}, {2, transform, std::nullopt}, {3, transform, layout}};
   request.timing.best_seconds = 0.25;
+  request.timing.hopeless_repeats = 2;
   request.timing.flush_cache = true;
   return request;
 }
@@ -57,6 +58,7 @@ TEST(Protocol, MessagesReadBack) {
     }
   }
   EXPECT_EQ(run->timing.best_seconds, 0.25);
+  EXPECT_EQ(run->timing.hopeless_repeats, 2);
   const auto task = decode_task(encode(sample_task()));
   ASSERT_TRUE(task.ok());
   EXPECT_EQ(encode(*task), encode(sample_task()));

@@ -46,7 +46,7 @@ Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, std::span<
   data.column_name = [](size_t c) { return feature::kPerStoreColumns[c].name(); };
   for (size_t p = 0; p < programs.size(); ++p) {
     const float weight = options.weight_by_label ? std::max<float>(speeds[p], options.min_weight) : 1.0F;
-    data.add(programs[p].program.rows->values, labels[p], weight);
+    data.add(programs[p].program.rows->values, labels[p], weight * static_cast<float>(programs[p].weight));
   }
   PackSumOptions fit;
   fit.max_depth = options.max_depth;

@@ -18,7 +18,7 @@ struct GbtOptions {
   int rounds = 300;
   int max_bins = 256;  // for the histogram method; 0: exact splits
   // Weights each program by its relative speed, but at least by min_weight; otherwise failed
-  // programs, whose speed is 0, would have no effect.
+  // programs, whose speed is 0, would have no effect. This multiplies MeasuredProgram::weight.
   bool weight_by_label = true;
   double min_weight = 0.05;
   int threads = 1;

@@ -68,8 +68,8 @@ class ResidualModel final : public CostModel {
     for (const MeasuredProgram& measured : learned) {
       if (!std::isfinite(measured.seconds)) continue;
       const double r = residual(measured);
-      means[task_of(measured.program)].add(r);
-      all.add(r);
+      means[task_of(measured.program)].add(r, measured.weight);
+      all.add(r, measured.weight);
     }
     const double base = all.count > 0 ? all.sum / all.count : 0;
     std::map<ResidualTask, double> task_means;
@@ -91,9 +91,9 @@ class ResidualModel final : public CostModel {
  private:
   struct Mean {
     double sum = 0, count = 0;
-    void add(double x) {
-      sum += x;
-      count += 1;
+    void add(double x, double weight) {
+      sum += weight * x;
+      count += weight;
     }
   };
 
@@ -116,11 +116,12 @@ class ResidualModel final : public CostModel {
   // errors_.
   Status look_at_new(std::span<const MeasuredProgram> programs) {
     std::vector<ProgramQuery> queries;
-    std::vector<double> seconds;
+    std::vector<double> seconds, weights;
     for (const MeasuredProgram& measured : programs) {
       if (prior_log_seconds_.count(measured.program.rows) > 0) continue;
       queries.push_back(measured.program);
       seconds.push_back(measured.seconds);
+      weights.push_back(measured.weight);
     }
     if (queries.empty()) return {};
     TS_ASSIGN_OR_RETURN(const auto predicted, prior_->predict(queries));
@@ -131,7 +132,7 @@ class ResidualModel final : public CostModel {
       prior_log_seconds_[queries[i].rows] = log_prior;
       if (!forest_ || !std::isfinite(seconds[i]) || !std::isfinite(log_prior)) continue;
       const double error = std::log(seconds[i]) - (log_prior + mean_of(task_of(queries[i])) + sums[i]);
-      errors_.add(error * error);
+      errors_.add(error * error, weights[i]);
     }
     return {};
   }
