@@ -443,6 +443,32 @@ TEST_F(DatabaseImportTest, RecordsKeepTheirDevice) {
   EXPECT_GT((*store)->per_store(1).rows, 0);
 }
 
+// A store without disturbances is one that earlier programs read.
+TEST_F(DatabaseImportTest, DisturbancesAreKept) {
+  constexpr size_t kVersionAt = 8;
+  ASSERT_TRUE(database_->add({record("", 1e-3)}).ok());
+  import({path_});
+  EXPECT_EQ(record::testing::read_file(store_)[kVersionAt], 1);
+  EXPECT_FALSE((*Store::open(store_))->entry(0).disturbance);
+  auto disturbed = record(kVectorized, 1e-3);
+  disturbed.result.disturbance = 0.2371;
+  ASSERT_TRUE(database_->add({disturbed}).ok());
+  import({path_});
+  EXPECT_EQ(record::testing::read_file(store_)[kVersionAt], 2);
+  const auto store = Store::open(store_);
+  ASSERT_TRUE(store.ok()) << store.error().message();
+  EXPECT_TRUE((*store)->verify().ok());
+  EXPECT_FALSE((*store)->entry(0).disturbance);
+  EXPECT_FLOAT_EQ((*store)->entry(1).disturbance.value(), 0.2371F);
+  std::string damaged = record::testing::read_file(store_);
+  const float old_share = 0.2371F, share = 1.5F;
+  const size_t at = damaged.find(std::string_view(reinterpret_cast<const char*>(&old_share), 4));
+  ASSERT_NE(at, std::string::npos);
+  damaged.replace(at, 4, reinterpret_cast<const char*>(&share), 4);
+  write_file(store_, damaged);
+  EXPECT_EQ(Store::open(store_).error().code, ErrorCode::kCorrupt);
+}
+
 TEST_F(DatabaseImportTest, OneReadingIsNoTime) {
   auto hopeless = record(kVectorized, 1);
   hopeless.result.seconds.resize(1);

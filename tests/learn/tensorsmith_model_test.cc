@@ -345,6 +345,7 @@ TEST(TensorsmithModel, StructuresThatADeviceNeverShowed) {
     data.values.insert(data.values.end(), width - 1, 0.0F);
     data.seconds.push_back(4e-3 * (1 + i));
     data.roofline.push_back(1e-3);
+    data.trust.push_back(1);
     data.workload.push_back(0);
     data.device.push_back(1);
     data.structure.push_back(WorkloadStructure::kElementwise);
@@ -394,6 +395,20 @@ TEST(TensorsmithModel, PredictsADeviceThatNobodyMeasured) {
     EXPECT_FALSE(kind.adaptation.covers(kind.base, "v100"));
   }
   EXPECT_TRUE(any);
+}
+
+// Two tasks, of four records and of one. A record of the first was measured while others used half of the
+// machine.
+TEST(TensorsmithModel, DisturbedRecordsWeighLess) {
+  KindData data;
+  data.seconds = {1, 1, 1, 1, 1};
+  data.workload = {0, 0, 0, 0, 1};
+  data.device = {0, 0, 0, 0, 0};
+  data.trust = {1, 0.25, 1, 1, 1};
+  const std::vector<double> weights = task_weights({data, all_programs(data)});
+  const double scale = 5 / (3 * 0.5 + 0.125 + 1);
+  const double expected[] = {0.5, 0.125, 0.5, 0.5, 1};
+  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(weights[i], scale * expected[i], 1e-12) << i;
 }
 
 // No fold leaves out all workloads of a structure that has several, and no fold is empty.

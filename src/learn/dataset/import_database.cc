@@ -64,7 +64,7 @@ class DatabaseImport {
         ++report_.repeated;
         return {};
       }
-      // Its only reading made the candidate look hopeless. A disturbance can cause such a reading,
+      // One or two readings made the candidate look hopeless. A disturbance can cause such a reading,
       // and nothing was repeated to detect it; there are enough of these records to degrade a
       // model.
       if (record.result.ok() && record.result.stopped_early) {
@@ -154,6 +154,7 @@ class DatabaseImport {
     out.mean_seconds = result.ok() ? *std::min_element(result.seconds.begin(), result.seconds.end())
                                    : std::numeric_limits<double>::infinity();
     out.seconds = result.seconds;
+    out.disturbance = result.disturbance;
     out.leaves = std::move(slot.leaves);
     out.trace = std::move(slot.trace);
     ++report_.records;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -20,7 +21,7 @@ namespace {
 
 using namespace store_format;  // NOLINT: gives access to the types of the layout
 
-// A catalog consists of the texts of the workloads and six numbers per group.
+// A catalog consists of the texts of the workloads and six or seven numbers per group.
 constexpr uint64_t kMaxCatalogBytes = uint64_t{256} << 20;
 
 struct Group {
@@ -31,6 +32,7 @@ struct Group {
   std::span<const double> seconds;
   std::span<const float> values;
   std::string_view traces;
+  std::span<const float> disturbances;
 };
 
 class MappedStore : public Store {
@@ -45,10 +47,10 @@ class MappedStore : public Store {
     std::memcpy(&header_, data_, sizeof(header_));
     if (std::memcmp(header_.magic, kMagic, sizeof(kMagic)) != 0)
       return corrupt("is not a store that Tensorsmith made");
-    if (header_.version != kStoreVersion)
+    if (header_.version < 1 || header_.version > kStoreVersion)
       return Error{ErrorCode::kMismatch, path_,
                    "has store version " + std::to_string(header_.version) +
-                       ", but this program reads version " + std::to_string(kStoreVersion)};
+                       ", but this program reads versions up to " + std::to_string(kStoreVersion)};
     if (header_.schema != feature::kPerStoreVersion)
       return Error{ErrorCode::kMismatch, path_,
                    "contains features of schema version " + std::to_string(header_.schema) +
@@ -93,6 +95,8 @@ class MappedStore : public Store {
       for (const auto bytes : {std::as_bytes(g.records), std::as_bytes(g.leaves), std::as_bytes(g.seconds),
                                std::as_bytes(g.values), std::as_bytes(std::span(g.traces))})
         hasher.add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+      if (const auto bytes = std::as_bytes(g.disturbances); !bytes.empty())
+        hasher.add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
     }
     hasher.add(std::string_view(reinterpret_cast<const char*>(data_) + header_.catalog_offset,
                                 header_.catalog_bytes));
@@ -116,6 +120,7 @@ class MappedStore : public Store {
     out.leaves = fixed.leaves_end - first_leaf(*g, r);
     out.rows = fixed.rows;
     out.tree_nodes = fixed.tree_nodes;
+    if (!g->disturbances.empty() && !std::isnan(g->disturbances[r])) out.disturbance = g->disturbances[r];
     return out;
   }
 
@@ -164,10 +169,11 @@ class MappedStore : public Store {
   }
 
   Status load_group(const std::vector<uint64_t>& numbers) {
-    if (numbers.size() != 6) return corrupt("has a damaged catalog");
+    if (numbers.size() != 6 && numbers.size() != 7) return corrupt("has a damaged catalog");
     Group g;
     g.offset = numbers[0];
-    g.sizes = {numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]};
+    g.sizes = {numbers[1], numbers[2], numbers[3],
+               numbers[4], numbers[5], numbers.size() > 6 ? numbers[6] : 0};
     for (uint64_t n : numbers) {
       if (n > bytes_) return corrupt("is cut off");
     }
@@ -183,6 +189,7 @@ class MappedStore : public Store {
     g.values = section<float>(at, g.sizes.values);
     const auto traces = section<char>(at, g.sizes.trace_bytes);
     g.traces = {traces.data(), traces.size()};
+    g.disturbances = section<float>(at, g.sizes.disturbances);
     TS_RETURN_IF_ERROR(check(g));
     groups_.push_back(g);
     size_ += g.sizes.records;
@@ -192,6 +199,10 @@ class MappedStore : public Store {
 
   // Checks that every offset lies in its section and every number in its list.
   Status check(const Group& g) const {
+    if (!g.disturbances.empty() && g.disturbances.size() != g.records.size())
+      return corrupt("contains damaged records");
+    for (const float share : g.disturbances)
+      if (!std::isnan(share) && !(share >= 0 && share <= 1)) return corrupt("contains damaged records");
     Fixed last;
     for (const Fixed& r : g.records) {
       if (r.seconds_end < last.seconds_end || r.leaves_end < last.leaves_end ||

@@ -6,7 +6,8 @@
 // groups of up to kGroupRecords records, and a catalog (JSON: workloads, devices, sources, offset
 // and sizes of each group). A group has fixed columns by record, then columns by leaf, then the
 // parts of variable length. A feature vector is stored as a bit mask of its nonzero entries
-// followed by these entries. The header has the format version, the feature schema version, the
+// followed by these entries. A group in which a disturbance is known ends with a column of them; NaN
+// stands for one that is not known. The header has the format version, the feature schema version, the
 // position of the catalog and a hash of everything that follows the header.
 #pragma once
 
@@ -24,7 +25,8 @@
 
 namespace tensorsmith::learn {
 
-inline constexpr uint32_t kStoreVersion = 1;
+// Version 2 has disturbances; a store without any is written as version 1, which earlier programs read.
+inline constexpr uint32_t kStoreVersion = 2;
 inline constexpr int64_t kGroupRecords = 4096;
 
 struct StoredWorkload {
@@ -40,8 +42,9 @@ struct StoreRecord {
   uint32_t workload = 0, device = 0;  // numbers from add_workload and add_device
   int error_no = 0;                   // TVM's MeasureErrorNo; 0: measured
   int64_t unix_seconds = 0;
-  std::vector<double> seconds;  // one for each repeat
-  double mean_seconds = 0;      // +inf for a failed record
+  std::vector<double> seconds;             // one for each repeat
+  double mean_seconds = 0;                 // +inf for a failed record
+  std::optional<double> disturbance = {};  // of the measurement (record/disturbance.h)
   feature::LeafFeatures leaves;
   sched::Trace trace;
 };
@@ -88,6 +91,7 @@ class Store {
     int64_t unix_seconds = 0;
     uint64_t program = 0;  // hash of workload and trace, the same on all devices
     int leaves = 0, rows = 0, tree_nodes = 0;
+    std::optional<double> disturbance = {};
     bool failed() const { return error_no != 0 || !(mean_seconds < 1e9); }
   };
   // i must be in [0, size()).

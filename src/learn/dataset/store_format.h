@@ -50,11 +50,13 @@ static_assert(sizeof(Leaf) == 32);
 // Number of elements of each section of a group, in the order in which the sections are stored.
 struct GroupSizes {
   uint64_t records = 0, leaves = 0, seconds = 0, values = 0, trace_bytes = 0;
+  // As many as records, or 0 if none is known. Only stores of version 2 have some.
+  uint64_t disturbances = 0;
 };
 constexpr uint64_t aligned(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 constexpr uint64_t bytes_of(const GroupSizes& g) {
   return g.records * sizeof(Fixed) + g.leaves * sizeof(Leaf) + g.seconds * sizeof(double) +
-         aligned(g.values * sizeof(float)) + aligned(g.trace_bytes);
+         aligned(g.values * sizeof(float)) + aligned(g.trace_bytes) + aligned(g.disturbances * sizeof(float));
 }
 
 }  // namespace tensorsmith::learn::store_format

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -96,6 +97,7 @@ class Writer : public StoreWriter {
     fixed.leaves_end = leaves_.size();
     fixed.trace_end = trace_.size();
     records_.push_back(fixed);
+    disturbances_.push_back(static_cast<float>(record.disturbance.value_or(NAN)));
     return records_.size() == kGroupRecords ? flush() : Status();
   }
 
@@ -113,7 +115,7 @@ class Writer : public StoreWriter {
     const std::string catalog = root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     Header header;
     std::memcpy(header.magic, kMagic, sizeof(kMagic));
-    header.version = kStoreVersion;
+    header.version = has_disturbances_ ? kStoreVersion : 1;
     header.schema = feature::kPerStoreVersion;
     header.catalog_offset = offset_;
     header.catalog_bytes = catalog.size();
@@ -158,18 +160,24 @@ class Writer : public StoreWriter {
 
   Status flush() {
     if (records_.empty()) return {};
-    groups_.push_back(
-        {offset_, records_.size(), leaves_.size(), seconds_.size(), values_.size(), trace_.size()});
+    const bool known = std::any_of(disturbances_.begin(), disturbances_.end(),
+                                   [](float share) { return !std::isnan(share); });
+    auto& group = groups_.emplace_back(std::vector<uint64_t>{offset_, records_.size(), leaves_.size(),
+                                                             seconds_.size(), values_.size(), trace_.size()});
+    if (known) group.push_back(disturbances_.size());
+    has_disturbances_ = has_disturbances_ || known;
     TS_RETURN_IF_ERROR(section(records_.data(), records_.size() * sizeof(Fixed)));
     TS_RETURN_IF_ERROR(section(leaves_.data(), leaves_.size() * sizeof(Leaf)));
     TS_RETURN_IF_ERROR(section(seconds_.data(), seconds_.size() * sizeof(double)));
     TS_RETURN_IF_ERROR(section(values_.data(), values_.size() * sizeof(float)));
     TS_RETURN_IF_ERROR(section(trace_.data(), trace_.size()));
+    if (known) TS_RETURN_IF_ERROR(section(disturbances_.data(), disturbances_.size() * sizeof(float)));
     records_.clear();
     leaves_.clear();
     seconds_.clear();
     values_.clear();
     trace_.clear();
+    disturbances_.clear();
     return {};
   }
 
@@ -182,12 +190,14 @@ class Writer : public StoreWriter {
   std::vector<std::string> devices_;
   nlohmann::json device_attributes_ = nlohmann::json::object();  // name -> contents of its device file
   std::vector<std::vector<uint64_t>> groups_;                    // offset, then the fields of GroupSizes
+  bool has_disturbances_ = false;                                // any group
   // The group that is being filled.
   std::vector<Fixed> records_;
   std::vector<Leaf> leaves_;
   std::vector<double> seconds_;
   std::vector<float> values_;
   std::string trace_;
+  std::vector<float> disturbances_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "learn/latency/queries.h"
+#include "record/disturbance.h"
 
 namespace tensorsmith::learn {
 
@@ -42,6 +43,7 @@ Result<AllData> gather_summaries(const TrainingData& data, std::span<const int64
     for (const double seconds : summary.resources) kind.values.push_back(static_cast<float>(seconds));
     kind.values.insert(kind.values.end(), summary.columns.begin(), summary.columns.end());
     kind.seconds.push_back(entry.mean_seconds);
+    kind.trust.push_back(record::trust(entry.disturbance));
     kind.roofline.push_back(summary.roofline_seconds);
     kind.workload.push_back(entry.workload);
     kind.device.push_back(entry.device);
@@ -69,7 +71,7 @@ std::vector<double> task_weights(const ChosenPrograms& programs) {
   std::vector<double> out;
   double sum = 0;
   for (const size_t i : chosen) {
-    out.push_back(1 / std::sqrt(count[{data.workload[i], data.device[i]}]));
+    out.push_back(data.trust[i] / std::sqrt(count[{data.workload[i], data.device[i]}]));
     sum += out.back();
   }
   for (double& w : out) w *= out.size() / sum;

@@ -25,6 +25,7 @@ struct KindData {
   size_t resources = 0, columns = 0;
   std::vector<float> values;  // per program: its resources, then its columns
   std::vector<double> seconds, roofline;
+  std::vector<double> trust;               // record::trust of the measurement
   std::vector<uint32_t> workload, device;  // numbers in the store
   std::vector<feature::WorkloadStructure> structure;
 
@@ -49,7 +50,7 @@ std::vector<size_t> all_programs(const KindData& data);
 // Returns the chosen programs by device number.
 std::map<uint32_t, std::vector<size_t>> by_device(const ChosenPrograms& programs);
 
-// Returns a weight for each chosen record: 1 / sqrt(number of chosen records of its task), scaled
+// Returns a weight for each chosen record: its trust / sqrt(number of chosen records of its task), scaled
 // to mean 1. Tasks have from a few up to thousands of records; so a task with more records weighs
 // more, but less than in proportion.
 std::vector<double> task_weights(const ChosenPrograms& programs);

@@ -17,6 +17,7 @@
 #include "learn/latency/parameters.h"
 #include "learn/latency/queries.h"
 #include "learn/online/online.h"
+#include "record/disturbance.h"
 
 namespace tensorsmith::learn {
 
@@ -164,6 +165,7 @@ Result<PackSumData> gather(const TrainingData& data, std::span<const int64_t> re
                            const XgboostModel* base) {
   std::vector<int64_t> used;
   std::vector<double> seconds;
+  std::vector<float> trusts;
   std::vector<int> tasks;
   size_t rows = 0;
   for (const int64_t i : records) {
@@ -172,6 +174,7 @@ Result<PackSumData> gather(const TrainingData& data, std::span<const int64_t> re
     used.push_back(i);
     rows += entry.rows;
     seconds.push_back(entry.failed() ? INFINITY : entry.mean_seconds);
+    trusts.push_back(static_cast<float>(record::trust(entry.disturbance)));
     tasks.push_back(entry.workload * data.devices.size() + entry.device);
   }
   std::vector<float> speeds;
@@ -190,7 +193,8 @@ Result<PackSumData> gather(const TrainingData& data, std::span<const int64_t> re
     if (base != nullptr) y -= base->raw(queries)[0];
     program.clear();
     append_rows(*query.leaves, device_columns(*query.device), program);
-    out.add(program, static_cast<float>(y), label == Label::kSpeed ? std::max(speeds[i], kMinWeight) : 1.0F);
+    const float weight = label == Label::kSpeed ? std::max(speeds[i], kMinWeight) : 1.0F;
+    out.add(program, static_cast<float>(y), weight * trusts[i]);
   }
   return out;
 }

@@ -60,6 +60,7 @@ void Batch::clear() {
   base.clear();
   for (SummaryRows& kind : summaries) kind = {};
   log_seconds.clear();
+  trust.clear();
   score.clear();
   task.clear();
 }

@@ -81,6 +81,7 @@ struct Batch {
 
   // Labels by program; empty if programs are only predicted.
   std::vector<double> log_seconds;  // +inf for a failed program
+  std::vector<float> trust;         // record::trust of the measurement
   std::vector<float> score;         // least seconds of the task / seconds; 0 for a failed program
   std::vector<int64_t> task;        // number of workload and device; programs are compared only within a task
 

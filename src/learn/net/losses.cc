@@ -9,20 +9,32 @@
 
 namespace tensorsmith::learn::net {
 
+namespace {
+
+// weight: by value; undefined: all are 1.
+Tensor weighted_mean(const Tensor& values, const Tensor& weight) {
+  return weight.defined() ? (values * weight).sum() / weight.sum() : values.mean();
+}
+
+}  // namespace
+
 Targets Targets::create(const Batch& batch, const LabelTransform& transform, torch::Device device) {
   Targets out;
-  std::vector<float> z, r;
+  std::vector<float> z, r, trust;
   std::vector<int64_t> measured;
   for (size_t p = 0; p < batch.log_seconds.size(); ++p) {
     if (!std::isfinite(batch.log_seconds[p])) continue;
     const double label = batch.log_seconds[p] - batch.base[p];
     r.push_back(static_cast<float>(label));
     z.push_back(static_cast<float>(transform.encode(label)));
+    trust.push_back(batch.trust[p]);
     measured.push_back(p);
   }
   out.z = torch::tensor(z, torch::kFloat32).to(device);
   out.r = torch::tensor(r, torch::kFloat32).to(device);
   out.measured = torch::tensor(measured, torch::kInt64).to(device);
+  if (std::any_of(trust.begin(), trust.end(), [](float t) { return t < 1; }))
+    out.trust = torch::tensor(trust, torch::kFloat32).to(device);
   out.score = torch::tensor(batch.score, torch::kFloat32).to(device);
   out.task = batch.task;
   return out;
@@ -34,17 +46,18 @@ Tensor decode(const Tensor& z, const LabelTransform& t) {
   return (value * t.lambda + 1).clamp_min(kLeastPower).log() / t.lambda + t.center;
 }
 
-Tensor hybrid_loss(const Tensor& z, const Tensor& y) {
-  return 1000 * (z - y).square().mean() + ((z - y).abs() / y.abs().clamp_min(kLeastLabel)).mean();
+Tensor hybrid_loss(const Tensor& z, const Tensor& y, const Tensor& weight) {
+  return 1000 * weighted_mean((z - y).square(), weight) +
+         weighted_mean((z - y).abs() / y.abs().clamp_min(kLeastLabel), weight);
 }
 
-Tensor relative_loss(const Tensor& predicted, const Tensor& truth) {
+Tensor relative_loss(const Tensor& predicted, const Tensor& truth, const Tensor& weight) {
   const Tensor d = predicted - truth;
   const Tensor near = d.clamp(-1, 1);
   // Beyond 1 and -1, exp continues with its slope there.
   const Tensor far = (d - 1).clamp_min(0) * std::numbers::e + (d + 1).clamp_max(0) / std::numbers::e;
   const Tensor e = torch::expm1(near) + far;
-  return ((e.square() + kSmooth * kSmooth).sqrt() - kSmooth).mean();
+  return weighted_mean((e.square() + kSmooth * kSmooth).sqrt() - kSmooth, weight);
 }
 
 Tensor lambda_rank(const Tensor& p, const Tensor& y, const std::vector<int64_t>& task) {
@@ -95,13 +108,13 @@ Tensor total_loss(const NetOutput& output, const Targets& targets, const LabelTr
   if (!options.ranks_only() && targets.z.size(0) > 0) {
     const Tensor z = output.value.index_select(0, targets.measured);
     if (options.loss == "mse") {
-      loss = (z - targets.z).square().mean();
+      loss = weighted_mean((z - targets.z).square(), targets.trust);
     } else if (options.loss == "rmse") {
-      loss = ((z - targets.z).square().mean() + 1e-12).sqrt();
+      loss = (weighted_mean((z - targets.z).square(), targets.trust) + 1e-12).sqrt();
     } else if (options.loss == "hybrid") {
-      loss = hybrid_loss(z, targets.z);
+      loss = hybrid_loss(z, targets.z, targets.trust);
     } else if (options.loss == "mape") {
-      loss = relative_loss(decode(z, transform), targets.r);
+      loss = relative_loss(decode(z, transform), targets.r, targets.trust);
     } else {
       TS_CHECK(false, "unknown loss " + options.loss);
     }

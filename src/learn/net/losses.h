@@ -25,6 +25,7 @@ struct Targets {
   Tensor z;                   // [measured]
   Tensor r;                   // [measured]: log(seconds) - base
   Tensor measured;            // [measured] int64: indices of the programs that did not fail
+  Tensor trust;               // [measured]: Batch::trust, the weight in losses on labels; undefined: all 1
   Tensor score;               // [programs]: Batch::score
   std::vector<int64_t> task;  // by program
 
@@ -34,7 +35,7 @@ struct Targets {
 // LabelTransform::decode for tensors.
 Tensor decode(const Tensor& z, const LabelTransform& transform);
 
-// Returns a scalar. Failed programs affect only ranking losses.
+// Returns a scalar. Failed programs affect only ranking losses, where trust has no effect.
 Tensor total_loss(const NetOutput& output, const Targets& targets, const LabelTransform& transform,
                   const LossOptions& options);
 
@@ -42,14 +43,14 @@ Tensor total_loss(const NetOutput& output, const Targets& targets, const LabelTr
 
 // 1000 * mean (z - y)^2 + mean |z - y| / |y| (CDMPP, section 5.3). y is standardized, so some
 // labels are close to 0; |y| is replaced by at least kLeastLabel, so that they do not dominate the
-// batch.
-Tensor hybrid_loss(const Tensor& z, const Tensor& y);
+// batch. The means have the weights, if there are any.
+Tensor hybrid_loss(const Tensor& z, const Tensor& y, const Tensor& weight = {});
 inline constexpr double kLeastLabel = 0.1;
 
 // Mean of sqrt(e^2 + kSmooth^2) - kSmooth, where e = exp(d) - 1 is the relative error for d =
 // predicted - true log(seconds). For |d| > 1, exp is continued as a straight line; otherwise the
 // loss would explode for far too large predictions, and have no gradient for far too small ones.
-Tensor relative_loss(const Tensor& predicted, const Tensor& truth);
+Tensor relative_loss(const Tensor& predicted, const Tensor& truth, const Tensor& weight = {});
 inline constexpr double kSmooth = 0.05;
 
 // LambdaRank as in TenSet: -sum over y_i > y_j of w_ij log2 sigmoid(p_i - p_j), w_ij = |1/D_i -

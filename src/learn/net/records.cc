@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/rng.h"
+#include "record/disturbance.h"
 
 namespace tensorsmith::learn::net {
 
@@ -116,6 +117,7 @@ Status Records::read(std::span<const int64_t> records, Batch& out) {
     const uint32_t task = task_of(entry);
     const double seconds = entry.failed() ? kNever : entry.mean_seconds;
     out.log_seconds.push_back(std::log(seconds));
+    out.trust.push_back(static_cast<float>(record::trust(entry.disturbance)));
     out.score.push_back(static_cast<float>(entry.failed() ? 0 : least_seconds_[task] / seconds));
     out.task.push_back(task);
   }

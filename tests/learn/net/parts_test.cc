@@ -329,6 +329,19 @@ TEST(Hybrid, AgreesWithItsFormula) {
   EXPECT_NEAR(hybrid_loss(z, y).item<double>(), 1000 * squares + relative, 1e-9);
 }
 
+// A program of weight 1/2 counts half as much.
+TEST(Losses, WeighPrograms) {
+  const Tensor z = torch::tensor({1.5, -1.0}, torch::kFloat64),
+               y = torch::tensor({1.0, -2.0}, torch::kFloat64);
+  const Tensor weight = torch::tensor({1.0, 0.5}, torch::kFloat64);
+  const double squares = (0.25 + 0.5 * 1) / 1.5, relative = (0.5 + 0.5 * 0.5) / 1.5;
+  EXPECT_NEAR(hybrid_loss(z, y, weight).item<double>(), 1000 * squares + relative, 1e-9);
+  const auto one = [&](int64_t i) {
+    return relative_loss(z.slice(0, i, i + 1), y.slice(0, i, i + 1)).item<double>();
+  };
+  EXPECT_NEAR(relative_loss(z, y, weight).item<double>(), (one(0) + 0.5 * one(1)) / 1.5, 1e-12);
+}
+
 TEST(RelativeLoss, IsThePercentageErrorAndStaysFinite) {
   const auto loss = [](double d) {
     const Tensor predicted = torch::tensor({d}, torch::kFloat64).set_requires_grad(true);
