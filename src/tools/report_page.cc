@@ -9,6 +9,7 @@
 #include "base/input_file.h"
 #include "base/json_text.h"
 #include "engine/report/report_json.h"
+#include "record/disturbance.h"
 #include "tools/console.h"
 #include "tools/report_assets.h"
 #include "tools/svg.h"
@@ -105,6 +106,13 @@ Json importance_json(const std::optional<engine::ReportImportance>& importance) 
   return {{"programs", importance->programs}, {"decisions", decisions}};
 }
 
+// Returns the disturbance of the best program's time; null unless it makes the time doubtful.
+Json doubtful_disturbance(const engine::ReportTask& task) {
+  if (!task.best) return {};
+  const auto& disturbance = task.records[*task.best].disturbance;
+  return record::is_doubtful(disturbance) ? Json(*disturbance) : Json();
+}
+
 Json task_json(const engine::ReportTask& task, Names& outcomes, Names& reasons) {
   Json failures = Json::array();
   for (const engine::ReportFailure& failure : task.failures)
@@ -120,6 +128,7 @@ Json task_json(const engine::ReportTask& task, Names& outcomes, Names& reasons) 
               {"best_seconds", number(task.best_seconds)},
               {"best", task.best ? Json(*task.best) : Json()},
               {"strategy", task.strategy},
+              {"disturbance", doubtful_disturbance(task)},
               {"trace", task.best ? task.records[*task.best].trace : ""},
               {"loops", task.loops},
               {"no_loops_because", task.no_loops_because},

@@ -44,6 +44,7 @@ class ReportTest : public ::testing::Test {
     record.result.outcome = outcome;
     record.result.reason = why;
     if (outcome == record::Outcome::kOk) record.result.seconds = {seconds};
+    record.result.disturbance = 0.25;
     record.unix_ms = 1'700'000'000'000 + static_cast<int64_t>(std::llround(1e3 * at));
     record.candidate.reason = reason;
     record.candidate.strategy = "random";
@@ -98,6 +99,7 @@ TEST_F(ReportTest, LoopsOfTheFastestAndWhatItTouches) {
   const Report made = report();
   ASSERT_THAT(made.tasks, SizeIs(1));
   EXPECT_THAT(made.tasks[0].loops, HasSubstr("for "));
+  EXPECT_EQ(made.tasks[0].records[0].disturbance, 0.25);
   EXPECT_EQ(made.tasks[0].no_loops_because, "");
   EXPECT_DOUBLE_EQ(made.tasks[0].bytes, 3 * 64 * 64 * 4);
   // The program's text parses and is the program of the record's trace.

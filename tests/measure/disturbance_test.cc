@@ -108,7 +108,7 @@ TEST(DisturbanceMeter, IsNotKnownAtOnce) {
   EXPECT_FALSE(machine.meter.end());
   machine.pass(0.07, 4, 0);
   EXPECT_NEAR(machine.meter.end().value(), 1, 1e-9);
-  // What happened before a restart does not count, but it is the best guess before a measurement.
+  // A restart forgets the samples, but the last disturbance is the best guess before a measurement.
   machine.meter.restart();
   EXPECT_NEAR(machine.meter.begin().value(), 1, 1e-9);
   machine.pass(0.05, 0);

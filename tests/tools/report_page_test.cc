@@ -94,6 +94,20 @@ TEST(ReportPage, AsksNothingOfAnyNetwork) {
   EXPECT_THAT(live, HasSubstr("connect-src 'self'"));
 }
 
+// The page tells the disturbance of a task's best time if it makes that time doubtful.
+TEST(ReportPage, DoubtfulTimesAreMarked) {
+  engine::Report report = hostile_report("plain");
+  auto& disturbance = report.tasks[0].records[0].disturbance;
+  const auto shown = [&] { return report_json(report)["tasks"][0]["disturbance"]; };
+  EXPECT_EQ(shown(), nullptr);
+  disturbance = 0.02;
+  EXPECT_EQ(shown(), nullptr);
+  disturbance = 0.25;
+  EXPECT_EQ(shown(), 0.25);
+  report.tasks[0].best.reset();
+  EXPECT_EQ(shown(), nullptr);
+}
+
 TEST(ReportPage, ColumnsHoldEachRecordOnce) {
   engine::Report report;
   report.setups.emplace_back();

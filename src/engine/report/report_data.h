@@ -43,7 +43,8 @@ struct ReportRecord {
   bool plausible = true;  // false: faster than the device can be, so the record does not count
   std::string trace;      // sched::print
   std::optional<record::DesignPoint> point = {};
-  int run = 0;  // number of pauses before it was measured
+  int run = 0;                             // number of pauses before it was measured
+  std::optional<double> disturbance = {};  // while it was measured (record/disturbance.h)
 };
 
 struct ReportFailure {

@@ -69,6 +69,7 @@ struct Gathered {
 void take(const record::Record& record, Gathered& to) {
   to.task.records.push_back({0, record.result.best_estimate(), record.result.outcome, record.candidate.reason,
                              true, record.trace, record.candidate.point});
+  to.task.records.back().disturbance = record.result.disturbance;
   to.moments.push_back(record.unix_ms);
   to.strategies.push_back(record.candidate.strategy);
   if (!record.result.ok()) ++to.failures[{record.result.outcome, record.result.reason}];

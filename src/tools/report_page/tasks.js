@@ -33,12 +33,14 @@ function predictionSection(data) {
   ];
 }
 
-// Adds the strategy that proposed the program if there are several.
+// Adds the strategy that proposed the program if there are several, and how far other programs used the machine if that
+// makes its time doubtful.
 const chosenBecause = (data, task) => {
   if (task.best === null) return "no program ran";
   const why = data.reasons[task.records.reason[task.best]];
   const several = new Set(data.tasks.map((other) => other.strategy).filter((name) => name)).size > 1;
-  return several && task.strategy ? `${why} (${task.strategy})` : why;
+  const origin = several && task.strategy ? `${why} (${task.strategy})` : why;
+  return isKnown(task.disturbance) ? `${origin}; others used ${percent(task.disturbance)} of the processors meanwhile` : origin;
 };
 
 const failuresOf = (task) => task.failures.reduce((sum, failure) => sum + failure.count, 0);
