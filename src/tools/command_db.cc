@@ -8,6 +8,7 @@
 #include "record/jsonl.h"
 #include "tools/commands.h"
 #include "tools/console.h"
+#include "tools/named_tasks.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
@@ -22,6 +23,7 @@ struct DbOptions {
   int64_t fastest = 0;
   std::vector<std::string> models;   // models whose tasks' records are included; empty: all
   std::vector<std::string> without;  // models whose tasks' records are excluded
+  std::vector<std::string> tasks;    // as in named_tasks(); empty: all
   std::string format = "tensorsmith";
   std::string workloads;  // output file, for TVM's format
   bool force = false;
@@ -107,6 +109,40 @@ Result<TvmCounts> export_tvm(record::Database& db, const DbOptions& options,
   return counts;
 }
 
+// Sets which records are written, and returns words for them.
+Result<std::string> select_records(record::Database& db, int64_t count, const DbOptions& options,
+                                   record::Database::ExportOptions& what) {
+  const auto some = [](size_t number, const std::string& noun) {
+    return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+  };
+  what.fastest = options.fastest;
+  const bool all = options.models.empty() && options.without.empty() && options.tasks.empty();
+  std::string which = options.fastest > 0 ? "the " + std::to_string(options.fastest) +
+                                                " fastest records of each task and device"
+                      : all ? std::to_string(count) + " records"
+                            : "the records";
+  if (all) return which;
+  TS_ASSIGN_OR_RETURN(auto tasks, db.tasks());
+  if (!options.models.empty()) {
+    TS_ASSIGN_OR_RETURN(const auto keys, task_keys(options.models));
+    std::erase_if(tasks, [&](const record::TaskInfo& task) { return keys.count(task.key) == 0; });
+    which += " of the tasks of " + some(options.models.size(), "model");
+  }
+  if (!options.without.empty()) {
+    TS_ASSIGN_OR_RETURN(const auto keys, task_keys(options.without));
+    std::erase_if(tasks, [&](const record::TaskInfo& task) { return keys.count(task.key) > 0; });
+    which += ", without the tasks of " + some(options.without.size(), "model");
+  }
+  what.tasks.emplace();
+  if (!options.tasks.empty()) {
+    TS_ASSIGN_OR_RETURN(what.tasks, named_tasks(tasks, options.tasks));
+    which += ", of " + some(what.tasks->size(), "named task");
+  } else {
+    for (const record::TaskInfo& task : tasks) what.tasks->insert(task.key);
+  }
+  return which;
+}
+
 Status export_lines(const DbOptions& options) {
   const bool tvm = options.format == "tvm";
   if (tvm != !options.workloads.empty())
@@ -121,28 +157,7 @@ Status export_lines(const DbOptions& options) {
   TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
   if (count == 0) TS_RETURN_IF_ERROR(check_not_emptied(output, options.force));
   record::Database::ExportOptions what;
-  what.fastest = options.fastest;
-  std::string which = options.fastest > 0 ? "the " + std::to_string(options.fastest) +
-                                                " fastest records of each task and device"
-                                          : std::to_string(count) + " records";
-  if (!options.models.empty()) {
-    TS_ASSIGN_OR_RETURN(what.tasks, task_keys(options.models));
-    if (options.fastest == 0) which = "the records";
-    which += " of the tasks of " + std::to_string(options.models.size()) +
-             (options.models.size() == 1 ? " model" : " models");
-  }
-  if (!options.without.empty()) {
-    TS_ASSIGN_OR_RETURN(const auto left_out, task_keys(options.without));
-    if (!what.tasks) {
-      TS_ASSIGN_OR_RETURN(const auto tasks, db->tasks());
-      what.tasks.emplace();
-      for (const auto& task : tasks) what.tasks->insert(task.key);
-      if (options.fastest == 0) which = "the records";
-    }
-    for (const std::string& key : left_out) what.tasks->erase(key);
-    which += ", without the tasks of " + std::to_string(options.without.size()) +
-             (options.without.size() == 1 ? " model" : " models");
-  }
+  TS_ASSIGN_OR_RETURN(const std::string which, select_records(*db, count, options, what));
   if (tvm) {
     TS_ASSIGN_OR_RETURN(const TvmCounts counts, export_tvm(*db, options, what));
     if (options.json) {
@@ -247,6 +262,11 @@ void add_db_command(CLI::App& app, int& exit_code) {
       ->add_option(
           "--without", export_options->without,
           "Leave out the tasks of this model (repeatable), for instance to keep them unseen in training")
+      ->allow_extra_args(false);
+  export_command
+      ->add_option("--task", export_options->tasks,
+                   "Write only the tasks whose name begins with this text, or the task with this key "
+                   "(repeatable; `db info` lists names and keys)")
       ->allow_extra_args(false);
   export_command
       ->add_option("--format", export_options->format,

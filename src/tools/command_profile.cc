@@ -9,6 +9,7 @@
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/interrupt.h"
+#include "tools/named_tasks.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
@@ -65,22 +66,6 @@ Result<std::set<std::string>> tasks_of(const std::string& model) {
   return keys;
 }
 
-// Returns the keys of the database's tasks whose names begin with one of the words.
-Result<std::set<std::string>> named_tasks(record::Database& database, const std::vector<std::string>& names) {
-  TS_ASSIGN_OR_RETURN(const auto tasks, database.tasks());
-  std::set<std::string> keys;
-  for (const std::string& name : names) {
-    const size_t before = keys.size();
-    for (const auto& task : tasks)
-      if (task.name.starts_with(name)) keys.insert(task.key);
-    if (keys.size() == before)
-      return Error{ErrorCode::kNotFound, "--task " + name,
-                   "there is no task whose name begins with this text, or earlier --task options cover all "
-                   "such tasks"};
-  }
-  return keys;
-}
-
 Status profile(const ProfileCommand& command) {
   lab::ProfileOptions options;
   const bool is_model = !record::is_database_file(command.source);
@@ -100,7 +85,8 @@ Status profile(const ProfileCommand& command) {
   options.again = command.again;
   TS_ASSIGN_OR_RETURN(auto database, record::Database::open(path));
   if (!command.tasks.empty()) {
-    TS_ASSIGN_OR_RETURN(options.tasks, named_tasks(*database, command.tasks));
+    TS_ASSIGN_OR_RETURN(const auto recorded, database->tasks());
+    TS_ASSIGN_OR_RETURN(options.tasks, named_tasks(recorded, command.tasks));
   }
   const SystemClock clock;
   double last = clock.monotonic_seconds();
@@ -143,7 +129,10 @@ void add_profile_command(CLI::App& app, int& exit_code) {
   command->add_option("--db", o->database, "Record database, if SOURCE is a model")
       ->capture_default_str()
       ->configurable();
-  command->add_option("--task", o->tasks, "Profile only tasks whose name begins with this text (repeatable)")
+  command
+      ->add_option(
+          "--task", o->tasks,
+          "Profile only tasks whose name begins with this text, or the task with this key (repeatable)")
       ->allow_extra_args(false);
   o->device.add_to(*command);
   command

@@ -70,6 +70,7 @@ const std::map<std::string, std::string>& examples() {
       {"db check", "  tensorsmith db check tensorsmith.db"},
       {"db export",
        "  tensorsmith db export tensorsmith.db records.jsonl --fastest 1\n"
+       "  tensorsmith db export tensorsmith.db convolutions.jsonl --task conv\n"
        "  tensorsmith db export tensorsmith.db resnet.jsonl --of zoo:resnet50"},
       {"db import", "  tensorsmith db import tensorsmith.db records.jsonl"},
       {"dataset",

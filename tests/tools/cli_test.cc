@@ -219,9 +219,23 @@ TEST_F(Cli, SeveralModelsTransferAndNoMeasuring) {
   ASSERT_EQ(cli({"db", "export", "tensorsmith.db", "rest.jsonl", "--without", model_}).exit_code, 0);
   std::ifstream rest(directory_.path() / "rest.jsonl");
   for (std::string line; std::getline(rest, line);) EXPECT_EQ(line.find(key), std::string::npos);
-  EXPECT_EQ(left_behind(),
-            (std::vector<std::string>{"both", "one.jsonl", "rest.jsonl", "tensorsmith.db", "transferred",
-                                      "unmeasured-epyc-7763", "unmeasured-local"}));
+  // A task is named by its key or by the beginning of its name.
+  const std::string name = nlohmann::json::parse(tasks.out)["tasks"][0]["name"];
+  ASSERT_EQ(cli({"db", "export", "tensorsmith.db", "key.jsonl", "--task", key}).exit_code, 0);
+  ASSERT_EQ(
+      cli({"db", "export", "tensorsmith.db", "name.jsonl", "--of", model_, "--task", name, "--task", key})
+          .exit_code,
+      0);
+  for (const char* file : {"key.jsonl", "name.jsonl"})
+    EXPECT_EQ(read_file(directory_.path() / file), read_file(directory_.path() / "one.jsonl"))
+        << "the model has one task";
+  for (const std::string text : {"no such task", ""})
+    expect_one_line_error(cli({"db", "export", "tensorsmith.db", "no.jsonl", "--task", text}), {"--task"});
+  expect_one_line_error(
+      cli({"db", "export", "tensorsmith.db", "no.jsonl", "--without", model_, "--task", key}), {"--task"});
+  EXPECT_EQ(left_behind(), (std::vector<std::string>{"both", "key.jsonl", "name.jsonl", "one.jsonl",
+                                                     "rest.jsonl", "tensorsmith.db", "transferred",
+                                                     "unmeasured-epyc-7763", "unmeasured-local"}));
 }
 
 // Searches are measured once: the log then has them, except for what a kill cut off.
