@@ -54,6 +54,7 @@ size_t Pace::batch_size(size_t task) const {
 
 void Pace::proposed(size_t task, size_t scored, double seconds) {
   proposing_seconds_ += seconds;
+  task_proposing_seconds_[task] += seconds;
   ++proposals_;
   candidate_seconds_[task] = seconds / std::max<size_t>(scored, 1);
   slowest_candidate_ = std::max(slowest_candidate_, candidate_seconds_[task]);

@@ -18,6 +18,7 @@ class Pace {
         limits_(limits),
         task_seconds_(tasks, 0),
         task_trials_(tasks, 0),
+        task_proposing_seconds_(tasks, 0),
         candidate_seconds_(tasks, 0) {}
 
   void measured(size_t task, double seconds) {
@@ -28,6 +29,9 @@ class Pace {
   // Records that a proposal of the task scored `scored` candidates and took `seconds`.
   void proposed(size_t task, size_t scored, double seconds);
 
+  int64_t trials(size_t task) const { return task_trials_[task]; }
+  // Seconds of the run for a task, for measuring and for proposing.
+  double seconds(size_t task) const { return task_seconds_[task] + task_proposing_seconds_[task]; }
   // Measuring seconds per trial of the task. Tasks differ: large kernels take longer to build and
   // run.
   double trial_cost(size_t task) const;
@@ -47,8 +51,9 @@ class Pace {
  private:
   const TuneOptions& options_;
   const Limits& limits_;
-  std::vector<double> task_seconds_;       // measuring time by task
-  std::vector<int64_t> task_trials_;       // trials in this run by task
+  std::vector<double> task_seconds_;  // measuring time by task
+  std::vector<int64_t> task_trials_;  // trials in this run by task
+  std::vector<double> task_proposing_seconds_;
   std::vector<double> candidate_seconds_;  // to score one candidate, by task; 0: not known
   double slowest_candidate_ = 0;
   double measuring_seconds_ = 0, proposing_seconds_ = 0;

@@ -47,14 +47,26 @@ std::vector<bool> worth_tuning(std::span<const TaskStatus> tasks, const Schedule
   return worth;
 }
 
-size_t choose_task(std::span<const TaskStatus> tasks, const SchedulerOptions& options, Rng& rng) {
+std::string_view to_string(RoundReason reason) {
+  switch (reason) {
+    case RoundReason::kFirst:
+      return "first";
+    case RoundReason::kGain:
+      return "gain";
+    case RoundReason::kRandom:
+      return "random";
+  }
+  return "";
+}
+
+ChosenTask choose_task(std::span<const TaskStatus> tasks, const SchedulerOptions& options, Rng& rng) {
   const std::vector<bool> worth = worth_tuning(tasks, options);
   std::vector<size_t> open, small;
   for (size_t i = 0; i < tasks.size(); ++i)
     if (!tasks[i].exhausted) (worth[i] ? open : small).push_back(i);
   if (open.empty()) open = std::move(small);
-  if (open.empty()) return tasks.size();
-  if (rng.bernoulli(options.epsilon)) return open[rng.below(open.size())];
+  if (open.empty()) return {tasks.size()};
+  if (rng.bernoulli(options.epsilon)) return {open[rng.below(open.size())], RoundReason::kRandom};
   size_t best = open.front();
   double gain = -1;
   for (size_t i : open) {
@@ -64,7 +76,7 @@ size_t choose_task(std::span<const TaskStatus> tasks, const SchedulerOptions& op
       best = i;
     }
   }
-  return best;
+  return {best, RoundReason::kGain};
 }
 
 }  // namespace tensorsmith::search

@@ -1,8 +1,10 @@
 // Chooses the task for the next trials: the one from which the whole model gains most.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/rng.h"
@@ -44,8 +46,21 @@ double expected_gain(std::span<const TaskStatus> tasks, size_t task, const Sched
 // A task with unknown time counts as large enough.
 std::vector<bool> worth_tuning(std::span<const TaskStatus> tasks, const SchedulerOptions& options);
 
+// Why a task got a round of the search.
+enum class RoundReason : uint8_t {
+  kFirst,   // each task that matters gets one round before the scheduler chooses
+  kGain,    // the task promised the largest gain for its time
+  kRandom,  // the scheduler chose at random
+};
+inline constexpr std::array kRoundReasons{RoundReason::kFirst, RoundReason::kGain, RoundReason::kRandom};
+std::string_view to_string(RoundReason reason);  // "first", "gain", "random"
+
+struct ChosenTask {
+  size_t task = 0;
+  RoundReason reason = RoundReason::kGain;
+};
 // Returns the task with the largest gain among those worth tuning, or among all if these are
 // exhausted; tasks.size() if all are exhausted.
-size_t choose_task(std::span<const TaskStatus> tasks, const SchedulerOptions& options, Rng& rng);
+ChosenTask choose_task(std::span<const TaskStatus> tasks, const SchedulerOptions& options, Rng& rng);
 
 }  // namespace tensorsmith::search

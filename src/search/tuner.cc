@@ -26,6 +26,18 @@ double TuneProgress::model_best_seconds() const {
   return total;
 }
 
+std::string_view to_string(TaskEnd end) {
+  switch (end) {
+    case TaskEnd::kOpen:
+      return "open";
+    case TaskEnd::kSmall:
+      return "small";
+    case TaskEnd::kExhausted:
+      return "exhausted";
+  }
+  return "";
+}
+
 Result<TuneReport> tune(const std::vector<TuneTask>& tasks, const target::Device& device,
                         const TuneOptions& options, const TuneServices& services) {
   const auto invalid = [](std::string reason) {

@@ -2,11 +2,13 @@
 // all tasks.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -18,6 +20,7 @@
 #include "record/database.h"
 #include "search/prepared_task.h"
 #include "search/strategies.h"
+#include "search/task_scheduler.h"
 
 namespace tensorsmith::search {
 
@@ -114,6 +117,25 @@ struct TuneServices {
   ProgressFn progress = {};  // called after every measurement; may be empty
 };
 
+// What may keep a task from further rounds when the search ends.
+enum class TaskEnd : uint8_t {
+  kOpen,       // nothing
+  kSmall,      // it takes too small a share of the model's time
+  kExhausted,  // every candidate is measured
+};
+std::string_view to_string(TaskEnd end);  // "open", "small", "exhausted"
+
+// What a run spent on a task, and why.
+struct TaskAllocation {
+  int64_t trials = 0;                                  // new measurements in this run
+  double seconds = 0;                                  // for measuring and for proposing
+  std::array<int64_t, kRoundReasons.size()> rounds{};  // of the search, by RoundReason
+  // Decrease of model_best_seconds() that one more round would be expected to bring for each second of
+  // tuning; +inf: not known.
+  double next_gain = 0;
+  TaskEnd end = TaskEnd::kOpen;
+};
+
 struct RankedTrace {
   sched::Trace trace;
   double seconds = 0;
@@ -136,6 +158,7 @@ struct TuneReport {
   std::vector<bool> untuned_works;
   // By task: the best few programs that ran, fastest first.
   std::vector<std::vector<RankedTrace>> fastest;
+  std::vector<TaskAllocation> allocation;  // by task
 };
 
 // Tunes all tasks, which must be prepared for this device. First measures the default schedule of each task,

@@ -40,7 +40,8 @@ TuningRun::TuningRun(const std::vector<TuneTask>& tasks, const target::Device& d
       model_(options_.strategy->uses_scores ? services.model : nullptr, services.clock, services.log),
       pool_(std::max(options.threads, 1)),
       rng_(options.seed),
-      confirmed_(tasks.size()) {}
+      confirmed_(tasks.size()),
+      rounds_(tasks.size()) {}
 
 Status TuningRun::prepare() {
   const TaskOptions task_options{*options_.strategy, options_.seed, model_.inputs()};
@@ -278,7 +279,8 @@ Status TuningRun::one_round(size_t task, size_t count) {
   return {};
 }
 
-Status TuningRun::tuning_round(size_t task) {
+Status TuningRun::tuning_round(size_t task, RoundReason reason) {
+  ++rounds_[task][static_cast<size_t>(reason)];
   const size_t count = pace_.batch_size(task);
   // The forecast is not used.
   if (!services_.progress && options_.until_gain == 0) return one_round(task, count);
@@ -323,7 +325,7 @@ Status TuningRun::search() {
     if (limits_.finished()) return {};
     // A resumed task had its first round in an earlier run.
     if (programs_of(task).history().size() > 1 || programs_of(task).rows().size() > 1) continue;
-    TS_RETURN_IF_ERROR(tuning_round(task));
+    TS_RETURN_IF_ERROR(tuning_round(task, RoundReason::kFirst));
   }
   while (!limits_.finished()) {
     if (const auto gain = gain_of_as_long_again(); gain && *gain < options_.until_gain) {
@@ -332,13 +334,13 @@ Status TuningRun::search() {
       last_gain_ = *gain;
       return {};
     }
-    const size_t task = choose_task(statuses(), SchedulerOptions(), rng_);
-    if (task == tasks_.size()) {
+    const ChosenTask chosen = choose_task(statuses(), SchedulerOptions(), rng_);
+    if (chosen.task == tasks_.size()) {
       services_.log.log(LogLevel::kInfo, "the search ends: every candidate of every task has been measured");
       end_ = SearchEnd::kExhausted;
       return {};
     }
-    TS_RETURN_IF_ERROR(tuning_round(task));
+    TS_RETURN_IF_ERROR(tuning_round(chosen.task, chosen.reason));
   }
   return {};
 }
@@ -383,6 +385,19 @@ TuneProgress TuningRun::progress_report() const {
   return p;
 }
 
+std::vector<TaskAllocation> TuningRun::allocation() const {
+  const SchedulerOptions scheduler;
+  const std::vector<TaskStatus> all = statuses();
+  const std::vector<bool> worth = worth_tuning(all, scheduler);
+  std::vector<TaskAllocation> out;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const TaskEnd end = all[i].exhausted ? TaskEnd::kExhausted : worth[i] ? TaskEnd::kOpen : TaskEnd::kSmall;
+    out.push_back({pace_.trials(i), pace_.seconds(i), rounds_[i],
+                   end == TaskEnd::kExhausted ? 0 : expected_gain(all, i, scheduler), end});
+  }
+  return out;
+}
+
 void TuningRun::send_progress(size_t task) {
   if (!services_.progress) return;
   TuneProgress progress = progress_report();
@@ -409,6 +424,7 @@ Result<TuneReport> TuningRun::run() {
   result.final = progress_report();
   result.end = end_;
   result.expected_gain = last_gain_;
+  result.allocation = allocation();
   for (size_t i = 0; i < states_.size(); ++i) {
     const auto& untuned = programs_of(i).default_result();
     result.untuned_works.push_back(!untuned || untuned->ok());

@@ -1,6 +1,7 @@
 // One tuning run: the implementation of tune().
 #pragma once
 
+#include <array>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -42,6 +43,7 @@ class TuningRun {
   Result<bool> survey_visit(size_t task);
   Status confirm();
   TuneProgress progress_report() const;
+  std::vector<TaskAllocation> allocation() const;
   // Returns the share of the model's time that measuring for as long again is expected to gain;
   // nullopt if it is not used (TuneOptions::until_gain) or too little is known.
   std::optional<double> gain_of_as_long_again() const;
@@ -66,7 +68,7 @@ class TuningRun {
   Result<std::vector<Proposal>> not_in_database(size_t task, std::vector<Proposal> proposals);
   Status one_round(size_t task, size_t count);
   // Does one round of the search and adds its gain to the forecast.
-  Status tuning_round(size_t task);
+  Status tuning_round(size_t task, RoundReason reason);
   // Returns the task's seeds while few of its programs are measured, then the best candidates of
   // tasks with the same operators, rescaled to this task, nearest in size first.
   std::vector<ProposedCandidate> transferred(size_t task, const ProposalRequest& request);
@@ -93,6 +95,7 @@ class TuningRun {
   // By task.
   std::vector<std::unique_ptr<TaskState>> states_;
   std::vector<std::optional<sched::Trace>> confirmed_;
+  std::vector<std::array<int64_t, kRoundReasons.size()>> rounds_;  // by RoundReason
 
   SearchEnd end_ = SearchEnd::kLimit;
   double last_gain_ = 0;  // see TuneReport

@@ -45,6 +45,18 @@ AloneAndInModel alone_and_in_model(const engine::TunedModel& tuned) {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
+// Returns why the search spent its time on a task, such as "1 first, 4 gain" or "none, small".
+std::string rounds_text(const search::TaskAllocation& allocation) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  for (const search::RoundReason reason : search::kRoundReasons)
+    if (const int64_t rounds = allocation.rounds[static_cast<size_t>(reason)]; rounds > 0)
+      add(fmt::format("{} {}", rounds, to_string(reason)));
+  if (text.empty()) add("none");
+  if (allocation.end != search::TaskEnd::kOpen) add(std::string(to_string(allocation.end)));
+  return text;
+}
+
 void print_table(const engine::TunedModel& tuned) {
   const auto& tasks = tuned.report.final.tasks;
   std::vector<TaskSeconds> seconds;
@@ -57,8 +69,8 @@ void print_table(const engine::TunedModel& tuned) {
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return known(a) > known(b); });
   const bool any_source = std::any_of(tuned.sources.begin(), tuned.sources.end(),
                                       [](const auto& source) { return source.has_value(); });
-  std::vector<std::string> columns{"task",  "calls",    "share",  "untuned",
-                                   "tuned", "speed-up", "trials", "failed"};
+  std::vector<std::string> columns{"task",     "calls",  "share",  "untuned", "tuned",
+                                   "speed-up", "trials", "failed", "search",  "rounds"};
   if (any_source) columns.emplace_back("schedule of");
   Table table(columns);
   for (const size_t t : order) {
@@ -71,7 +83,9 @@ void print_table(const engine::TunedModel& tuned) {
                                  kept ? "-" : format_seconds(seconds[t].tuned / task.weight),
                                  kept ? "kept" : engine::ratio_text(seconds[t].untuned / seconds[t].tuned),
                                  std::to_string(task.trials),
-                                 std::to_string(task.failures)};
+                                 std::to_string(task.failures),
+                                 format_duration(tuned.report.allocation[t].seconds),
+                                 rounds_text(tuned.report.allocation[t])};
     if (any_source) row.push_back(tuned.sources[t] ? source_text(*tuned.sources[t]) : "");
     table.add(row);
   }
@@ -80,6 +94,9 @@ void print_table(const engine::TunedModel& tuned) {
                                      "tuned model ran in turn."
                                    : "Times are of one call; each task was measured alone.");
   print_out("trials: schedules that were measured; failed: those of them that gave no valid time.\n");
+  print_out(
+      "search: time for measuring and proposing. rounds: first: each task that matters gets one; gain: the "
+      "task promised the\nlargest gain for its time; random: the task was chosen at random.\n");
   const auto kept = static_cast<size_t>(std::count(tuned.kept.begin(), tuned.kept.end(), char{1}));
   if (kept > 0 && kept == tasks.size()) {
     print_out("No schedule made the model faster, so the compiled model runs the untuned ones.\n");

@@ -66,11 +66,12 @@ TEST(TaskScheduler, WhatTakesNoTimeWaits) {
   options.epsilon = 1;  // random choices do not select them either
   Rng rng(1);
   for (int i = 0; i < 50; ++i) {
-    const size_t chosen = choose_task(tasks, options, rng);
+    const auto [chosen, reason] = choose_task(tasks, options, rng);
+    EXPECT_EQ(reason, RoundReason::kRandom);
     EXPECT_TRUE(chosen == 0 || chosen == 3) << chosen;
   }
   tasks[0].exhausted = tasks[3].exhausted = true;
-  const size_t chosen = choose_task(tasks, options, rng);
+  const size_t chosen = choose_task(tasks, options, rng).task;
   EXPECT_TRUE(chosen == 1 || chosen == 2) << chosen;
 }
 
@@ -81,9 +82,10 @@ TEST(TaskScheduler, PicksTheBottleneck) {
   SchedulerOptions options;
   options.epsilon = 0;
   Rng rng(1);
-  EXPECT_EQ(choose_task(tasks, options, rng), 6U);
+  EXPECT_EQ(choose_task(tasks, options, rng).task, 6U);
+  EXPECT_EQ(choose_task(tasks, options, rng).reason, RoundReason::kGain);
   tasks[6].exhausted = true;
-  EXPECT_NE(choose_task(tasks, options, rng), 6U);
+  EXPECT_NE(choose_task(tasks, options, rng).task, 6U);
 }
 
 TEST(TaskScheduler, NewTasksComeFirstAndFailingOnesLast) {
@@ -91,16 +93,16 @@ TEST(TaskScheduler, NewTasksComeFirstAndFailingOnesLast) {
   SchedulerOptions options;
   options.epsilon = 0;
   Rng rng(1);
-  EXPECT_EQ(choose_task(tasks, options, rng), 1U);
+  EXPECT_EQ(choose_task(tasks, options, rng).task, 1U);
   tasks[1].history = {std::numeric_limits<double>::infinity()};
-  EXPECT_NE(choose_task(tasks, options, rng), 1U);
+  EXPECT_NE(choose_task(tasks, options, rng).task, 1U);
 }
 
 TEST(TaskScheduler, AllExhausted) {
   std::vector<TaskStatus> tasks{task(1, 1, {1e-3}, 1)};
   tasks[0].exhausted = true;
   Rng rng(1);
-  EXPECT_EQ(choose_task(tasks, {}, rng), tasks.size());
+  EXPECT_EQ(choose_task(tasks, {}, rng).task, tasks.size());
 }
 
 }  // namespace

@@ -260,6 +260,25 @@ TEST(Tune, SpendsTrialsOnTheBottleneck) {
   ASSERT_TRUE(report.ok());
   const auto& t = report->final.tasks;
   EXPECT_GT(t[1].trials, 2 * (t[0].trials + t[2].trials));
+  // The report says what each task got, and why. A measurement takes 0.1 s.
+  ASSERT_EQ(report->allocation.size(), 3U);
+  for (size_t i = 0; i < 3; ++i) {
+    const TaskAllocation& allocation = report->allocation[i];
+    EXPECT_EQ(allocation.trials, t[i].trials);
+    EXPECT_NEAR(allocation.seconds, 0.1 * static_cast<double>(allocation.trials), 1e-6);
+    EXPECT_LE(allocation.rounds[0], 1);
+  }
+  EXPECT_EQ(report->allocation[1].rounds[0], 1);
+  EXPECT_GT(report->allocation[1].rounds[1], report->allocation[0].rounds[1]);
+  EXPECT_GT(report->allocation[1].next_gain, 0);
+
+  // A second run measures something new; records of the first do not count for it.
+  bench.options.trials = 8;
+  const auto second = bench.run(tasks, measurer);
+  ASSERT_TRUE(second.ok());
+  int64_t trials = 0;
+  for (const TaskAllocation& allocation : second->allocation) trials += allocation.trials;
+  EXPECT_EQ(trials, second->final.trials);
 }
 
 // A structure that the estimate misjudges gets few trials once measurements show it.
@@ -361,6 +380,9 @@ TEST(Tune, LeavesOutWhatTakesNoTime) {
   EXPECT_EQ(report->final.tasks[0].trials, 60);
   EXPECT_EQ(report->final.tasks[1].trials, 1);  // its default is checked, which does not count as a trial
   EXPECT_EQ(report->final.trials, 60);
+  EXPECT_EQ(report->allocation[0].end, TaskEnd::kOpen);
+  EXPECT_EQ(report->allocation[1].end, TaskEnd::kSmall);
+  EXPECT_EQ(report->allocation[1].rounds, (std::array<int64_t, 3>{0, 0, 0}));
   const auto space = space::DesignSpace::build(tasks[1].task->workload(), test::device(), {});
   EXPECT_EQ(sched::print(report->best_traces[1]), sched::print(*space->to_trace(space->default_candidate())));
 }

@@ -24,6 +24,17 @@ const char* end_text(search::SearchEnd end) {
   return "";
 }
 
+nlohmann::json to_json(const search::TaskAllocation& allocation) {
+  nlohmann::json rounds = nlohmann::json::object();
+  for (const search::RoundReason reason : search::kRoundReasons)
+    rounds[std::string(to_string(reason))] = allocation.rounds[static_cast<size_t>(reason)];
+  return {{"trials", allocation.trials},
+          {"seconds", allocation.seconds},
+          {"rounds", rounds},
+          {"next_gain", number_or_null(allocation.next_gain)},
+          {"end", to_string(allocation.end)}};
+}
+
 }  // namespace
 
 nlohmann::json to_json(const ProgramSource& source) {
@@ -60,7 +71,8 @@ nlohmann::json to_json(const TunedModel& tuned, const std::string& directory, co
                      {"failures", task.failures},
                      {"kept", tuned.kept[t] != 0},
                      {"default_seconds", number_or_null(task.default_seconds)},
-                     {"best_seconds", number_or_null(task.best_seconds)}});
+                     {"best_seconds", number_or_null(task.best_seconds)},
+                     {"allocation", to_json(tuned.report.allocation[t])}});
     if (tuned.sources[t]) tasks.back()["source"] = to_json(*tuned.sources[t]);
     if (tuned.alone[t] > 0) tasks.back()["alone_seconds"] = task.weight * tuned.alone[t];
     if (!tuned.in_model) continue;

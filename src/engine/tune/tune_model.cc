@@ -257,6 +257,7 @@ search::TuneReport report_of(const search::TuneReport& all, const LoadedModel& m
     own.best_traces.push_back(all.best_traces[k]);
     own.untuned_works.push_back(all.untuned_works[k]);
     own.fastest.push_back(all.fastest[k]);
+    own.allocation.push_back(all.allocation[k]);
   }
   return own;
 }
