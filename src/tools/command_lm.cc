@@ -14,6 +14,7 @@
 #include "engine/language/sketch_contexts.h"
 #include "engine/tune/prepare_tasks.h"
 #include "lab/language_corpus.h"
+#include "lab/written_programs.h"
 #include "learn/lm/language_training.h"
 #include "learn/lm/prompt.h"
 #include "tools/commands.h"
@@ -243,6 +244,14 @@ struct GenerateCommand {
   bool json = false;
 };
 
+Status check_generated(const GenerateCommand& command) {
+  if (command.records.output.empty()) return {};
+  std::vector<InputPath> inputs = {{"model", command.model.path}, {"--lm", command.language_model}};
+  for (const std::string& path : command.from) inputs.push_back({"--from", path});
+  return check_outputs({{"-o", command.records.output, OutputKind::kProgramLines}}, inputs,
+                       command.records.force);
+}
+
 Status generate(const GenerateCommand& command) {
   TS_ASSIGN_OR_RETURN(const LanguageModel language_model,
                       learn::lm::read_language_model(command.language_model));
@@ -253,8 +262,11 @@ Status generate(const GenerateCommand& command) {
         command.json);
   if (command.model.path.empty())
     return Error{ErrorCode::kInvalidArgument, "lm generate", "needs the name of a model, or --records"};
+  TS_RETURN_IF_ERROR(check_generated(command));
   TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
   TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, command.model.load());
+  lab::WrittenPrograms written;
+  written.device = {device.key(), device};
   engine::WarmStart known;
   for (const std::string& path : command.from) TS_RETURN_IF_ERROR(known.add_file(path));
   const SystemClock clock;
@@ -290,6 +302,9 @@ Status generate(const GenerateCommand& command) {
     const double untuned = prepared->untuned_estimate();
     Json list = Json::array();
     if (!command.json) print_out("{}: {}\n", task.name, space.describe(sketch));
+    std::vector<lab::WrittenProgram> candidates;
+    for (const auto& one : generated) candidates.push_back({one.candidate, {}, one.log_likelihood});
+    TS_RETURN_IF_ERROR(lab::add_written(*prepared, candidates, written));
     for (const auto& one : generated) {
       const double estimate = space.estimate(one.candidate) / untuned;
       if (command.json)
@@ -302,6 +317,7 @@ Status generate(const GenerateCommand& command) {
     }
     if (command.json) tasks.push_back({{"task", task.name}, {"key", task.key}, {"programs", list}});
   }
+  if (!command.records.output.empty()) TS_RETURN_IF_ERROR(lab::save_written(written, command.records.output));
   const Json summary{{"programs", programs},
                      {"answers", report.answers},
                      {"dead_ends", report.dead_ends},
@@ -321,6 +337,9 @@ Status generate(const GenerateCommand& command) {
       "token was left; {:.0f} answers per second; language model compiled in {}\n",
       programs, report.answers, report.dead_ends, report.answers / std::max(writing, 1e-9),
       format_duration(ready - start));
+  if (!command.records.output.empty())
+    print_out("programs written to {0}; measure them with `tensorsmith lm measure {0} --db DATABASE`\n",
+              command.records.output);
   return {};
 }
 
@@ -420,9 +439,10 @@ void add_generate(CLI::App& lm, int& exit_code) {
   sub->get_option("model")->required(false);
   o->device.add_to(*sub);
   CLI::Option* records = o->records.records.add_to(*sub)->excludes(sub->get_option("model"));
-  CLI::Option* output = sub->add_option("-o,--output", o->records.output,
-                                        "With --records: file for the new records, as JSON lines")
-                            ->needs(records);
+  CLI::Option* output = sub->add_option(
+      "-o,--output", o->records.output,
+      "File for the schedules, as JSON lines, which `lm measure` measures; with --records: file for the new "
+      "records");
   records->needs(output);
   sub->add_flag("--seen", o->records.seen,
                 "With --records: also use the workloads that the language model was trained on")
@@ -464,6 +484,7 @@ void add_lm_command(CLI::App& app, int& exit_code) {
   add_finetune(*lm, exit_code);
   add_generate(*lm, exit_code);
   add_language_loop(*lm, exit_code);
+  add_language_measure(*lm, exit_code);
   add_language_eval(*lm, exit_code);
   add_language_rank(*lm, exit_code);
 }

@@ -42,7 +42,8 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith lm corpus --db tensorsmith.db --hold-out zoo:resnet50 -o programs.corpus"},
       {"lm pretrain", "  tensorsmith lm pretrain programs.corpus -o base.lm"},
       {"lm finetune", "  tensorsmith lm finetune base.lm programs.corpus --within 0.05 -o writer.lm"},
-      {"lm generate", "  tensorsmith lm generate model.onnx --lm writer.lm --count 10"},
+      {"lm generate", "  tensorsmith lm generate model.onnx --lm writer.lm --count 10 -o programs.jsonl"},
+      {"lm measure", "  tensorsmith lm measure programs.jsonl --db tensorsmith.db"},
       {"worker",
        "  tensorsmith worker --db postgresql://tuner@server/records\n"
        "  tensorsmith worker --db postgresql://tuner@server/records --threads 1 --idle 600"},

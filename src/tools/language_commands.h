@@ -13,6 +13,7 @@
 namespace tensorsmith::tools {
 
 void add_language_eval(CLI::App& lm, int& exit_code);
+void add_language_measure(CLI::App& lm, int& exit_code);
 void add_language_loop(CLI::App& lm, int& exit_code);
 void add_language_rank(CLI::App& lm, int& exit_code);
 

@@ -136,6 +136,9 @@ KindTraits traits(OutputKind kind) {
     case OutputKind::kAnsorLines:
       return {"file of `lm generate --records` or `db export --format tvm`",
               [](const std::string& path) { return begin_of(path, 6) == "{\"i\":["; }};
+    case OutputKind::kProgramLines:
+      return {"file of `lm generate`",
+              [](const std::string& path) { return is_type(first_line(path), {"programs"}); }};
     case OutputKind::kWorkloads:
       return {"file of `db export --workloads`", [](const std::string& path) {
                 const Json json = first_line(path);

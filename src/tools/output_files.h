@@ -19,6 +19,7 @@ enum class OutputKind {
   kStoreLines,      // `dataset export`
   kFeatureLines,    // `dataset features`
   kAnsorLines,      // `lm generate --records`, `db export --format tvm`
+  kProgramLines,    // `lm generate -o`
   kWorkloads,       // `db export --workloads`
   kSplit,
   kLatencyModel,

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli_support.h"
 
@@ -99,6 +100,63 @@ TEST_F(LanguageCli, TuneMeasuresWhatItWrites) {
     ASSERT_EQ(steered.exit_code, 0) << steered.err;
     EXPECT_GT(records_by_reason(database)["written"], 10) << model;
   }
+}
+
+// Schedules are saved by one command and measured by another, each once.
+TEST_F(LanguageCli, GeneratedSchedulesAreMeasuredLater) {
+  const CliResult generated = cli({"lm", "generate", kNetwork, "--lm", "a.lm", "--count", "3",
+                                   "--temperature", "2", "-o", "programs.jsonl", "--json"});
+  ASSERT_EQ(generated.exit_code, 0) << generated.err;
+  std::multiset<std::string> traces;
+  std::ifstream lines(directory_->path() / "programs.jsonl");
+  for (std::string line; std::getline(lines, line);)
+    if (const Json entry = Json::parse(line); entry["type"] == "program")
+      traces.insert(entry["trace"].get<std::string>());
+  EXPECT_EQ(traces.size(), Json::parse(generated.out)["summary"]["programs"].get<size_t>());
+
+  const std::vector<std::string> command = {"lm",         "measure", "programs.jsonl", "--db",
+                                            "written.db", "--quiet", "--json"};
+  const CliResult first = cli(command);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  const Json result = Json::parse(first.out);
+  EXPECT_EQ(result["trials"], records_of("written.db"));
+  for (const Json& task : result["tasks"]) {
+    EXPECT_EQ(task["left_out"], 0);
+    EXPECT_LE(task["best_seconds"], task["untuned_seconds"]);
+  }
+  // All records are of the file or untuned.
+  ASSERT_EQ(cli({"db", "export", "written.db", "written.jsonl"}).exit_code, 0);
+  std::ifstream records(directory_->path() / "written.jsonl");
+  int written = 0;
+  for (std::string line; std::getline(records, line);) {
+    const Json entry = Json::parse(line);
+    if (!entry.contains("candidate")) continue;
+    const std::string reason = entry["candidate"]["reason"];
+    EXPECT_TRUE(reason == "written" || reason == "default" || reason == "fallback") << reason;
+    if (reason != "written") continue;
+    EXPECT_GT(traces.count(entry["trace"].get<std::string>()), 0u);
+    ++written;
+  }
+  EXPECT_GT(written, 0);
+  const CliResult again = cli(command);
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(records_of("written.db"), result["trials"]) << "nothing is measured again";
+
+  // Each task's untuned schedule and its likeliest schedule.
+  const CliResult few =
+      cli({"lm", "measure", "programs.jsonl", "--db", "few.db", "--count", "1", "--json", "--quiet"});
+  ASSERT_EQ(few.exit_code, 0) << few.err;
+  for (const Json& task : Json::parse(few.out)["tasks"]) EXPECT_LE(task["programs"], 1);
+  EXPECT_LE(records_by_reason("few.db")["written"], static_cast<int>(result["tasks"].size()));
+
+  expect_error({"lm", "measure", "a.corpus", "--db", "no.db"}, "lm generate");
+  expect_error({"lm", "measure", "absent.jsonl", "--db", "no.db"}, "absent.jsonl");
+  std::ofstream(directory_->path() / "damaged.jsonl")
+      << "{\"type\":\"programs\",\"v\":1}\n{\"type\":\"program\",\"v\":1}\n";
+  expect_error({"lm", "measure", "damaged.jsonl", "--db", "no.db"}, "damaged.jsonl, line 2");
+  EXPECT_FALSE(fs::exists(directory_->path() / "no.db"));
+  std::ofstream(directory_->path() / "letter") << "dear reader";
+  expect_error({"lm", "generate", kNetwork, "--lm", "a.lm", "-o", "letter"}, "letter");
 }
 
 TEST_F(LanguageCli, EvalIsMeasuredOnceAndComparesWithTheSearch) {
