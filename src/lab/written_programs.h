@@ -50,7 +50,7 @@ struct MeasuredTask {
   int64_t programs = 0;  // that can be measured, without the untuned one
   int64_t left_out = 0;  // whose trace is not in the task's design space for the device
   int64_t failed = 0;
-  // Of one call; +inf: the program did not run.
+  // Seconds of one call; +inf: the program did not run.
   double untuned_seconds = std::numeric_limits<double>::infinity();
   double best_seconds = std::numeric_limits<double>::infinity();
 };

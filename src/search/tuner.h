@@ -117,7 +117,7 @@ struct TuneServices {
   ProgressFn progress = {};  // called after every measurement; may be empty
 };
 
-// What may keep a task from further rounds when the search ends.
+// Whether something keeps a task from further rounds when the search ends.
 enum class TaskEnd : uint8_t {
   kOpen,       // nothing
   kSmall,      // it takes too small a share of the model's time
@@ -125,7 +125,7 @@ enum class TaskEnd : uint8_t {
 };
 std::string_view to_string(TaskEnd end);  // "open", "small", "exhausted"
 
-// What a run spent on a task, and why.
+// The measurements and the time that a run spent on a task, and why.
 struct TaskAllocation {
   int64_t trials = 0;                                  // new measurements in this run
   double seconds = 0;                                  // for measuring and for proposing
