@@ -26,6 +26,7 @@
 #include "tools/output_files.h"
 #include "tools/report.h"
 #include "tools/run_log.h"
+#include "tools/whole_networks.h"
 
 namespace tensorsmith::tools {
 namespace {
@@ -43,6 +44,7 @@ struct CompareCommand {
   lab::CompareOptions options;
   lab::SimulationOptions simulation;
   std::vector<std::string> language_models;
+  WholeNetworks whole;
   bool quiet = false, json = false, force = false;
 };
 
@@ -291,6 +293,20 @@ Result<std::vector<lab::SearchRun>> measure(CompareCommand& command, LogSink& lo
                                catch_interrupts());
 }
 
+Status compare_whole(CompareCommand& command) {
+  WholeNetworks& whole = command.whole;
+  whole.networks = command.networks;
+  whole.from = command.from;
+  whole.cost_models = command.models;
+  whole.language_models = command.language_models;
+  whole.device = command.device;
+  whole.seeds = command.options.seeds;
+  whole.batch = command.options.batch;
+  whole.quiet = command.quiet;
+  whole.json = command.json;
+  return compare_whole_networks(whole);
+}
+
 Status compare(CompareCommand& command) {
   TS_RETURN_IF_ERROR(check_places(command));
   TS_ASSIGN_OR_RETURN(command.options.methods, methods_of(command));
@@ -362,7 +378,8 @@ void add_compare_command(CLI::App& app, int& exit_code) {
       ->excludes(store);
   auto* from = sub->add_option("--from", o->from,
                                "Run each method a second time, beginning with the fast programs of this "
-                               "database or export (repeatable)")
+                               "database or export (repeatable). With --whole: database, export, or model "
+                               "(NAME.onnx, zoo:NAME) to transfer schedules of")
                    ->allow_extra_args(false);
   sub->add_flag("--frozen", o->options.frozen,
                 "Do not train the cost models on the measurements of the searches");
@@ -393,13 +410,14 @@ void add_compare_command(CLI::App& app, int& exit_code) {
                   "Write a plot of the speed reached against the number of trials to this SVG file");
   sub->add_option("--time-plot", o->time_plot,
                   "Write a plot of the speed reached against the search time to this SVG file");
+  add_whole_network_options(*sub, o->whole);
   add_force(*sub, o->force);
   sub->add_flag("--quiet", o->quiet, "Show no progress");
   sub->add_flag("--json", o->json, "Print the result as one JSON object, on the last line");
   store->excludes(networks)->excludes(from)->excludes(log);
   sub->callback([o, networks, store, &exit_code] {
     if (networks->count() == 0 && store->count() == 0) throw CLI::RequiredError("MODELS or --store");
-    exit_code = run_command([&] { return compare(*o); });
+    exit_code = run_command([&] { return o->whole.folder.empty() ? compare(*o) : compare_whole(*o); });
   });
 }
 

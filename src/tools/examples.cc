@@ -36,7 +36,8 @@ const std::map<std::string, std::string>& examples() {
        "  tensorsmith compare model.onnx --cost-model xgboost --cost-model mine.model --log runs.jsonl\n"
        "  tensorsmith compare --store records.store --split by_task.split --cost-model xgboost --cost-model "
        "none\n"
-       "  tensorsmith compare --store records.store --share 10% --cost-model latency.model"},
+       "  tensorsmith compare --store records.store --share 10% --cost-model latency.model\n"
+       "  tensorsmith compare zoo:resnet18 zoo:resnet50 --whole out --from records.db --seeds 1"},
       {"lm corpus",
        "  tensorsmith lm corpus zoo:resnet18 zoo:googlenet --device local:threads=1 -o programs.corpus\n"
        "  tensorsmith lm corpus --db tensorsmith.db --hold-out zoo:resnet50 -o programs.corpus"},

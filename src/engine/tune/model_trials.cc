@@ -1,10 +1,12 @@
 #include "engine/tune/model_trials.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "engine/device/gpu_device.h"
 #include "engine/model/model_timer.h"
+#include "engine/model/reference_inputs.h"
 
 namespace tensorsmith::engine {
 
@@ -20,6 +22,14 @@ constexpr double kTimingSlack = 2, kMostSeconds = 1;
 
 TimingLimits limits_of(double seconds) {
   return {seconds, kMinRuns, std::max(kTimingSlack * seconds, kMostSeconds)};
+}
+
+// Returns the largest magnitude of a tensor of floats that is finite; 0 for other types.
+double largest_magnitude(const lower::Tensor& tensor) {
+  double most = 0;
+  for (int64_t i = 0; is_float(tensor.dtype) && i < tensor.num_elements(); ++i)
+    if (const double value = std::abs(tensor.at(i).f); std::isfinite(value)) most = std::max(most, value);
+  return most;
 }
 
 }  // namespace
@@ -77,6 +87,23 @@ double ModelTrials::model_seconds(size_t variant) const {
 double ModelTrials::spread(size_t variant) const {
   const Timing timing{variants_[variant].seconds};
   return timing.quantile(0.75) / timing.quantile(0.25) - 1;
+}
+
+Result<Comparison> ModelTrials::compare_outputs(size_t variant) const {
+  const auto inputs = reference_inputs(model_.graph, seed_, Spread::kNarrow);
+  runtime::Model& first = *variants_.front().compiled.model;
+  TS_ASSIGN_OR_RETURN(const auto expected, run_model(first, inputs));
+  TS_ASSIGN_OR_RETURN(const auto got, run_model(*variants_[variant].compiled.model, inputs));
+  Comparison worst;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    Tolerance tolerance;
+    tolerance.step = first.outputs()[i].quantization_step;
+    tolerance.atol *= std::max(1.0, largest_magnitude(expected[i]));
+    Comparison comparison = compare(got[i], expected[i], tolerance);
+    if (!comparison.ok) return comparison;
+    if (i == 0 || comparison.worst_absolute > worst.worst_absolute) worst = std::move(comparison);
+  }
+  return worst;
 }
 
 std::vector<TaskSchedule> ModelTrials::fastest_by_task(const std::vector<bool>& first_is_usable) const {

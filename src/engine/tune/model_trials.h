@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "engine/model/compile_model.h"
+#include "engine/model/output_check.h"
 #include "runtime/model.h"
 
 namespace tensorsmith::engine {
@@ -44,6 +45,11 @@ class ModelTrials {
   double model_seconds(size_t variant) const;
   // Relative spread of a variant's runs: the interquartile range over the lower quartile.
   double spread(size_t variant) const;
+
+  // Compares a variant's outputs with those of the first variant, on generated inputs. The absolute tolerance
+  // grows with the largest output. Returns the first comparison that is not ok, else that with the largest
+  // difference.
+  Result<Comparison> compare_outputs(size_t variant) const;
 
   // Returns for each task the schedule of the variant where it is fastest. The first variant's
   // schedule is kept unless another is faster by more than the noise of such timings, or
