@@ -62,7 +62,8 @@ struct NetworkRun {
 
 struct NetworkComparison {
   std::vector<engine::ModelSource> networks;
-  std::vector<engine::SourceModel> sources;  // a network is not a source of itself
+  // Each network needs one of another name, since it is not a source of itself.
+  std::vector<engine::SourceModel> sources;
   const engine::WarmStart* known = nullptr;  // records of the sources; must outlive the call
   std::vector<NetworkMethod> methods;
   int seeds = 1;
@@ -82,8 +83,7 @@ struct NetworkComparison {
 
 // Returns the parts by network, seed and method; when cancelled, those so far. A network is loaded only if one
 // of its parts is missing. Each network with new schedules computes the same outputs as the untuned one, else
-// kMismatch. Other errors: kUnsupported for a device that is not local; kInvalidArgument for a network without
-// a source model; those of search::tune and of files.
+// kMismatch. Other errors: kUnsupported for a device that is not local; those of search::tune and of files.
 Result<std::vector<NetworkRun>> compare_networks(const target::Device& device,
                                                  const NetworkComparison& comparison, const Clock& clock,
                                                  LogSink& log, const std::atomic<bool>& cancel);

@@ -80,9 +80,6 @@ std::string file_name_of(const std::string& network) {
 
 Result<NetworkFolder> NetworkFolder::open(const std::string& path, const OrderedJson& settings) {
   NetworkFolder folder(path);
-  std::error_code failed;
-  fs::create_directories(fs::path(path) / "parts", failed);
-  if (failed) return Error{ErrorCode::kIo, path, failed.message()};
   const std::string file = folder.file(kSettingsFile);
   const auto text = read_input(file, kMaxPartBytes);
   if (!text.ok() && text.error().code != ErrorCode::kNotFound) return text.error();
@@ -92,11 +89,12 @@ Result<NetworkFolder> NetworkFolder::open(const std::string& path, const Ordered
                  "holds a comparison on another device or with other settings (settings.json); name another "
                  "folder"};
   }
-  for (const auto& entry : fs::directory_iterator(path, failed)) {
-    if (entry.path().filename() == "parts") continue;
+  std::error_code failed;
+  if (fs::exists(path, failed) && !fs::is_empty(path, failed))
     return Error{ErrorCode::kInvalidArgument, path,
                  "is not a folder of `compare --whole`, but holds other files; name another folder"};
-  }
+  fs::create_directories(fs::path(path) / "parts", failed);
+  if (failed) return Error{ErrorCode::kIo, path, failed.message()};
   TS_RETURN_IF_ERROR(write_file(file, settings));
   return folder;
 }

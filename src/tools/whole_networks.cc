@@ -198,6 +198,17 @@ Status compare_whole_networks(const WholeNetworks& options) {
     TS_ASSIGN_OR_RETURN(auto others, engine::read_tune_sources(options.networks, /*warm_start=*/false));
     sources.models = std::move(others.models);
   }
+  for (const std::string& network : options.networks) {
+    const bool again = std::any_of(comparison.networks.begin(), comparison.networks.end(),
+                                   [&](const engine::ModelSource& other) { return other.path == network; });
+    if (again) return Error{ErrorCode::kInvalidArgument, network, "is named twice"};
+    const bool has_source = std::any_of(sources.models.begin(), sources.models.end(),
+                                        [&](const auto& source) { return source.name != network; });
+    if (!has_source)
+      return Error{ErrorCode::kInvalidArgument, network,
+                   "has no source models; name other networks, or models with --from"};
+    comparison.networks.push_back({.path = network});
+  }
   engine::WarmStart known;
   for (const std::string& file : sources.files) TS_RETURN_IF_ERROR(known.add_file(file));
   std::vector<std::string> source_names;
@@ -209,12 +220,6 @@ Status compare_whole_networks(const WholeNetworks& options) {
   TS_ASSIGN_OR_RETURN(const NetworkFolder folder, NetworkFolder::open(options.folder, settings));
   const SystemClock clock;
   StderrLogSink log(options.quiet ? LogLevel::kError : LogLevel::kWarning);
-  for (const std::string& network : options.networks) {
-    const bool again = std::any_of(comparison.networks.begin(), comparison.networks.end(),
-                                   [&](const engine::ModelSource& other) { return other.path == network; });
-    if (again) return Error{ErrorCode::kInvalidArgument, network, "is named twice"};
-    comparison.networks.push_back({.path = network});
-  }
   comparison.sources = sources.models;
   comparison.known = &known;
   comparison.methods = lab::network_methods(!comparison.language_model.empty());

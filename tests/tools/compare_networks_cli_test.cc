@@ -143,9 +143,11 @@ TEST_F(CompareNetworks, FinishedPartsAreNotRepeated) {
 
   expect_error(compare({"--quiet", "--cost-model", "none"}), "other settings");
   expect_error({"compare", kTarget, "--whole", "tuned", "--from", "source.db", "--from", kSource}, "tuned");
+  EXPECT_FALSE(fs::exists(directory_.path() / "tuned/parts"));
   expect_error({"compare", kTarget, "--whole", "new", "--from", kSource}, "--from");
   expect_error({"compare", kTarget, "--whole", "new", "--from", "source.db"}, "source models");
   expect_error({"compare", kTarget, kTarget, "--whole", "new", "--from", "source.db"}, "twice");
+  EXPECT_FALSE(fs::exists(directory_.path() / "new"));
   EXPECT_EQ(cli(compare({"--trials", "3"})).exit_code, 2);
   EXPECT_EQ(cli({"compare", kTarget, "--whole", "new"}).exit_code, 2);
   EXPECT_EQ(cli({"compare", kTarget, "--limit", "3"}).exit_code, 2);
