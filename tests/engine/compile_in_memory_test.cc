@@ -4,9 +4,12 @@
 
 #include <cstring>
 
+#include "base/clock.h"
 #include "cli_support.h"
 #include "engine/model/compile_model.h"
 #include "engine/model/model_timer.h"
+#include "engine/tune/model_trials.h"
+#include "engine/tune/prepare_tasks.h"
 
 namespace tensorsmith::engine::compile_in_memory_test {
 namespace {
@@ -97,6 +100,24 @@ TEST_F(CompileInMemory, RefusesWhatDoesNotFit) {
   const std::vector<runtime::WeightData> unaligned(description.weights.size(),
                                                    {"w", std::span(storage).subspan(4, 64)});
   EXPECT_FALSE(runtime::Model::from_memory(description, kernels, unaligned, load_options_).ok());
+}
+
+// Plain loops compute what the untuned schedules do, up to rounding: the sums have another order.
+TEST_F(CompileInMemory, VariantsOfAModelHaveTheSameOutputs) {
+  const auto tasks = prepare_tasks(model_->partition, device_);
+  ASSERT_TRUE(tasks.ok()) << tasks.error().message();
+  std::vector<TaskSchedule> plain;
+  for (const auto& task : *tasks) plain.push_back({task->plain_trace()});
+  const SystemClock clock;
+  ModelTrials trials(*model_, device_, codegen::default_backend(), 2, /*seed=*/3, clock);
+  ASSERT_TRUE(trials.add(schedules_).ok());
+  ASSERT_TRUE(trials.add(std::move(plain)).ok());
+  const auto same = trials.compare_outputs(0), other = trials.compare_outputs(1);
+  ASSERT_TRUE(same.ok() && other.ok());
+  EXPECT_EQ(same->worst_absolute, 0);
+  EXPECT_TRUE(other->ok) << other->detail;
+  EXPECT_EQ(other->elements, 1000);
+  EXPECT_GT(other->worst_absolute, 0) << "another program ran";
 }
 
 }  // namespace

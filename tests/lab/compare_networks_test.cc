@@ -1,4 +1,4 @@
-// What a comparison of whole networks says about its parts. tests/tools/compare_networks_cli_test.cc runs one.
+// The methods and the scores of a comparison of whole networks. tests/tools/compare_networks_cli_test.cc runs one.
 #include "lab/compare_networks.h"
 
 #include <gtest/gtest.h>

@@ -98,7 +98,7 @@ Result<Comparison> ModelTrials::compare_outputs(size_t variant) const {
   for (size_t i = 0; i < expected.size(); ++i) {
     Tolerance tolerance;
     tolerance.step = first.outputs()[i].quantization_step;
-    tolerance.atol *= std::max(1.0, largest_magnitude(expected[i]));
+    tolerance.atol = std::max(tolerance.atol, tolerance.rtol * largest_magnitude(expected[i]));
     Comparison comparison = compare(got[i], expected[i], tolerance);
     if (!comparison.ok) return comparison;
     if (i == 0 || comparison.worst_absolute > worst.worst_absolute) worst = std::move(comparison);

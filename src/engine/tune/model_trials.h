@@ -46,8 +46,8 @@ class ModelTrials {
   // Relative spread of a variant's runs: the interquartile range over the lower quartile.
   double spread(size_t variant) const;
 
-  // Compares a variant's outputs with those of the first variant, on generated inputs. The absolute tolerance
-  // grows with the largest output. Returns the first comparison that is not ok, else that with the largest
+  // Compares a variant's outputs with those of the first variant, on generated inputs. Rounding errors
+  // follow the largest value of an output, so the absolute tolerance does, too. Returns the first comparison that is not ok, else that with the largest
   // difference.
   Result<Comparison> compare_outputs(size_t variant) const;
 
