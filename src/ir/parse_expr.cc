@@ -236,7 +236,7 @@ Parser::Parsed Parser::number(bool negative, const Token& at) {
     if (length < token.text.size() && !is_digit(length)) ++length;
     while (is_digit(length)) ++length;
   }
-  DType dtype = token.kind == Token::Kind::kInt ? DType::kI64 : DType::kF32;
+  DType dtype = plain_numbers_.value_or(token.kind == Token::Kind::kInt ? DType::kI64 : DType::kF32);
   if (length < token.text.size()) {
     const auto suffix = parse_dtype(token.text.substr(length));
     if (!suffix.has_value() || *suffix == DType::kBool) {

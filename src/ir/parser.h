@@ -63,6 +63,8 @@ class Parser {
   Lexer lexer_;
   std::unordered_map<std::string, Var> variables_;
   std::unordered_map<std::string, Buffer> buffers_;
+  // Type of numbers without a suffix; nothing: i64, and f32 for those with a point or an exponent.
+  std::optional<DType> plain_numbers_;
   int nesting_ = 0;
 
  private:

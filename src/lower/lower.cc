@@ -1,97 +1,16 @@
 #include "lower/lower.h"
 
 #include <algorithm>
-#include <ranges>
-#include <span>
 
 #include "ir/simplify.h"
 #include "lower/nest.h"
+#include "sched/storage.h"
 
 namespace tensorsmith::lower {
 
 namespace {
 
 using sched::AttachKind;
-
-int64_t align_up(int64_t value, int64_t factor, int64_t offset) {
-  const int64_t over = ((value - offset) % factor + factor) % factor;
-  return over == 0 ? value : value + factor - over;
-}
-
-std::vector<int64_t> aligned_strides(const sched::Stage& stage, const std::vector<int64_t>& shape) {
-  std::vector<int64_t> strides(shape.size());
-  int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > 0;) {
-    if (stage.root(d) == stage.storage_align_iterator) {
-      stride = align_up(stride, stage.storage_align->first, stage.storage_align->second);
-    }
-    strides[d] = stride;
-    stride *= std::max<int64_t>(shape[d], 1);
-  }
-  return strides;
-}
-
-std::vector<int64_t> layout_shape(const sched::Layout& layout) {
-  std::vector<int64_t> shape;
-  shape.reserve(layout.size());
-  for (const sched::LayoutDim& d : layout) shape.push_back(d.extent);
-  return shape;
-}
-
-// Returns the root axis that the iterator is the innermost part of, or none.
-std::optional<size_t> axis_of_innermost(const sched::Stage& stage, sched::IteratorId iterator) {
-  for (const sched::Relation& relation : std::views::reverse(stage.relations)) {
-    const auto* split = std::get_if<sched::SplitRelation>(&relation);
-    if (split == nullptr) {
-      if (std::get<sched::FuseRelation>(relation).child == iterator) return std::nullopt;
-    } else if (split->children.back() == iterator) {
-      iterator = split->parent;
-    } else if (std::find(split->children.begin(), split->children.end(), iterator) != split->children.end()) {
-      return std::nullopt;
-    }
-  }
-  return iterator.place();
-}
-
-// Returns whether all dimensions after `axis` have extent 1.
-bool is_last_dimension(size_t axis, const std::vector<int64_t>& shape) {
-  const auto rest = std::span(shape).subspan(axis + 1);
-  return std::all_of(rest.begin(), rest.end(), [](int64_t n) { return n == 1; });
-}
-
-// Returns whether vectors are stored as adjacent columns: the loop directly around the vectorized
-// one is unrolled and runs along the innermost axis. Such a stage is transposed in registers and
-// stored in rows.
-bool stores_transposed(const sched::Stage& stage, size_t vector_leaf, const std::vector<int64_t>& shape) {
-  if (vector_leaf == 0 || stage.op->has_reduction()) return false;
-  const sched::IteratorId around = stage.leaves[vector_leaf - 1];
-  if (stage.iterators[around].annotation != sched::Annotation::kUnroll) return false;
-  const auto axis = axis_of_innermost(stage, around);
-  return axis && *axis < shape.size() && is_last_dimension(*axis, shape);
-}
-
-// Returns the strides of a local tile, whose layout nothing outside the schedule sees: the axis of
-// the vectorized loop becomes innermost, so that vectors are contiguous. Empty if row-major order
-// already does that, or if the schedule stores rows.
-std::vector<int64_t> tile_strides(const sched::Stage& stage, const std::vector<int64_t>& shape) {
-  size_t leaf = stage.leaves.size();
-  while (leaf > 0 && stage.iterators[stage.leaves[leaf - 1]].annotation != sched::Annotation::kVectorize)
-    --leaf;
-  if (leaf == 0) return {};
-  const auto axis = axis_of_innermost(stage, stage.leaves[--leaf]);
-  if (!axis || *axis >= shape.size()) return {};
-  const size_t v = *axis;
-  if (shape[v] <= 1 || is_last_dimension(v, shape) || stores_transposed(stage, leaf, shape)) return {};
-  std::vector<int64_t> strides(shape.size());
-  strides[v] = 1;
-  int64_t stride = shape[v];
-  for (size_t d = shape.size(); d-- > 0;) {
-    if (d == v) continue;
-    strides[d] = stride;
-    stride *= std::max<int64_t>(shape[d], 1);
-  }
-  return strides;
-}
 
 class ProgramBuilder {
  public:
@@ -128,46 +47,23 @@ class ProgramBuilder {
           std::find(schedule_.outputs.begin(), schedule_.outputs.end(), logical) != schedule_.outputs.end();
       if (stage.is_placeholder()) {
         if (stage.layout)
-          p.buffer = ir::make_buffer(logical->name, logical->dtype, layout_shape(*stage.layout));
+          p.buffer = ir::make_buffer(logical->name, logical->dtype, sched::layout_shape(*stage.layout));
         if (stage.layout || stage.transform)
           out.prepared.push_back({out.program.inputs.size(), stage.transform, stage.layout});
         out.program.inputs.push_back(p.buffer);
       } else if (!is_output) {
         p.allocated = true;
-        std::vector<int64_t> shape = logical->shape;
-        if (stage.layout) shape = layout_shape(*stage.layout);
-        if (stage.attach == AttachKind::kAt) {
-          p.shrunk = true;
-          const auto extents = std::span(bounds_.stages[s].root_extent).first(shape.size());
-          shape.assign(extents.begin(), extents.end());
-          make_room_for_tails(s, shape);
-        }
-        std::vector<int64_t> strides;
-        if (stage.storage_align) {
-          strides = aligned_strides(stage, shape);
-        } else if (!stage.layout) {
-          strides = tile_strides(stage, shape);
-        }
+        p.shrunk = stage.attach == AttachKind::kAt;
+        const sched::StageBounds& bounds = bounds_.stages[s];
+        sched::Storage storage =
+            sched::storage_of(stage, *logical, {bounds.extents, bounds.root_extent, bounds.root_may_leave});
         // A tensor that several loop nests of the program use cannot be private to a thread.
         const ir::MemoryScope scope =
             stage.attach == AttachKind::kRoot ? ir::MemoryScope::kGlobal : sched::memory_scope(schedule_, s);
-        p.buffer =
-            ir::make_buffer(logical->name, logical->dtype, std::move(shape), scope, std::move(strides));
+        p.buffer = ir::make_buffer(logical->name, logical->dtype, std::move(storage.shape), scope,
+                                   std::move(storage.strides));
       }
       storage_[logical.get()] = std::move(p);
-    }
-  }
-
-  // Rounds the shape up to whole tiles where the last tile may run beyond the region.
-  void make_room_for_tails(sched::StageId s, std::vector<int64_t>& shape) const {
-    const sched::Stage& stage = schedule_.stages[s];
-    const sched::StageBounds& b = bounds_.stages[s];
-    for (const sched::Relation& relation : stage.relations) {
-      const auto* split = std::get_if<sched::SplitRelation>(&relation);
-      if (split == nullptr || !sched::may_overrun(stage, *split, b.extents, b.root_may_leave)) continue;
-      int64_t room = 1;
-      for (const sched::IteratorId child : split->children) room *= b.extents[child];
-      shape[split->parent.place()] = room;
     }
   }
 
