@@ -57,6 +57,22 @@ double DraftCorrection::variance() const {
 }
 
 double CandidateScorer::draft(const space::Candidate& candidate) const {
+  const double draft = latency_draft(candidate);
+  if (objective_.is_latency() || !uses_draft_ || !std::isfinite(draft)) return draft;
+  return -log_cost(candidate, std::exp(-draft));
+}
+
+double CandidateScorer::log_cost(const space::Candidate& candidate, double seconds) const {
+  ProgramFigures figures{seconds};
+  if (objective_.uses_memory()) {
+    const auto bytes = task_.space().temporary_bytes(candidate, task_.device());
+    if (!bytes.ok()) return std::numeric_limits<double>::infinity();
+    figures.bytes = static_cast<double>(*bytes);
+  }
+  return objective_.log_cost(figures);
+}
+
+double CandidateScorer::latency_draft(const space::Candidate& candidate) const {
   const double seconds = task_.space().estimate(candidate);
   if (!std::isfinite(seconds) || seconds <= 0) return -std::numeric_limits<double>::infinity();
   if (!uses_draft_) return 0;
@@ -139,25 +155,37 @@ std::vector<float> CandidateScorer::score(std::span<const space::Candidate> cand
   const learn::CostModel* model = request.model;
   const double best_seconds = programs.best_seconds();
   std::vector<float> drafts(candidates.size(), kUnbuildable);
-  for (size_t i = 0; i < candidates.size(); ++i) drafts[i] = static_cast<float>(draft(candidates[i]));
-  if (model == nullptr || !std::isfinite(best_seconds)) return drafts;
+  for (size_t i = 0; i < candidates.size(); ++i) drafts[i] = static_cast<float>(latency_draft(candidates[i]));
+  const auto without_model = [&] {
+    if (objective_.is_latency()) return drafts;
+    std::vector<float> scores;
+    for (const auto& candidate : candidates) scores.push_back(static_cast<float>(draft(candidate)));
+    return scores;
+  };
+  if (model == nullptr || !std::isfinite(best_seconds)) return without_model();
   const Result<double> scale = model->ranks_only() ? scale_of(*model, programs) : 1.0;
-  if (scale.ok() && *scale == 0) return drafts;
+  if (scale.ok() && *scale == 0) return without_model();
   const auto predictions =
       scale.ok() ? predict(candidates, drafts, request, pool) : Result<Predictions>(scale.error());
   if (!predictions.ok()) {
     model_error_ = predictions.error();
-    return drafts;
+    return without_model();
   }
+  const double best_log_cost = programs.best_log_cost();
+  // Returns the ratio of the best program's cost to that of a candidate that is `speed` times as fast as it.
+  const auto gain = [&](size_t i, double speed) {
+    if (objective_.is_latency()) return speed;
+    return std::exp(best_log_cost - log_cost(candidates[i], best_seconds / speed));
+  };
   const double draft_variance = correction_.variance();
   const double n = programs.rows().size();
   std::vector<float> scores(candidates.size(), kUnbuildable);
-  // A score is the task's best seconds / the candidate's, so that scores of different calls are
-  // comparable.
+  // A score is the cost of the task's best program / the candidate's, so that scores of different calls
+  // are comparable.
   for (size_t i = 0; i < scores.size(); ++i) {
     const double promised = best_seconds * std::exp(static_cast<double>(drafts[i]));
     if (!(*predictions)[i]) {
-      if (std::isfinite(drafts[i])) scores[i] = static_cast<float>(believed(promised));
+      if (std::isfinite(drafts[i])) scores[i] = static_cast<float>(believed(gain(i, promised)));
       continue;
     }
     const learn::Prediction& prediction = *(*predictions)[i];
@@ -167,12 +195,13 @@ std::vector<float> CandidateScorer::score(std::span<const space::Candidate> cand
       const double weight = model_weight(draft_variance, prediction.log_sigma);
       const double log_speed =
           weight * std::log(best_seconds / predicted) + (1 - weight) * std::log(promised);
-      scores[i] = static_cast<float>(believed(std::exp(log_speed)));
+      scores[i] = static_cast<float>(believed(gain(i, std::exp(log_speed))));
     } else {
       // The model gives no deviation: its weight grows with the number of measured programs of the
       // task.
       const double trust = n / (n + kTrustedSamples);
-      scores[i] = static_cast<float>(trust * best_seconds / predicted + (1 - trust) * believed(promised));
+      scores[i] = static_cast<float>(trust * gain(i, best_seconds / predicted) +
+                                     (1 - trust) * believed(gain(i, promised)));
     }
   }
   return scores;

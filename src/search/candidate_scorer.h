@@ -1,5 +1,6 @@
 // Scores the candidates of a task: the design space's estimate, corrected by the measurements of the
-// task, and a cost model's predictions, weighted against each other.
+// task, and a cost model's predictions, weighted against each other. Both tell the latency; the run's objective
+// makes a cost of it.
 #pragma once
 
 #include <functional>
@@ -58,14 +59,19 @@ struct ScoringRequest {
 class CandidateScorer {
  public:
   // task: must outlive this object. uses_draft: whether the estimate ranks candidates. inputs: the
-  // inputs that the run's cost model reads.
-  CandidateScorer(const PreparedTask& task, bool uses_draft, const learn::ModelInputs& inputs)
-      : task_(task), uses_draft_(uses_draft), inputs_(inputs), correction_(task.space().num_sketches()) {}
+  // inputs that the run's cost model reads. objective: must outlive this object.
+  CandidateScorer(const PreparedTask& task, bool uses_draft, const learn::ModelInputs& inputs,
+                  const Objective& objective)
+      : task_(task),
+        uses_draft_(uses_draft),
+        inputs_(inputs),
+        objective_(objective),
+        correction_(task.space().num_sketches()) {}
 
-  // Returns minus the logarithm of the estimated seconds after correction; -inf for a candidate that
-  // cannot be built.
+  // Returns minus the logarithm of the cost (Objective::log_cost) by the estimated seconds after correction;
+  // -inf for a candidate that cannot be built.
   double draft(const space::Candidate& candidate) const;
-  // Returns a score of each candidate: higher is faster, -inf for one that cannot be built. If the
+  // Returns a score of each candidate: higher is better, -inf for one that cannot be built. If the
   // model fails, its error becomes model_error() and the drafts are the scores.
   std::vector<float> score(std::span<const space::Candidate> candidates, const ScoringRequest& request,
                            const MeasuredPrograms& programs, ThreadPool& pool);
@@ -86,6 +92,11 @@ class CandidateScorer {
   size_t judged() const { return judged_; }
 
  private:
+  // Returns minus the logarithm of the estimated seconds after correction; -inf for a candidate that
+  // cannot be built.
+  double latency_draft(const space::Candidate& candidate) const;
+  // Returns the logarithm of the cost of a candidate that takes this time.
+  double log_cost(const space::Candidate& candidate, double seconds) const;
   // Prediction of the model for each candidate: 0 seconds if the draft is not finite or the
   // candidate cannot be built, nothing if there was no time. An error of the model is the error of
   // the whole call.
@@ -102,6 +113,7 @@ class CandidateScorer {
   const PreparedTask& task_;
   bool uses_draft_;
   learn::ModelInputs inputs_;
+  const Objective& objective_;
   DraftCorrection correction_;
   // Guards the extractors and judged_ while several threads predict.
   std::mutex mutex_;

@@ -1,7 +1,6 @@
 #include "search/confirmation.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "record/disturbance.h"
@@ -24,21 +23,15 @@ constexpr double kDefaultFactor = 0.995;
 // lost by doubtful readings. A doubtful winner is compared with the next program, however slow.
 std::vector<RunProgram> contenders(const TaskState& state) {
   const MeasuredPrograms& programs = state.programs();
-  auto top = programs.fastest(3);
+  auto top = programs.best(3);
   const size_t least = !top.empty() && record::is_doubtful(top.front().disturbance) ? 2 : 1;
-  while (top.size() > least && top.back().seconds > kDoubtfulTie * top.front().seconds) top.pop_back();
+  while (top.size() > least && top.back().cost > kDoubtfulTie * top.front().cost) top.pop_back();
   const bool has_default = std::any_of(top.begin(), top.end(), [](const auto& r) { return r.is_default; });
-  if (!has_default && std::isfinite(programs.default_seconds()) &&
-      programs.default_seconds() < kDoubtfulGain * top.front().seconds) {
-    const Proposal fallback = state.default_proposal();
-    top.push_back({.hash = fallback.hash,
-                   .trace = fallback.trace,
-                   .seconds = programs.default_seconds(),
-                   .is_default = true,
-                   .disturbance = programs.default_result()->disturbance});
-  }
+  const RunProgram* untuned = programs.untuned();
+  if (!has_default && untuned != nullptr && untuned->cost < kDoubtfulGain * top.front().cost)
+    top.push_back(*untuned);
   if (top.empty()) return top;
-  for (RunProgram& loser : programs.doubtful_losers(top.front().seconds, kMostLosers)) {
+  for (RunProgram& loser : programs.doubtful_losers(top.front().cost, kMostLosers)) {
     if (std::none_of(top.begin(), top.end(), [&](const auto& r) { return r.hash == loser.hash; }))
       top.push_back(std::move(loser));
   }
@@ -57,7 +50,7 @@ Result<std::optional<sched::Trace>> confirm_winner(const TaskState& state, measu
   TS_ASSIGN_OR_RETURN(const auto results,
                       measurer.measure(state.task().workload(), candidates, state.programs().best_seconds(),
                                        [](size_t, const record::MeasureResult&) { return true; }));
-  double best_seconds = std::numeric_limits<double>::infinity();
+  double best_seconds = std::numeric_limits<double>::infinity(), best_cost = best_seconds;
   for (size_t k = 0; k < top.size(); ++k) {
     // Takes the median of all rounds and the first measurement, unless that is doubtful.
     std::vector<double> times;
@@ -67,7 +60,9 @@ Result<std::optional<sched::Trace>> confirm_winner(const TaskState& state, measu
     std::sort(times.begin(), times.end());
     double seconds = 0.5 * (times[(times.size() - 1) / 2] + times[times.size() / 2]);
     if (top[k].is_default) seconds *= kDefaultFactor;
-    if (seconds < best_seconds) {
+    const double cost = state.programs().objective().cost({seconds, top[k].bytes});
+    if (cost < best_cost || (cost == best_cost && seconds < best_seconds)) {
+      best_cost = cost;
       best_seconds = seconds;
       winner = top[k].trace;
     }

@@ -1,6 +1,6 @@
 // Measurement noise can make a program look best, and other programs on the machine can make a fast one
 // lose. If a winner is close to the default or to other programs, or one of them was measured while others
-// used the machine, they are measured again, interleaved, and the medians decide.
+// used the machine, they are measured again, interleaved, and the costs of the medians decide.
 #pragma once
 
 #include <optional>

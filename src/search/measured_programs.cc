@@ -7,6 +7,30 @@
 
 namespace tensorsmith::search {
 
+namespace {
+
+// For RunProgram and MeasuredCandidate.
+template <class Program>
+bool better(const Program& a, const Program& b) {
+  return a.cost != b.cost ? a.cost < b.cost : a.seconds < b.seconds;
+}
+
+ProgramFigures figures_of(const RunProgram& program) { return {program.seconds, program.bytes}; }
+
+}  // namespace
+
+void MeasuredPrograms::offer(const RunProgram& program) {
+  if (!(program.cost < best_cost_ || (program.cost == best_cost_ && program.seconds < best_seconds_))) return;
+  best_cost_ = program.cost;
+  best_seconds_ = program.seconds;
+  best_log_cost_ = objective_.log_cost(figures_of(program));
+}
+
+void MeasuredPrograms::find_best() {
+  best_cost_ = best_log_cost_ = best_seconds_ = std::numeric_limits<double>::infinity();
+  for (const RunProgram& program : ran_) offer(program);
+}
+
 void MeasuredPrograms::count_failure(const record::MeasureResult& result) {
   ++failures_;
   if (failures_by_outcome_.empty()) first_failure_ = result.reason;
@@ -14,7 +38,7 @@ void MeasuredPrograms::count_failure(const record::MeasureResult& result) {
 }
 
 void MeasuredPrograms::take(const Proposal& proposal, const record::MeasureResult& result, bool verified,
-                            std::shared_ptr<const ProgramInputs> inputs) {
+                            std::shared_ptr<const ProgramInputs> inputs, double bytes) {
   const double seconds = result.best_estimate();
   ++trials_;
   if (!result.ok()) count_failure(result);
@@ -22,25 +46,43 @@ void MeasuredPrograms::take(const Proposal& proposal, const record::MeasureResul
     default_seconds_ = seconds;
     default_result_ = result;
   }
-  if (proposal.candidate) candidates_.push_back({*proposal.candidate, seconds, proposal.reason});
+  RunProgram program{proposal.hash, proposal.trace, seconds, is_default(proposal.hash), verified};
+  program.bytes = bytes;
+  program.cost = result.ok() ? objective_.cost(figures_of(program)) : std::numeric_limits<double>::infinity();
+  if (program.is_default) default_cost_ = program.cost;
+  if (proposal.candidate)
+    candidates_.push_back({*proposal.candidate, seconds, proposal.reason, program.cost});
   const bool has_inputs = inputs != nullptr;
   if (has_inputs) rows_.push_back({std::move(inputs), seconds, record::trust(result.disturbance)});
   if (!result.ok()) return;
-  ran_.push_back({proposal.hash, proposal.trace, seconds, is_default(proposal.hash), verified,
-                  proposal.candidate ? candidates_.size() : 0, has_inputs ? rows_.size() : 0,
-                  result.disturbance});
-  best_seconds_ = std::min(best_seconds_, seconds);
+  program.disturbance = result.disturbance;
+  if (proposal.candidate) program.candidate = candidates_.size();
+  if (has_inputs) program.row = rows_.size();
+  offer(program);
+  ran_.push_back(std::move(program));
 }
 
-std::vector<RunProgram> MeasuredPrograms::fastest(size_t count) const {
+double MeasuredPrograms::judged_seconds() const {
+  if (objective_.is_latency()) return best_seconds_;
+  const double factor = best_cost_ / default_cost_;
+  return std::isfinite(factor) && factor > 0 && std::isfinite(default_seconds_) ? default_seconds_ * factor
+                                                                                : best_seconds_;
+}
+
+const RunProgram* MeasuredPrograms::untuned() const {
+  for (const RunProgram& program : ran_)
+    if (program.is_default) return &program;
+  return nullptr;
+}
+
+std::vector<RunProgram> MeasuredPrograms::best(size_t count) const {
   std::vector<RunProgram> sorted;
   for (const bool verified : {true, false}) {
     for (const RunProgram& program : ran_)
       if (program.verified == verified) sorted.push_back(program);
     if (!sorted.empty()) break;
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const RunProgram& a, const RunProgram& b) { return a.seconds < b.seconds; });
+  std::stable_sort(sorted.begin(), sorted.end(), better<RunProgram>);
   if (sorted.size() > count) sorted.resize(count);
   return sorted;
 }
@@ -55,15 +97,17 @@ const RunProgram* MeasuredPrograms::fastest_with_inputs() const {
 const MeasuredCandidate* MeasuredPrograms::best_candidate() const {
   const MeasuredCandidate* best = nullptr;
   for (const MeasuredCandidate& m : candidates_)
-    if (std::isfinite(m.seconds) && (best == nullptr || m.seconds < best->seconds)) best = &m;
+    if (std::isfinite(m.seconds) && (best == nullptr || better(m, *best))) best = &m;
   return best;
 }
 
-std::vector<RunProgram> MeasuredPrograms::doubtful_losers(double seconds, size_t count) const {
-  const auto least = [](const RunProgram& p) { return record::trust(p.disturbance) * p.seconds; };
+std::vector<RunProgram> MeasuredPrograms::doubtful_losers(double cost, size_t count) const {
+  const auto least = [&](const RunProgram& p) {
+    return objective_.cost({record::trust(p.disturbance) * p.seconds, p.bytes});
+  };
   std::vector<RunProgram> losers;
   for (const RunProgram& program : ran_)
-    if (record::is_doubtful(program.disturbance) && program.seconds > seconds && least(program) < seconds)
+    if (record::is_doubtful(program.disturbance) && program.cost > cost && least(program) < cost)
       losers.push_back(program);
   std::stable_sort(losers.begin(), losers.end(),
                    [&](const RunProgram& a, const RunProgram& b) { return least(a) < least(b); });
@@ -72,14 +116,12 @@ std::vector<RunProgram> MeasuredPrograms::doubtful_losers(double seconds, size_t
 }
 
 std::vector<RunProgram> MeasuredPrograms::doubtful() const {
-  const RunProgram *fastest = nullptr, *untuned = nullptr;
-  for (const RunProgram& program : ran_) {
-    if (fastest == nullptr || program.seconds < fastest->seconds) fastest = &program;
-    if (program.is_default) untuned = &program;
-  }
+  const RunProgram *best = nullptr, *untuned = this->untuned();
+  for (const RunProgram& program : ran_)
+    if (best == nullptr || better(program, *best)) best = &program;
   std::vector<RunProgram> list;
   if (untuned != nullptr && !untuned->verified) list.push_back(*untuned);
-  if (fastest != nullptr && !fastest->verified && fastest != untuned) list.push_back(*fastest);
+  if (best != nullptr && !best->verified && best != untuned) list.push_back(*best);
   return list;
 }
 
@@ -88,35 +130,39 @@ void MeasuredPrograms::verify(uint64_t hash, const record::MeasureResult& result
       std::find_if(ran_.begin(), ran_.end(), [&](const RunProgram& program) { return program.hash == hash; });
   TS_CHECK(at != ran_.end(), "a program was verified that was never measured");
   const double seconds = result.best_estimate();
-  if (at->candidate > 0) candidates_[at->candidate - 1].seconds = seconds;
+  at->seconds = seconds;
+  at->cost = result.ok() ? objective_.cost(figures_of(*at)) : std::numeric_limits<double>::infinity();
+  if (at->candidate > 0) {
+    candidates_[at->candidate - 1].seconds = seconds;
+    candidates_[at->candidate - 1].cost = at->cost;
+  }
   if (at->row > 0) {
     rows_[at->row - 1].seconds = seconds;
     rows_[at->row - 1].weight = record::trust(result.disturbance);
   }
   if (at->is_default) {
     default_seconds_ = seconds;
+    default_cost_ = at->cost;
     default_result_ = result;
   }
   if (result.ok()) {
-    at->seconds = seconds;
     at->disturbance = result.disturbance;
     at->verified = true;
   } else {
     count_failure(result);
     ran_.erase(at);
   }
-  best_seconds_ = std::numeric_limits<double>::infinity();
-  for (const RunProgram& program : ran_) best_seconds_ = std::min(best_seconds_, program.seconds);
-  if (!history_.empty()) history_.back() = best_seconds_;
+  find_best();
+  if (!history_.empty()) history_.back() = judged_seconds();
 }
 
 void MeasuredPrograms::drop_doubtful() {
-  double best = std::numeric_limits<double>::infinity();
+  std::optional<RunProgram> best;
   for (const RunProgram& program : ran_)
-    if (program.verified) best = std::min(best, program.seconds);
-  std::erase_if(ran_, [&](const RunProgram& p) { return !p.verified && p.seconds < best; });
-  best_seconds_ = best;
-  if (!history_.empty()) history_.back() = best_seconds_;
+    if (program.verified && (!best || better(program, *best))) best = program;
+  std::erase_if(ran_, [&](const RunProgram& p) { return !p.verified && (!best || better(p, *best)); });
+  find_best();
+  if (!history_.empty()) history_.back() = judged_seconds();
 }
 
 std::string MeasuredPrograms::failure_counts() const {

@@ -1,5 +1,6 @@
 // The programs of one task that were measured in this run or an earlier one, and what follows from
-// their times.
+// their times. The best program is that of the lowest cost by the run's objective; of programs of equal cost,
+// the fastest.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "record/record.h"
+#include "search/objective.h"
 #include "search/pipeline.h"
 #include "search/strategy.h"
 
@@ -35,6 +37,8 @@ struct RunProgram {
   bool verified = false;                   // output compared by this run
   size_t candidate = 0, row = 0;           // index in candidates() and rows() plus 1; 0 = none
   std::optional<double> disturbance = {};  // while `seconds` was measured (record/disturbance.h)
+  double bytes = 0;                        // of its temporaries; 0 if the objective does not use them
+  double cost = 0;
 };
 
 // A measured program, as training data.
@@ -46,41 +50,53 @@ struct TrainingRow {
 
 class MeasuredPrograms {
  public:
-  // default_hash: hash of the untuned schedule's trace.
-  explicit MeasuredPrograms(uint64_t default_hash) : default_hash_(default_hash) {}
+  // default_hash: hash of the untuned schedule's trace. objective: must outlive this object.
+  MeasuredPrograms(uint64_t default_hash, const Objective& objective)
+      : default_hash_(default_hash), objective_(objective) {}
 
   // Takes a result. `verified`: the measurer has just compared the output; false for results from
-  // the database. `inputs`: null if they could not be computed.
+  // the database. `inputs`: null if they could not be computed. `bytes`: see RunProgram.
   void take(const Proposal& proposal, const record::MeasureResult& result, bool verified,
-            std::shared_ptr<const ProgramInputs> inputs);
-  void finish_round() { history_.push_back(best_seconds_); }
+            std::shared_ptr<const ProgramInputs> inputs, double bytes);
+  void finish_round() { history_.push_back(judged_seconds()); }
 
-  // Returns the fastest programs, at most `count`: of those that this run verified, or of all if it
+  // Returns the best programs, at most `count`: of those that this run verified, or of all if it
   // verified none.
-  std::vector<RunProgram> fastest(size_t count) const;
+  std::vector<RunProgram> best(size_t count) const;
+  // Returns the untuned program; null if it did not run.
+  const RunProgram* untuned() const;
   // Returns the fastest program that has training data; null if there is none.
   const RunProgram* fastest_with_inputs() const;
-  // Returns the fastest measured candidate; null if none has run.
+  // Returns the best measured candidate; null if none has run.
   const MeasuredCandidate* best_candidate() const;
 
   // Returns the programs that lost only by doubtful readings: without other programs on the machine they
-  // may take less than `seconds`. The most promising ones come first, at most `count`.
-  std::vector<RunProgram> doubtful_losers(double seconds, size_t count) const;
+  // may cost less than `cost`. The most promising ones come first, at most `count`.
+  std::vector<RunProgram> doubtful_losers(double cost, size_t count) const;
 
   // Returns the programs known only from the database that this run should verify before they
-  // count: the default and the fastest of all.
+  // count: the default and the best of all.
   std::vector<RunProgram> doubtful() const;
   // Replaces the result of a program from the database by a second measurement.
   void verify(uint64_t hash, const record::MeasureResult& result);
-  // Drops programs that are not verified and faster than all verified ones.
+  // Drops programs that are not verified and better than all verified ones.
   void drop_doubtful();
 
   bool is_default(uint64_t hash) const { return hash == default_hash_; }
   bool default_known() const { return default_result_.has_value(); }
   double default_seconds() const { return default_seconds_; }  // +inf: it did not run
   const std::optional<record::MeasureResult>& default_result() const { return default_result_; }
-  double best_seconds() const { return best_seconds_; }  // +inf: no program ran
-  // Best seconds after each round.
+  double best_seconds() const { return best_seconds_; }  // of the best program; +inf: no program ran
+  double default_cost() const { return default_cost_; }  // +inf: it did not run
+  double best_cost() const { return best_cost_; }        // +inf: no program ran
+  // Returns the seconds that the untuned program would take if its cost were its time and it had been improved
+  // by the same factor as the cost: best_seconds() if the objective is latency. Schedulers of trials, which
+  // compare tasks by their time, use it.
+  double judged_seconds() const;
+  // Returns Objective::log_cost of the best program; +inf if no program ran.
+  double best_log_cost() const { return best_log_cost_; }
+  const Objective& objective() const { return objective_; }
+  // judged_seconds() after each round.
   const std::vector<double>& history() const { return history_; }
   // All measured candidates, the failed ones included.
   const std::vector<MeasuredCandidate>& candidates() const { return candidates_; }
@@ -92,14 +108,21 @@ class MeasuredPrograms {
 
  private:
   void count_failure(const record::MeasureResult& result);
+  // Takes the seconds of a program as those of the best one if it is better.
+  void offer(const RunProgram& program);
+  void find_best();
 
   uint64_t default_hash_;
+  const Objective& objective_;
   std::vector<RunProgram> ran_;
   std::vector<MeasuredCandidate> candidates_;
   std::vector<TrainingRow> rows_;
   std::vector<double> history_;
   double best_seconds_ = std::numeric_limits<double>::infinity();
+  double best_cost_ = std::numeric_limits<double>::infinity();
+  double best_log_cost_ = std::numeric_limits<double>::infinity();
   double default_seconds_ = std::numeric_limits<double>::infinity();
+  double default_cost_ = std::numeric_limits<double>::infinity();
   std::optional<record::MeasureResult> default_result_;
   int64_t trials_ = 0, failures_ = 0;
   std::map<record::Outcome, int64_t> failures_by_outcome_;

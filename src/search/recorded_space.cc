@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "sched/storage.h"
 #include "sched/trace_traits.h"
 
 namespace tensorsmith::search {
@@ -203,6 +204,12 @@ Status RecordedSpace::check(const space::Candidate& candidate) const {
 Result<sched::Trace> RecordedSpace::to_trace(const space::Candidate& candidate) const {
   TS_RETURN_IF_ERROR(check(candidate));
   return programs_[number_of(candidate)].trace;
+}
+
+Result<int64_t> RecordedSpace::temporary_bytes(const space::Candidate& candidate,
+                                               const target::Device& device) const {
+  TS_RETURN_IF_ERROR(check(candidate));
+  return sched::temporary_bytes(workload_, programs_[number_of(candidate)].trace, device);
 }
 
 Result<space::Candidate> RecordedSpace::rescale(const SearchSpace& source,

@@ -48,6 +48,8 @@ class RecordedSpace final : public SearchSpace {
   Status check(const space::Candidate& candidate) const override;
   double estimate(const space::Candidate&) const override { return kNoEstimate; }
   Result<sched::Trace> to_trace(const space::Candidate& candidate) const override;
+  Result<int64_t> temporary_bytes(const space::Candidate& candidate,
+                                  const target::Device& device) const override;
   // kUnsupported if the source is another kind of space, kNotFound if no program here has the
   // structure.
   Result<space::Candidate> rescale(const SearchSpace& source,

@@ -1,5 +1,8 @@
 #include "search/search_space.h"
 
+#include "sched/regions.h"
+#include "sched/storage.h"
+
 namespace tensorsmith::search {
 
 std::vector<space::Candidate> DesignedSpace::listed(size_t limit) const {
@@ -11,6 +14,15 @@ std::vector<space::Candidate> DesignedSpace::listed(size_t limit) const {
       if (space_.check(candidate).ok()) all.push_back(std::move(candidate));
   }
   return all;
+}
+
+Result<int64_t> DesignedSpace::temporary_bytes(const space::Candidate& candidate,
+                                               const target::Device& device) const {
+  sched::Schedule schedule;
+  TS_RETURN_IF_ERROR(space_.to_schedule(candidate, schedule));
+  sched::RegionInference regions;
+  TS_RETURN_IF_ERROR(regions.run(schedule));
+  return sched::temporary_bytes(schedule, regions, device);
 }
 
 Result<space::Candidate> DesignedSpace::rescale(const SearchSpace& source,

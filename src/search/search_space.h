@@ -33,6 +33,9 @@ class SearchSpace {
   // without a draft returns the same value for all.
   virtual double estimate(const space::Candidate& candidate) const = 0;
   virtual Result<sched::Trace> to_trace(const space::Candidate& candidate) const = 0;
+  // Returns sched::temporary_bytes of the candidate's program.
+  virtual Result<int64_t> temporary_bytes(const space::Candidate& candidate,
+                                          const target::Device& device) const = 0;
   // Returns the candidate nearest to one of another task of the same kernel class.
   virtual Result<space::Candidate> rescale(const SearchSpace& source,
                                            const space::Candidate& candidate) const = 0;
@@ -68,6 +71,8 @@ class DesignedSpace final : public SearchSpace {
   Result<sched::Trace> to_trace(const space::Candidate& candidate) const override {
     return space_.to_trace(candidate);
   }
+  Result<int64_t> temporary_bytes(const space::Candidate& candidate,
+                                  const target::Device& device) const override;
   // kUnsupported if the source is another kind of space.
   Result<space::Candidate> rescale(const SearchSpace& source,
                                    const space::Candidate& candidate) const override;

@@ -15,8 +15,9 @@ std::vector<space::Candidate> fastest_measured(const StrategyView& view, size_t 
   std::vector<const MeasuredCandidate*> sorted;
   for (const auto& m : view.measured)
     if (std::isfinite(m.seconds)) sorted.push_back(&m);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto* a, const auto* b) { return a->seconds < b->seconds; });
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) {
+    return a->cost != b->cost ? a->cost < b->cost : a->seconds < b->seconds;
+  });
   std::vector<space::Candidate> result;
   for (size_t i = 0; i < std::min(count, sorted.size()); ++i) result.push_back(sorted[i]->candidate);
   return result;

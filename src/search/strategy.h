@@ -22,6 +22,7 @@ struct MeasuredCandidate {
   space::Candidate candidate;
   double seconds = 0;  // +inf for failed candidates
   record::Reason reason = record::Reason::kUnstated;
+  double cost = 0;  // by the run's objective; candidates of equal cost are ordered by their seconds
 };
 
 // A proposed candidate with the reason for it.
@@ -35,11 +36,11 @@ struct ScoredCandidate {
   float score = 0;
 };
 
-// A strategy's view of one task. Scores: higher is faster, -inf for candidates that cannot be
-// built.
+// A strategy's view of one task. Scores: higher is better (faster, unless the run has another objective), -inf
+// for candidates that cannot be built.
 struct StrategyView {
   const SearchSpace* space = nullptr;
-  // Cheap draft score from the decisions alone: minus the logarithm of seconds.
+  // Cheap draft score from the decisions alone: minus the logarithm of the cost, normally seconds.
   std::function<double(const space::Candidate&)> draft;
   // Full scores of a batch, in order.
   std::function<std::vector<float>(std::span<const space::Candidate>)> score;
@@ -84,7 +85,7 @@ void append_random(const StrategyView& view, size_t count, Rng& rng, std::vector
 // Returns epsilon * count, randomly rounded up or down so that the mean is exact.
 size_t random_share(double epsilon, size_t count, Rng& rng);
 
-// Returns the fastest measured candidates that ran, at most `count`, fastest first.
+// Returns the best measured candidates that ran, at most `count`, best first.
 std::vector<space::Candidate> fastest_measured(const StrategyView& view, size_t count);
 
 }  // namespace tensorsmith::search

@@ -1,6 +1,9 @@
 #include "search/task_state.h"
 
+#include <limits>
+
 #include "base/hash.h"
+#include "sched/storage.h"
 #include "sched/trace_traits.h"
 
 namespace tensorsmith::search {
@@ -25,8 +28,8 @@ TaskState::TaskState(const TuneTask& task, const TaskOptions& options)
       kind_(options.strategy),
       strategy_(options.strategy.make()),
       rng_(Hasher().add(options.seed).add(std::string_view(task.task->key())).digest64()),
-      scorer_(*task.task, options.strategy.uses_draft, options.inputs),
-      programs_(sched::hash(task.task->untuned_trace())) {}
+      scorer_(*task.task, options.strategy.uses_draft, options.inputs, options.objective),
+      programs_(sched::hash(task.task->untuned_trace()), options.objective) {}
 
 Proposal TaskState::default_proposal() const {
   Proposal proposal;
@@ -109,7 +112,12 @@ void TaskState::take(const Proposal& proposal, const record::MeasureResult& resu
   if (inputs == nullptr) {
     if (auto made = scorer_.make_inputs(proposal); made.ok()) inputs = std::move(*made);
   }
-  programs_.take(proposal, result, /*verified=*/!from_database, std::move(inputs));
+  double bytes = 0;
+  if (programs_.objective().uses_memory() && result.ok()) {
+    const auto known = sched::temporary_bytes(task().workload(), proposal.trace, task().device());
+    bytes = known.ok() ? static_cast<double>(*known) : std::numeric_limits<double>::infinity();
+  }
+  programs_.take(proposal, result, /*verified=*/!from_database, std::move(inputs), bytes);
 }
 
 void TaskState::take_record(const record::Record& record, sched::Trace trace) {

@@ -31,6 +31,7 @@ struct TaskOptions {
   const StrategyKind& strategy;
   uint64_t seed = 0;
   learn::ModelInputs inputs;  // inputs that the run's cost model reads
+  const Objective& objective;
 };
 
 // Returns the description of the proposal for its record.
@@ -38,7 +39,7 @@ record::CandidateOrigin recorded(const Proposal& proposal);
 
 class TaskState {
  public:
-  // task and options.strategy: must outlive this object.
+  // task, options.strategy and options.objective: must outlive this object.
   TaskState(const TuneTask& task, const TaskOptions& options);
 
   const PreparedTask& task() const { return *tuned_.task; }
@@ -50,7 +51,7 @@ class TaskState {
   Proposal plain_proposal() const;
   // Returns an empty list if the space is exhausted.
   std::vector<Proposal> propose(const ProposalRequest& request, ThreadPool& pool);
-  // Returns the scores that the strategy would see: higher is faster.
+  // Returns the scores that the strategy would see: higher is better.
   std::vector<float> score(std::span<const space::Candidate> candidates, const ScoringRequest& request,
                            ThreadPool& pool) {
     return scorer_.score(candidates, request, programs_, pool);

@@ -18,6 +18,7 @@
 #include "learn/cost_model.h"
 #include "measure/measurer.h"
 #include "record/database.h"
+#include "search/objective.h"
 #include "search/prepared_task.h"
 #include "search/strategies.h"
 #include "search/task_scheduler.h"
@@ -59,7 +60,8 @@ struct TuneOptions {
   // Ends the search if continuing for as long again is expected to gain less than this share of the
   // model's time; 0 = never. One of the three limits must be given, except for a survey.
   double until_gain = 0;
-  int batch = 16;  // measured per round
+  int batch = 16;       // measured per round
+  Objective objective;  // what the best program of a task has least of
   const StrategyKind* strategy = &kDefaultStrategy;
   double epsilon = StrategyView().epsilon;
   uint64_t seed = 0;
@@ -82,9 +84,11 @@ struct TaskProgress {
   double weight = 1;
   int64_t trials = 0, failures = 0;
   double default_seconds = 0;  // of the untuned schedule; +inf before it is measured
-  double best_seconds = 0;     // +inf before a program has run
+  double best_seconds = 0;     // of the best program by the run's objective; +inf before one has run
   double hint_seconds = 0;     // as in TuneTask
   std::string key = {};        // of the task
+  // By the run's objective; +inf where the seconds are.
+  double default_cost = 0, best_cost = 0;
 };
 struct TuneProgress {
   double elapsed_seconds = 0;
@@ -95,8 +99,8 @@ struct TuneProgress {
   std::vector<TaskProgress> tasks;
   // Expected model_best_seconds() at the end of the search: the gains that the scheduler expects in
   // the time left are multiplied by the share of such gains that was achieved so far (forecast.h).
-  // In (0, model_best_seconds()]; 0 = not known, as before the first few rounds and after the
-  // search.
+  // In (0, model_best_seconds()]; 0 = not known, as before the first few rounds, after the search
+  // and with another objective than latency.
   double expected_model_seconds = 0;
   // Sum of weight * seconds. A task without measurements counts with its hint, or +inf if it has
   // none.
@@ -153,10 +157,10 @@ struct TuneReport {
   SearchEnd end = SearchEnd::kLimit;
   // With kGain: expected gain of continuing as long again, as share of the model's time.
   double expected_gain = 0;
-  std::vector<sched::Trace> best_traces;  // by task; the default's trace if nothing is faster
+  std::vector<sched::Trace> best_traces;  // by task; the default's trace if nothing is better
   // By task: false if the default failed, so that another program must replace it.
   std::vector<bool> untuned_works;
-  // By task: the best few programs that ran, fastest first.
+  // By task: the few best programs that ran, best first.
   std::vector<std::vector<RankedTrace>> fastest;
   std::vector<TaskAllocation> allocation;  // by task
 };

@@ -44,7 +44,7 @@ TuningRun::TuningRun(const std::vector<TuneTask>& tasks, const target::Device& d
       rounds_(tasks.size()) {}
 
 Status TuningRun::prepare() {
-  const TaskOptions task_options{*options_.strategy, options_.seed, model_.inputs()};
+  const TaskOptions task_options{*options_.strategy, options_.seed, model_.inputs(), options_.objective};
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const PreparedTask& task = task_of(i);
     if (const double left_out = task.has_design() ? task.design().sketches_left_out() : 0; left_out > 0)
@@ -86,7 +86,7 @@ TaskStatus TuningRun::status_of(size_t task) const {
   const MeasuredPrograms& programs = programs_of(task);
   status.weight = tasks_[task].weight;
   status.flops = task_of(task).flops();
-  status.best_seconds = programs.best_seconds();
+  status.best_seconds = programs.judged_seconds();
   status.expected_seconds = tasks_[task].hint_seconds;
   status.bound_seconds = kBoundOfEstimate * task_of(task).untuned_estimate();
   status.round_cost = options_.batch * pace_.trial_cost(task);
@@ -173,8 +173,9 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
     send_progress(task);
     return !limits_.finished() && clock.monotonic_seconds() < turn_end_;
   };
-  const auto measured = services_.measurer.measure(task_of(task).workload(), candidates,
-                                                   programs_of(task).best_seconds(), done);
+  // A slow program may still be the best by another objective, so that its timing must not stop early.
+  const double to_beat = options_.objective.is_latency() ? programs_of(task).best_seconds() : 0;
+  const auto measured = services_.measurer.measure(task_of(task).workload(), candidates, to_beat, done);
   if (!pending.empty()) flush();
   if (!measured.ok()) return named(task, measured.error());
   pace_.measured(task, clock.monotonic_seconds() - before - (services_.measurer.waited_seconds() - waited));
@@ -287,11 +288,11 @@ Status TuningRun::tuning_round(size_t task, RoundReason reason) {
   const SchedulerOptions scheduler;
   const double seconds = count * pace_.trial_cost(task);
   const double expected = seconds * expected_gain(statuses(), task, scheduler);
-  const double before = programs_of(task).best_seconds();
+  const double before = programs_of(task).judged_seconds();
   TS_RETURN_IF_ERROR(one_round(task, count));
-  forecast_.add_round(expected, tasks_[task].weight * (before - programs_of(task).best_seconds()));
+  forecast_.add_round(expected, tasks_[task].weight * (before - programs_of(task).judged_seconds()));
   const auto share = forecast_.share_come_true();
-  if (!share) return {};
+  if (!share || !options_.objective.is_latency()) return {};
   const double decrease = expected_decrease(statuses(), pace_.measuring_seconds_left(), scheduler);
   expected_model_seconds_ = progress_report().model_best_seconds() - *share * decrease;
   return {};
@@ -345,10 +346,17 @@ Status TuningRun::search() {
   return {};
 }
 
+double TuningRun::judged_model_seconds() const {
+  TuneProgress progress = progress_report();
+  for (size_t i = 0; i < states_.size(); ++i)
+    progress.tasks[i].best_seconds = programs_of(i).judged_seconds();
+  return progress.model_best_seconds();
+}
+
 std::optional<double> TuningRun::gain_of_as_long_again() const {
   if (options_.until_gain == 0) return std::nullopt;
   const auto share = forecast_.share_come_true();
-  const double now = progress_report().model_best_seconds();
+  const double now = judged_model_seconds();
   if (!share || !std::isfinite(now) || now <= 0) return std::nullopt;
   const double seconds = std::max(pace_.measuring_seconds(), kLeastHorizonSeconds);
   return *share * expected_decrease(statuses(), seconds, SchedulerOptions()) / now;
@@ -378,7 +386,7 @@ TuneProgress TuningRun::progress_report() const {
     const MeasuredPrograms& programs = programs_of(i);
     p.tasks.push_back({task_of(i).name(), tasks_[i].weight, programs.trials(), programs.failures(),
                        programs.default_seconds(), programs.best_seconds(), tasks_[i].hint_seconds,
-                       task_of(i).key()});
+                       task_of(i).key(), programs.default_cost(), programs.best_cost()});
   }
   const double expected = std::min(expected_model_seconds_, p.model_best_seconds());
   if (std::isfinite(expected)) p.expected_model_seconds = std::max(expected, 0.0);
@@ -428,7 +436,7 @@ Result<TuneReport> TuningRun::run() {
   for (size_t i = 0; i < states_.size(); ++i) {
     const auto& untuned = programs_of(i).default_result();
     result.untuned_works.push_back(!untuned || untuned->ok());
-    const auto top = programs_of(i).fastest(kReported);
+    const auto top = programs_of(i).best(kReported);
     auto& ranked = result.fastest.emplace_back();
     for (const auto& r : top) ranked.push_back({r.trace, r.seconds});
     if (confirmed_[i]) {

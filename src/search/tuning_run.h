@@ -44,6 +44,8 @@ class TuningRun {
   Status confirm();
   TuneProgress progress_report() const;
   std::vector<TaskAllocation> allocation() const;
+  // Returns the model's time as the scheduler sees it (MeasuredPrograms::judged_seconds).
+  double judged_model_seconds() const;
   // Returns the share of the model's time that measuring for as long again is expected to gain;
   // nullopt if it is not used (TuneOptions::until_gain) or too little is known.
   std::optional<double> gain_of_as_long_again() const;

@@ -67,7 +67,7 @@ Status TuningRun::check_untuned() {
 Status TuningRun::check_all_have_programs() const {
   for (size_t task = 0; task < states_.size(); ++task) {
     const MeasuredPrograms& programs = programs_of(task);
-    if (!programs.default_known() || !programs.fastest(1).empty()) continue;
+    if (!programs.default_known() || !programs.best(1).empty()) continue;
     return Error{ErrorCode::kMismatch, "task '" + task_of(task).name() + "'",
                  "none of its programs can be used, so no model was written: " + programs.failure_counts()};
   }
