@@ -293,17 +293,18 @@ void bind_compiling(nb::module_& module) {
       "compile",
       [](const std::string& model, const Import& import, const std::string& directory,
          const std::string& name, const std::string& device, int threads, const std::string& database,
-         bool winograd, const Cancel* cancel) {
+         bool winograd, const std::string& objective, const Cancel* cancel) {
         LongCall call;
         const std::atomic<bool>& cancelled = cancel != nullptr ? cancel->wanted : call.cancelled();
         return dump(value_or_raise(call.run([&] {
           return compile(import.source(model), {directory, name}, device, threads, database,
-                         {.winograd = winograd}, call, cancelled);
+                         {.winograd = winograd, .objective = objective}, call, cancelled);
         })));
       },
       nb::arg("model"), nb::arg("source"), nb::arg("directory"), nb::arg("name"), nb::kw_only(),
       nb::arg("device"), nb::arg("threads"), nb::arg("database"), nb::arg("winograd"),
-      nb::arg("cancel").none(), "Compiles the model and returns a description of the result as JSON.");
+      nb::arg("objective") = "latency", nb::arg("cancel").none(),
+      "Compiles the model and returns a description of the result as JSON.");
 }
 
 void bind_predicting(nb::module_& module) {

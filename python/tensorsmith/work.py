@@ -149,6 +149,7 @@ def tune(
     seconds: float = 0,
     trials: int = 0,
     until_gain: float = 0,
+    objective: str = "latency",
     progress: bool | Callable[[dict[str, Any]], None] = False,
     shapes: Shapes | None = None,
     dims: Dims | None = None,
@@ -183,6 +184,8 @@ def tune(
             compiled model there is replaced; anything else is kept, and is an error.
         seconds: time limit for everything until the model is written. Give `seconds`, `trials` (number of
             measurements) or `until_gain` (stops when as much time again is expected to gain less than this share).
+        objective: what each task's schedule shall have least of: "latency" (seconds), "memory" (bytes of temporary
+            tensors), or a formula such as "latency * (1 + memory / 1e6)".
         progress: True shows a bar. A function is called with each event, a dict: phase, and after each measurement
             elapsed_seconds, trials, failures, resumed, task, estimate (untuned_seconds, tuned_seconds, ratio). After
             the comparison of whole models the dict has end_to_end, as in the report.
@@ -219,6 +222,7 @@ def tune(
         epsilon=float(epsilon),
         batch=operator.index(batch),
         seed=operator.index(seed),
+        objective=objective,
         flush_cache=flush_cache,
         end_to_end=end_to_end,
         winograd=winograd,
@@ -301,6 +305,7 @@ def compile(
     device: str = "local",
     threads: int = 0,
     winograd: bool = True,
+    objective: str = "latency",
 ) -> CompiledModel:
     """Compiles a model without measuring, with the best schedules in the database. Untuned schedules are used where
     it has none, or if there is no database.
@@ -320,6 +325,7 @@ def compile(
         threads=threads,
         database="" if untuned else known_database(database),
         winograd=winograd,
+        objective=objective,
         cancel=None,
     )
     report["notes"] = _notes(report)

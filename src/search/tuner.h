@@ -155,6 +155,7 @@ enum class SearchEnd : uint8_t {
 struct TuneReport {
   TuneProgress final;
   SearchEnd end = SearchEnd::kLimit;
+  std::string objective;  // Objective::text
   // With kGain: expected gain of continuing as long again, as share of the model's time.
   double expected_gain = 0;
   std::vector<sched::Trace> best_traces;  // by task; the default's trace if nothing is better

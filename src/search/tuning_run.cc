@@ -431,6 +431,7 @@ Result<TuneReport> TuningRun::run() {
   TuneReport result;
   result.final = progress_report();
   result.end = end_;
+  result.objective = options_.objective.text();
   result.expected_gain = last_gain_;
   result.allocation = allocation();
   for (size_t i = 0; i < states_.size(); ++i) {

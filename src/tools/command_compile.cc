@@ -110,6 +110,7 @@ void add_compile_command(CLI::App& app, int& exit_code) {
       ->group(kAdvancedGroup)
       ->excludes("--emit");
   add_tune_option(*command, "winograd", &options->schedules.winograd);
+  add_tune_option(*command, "objective", &options->schedules.objective)->excludes("--untuned");
   command->callback([options, &exit_code] { exit_code = run_command([&] { return compile(*options); }); });
 }
 

@@ -34,6 +34,7 @@ void add_tune_command(CLI::App& app, int& exit_code) {
       ->excludes("--seconds")
       ->excludes("--trials")
       ->excludes("--until-gain")
+      ->excludes("--objective")
       ->excludes("--report")
       ->excludes("--serve")
       ->group(kAdvancedGroup);

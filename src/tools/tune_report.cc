@@ -71,6 +71,8 @@ void print_table(const engine::TunedModel& tuned) {
                                       [](const auto& source) { return source.has_value(); });
   std::vector<std::string> columns{"task",     "calls",  "share",  "untuned", "tuned",
                                    "speed-up", "trials", "failed", "search",  "rounds"};
+  const bool by_cost = tuned.report.objective != "latency";
+  if (by_cost) columns.insert(columns.end(), {"untuned cost", "cost"});
   if (any_source) columns.emplace_back("schedule of");
   Table table(columns);
   for (const size_t t : order) {
@@ -86,6 +88,10 @@ void print_table(const engine::TunedModel& tuned) {
                                  std::to_string(task.failures),
                                  format_duration(tuned.report.allocation[t].seconds),
                                  rounds_text(tuned.report.allocation[t])};
+    if (by_cost) {
+      row.push_back(fmt::format("{:.4g}", task.default_cost));
+      row.push_back(kept ? "-" : fmt::format("{:.4g}", task.best_cost));
+    }
     if (any_source) row.push_back(tuned.sources[t] ? source_text(*tuned.sources[t]) : "");
     table.add(row);
   }
@@ -97,11 +103,14 @@ void print_table(const engine::TunedModel& tuned) {
   print_out(
       "search: time for measuring and proposing. rounds: first: each task that matters gets one; gain: the "
       "task promised the\nlargest gain for its time; random: the task was chosen at random.\n");
+  if (by_cost)
+    print_out("cost: {}, of one call; the schedule of the lowest cost is used.\n", tuned.report.objective);
   const auto kept = static_cast<size_t>(std::count(tuned.kept.begin(), tuned.kept.end(), char{1}));
+  const char* better = by_cost ? "better" : "faster";
   if (kept > 0 && kept == tasks.size()) {
-    print_out("No schedule made the model faster, so the compiled model runs the untuned ones.\n");
+    print_out("No schedule made the model {}, so the compiled model runs the untuned ones.\n", better);
   } else if (kept > 0) {
-    print_out("kept: no schedule was faster, so the compiled model runs the untuned one.\n");
+    print_out("kept: no schedule was {}, so the compiled model runs the untuned one.\n", better);
   }
 }
 

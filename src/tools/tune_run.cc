@@ -361,7 +361,8 @@ void add_tune_run_options(CLI::App& command, TuneRunOptions& options) {
 
   options.import.add_import_options(command);
 
-  add_tune_options(command, {"winograd", "seed", "flush_cache", "end_to_end", "fleet"}, options.tuning);
+  add_tune_options(command, {"objective", "winograd", "seed", "flush_cache", "end_to_end", "fleet"},
+                   options.tuning);
 
   add_whole(command, "--serve", options.serve, 0, 65535,
             "Show the report on this port of 127.0.0.1 during the run (0 = any free port)")

@@ -73,6 +73,10 @@ nlohmann::json to_json(const TunedModel& tuned, const std::string& directory, co
                      {"default_seconds", number_or_null(task.default_seconds)},
                      {"best_seconds", number_or_null(task.best_seconds)},
                      {"allocation", to_json(tuned.report.allocation[t])}});
+    if (tuned.report.objective != "latency") {
+      tasks.back()["default_cost"] = number_or_null(task.default_cost);
+      tasks.back()["best_cost"] = number_or_null(task.best_cost);
+    }
     if (tuned.sources[t]) tasks.back()["source"] = to_json(*tuned.sources[t]);
     if (tuned.alone[t] > 0) tasks.back()["alone_seconds"] = task.weight * tuned.alone[t];
     if (!tuned.in_model) continue;
@@ -86,6 +90,7 @@ nlohmann::json to_json(const TunedModel& tuned, const std::string& directory, co
                         {"resumed", p.resumed},
                         {"estimate", to_json(tuned.estimate)},
                         {"ended_by", end_text(tuned.report.end)},
+                        {"objective", tuned.report.objective},
                         {"tasks", tasks}};
   for (const SourceScore& score : tuned.source_scores)
     out["source_models"].push_back({{"name", score.name},

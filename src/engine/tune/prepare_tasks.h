@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/tasks.h"
@@ -12,9 +13,10 @@
 
 namespace tensorsmith::engine {
 
-// Restricts the allowed schedules.
+// Tells which schedules are allowed, and which of them is the best.
 struct ScheduleOptions {
   bool winograd = true;
+  std::string objective = "latency";  // text of a search::Objective
 };
 
 using PreparedTasks = std::vector<std::shared_ptr<const search::PreparedTask>>;

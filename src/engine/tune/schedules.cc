@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "record/database.h"
 #include "sched/device_limits.h"
+#include "sched/storage.h"
 #include "sched/trace_traits.h"
+#include "search/objective.h"
 #include "search/plausible.h"
 
 namespace tensorsmith::engine {
@@ -26,22 +29,45 @@ Result<sched::Trace> replayable_trace(const ir::Workload& workload, const std::s
   return trace;
 }
 
-// Returns the successful records, the fastest first.
-Result<std::vector<record::Record>> ranked_records(record::Database& db, const std::string& task_key,
-                                                   const std::string& device_key,
+// Returns the cost of a successful record of the task; +inf if its program has none.
+double cost_of(const record::Record& record, const graph::Task& task, const target::Device& device,
+               const search::Objective& objective) {
+  search::ProgramFigures figures{record.result.best_estimate()};
+  if (objective.uses_memory()) {
+    const auto trace = sched::parse_trace(record.trace);
+    if (!trace.ok()) return std::numeric_limits<double>::infinity();
+    const auto bytes = sched::temporary_bytes(task.workload, *trace, device);
+    if (!bytes.ok()) return std::numeric_limits<double>::infinity();
+    figures.bytes = static_cast<double>(*bytes);
+  }
+  return objective.cost(figures);
+}
+
+// Returns the successful records, those of the lowest cost first, and of equal cost the fastest.
+Result<std::vector<record::Record>> ranked_records(record::Database& db, const graph::Task& task,
+                                                   const target::Device& device,
                                                    const record::MeasureSettings& settings,
-                                                   const ScheduleOptions& options) {
-  TS_ASSIGN_OR_RETURN(auto records, db.records_of(task_key, device_key, settings));
+                                                   const ScheduleOptions& options,
+                                                   const search::Objective& objective) {
+  TS_ASSIGN_OR_RETURN(auto records, db.records_of(task.key, device.key(), settings));
   std::erase_if(records, [&](const record::Record& r) {
     return !r.result.ok() || (!options.winograd && sched::uses_winograd(r.trace));
   });
-  std::stable_sort(records.begin(), records.end(), [](const record::Record& a, const record::Record& b) {
-    return a.result.best_estimate() < b.result.best_estimate();
-  });
-  return records;
+  struct Rank {
+    double cost = 0, seconds = 0;
+    size_t place = 0;
+    auto operator<=>(const Rank&) const = default;
+  };
+  std::vector<Rank> ranks;
+  for (size_t i = 0; i < records.size(); ++i)
+    ranks.push_back({cost_of(records[i], task, device, objective), records[i].result.best_estimate(), i});
+  std::sort(ranks.begin(), ranks.end(), [](const Rank& a, const Rank& b) { return a < b; });
+  std::vector<record::Record> ranked;
+  for (const Rank& rank : ranks) ranked.push_back(std::move(records[rank.place]));
+  return ranked;
 }
 
-// Usable schedules of a task, the fastest first, and why the fastest record is unusable, if it is.
+// Usable schedules of a task, the best first, and why the best record is unusable, if it is.
 struct Usable {
   std::vector<TaskSchedule> schedules;
   std::string problem;
@@ -88,6 +114,7 @@ Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& part
 Result<size_t> apply_best_records(const graph::Partition& partition, const target::Device& device,
                                   const std::string& database, const ScheduleOptions& options,
                                   std::vector<TaskSchedule>& schedules, LogSink& log) {
+  TS_ASSIGN_OR_RETURN(const auto objective, search::Objective::parse(options.objective));
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(database));
   record::MeasureSettings warm, cold;
   warm.threads = cold.threads = device.compute_units();
@@ -96,9 +123,9 @@ Result<size_t> apply_best_records(const graph::Partition& partition, const targe
   std::string first_skipped;
   for (size_t t = 0; t < partition.tasks.size(); ++t) {
     const graph::Task& task = partition.tasks[t];
-    TS_ASSIGN_OR_RETURN(auto records, ranked_records(*db, task.key, device.key(), warm, options));
+    TS_ASSIGN_OR_RETURN(auto records, ranked_records(*db, task, device, warm, options, objective));
     if (records.empty()) {
-      TS_ASSIGN_OR_RETURN(records, ranked_records(*db, task.key, device.key(), cold, options));
+      TS_ASSIGN_OR_RETURN(records, ranked_records(*db, task, device, cold, options, objective));
     }
     Usable usable = usable_schedules(task, records, device);
     if (!usable.problem.empty() && skipped++ == 0)

@@ -111,8 +111,9 @@ class TasksInTurn {
 // schedule by its time in the model, and compares the result with the untuned model end to end;
 // schedules that are not faster are not taken. `schedules` is set to those of the compiled model,
 // by task. `comparing_seconds` is for each comparison.
+// by_latency: whether the objective is latency; the schedules of other objectives are not changed.
 Result<InModel> choose_in_model(double comparing_seconds, const search::TuneReport& report,
-                                const ModelPlan& plan, ModelTrials& trials,
+                                const ModelPlan& plan, bool by_latency, ModelTrials& trials,
                                 std::vector<TaskSchedule>& schedules) {
   std::vector<TaskSchedule> untuned = trials.first_schedules();
   std::vector<TaskSchedule> chosen = ranked_schedules(report, 0);
@@ -136,7 +137,7 @@ Result<InModel> choose_in_model(double comparing_seconds, const search::TuneRepo
     times.add(trials);
     bool some = false;
     for (size_t t = 0; t < chosen.size(); ++t) {
-      if (same(t) || !times.chosen_loses(t)) continue;
+      if (!by_latency || same(t) || !times.chosen_loses(t)) continue;
       chosen[t] = untuned[t];
       times.give_up(t);
       some = true;
@@ -146,16 +147,16 @@ Result<InModel> choose_in_model(double comparing_seconds, const search::TuneRepo
   InModel result;
   result.whole = {trials.model_seconds(0), trials.model_seconds(1),
                   std::max(trials.spread(0), trials.spread(1))};
-  bool faster = false;
-  for (size_t t = 0; t < chosen.size(); ++t) faster = faster || !same(t);
-  faster = faster && result.whole.tuned_seconds <= result.whole.untuned_seconds;
+  bool takes = false;  // the searched schedules
+  for (size_t t = 0; t < chosen.size(); ++t) takes = takes || !same(t);
+  if (by_latency) takes = takes && result.whole.tuned_seconds <= result.whole.untuned_seconds;
   for (size_t t = 0; t < chosen.size(); ++t) {
     const double one = same(t) ? times.same(t) : times.untuned(t);
-    result.task_tuned.push_back(faster && !same(t) ? times.chosen(t) : one);
+    result.task_tuned.push_back(takes && !same(t) ? times.chosen(t) : one);
     result.task_untuned.push_back(report.untuned_works[t] ? one : kUnknown);
   }
-  if (!faster) result.whole.tuned_seconds = result.whole.untuned_seconds;
-  schedules = std::move(faster ? chosen : untuned);
+  if (!takes) result.whole.tuned_seconds = result.whole.untuned_seconds;
+  schedules = std::move(takes ? chosen : untuned);
   return result;
 }
 
@@ -248,6 +249,7 @@ search::TuneReport report_of(const search::TuneReport& all, const LoadedModel& m
   search::TuneReport own;
   own.end = all.end;
   own.expected_gain = all.expected_gain;
+  own.objective = all.objective;
   own.final = all.final;
   own.final.tasks.clear();
   for (size_t t = 0; t < places.size(); ++t) {
@@ -335,6 +337,7 @@ struct TuneRun {
   const std::atomic<bool>& cancel;
   const double start = clock.monotonic_seconds();
 
+  search::Objective objective;
   int jobs = 1;
   std::vector<SourceModel> source_models;
   WarmStart known;
@@ -352,8 +355,9 @@ struct TuneRun {
   std::vector<SourceScore> source_scores;
   search::TuneReport report;
 
-  // Reads all files before any long work, so that their errors come early.
+  // Reads the objective and all files before any long work, so that their errors come early.
   Status read_sources() {
+    TS_ASSIGN_OR_RETURN(objective, search::Objective::parse(options.schedules.objective));
     TS_ASSIGN_OR_RETURN(TuneSources sources, read_tune_sources(options.sources, options.warm_start));
     source_models = std::move(sources.models);
     TS_ASSIGN_OR_RETURN(const std::string language_file,
@@ -386,6 +390,8 @@ struct TuneRun {
       defaults.push_back(shared.untuned_schedules(m));
       if (options.end_to_end) {
         TS_ASSIGN_OR_RETURN(plans[m], time_untuned(defaults[m], clock, *trials[m]));
+        // Variants are compared by their latency.
+        if (!objective.is_latency()) plans[m].variants = 1;
       }
       untuned.push_back(untuned_seconds_of(model, defaults[m], *trials[m]));
       if (cancel) return nothing_measured();
@@ -417,7 +423,9 @@ struct TuneRun {
   Status run_search() {
     search::TuneOptions tune_options = options.search;
     tune_options.seconds = search_seconds;
-    tune_options.confirm = !options.end_to_end;  // otherwise the timing inside the model decides
+    tune_options.objective = objective;
+    // Otherwise the timing inside the model decides.
+    tune_options.confirm = !options.end_to_end || !objective.is_latency();
     tune_options.threads = jobs;
     measure::MeasureOptions measure_options;
     measure_options.flush_cache = tune_options.flush_cache;
@@ -471,8 +479,8 @@ struct TuneRun {
     const bool compares = options.end_to_end && !cancel;
     if (compares) {
       events.begins(TunePhase::kCompare, {plan.compare_seconds, plan.write_seconds + later_seconds});
-      TS_ASSIGN_OR_RETURN(tuned.in_model,
-                          choose_in_model(comparing_seconds, tuned.report, plan, *trials[m], schedules));
+      TS_ASSIGN_OR_RETURN(tuned.in_model, choose_in_model(comparing_seconds, tuned.report, plan,
+                                                          objective.is_latency(), *trials[m], schedules));
       events.compared(tuned.in_model->whole);
       compile_options.speedup = tuned.in_model->whole;
       compile_options.cache = &trials[m]->cache();

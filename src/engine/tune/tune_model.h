@@ -55,9 +55,10 @@ struct ModelToTune {
 
 struct TuneModelOptions {
   // The time limit is for the whole run, including writing the last model. tune_models() sets the
-  // number of threads and whether winners are confirmed.
+  // number of threads, the objective and whether winners are confirmed.
   search::TuneOptions search;
-  // Whether to run the whole model, untuned and tuned, to choose between close schedules.
+  // Whether to run the whole model, untuned and tuned, to choose between close schedules. With another
+  // objective than latency, this only tells the model's times.
   bool end_to_end = true;
   learn::SearchModelOptions cost_model;  // its seed and threads are set from the other options
   // Prior knowledge: the entries of read_tune_sources(), and whether records of other tasks and
@@ -80,9 +81,9 @@ struct TuneModelOptions {
 struct InModel {
   Speedup whole;
   // By task, seconds of all calls during one run, each call the fastest over the runs. A task that
-  // keeps its untuned schedule has the same time twice. For all other tasks the tuned time is
-  // shorter, since a task that became slower goes back to its untuned schedule. Infinite: not
-  // known, for example if the untuned program fails.
+  // keeps its untuned schedule has the same time twice. If the objective is latency, the tuned time is
+  // shorter for all other tasks, since a task that became slower goes back to its untuned schedule.
+  // Infinite: not known, for example if the untuned program fails.
   std::vector<double> task_untuned, task_tuned;
 };
 
@@ -106,8 +107,9 @@ struct TunedModel {
 // this machine) until a limit or `cancel`, then writes each model's directory, all of it or nothing.
 // Tasks shared by several models are searched once. Each model has the same weight: the search
 // minimizes the sum over models of latency / untuned latency. Schedules that are not faster end to
-// end than the untuned model are dropped. Results are in the order of the models; errors: those of
-// search::tune, of compile_model, of read_tune_sources, of language_model_for and of files;
+// end than the untuned model are dropped. With another objective, each task gets the schedule of its lowest
+// cost, even if it is slower. Results are in the order of the models; errors: those of
+// search::tune, of search::Objective::parse, of compile_model, of read_tune_sources, of language_model_for and of files;
 // kCancelled, with no model written, if `cancel` came before this run had measured a schedule.
 Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& models,
                                             const target::Device& device, const TuneModelOptions& options,

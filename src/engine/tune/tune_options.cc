@@ -30,6 +30,10 @@ std::vector<TuneOption> make_tune_options() {
       {"until_gain", "--until-gain", kGain, kBasic, TS_OPTION(search.until_gain), 0, 1, "", "until gain",
        "Stop when searching for as long again as so far is expected to make the model faster by less than "
        "this share, 1% or 0.01 (0 = never)"},
+      {"objective", "--objective", kText, kSearch, TS_OPTION(schedules.objective), 0, 0, "FORMULA",
+       "objective",
+       "What the schedule of each task shall have least of: latency (seconds), memory (bytes of temporary "
+       "tensors), or a formula of them, for example 'latency * (1 + memory / 1e6)'"},
       {"seed", "--seed", kCount, kSearch, TS_OPTION(search.seed), 0,
        static_cast<double>(std::numeric_limits<uint64_t>::max()), "", "seed", "Seed of the random numbers"},
       {"cost_model", "--cost-model", kText, kSearch, TS_OPTION(cost_model.model), 0, 0, "MODEL", "cost model",

@@ -168,6 +168,10 @@ Result<std::vector<std::vector<UnmeasuredChoice>>> compile_unmeasured(const std:
                                                                       const TuneModelOptions& options,
                                                                       LogSink& log,
                                                                       const std::atomic<bool>& cancel) {
+  TS_ASSIGN_OR_RETURN(const auto objective, search::Objective::parse(options.schedules.objective));
+  if (!objective.is_latency())
+    return Error{ErrorCode::kUnsupported, "objective '" + objective.text() + "'",
+                 "a choice without measurements is by latency only; tune with measurements"};
   TS_ASSIGN_OR_RETURN(const target::Device local, target::probe_local());
   WarmStart known;
   TS_ASSIGN_OR_RETURN(const TuneSources sources, read_tune_sources(options.sources, options.warm_start));
