@@ -59,17 +59,13 @@ double DraftCorrection::variance() const {
 double CandidateScorer::draft(const space::Candidate& candidate) const {
   const double draft = latency_draft(candidate);
   if (objective_.is_latency() || !uses_draft_ || !std::isfinite(draft)) return draft;
-  return -log_cost(candidate, std::exp(-draft));
+  return -objective_.log_cost({std::exp(-draft), bytes_of(candidate)});
 }
 
-double CandidateScorer::log_cost(const space::Candidate& candidate, double seconds) const {
-  ProgramFigures figures{seconds};
-  if (objective_.uses_memory()) {
-    const auto bytes = task_.space().temporary_bytes(candidate, task_.device());
-    if (!bytes.ok()) return std::numeric_limits<double>::infinity();
-    figures.bytes = static_cast<double>(*bytes);
-  }
-  return objective_.log_cost(figures);
+double CandidateScorer::bytes_of(const space::Candidate& candidate) const {
+  if (!objective_.uses_memory()) return 0;
+  const auto bytes = task_.space().temporary_bytes(candidate, task_.device());
+  return bytes.ok() ? static_cast<double>(*bytes) : std::numeric_limits<double>::infinity();
 }
 
 double CandidateScorer::latency_draft(const space::Candidate& candidate) const {
@@ -171,11 +167,15 @@ std::vector<float> CandidateScorer::score(std::span<const space::Candidate> cand
     model_error_ = predictions.error();
     return without_model();
   }
-  const double best_log_cost = programs.best_log_cost();
+  std::vector<double> bytes(candidates.size());
+  if (objective_.uses_memory())
+    pool.parallel_for(std::ssize(candidates), kPredictedTogether, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) bytes[k] = bytes_of(candidates[k]);
+    });
   // Returns the ratio of the best program's cost to that of a candidate that is `speed` times as fast as it.
   const auto gain = [&](size_t i, double speed) {
     if (objective_.is_latency()) return speed;
-    return std::exp(best_log_cost - log_cost(candidates[i], best_seconds / speed));
+    return std::exp(programs.best_log_cost() - objective_.log_cost({best_seconds / speed, bytes[i]}));
   };
   const double draft_variance = correction_.variance();
   const double n = programs.rows().size();

@@ -95,8 +95,9 @@ class CandidateScorer {
   // Returns minus the logarithm of the estimated seconds after correction; -inf for a candidate that
   // cannot be built.
   double latency_draft(const space::Candidate& candidate) const;
-  // Returns the logarithm of the cost of a candidate that takes this time.
-  double log_cost(const space::Candidate& candidate, double seconds) const;
+  // Returns the bytes of the candidate's temporaries: 0 if the objective does not use them, +inf for a candidate
+  // that cannot be built.
+  double bytes_of(const space::Candidate& candidate) const;
   // Prediction of the model for each candidate: 0 seconds if the draft is not finite or the
   // candidate cannot be built, nothing if there was no time. An error of the model is the error of
   // the whole call.

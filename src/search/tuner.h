@@ -60,8 +60,10 @@ struct TuneOptions {
   // Ends the search if continuing for as long again is expected to gain less than this share of the
   // model's time; 0 = never. One of the three limits must be given, except for a survey.
   double until_gain = 0;
-  int batch = 16;       // measured per round
-  Objective objective;  // what the best program of a task has least of
+  int batch = 16;  // measured per round
+  // What the best program of a task has least of. With another one than latency, the measurer must not stop
+  // the timing of slow programs early.
+  Objective objective;
   const StrategyKind* strategy = &kDefaultStrategy;
   double epsilon = StrategyView().epsilon;
   uint64_t seed = 0;

@@ -173,9 +173,8 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
     send_progress(task);
     return !limits_.finished() && clock.monotonic_seconds() < turn_end_;
   };
-  // A slow program may still be the best by another objective, so that its timing must not stop early.
-  const double to_beat = options_.objective.is_latency() ? programs_of(task).best_seconds() : 0;
-  const auto measured = services_.measurer.measure(task_of(task).workload(), candidates, to_beat, done);
+  const auto measured = services_.measurer.measure(task_of(task).workload(), candidates,
+                                                   programs_of(task).best_seconds(), done);
   if (!pending.empty()) flush();
   if (!measured.ok()) return named(task, measured.error());
   pace_.measured(task, clock.monotonic_seconds() - before - (services_.measurer.waited_seconds() - waited));

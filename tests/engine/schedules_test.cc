@@ -135,6 +135,38 @@ TEST_F(TunedSchedules, WinogradIsLeftOutOnRequest) {
   }
 }
 
+// The fastest record keeps a copy of the result in memory of its own; the objective decides.
+TEST_F(TunedSchedules, AreTheBestByTheObjective) {
+  sched::ScheduleBuilder with_copy(partition_.tasks[0].workload);
+  ASSERT_TRUE(with_copy.apply(sched::CacheWrite{2, ir::MemoryScope::kLocal}).ok());
+  const std::string copy = sched::print(with_copy.trace());
+  const auto db = record::Database::open(database_);
+  ASSERT_TRUE(db.ok());
+  for (const auto& [trace, seconds] : {std::pair{copy, 0.25}, {std::string(kGood), 0.5}}) {
+    record::Record record;
+    record.task_key = partition_.tasks[0].key;
+    record.device_key = device_.key();
+    record.trace = trace;
+    record.result.seconds = {seconds};
+    ASSERT_TRUE((*db)->add({record}).ok());
+  }
+  // The copy of an 8x8 result takes 256 bytes.
+  for (const auto& [objective, best] : {std::pair{"latency", copy},
+                                        {"memory", std::string(kGood)},
+                                        {"latency * (1 + memory / 1e4)", copy},
+                                        {"latency * (1 + memory / 100)", std::string(kGood)}}) {
+    ScheduleOptions options;
+    options.objective = objective;
+    const auto found = apply_best_records(partition_, device_, database_, options, schedules_, log_);
+    ASSERT_TRUE(found.ok()) << found.error().message();
+    EXPECT_EQ(sched::print(schedules_[0].trace), best) << objective;
+    EXPECT_EQ(schedules_[0].measured_seconds, best == copy ? 0.25 : 0.5) << objective;
+  }
+  ScheduleOptions wrong;
+  wrong.objective = "latency +";
+  EXPECT_FALSE(apply_best_records(partition_, device_, database_, wrong, schedules_, log_).ok());
+}
+
 TEST_F(TunedSchedules, OneWarningTellsOfUnusableRecords) {
   write_records({kGood, kOtherScheduler, kOtherWorkload});
   const auto found = apply_best_records(partition_, device_, database_, {}, schedules_, log_);

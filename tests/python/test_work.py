@@ -154,6 +154,19 @@ def test_settings_have_limits(mnist):
         _native.tune(str(mnist), import_of(), "out", "out", settings=json.dumps({"trails": 3}), **arguments)
 
 
+def test_objective(mnist):
+    result = tensorsmith.tune(mnist, trials=6, threads=1, seed=1, objective="memory", end_to_end=False)
+    assert result.report["objective"] == "memory"
+    for task in result.report["tasks"]:
+        if task["trials"]:
+            assert 0 <= task["best_cost"] <= task["default_cost"]
+    assert tensorsmith.compile(mnist, "small", threads=1, objective="memory").tuned_tasks > 0
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="1:8: expected an expression"):
+        tensorsmith.tune(mnist, seconds=1, objective="memory*")
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="no variable is called size"):
+        tensorsmith.compile(mnist, "none", objective="size")
+
+
 def test_compiles_without_measuring(mnist):
     here = tensorsmith.compile_unmeasured(mnist, "guessed", threads=1)
     assert not Path("tensorsmith.db").exists()

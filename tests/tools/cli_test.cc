@@ -140,6 +140,41 @@ TEST_F(Cli, TuneCompileRunCheck) {
   EXPECT_EQ(left_behind(), (std::vector<std::string>{"again", "out", "tensorsmith.db"}));
 }
 
+TEST_F(Cli, TunesByAnObjective) {
+  expect_one_line_error(
+      cli({"tune", model_, "-o", "no", "--trials", "2", "--quiet", "--objective", "latency *"}),
+      {"objective 'latency *': 1:10: expected an expression, found the end of the text"});
+  expect_one_line_error(cli({"tune", model_, "-o", "no", "--trials", "2", "--quiet", "--objective", "speed"}),
+                        {"1:1: no variable is called speed", "latency, memory"});
+  EXPECT_EQ(cli({"tune", model_, "-o", "no", "--no-measure", "--objective", "memory"}).exit_code, 2);
+  EXPECT_FALSE(fs::exists(directory_.path() / "no"));
+
+  const std::vector<std::string> words{
+      "tune",   model_,   "-o", "out",         "--trials",
+      "6",      "--seed", "3",  "--objective", "latency * (1 + memory / 1e6)",
+      "--quiet"};
+  const CliResult shown = cli(words);
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  for (const char* text : {"untuned cost", "cost: latency * (1 + memory / 1e6), of one call"})
+    EXPECT_NE(shown.out.find(text), std::string::npos) << shown.out;
+  std::vector<std::string> as_json = words;
+  as_json.emplace_back("--json");
+  const CliResult tune = cli(as_json);
+  ASSERT_EQ(tune.exit_code, 0) << tune.err;
+  const auto report = nlohmann::json::parse(tune.out);
+  EXPECT_EQ(report["objective"], "latency * (1 + memory / 1e6)");
+  for (const auto& task : report["tasks"]) {
+    EXPECT_LE(task["best_cost"].get<double>(), task["default_cost"].get<double>());
+    EXPECT_GE(task["best_cost"].get<double>(), task["best_seconds"].get<double>());
+  }
+  EXPECT_EQ(cli({"run", "out", "--check", case_.string()}).exit_code, 0);
+  EXPECT_EQ(cli({"compile", model_, "-o", "again", "--objective", "memory"}).exit_code, 0);
+  EXPECT_EQ(cli({"run", "again", "--check", case_.string()}).exit_code, 0);
+  expect_one_line_error(cli({"compile", model_, "-o", "no", "--objective", "(memory"}),
+                        {"objective '(memory': 1:8: expected ')', found the end of the text"});
+  EXPECT_EQ(cli({"compile", model_, "-o", "no", "--objective", "memory", "--untuned"}).exit_code, 2);
+}
+
 // The timeline has an event for each run and, within it, one for each call of the manifest.
 TEST_F(Cli, TracesRuns) {
   ASSERT_EQ(cli({"compile", model_, "-o", "out", "--untuned"}).exit_code, 0);

@@ -429,6 +429,8 @@ struct TuneRun {
     tune_options.threads = jobs;
     measure::MeasureOptions measure_options;
     measure_options.flush_cache = tune_options.flush_cache;
+    // A slow program may still be the best by another objective.
+    if (!objective.is_latency()) measure_options.hopeless_factor = measure_options.loser_factor = 0;
     TS_ASSIGN_OR_RETURN(const auto measurer, make_run_measurer(options.where, database, device,
                                                                measure_options, clock, log, cancel));
     find_seeds();
