@@ -185,7 +185,7 @@ def tune(
         seconds: time limit for everything until the model is written. Give `seconds`, `trials` (number of
             measurements) or `until_gain` (stops when as much time again is expected to gain less than this share).
         objective: what each task's schedule shall have least of: "latency" (seconds), "memory" (bytes of temporary
-            tensors), or a formula such as "latency * (1 + memory / 1e6)".
+            tensors), "energy" (joules of a run), or a formula such as "latency * (1 + memory / 1e6)".
         progress: True shows a bar. A function is called with each event, a dict: phase, and after each measurement
             elapsed_seconds, trials, failures, resumed, task, estimate (untuned_seconds, tuned_seconds, ratio). After
             the comparison of whole models the dict has end_to_end, as in the report.

@@ -172,7 +172,7 @@ scmp_arg_cmp integer(unsigned index, int64_t value) {
   return {index, SCMP_CMP_MASKED_EQ, 0xffffffffU, static_cast<uint32_t>(value)};
 }
 
-int enter_seccomp(int socket, int statm, const std::vector<pid_t>& threads) {
+int enter_seccomp(int socket, std::span<const int> readable, const std::vector<pid_t>& threads) {
   Filter filter;
   for (const int call : kHarmlessCalls) filter.allow(call);
   filter.allow(SCMP_SYS(recvmsg), integer(0, socket));
@@ -180,11 +180,15 @@ int enter_seccomp(int socket, int statm, const std::vector<pid_t>& threads) {
   // Messages of a failing library; sandbox.cc limits their size.
   filter.allow(SCMP_SYS(write), integer(0, STDERR_FILENO));
   filter.allow(SCMP_SYS(writev), integer(0, STDERR_FILENO));
-  // Reading the memory in use, and setting the limit of the next candidate.
-  if (statm >= 0) filter.allow(SCMP_SYS(pread64), integer(0, statm));
+  int last = socket;
+  for (const int file : readable) {
+    filter.allow(SCMP_SYS(pread64), integer(0, file));
+    last = std::max(last, file);
+  }
+  // Setting the memory limit of the next candidate.
   filter.allow(SCMP_SYS(prlimit64), integer(0, 0), integer(1, RLIMIT_AS));
   // Closing a task's memory file once it is mapped.
-  filter.allow(SCMP_SYS(close), argument(0, SCMP_CMP_GT, std::max(socket, statm)));
+  filter.allow(SCMP_SYS(close), argument(0, SCMP_CMP_GT, last));
   // Advice to release memory; advice values from 100 inject hardware errors.
   filter.allow(SCMP_SYS(madvise), argument(2, SCMP_CMP_LT, 100));
   // abort(); a tgkill of another process is not allowed.
@@ -222,7 +226,7 @@ void add_refusal(std::string& refused, const char* what, int error) {
 
 }  // namespace
 
-std::string confine(int socket, int statm, const std::function<void()>& start_threads) {
+std::string confine(int socket, std::span<const int> readable, const std::function<void()>& start_threads) {
   std::string refused;
   if (kSanitized) {
     start_threads();
@@ -243,7 +247,7 @@ std::string confine(int socket, int statm, const std::function<void()>& start_th
   ::sigaction(SIGSYS, &action, nullptr);
   const std::vector<pid_t> threads = threads_in(tasks.get());
   tasks.reset();
-  if (const int failed = enter_seccomp(socket, statm, threads)) {
+  if (const int failed = enter_seccomp(socket, readable, threads)) {
     ::signal(SIGSYS, SIG_DFL);
     add_refusal(refused, "seccomp", reason_of_refusal(failed));
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -17,13 +18,13 @@ inline constexpr std::string_view kForbiddenCall = "forbidden system call ";
 // Confines this process permanently: a seccomp filter ends it at any other system call, and
 // Landlock independently denies files, TCP connections and signals to other processes.
 // `start_threads` starts the threads that candidates run on; the process cannot start any
-// afterwards. `socket` is the only descriptor for messages. `statm` is /proc/self/statm, open for
-// reading, or -1; descriptors above both may be closed.
+// afterwards. `socket` is the only descriptor for messages. The process may go on reading the files
+// `readable`; descriptors above all of these may be closed.
 //
 // Returns a display text with the restrictions that the kernel refuses; empty if all are in place.
 // A build with the address or thread sanitizer, which needs other system calls at any time, is not
 // confined and returns an empty text.
-std::string confine(int socket, int statm, const std::function<void()>& start_threads);
+std::string confine(int socket, std::span<const int> readable, const std::function<void()>& start_threads);
 
 // Describes the forbidden call that a worker printed, by name: "made a system call that candidates
 // may not make: openat".

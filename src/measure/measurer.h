@@ -30,6 +30,8 @@ struct MeasureOptions {
   double hopeless_factor = 3;
   double loser_factor =
       1.1;  // stop after min_repeats if all were slower than factor * best so far; 0 = never
+  // Also measure the energy of each candidate (energy.h), on CPUs and without flush_cache only.
+  bool measure_energy = false;
   int build_threads = 1;
   // While this process uses more memory, candidates are built one at a time; 0 = half of the memory
   // of the machine or cgroup.

@@ -31,6 +31,9 @@ constexpr int64_t kTaskCacheShare = 16;
 // even if every element of an operand comes from memory.
 constexpr double kReferenceSecondsPerFlop = 2e-9;
 
+// Least length of a repeat whose energy is measured: the counters change about once a millisecond.
+constexpr double kEnergyRepeatSeconds = 0.05;
+
 int64_t task_cache_bytes() { return std::max(memory_limit() / kTaskCacheShare, kLeastTaskCacheBytes); }
 
 }  // namespace
@@ -48,7 +51,8 @@ RunRequest run_request(const MeasureOptions& options, const BuiltCandidate& buil
   request.timing.min_repeats = options.min_repeats;
   request.timing.max_repeats = options.max_repeats;
   request.timing.target_spread = options.target_spread;
-  request.timing.min_repeat_s = options.min_repeat_s;
+  request.timing.min_repeat_s =
+      options.measure_energy ? std::max(options.min_repeat_s, kEnergyRepeatSeconds) : options.min_repeat_s;
   request.timing.best_seconds = std::isfinite(best_seconds) ? best_seconds : 0;
   // Others may lengthen a reading by 1 / trust, and a single one may be lengthened by more.
   request.timing.hopeless_factor = options.hopeless_factor / record::trust(disturbance);
@@ -115,7 +119,8 @@ Result<const PreparedTask*> PreparedTasks::prepare(const ir::Workload& workload)
   task.key = key;
   // The seed depends only on the task, so a resumed run compares with the same values.
   const std::vector<lower::Tensor> inputs = random_inputs(workload, Hasher().add(key).digest64(), values_);
-  TS_ASSIGN_OR_RETURN(task.data, TaskData::create(workload, inputs, options_.memory_limit_bytes, threads_));
+  TS_ASSIGN_OR_RETURN(task.data, TaskData::create(workload, inputs, options_.memory_limit_bytes, threads_,
+                                                  options_.measure_energy));
   TS_RETURN_IF_ERROR(make_expected(workload, inputs, task));
   task.data->seal();
   // The worker must receive the task again, to see the final tolerances and the seal.

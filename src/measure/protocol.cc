@@ -102,6 +102,7 @@ std::vector<char> encode(const TaskSpec& task) {
   w.add(task.memory_bytes);
   w.add(task.memory_limit_bytes);
   w.add<int32_t>(task.threads);
+  w.add(task.measure_energy);
   return w.bytes();
 }
 
@@ -115,6 +116,7 @@ Result<TaskSpec> decode_task(const std::vector<char>& bytes) {
   task.memory_bytes = r.get<int64_t>();
   task.memory_limit_bytes = r.get<int64_t>();
   task.threads = r.get<int32_t>();
+  task.measure_energy = r.get<bool>();
   if (!r.complete() || task.memory_bytes < 0 || task.memory_limit_bytes < 0 || task.threads < 1)
     return corrupt("task");
   for (const auto* list : {&task.inputs, &task.outputs}) {
@@ -218,6 +220,8 @@ std::vector<char> encode(const record::MeasureResult& result) {
   w.add<int32_t>(result.runs_per_repeat);
   w.add(result.stopped_early);
   w.add(result.measure_seconds);
+  w.add(result.joules.has_value());
+  w.add(result.joules.value_or(0));
   return w.bytes();
 }
 
@@ -230,6 +234,9 @@ Result<record::MeasureResult> decode_result(const std::vector<char>& bytes) {
   result.runs_per_repeat = r.get<int32_t>();
   result.stopped_early = r.get<bool>();
   result.measure_seconds = r.get<double>();
+  const bool energy_known = r.get<bool>();
+  const auto joules = r.get<double>();
+  if (energy_known) result.joules = joules;
   if (!r.complete() || result.outcome > record::Outcome::kWorkerLost) return corrupt("result");
   return result;
 }

@@ -35,6 +35,7 @@ struct TaskSpec {
   int64_t memory_bytes = 0;         // of the memory file
   int64_t memory_limit_bytes = 0;   // for candidates, beyond what the worker itself needs
   int threads = 1;                  // for candidates; the first task of a worker sets it
+  bool measure_energy = false;      // of candidates; the first task of a worker sets it
 };
 
 // kRun: load, check, time. Answer: kResult.

@@ -108,7 +108,8 @@ std::vector<lower::Tensor> random_inputs(const ir::Workload& workload, uint64_t 
 
 Result<std::unique_ptr<TaskData>> TaskData::create(const ir::Workload& workload,
                                                    std::span<const lower::Tensor> inputs,
-                                                   int64_t memory_limit_bytes, int threads) {
+                                                   int64_t memory_limit_bytes, int threads,
+                                                   bool measure_energy) {
   std::unique_ptr<TaskData> data(new TaskData);
   TaskSpec& spec = data->spec_;
   const auto place = [&](const ir::Buffer& buffer) {
@@ -125,6 +126,7 @@ Result<std::unique_ptr<TaskData>> TaskData::create(const ir::Workload& workload,
   // The worker holds the tensors a second time, plus prepared copies of constants.
   spec.memory_limit_bytes = memory_limit_bytes + 4 * spec.memory_bytes;
   spec.threads = threads;
+  spec.measure_energy = measure_energy;
 
   const auto failed = [&](const char* what) {
     return Error{ErrorCode::kResourceExhausted, "",

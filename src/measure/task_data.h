@@ -32,7 +32,8 @@ class TaskData {
   // Copies the inputs; the outputs are zero until the caller writes them.
   static Result<std::unique_ptr<TaskData>> create(const ir::Workload& workload,
                                                   std::span<const lower::Tensor> inputs,
-                                                  int64_t memory_limit_bytes, int threads);
+                                                  int64_t memory_limit_bytes, int threads,
+                                                  bool measure_energy = false);
   ~TaskData();
   TaskData(const TaskData&) = delete;
   TaskData& operator=(const TaskData&) = delete;

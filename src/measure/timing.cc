@@ -77,8 +77,10 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
     timing.runs_per_repeat = std::clamp(runs, 1.0, 1e6);
   }
 
+  std::vector<double> energies;  // of a run, by repeat
   const auto repeat = [&] {
     double seconds = 0;
+    const double joules = hooks.joules ? hooks.joules() : 0;
     if (options.flush_cache) {
       hooks.flush();
       const double before = clock();
@@ -89,6 +91,7 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
       for (int i = 0; i < timing.runs_per_repeat; ++i) hooks.run();
       seconds = (clock() - before) / timing.runs_per_repeat;
     }
+    if (hooks.joules) energies.push_back((hooks.joules() - joules) / timing.runs_per_repeat);
     return seconds;
   };
   double disturbed = 0;  // seconds of repeats that were repeated
@@ -99,6 +102,7 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
       const double seconds = repeat();
       if (!hooks.preemptions || hooks.preemptions() == before || disturbed > kMostDisturbed) return seconds;
       disturbed += hooks.now() - begin;
+      if (!energies.empty()) energies.pop_back();
     }
   };
 
@@ -127,9 +131,11 @@ Timing measure_time(const TimingOptions& options, const TimingHooks& hooks, doub
       const double runs = std::ceil(options.min_repeat_s / std::max(timing.seconds[0], 1e-9));
       timing.runs_per_repeat = std::clamp(runs, 1.0, 1e6);
       timing.seconds.clear();
+      energies.clear();
       fastest = std::numeric_limits<double>::infinity();
     }
   }
+  if (!energies.empty()) timing.joules = median(std::move(energies));
   return timing;
 }
 

@@ -26,6 +26,8 @@ struct Timing {
   std::vector<double> seconds;  // by repeat, each the mean of runs_per_repeat runs
   int runs_per_repeat = 1;
   bool stopped_early = false;
+  // Median over the repeats of the energy of a run; 0 without TimingHooks::joules or without a whole repeat.
+  double joules = 0;
 };
 
 // Functions that a timing needs from its environment; tests replace them.
@@ -38,6 +40,8 @@ struct TimingHooks {
   std::function<double()> on_core = {};
   // Number of times that the kernel's threads were preempted so far; empty: not known.
   std::function<int64_t()> preemptions = {};
+  // Energy used so far; empty: not measured.
+  std::function<double()> joules = {};
 };
 
 // first_run_seconds: time of a preceding run, which warmed up and is the first estimate.

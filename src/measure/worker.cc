@@ -18,6 +18,7 @@
 #include "lower/lower.h"
 #include "measure/confinement.h"
 #include "measure/device_worker.h"
+#include "measure/energy.h"
 #include "measure/guarded_memory.h"
 #include "measure/measurer.h"
 #include "measure/protocol.h"
@@ -138,7 +139,7 @@ class Worker {
  private:
   Status set_task(const Message& message);
   // Makes the pool and everything else that must exist before the first candidate.
-  Status become_confined(int threads);
+  Status become_confined(const TaskSpec& first);
   MeasureResult run(const std::vector<char>& payload);
   Result<const std::byte*> prepared_input(const lower::PreparedConstant& wanted);
   std::optional<MeasureResult> check_fences();
@@ -152,16 +153,26 @@ class Worker {
   std::string not_confined_;                 // text of confine()
   std::optional<Task> task_;
   std::unique_ptr<runtime::KernelPool> pool_;
+  std::optional<EnergyMeter> energy_;
   GuardedBuffer shared_workspace_;
   GuardedBuffer thread_workspace_;
   std::vector<char> flush_buffer_;
   uint64_t uses_ = 0;
 };
 
-Status Worker::become_confined(int threads) {
+Status Worker::become_confined(const TaskSpec& first) {
+  const int threads = first.threads;
   if (!pool_) {
+    // Reading the memory in use, and the energy counters only for those who ask for energy, since they tell
+    // something of other programs.
+    std::vector<int> readable;
+    if (statm_ >= 0) readable.push_back(statm_);
+    if (first.measure_energy) {
+      TS_ASSIGN_OR_RETURN(energy_, EnergyMeter::open());
+      for (const int file : energy_->descriptors()) readable.push_back(file);
+    }
     not_confined_ =
-        confine(socket_, statm_, [&] { pool_ = std::make_unique<runtime::KernelPool>(threads, machine_); });
+        confine(socket_, readable, [&] { pool_ = std::make_unique<runtime::KernelPool>(threads, machine_); });
   }
   if (pool_->num_threads() == threads) return {};
   return Error{ErrorCode::kResourceExhausted, "",
@@ -176,7 +187,7 @@ Status Worker::set_task(const Message& message) {
   Status mapped = spec.ok() ? memory->map(message.fd) : Status(spec.error());
   if (message.fd >= 0) ::close(message.fd);
   TS_RETURN_IF_ERROR(std::move(mapped));
-  TS_RETURN_IF_ERROR(become_confined(spec->threads));
+  TS_RETURN_IF_ERROR(become_confined(*spec));
   Task task;
   task.spec = std::move(spec).value();
   task.memory = std::move(memory);
@@ -351,6 +362,7 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
   hooks.now = raw_seconds;
   hooks.preemptions = preemptions;
   if (pool_->num_threads() == 1) hooks.on_core = thread_seconds;  // its only thread is this one
+  if (energy_) hooks.joules = [&] { return energy_->joules(); };
   ThreadPlacement::spread(*pool_, machine_);
   Timing timing = measure_time(request.timing, hooks, first_run);
   // A race between threads, or a dependence on the previous contents of the outputs, shows only in
@@ -364,6 +376,7 @@ MeasureResult Worker::run(const std::vector<char>& payload) {
   result.seconds = std::move(timing.seconds);
   result.runs_per_repeat = timing.runs_per_repeat;
   result.stopped_early = timing.stopped_early;
+  if (timing.joules > 0) result.joules = timing.joules;
   result.measure_seconds = raw_seconds() - start;
   return result;
 }

@@ -43,6 +43,8 @@ struct MeasureResult {
   double measure_seconds = 0;  // wall time in the worker
   // Share of processor time that others took meanwhile (disturbance.h); nullopt: not known.
   std::optional<double> disturbance = {};
+  // Energy of one run, if it was measured. It is kept beside the record (record/energy.h).
+  std::optional<double> joules = {};
 
   bool ok() const { return outcome == Outcome::kOk; }
   double best_estimate() const;  // median of seconds; +inf when not ok or empty

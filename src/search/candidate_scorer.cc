@@ -56,10 +56,11 @@ double DraftCorrection::variance() const {
   return (kVariancePrior * kDraftSigma * kDraftSigma + scatter) / (kVariancePrior + all_.count);
 }
 
-double CandidateScorer::draft(const space::Candidate& candidate) const {
+double CandidateScorer::draft(const space::Candidate& candidate, double watts) const {
   const double draft = latency_draft(candidate);
   if (objective_.is_latency() || !uses_draft_ || !std::isfinite(draft)) return draft;
-  return -objective_.log_cost({std::exp(-draft), bytes_of(candidate)});
+  const double seconds = std::exp(-draft);
+  return -objective_.log_cost({seconds, bytes_of(candidate), watts * seconds});
 }
 
 double CandidateScorer::bytes_of(const space::Candidate& candidate) const {
@@ -149,13 +150,13 @@ std::vector<float> CandidateScorer::score(std::span<const space::Candidate> cand
                                           const ScoringRequest& request, const MeasuredPrograms& programs,
                                           ThreadPool& pool) {
   const learn::CostModel* model = request.model;
-  const double best_seconds = programs.best_seconds();
+  const double best_seconds = programs.best_seconds(), watts = programs.watts();
   std::vector<float> drafts(candidates.size(), kUnbuildable);
   for (size_t i = 0; i < candidates.size(); ++i) drafts[i] = static_cast<float>(latency_draft(candidates[i]));
   const auto without_model = [&] {
     if (objective_.is_latency()) return drafts;
     std::vector<float> scores;
-    for (const auto& candidate : candidates) scores.push_back(static_cast<float>(draft(candidate)));
+    for (const auto& candidate : candidates) scores.push_back(static_cast<float>(draft(candidate, watts)));
     return scores;
   };
   if (model == nullptr || !std::isfinite(best_seconds)) return without_model();
@@ -175,7 +176,8 @@ std::vector<float> CandidateScorer::score(std::span<const space::Candidate> cand
   // Returns the ratio of the best program's cost to that of a candidate that is `speed` times as fast as it.
   const auto gain = [&](size_t i, double speed) {
     if (objective_.is_latency()) return speed;
-    return std::exp(programs.best_log_cost() - objective_.log_cost({best_seconds / speed, bytes[i]}));
+    const double seconds = best_seconds / speed;
+    return std::exp(programs.best_log_cost() - objective_.log_cost({seconds, bytes[i], watts * seconds}));
   };
   const double draft_variance = correction_.variance();
   const double n = programs.rows().size();

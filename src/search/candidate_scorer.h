@@ -1,6 +1,6 @@
 // Scores the candidates of a task: the design space's estimate, corrected by the measurements of the
-// task, and a cost model's predictions, weighted against each other. Both tell the latency; the run's objective
-// makes a cost of it.
+// task, and a cost model's predictions, weighted against each other. Both tell the latency; the run's
+// objective makes a cost of it.
 #pragma once
 
 #include <functional>
@@ -69,8 +69,9 @@ class CandidateScorer {
         correction_(task.space().num_sketches()) {}
 
   // Returns minus the logarithm of the cost (Objective::log_cost) by the estimated seconds after correction;
-  // -inf for a candidate that cannot be built.
-  double draft(const space::Candidate& candidate) const;
+  // -inf for a candidate that cannot be built. watts: MeasuredPrograms::watts, by which the energy is
+  // proportional to the time.
+  double draft(const space::Candidate& candidate, double watts) const;
   // Returns a score of each candidate: higher is better, -inf for one that cannot be built. If the
   // model fails, its error becomes model_error() and the drafts are the scores.
   std::vector<float> score(std::span<const space::Candidate> candidates, const ScoringRequest& request,
@@ -95,8 +96,8 @@ class CandidateScorer {
   // Returns minus the logarithm of the estimated seconds after correction; -inf for a candidate that
   // cannot be built.
   double latency_draft(const space::Candidate& candidate) const;
-  // Returns the bytes of the candidate's temporaries: 0 if the objective does not use them, +inf for a candidate
-  // that cannot be built.
+  // Returns the bytes of the candidate's temporaries: 0 if the objective does not use them, +inf for a
+  // candidate that cannot be built.
   double bytes_of(const space::Candidate& candidate) const;
   // Prediction of the model for each candidate: 0 seconds if the draft is not finite or the
   // candidate cannot be built, nothing if there was no time. An error of the model is the error of

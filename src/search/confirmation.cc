@@ -1,8 +1,10 @@
 #include "search/confirmation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
+#include "base/statistics.h"
 #include "record/disturbance.h"
 
 namespace tensorsmith::search {
@@ -52,15 +54,23 @@ Result<std::optional<sched::Trace>> confirm_winner(const TaskState& state, measu
                                        [](size_t, const record::MeasureResult&) { return true; }));
   double best_seconds = std::numeric_limits<double>::infinity(), best_cost = best_seconds;
   for (size_t k = 0; k < top.size(); ++k) {
-    // Takes the median of all rounds and the first measurement, unless that is doubtful.
-    std::vector<double> times;
-    if (!record::is_doubtful(top[k].disturbance)) times.push_back(top[k].seconds);
-    for (int round = 0; round < kRounds; ++round)
-      times.push_back(results[round * top.size() + k].best_estimate());
-    std::sort(times.begin(), times.end());
-    double seconds = 0.5 * (times[(times.size() - 1) / 2] + times[times.size() / 2]);
-    if (top[k].is_default) seconds *= kDefaultFactor;
-    const double cost = state.programs().objective().cost({seconds, top[k].bytes});
+    // Takes the medians of all rounds and the first measurement, unless that is doubtful.
+    std::vector<double> times, energies;
+    if (!record::is_doubtful(top[k].disturbance)) {
+      times.push_back(top[k].seconds);
+      energies.push_back(top[k].joules);
+    }
+    for (int round = 0; round < kRounds; ++round) {
+      const record::MeasureResult& result = results[round * top.size() + k];
+      times.push_back(result.best_estimate());
+      if (result.joules) energies.push_back(*result.joules);
+    }
+    const double advantage = top[k].is_default ? kDefaultFactor : 1;
+    const double seconds = advantage * median(std::move(times));
+    const bool metered = !std::isnan(top[k].joules) && !energies.empty();
+    const double joules =
+        metered ? advantage * median(std::move(energies)) : std::numeric_limits<double>::quiet_NaN();
+    const double cost = state.programs().objective().cost({seconds, top[k].bytes, joules});
     if (cost < best_cost || (cost == best_cost && seconds < best_seconds)) {
       best_cost = cost;
       best_seconds = seconds;

@@ -15,7 +15,13 @@ bool better(const Program& a, const Program& b) {
   return a.cost != b.cost ? a.cost < b.cost : a.seconds < b.seconds;
 }
 
-ProgramFigures figures_of(const RunProgram& program) { return {program.seconds, program.bytes}; }
+ProgramFigures figures_of(const RunProgram& program) {
+  return {program.seconds, program.bytes, program.joules};
+}
+
+double joules_of(const record::MeasureResult& result) {
+  return result.joules.value_or(std::numeric_limits<double>::quiet_NaN());
+}
 
 }  // namespace
 
@@ -48,6 +54,7 @@ void MeasuredPrograms::take(const Proposal& proposal, const record::MeasureResul
   }
   RunProgram program{proposal.hash, proposal.trace, seconds, is_default(proposal.hash), verified};
   program.bytes = bytes;
+  program.joules = joules_of(result);
   program.cost = result.ok() ? objective_.cost(figures_of(program)) : std::numeric_limits<double>::infinity();
   if (program.is_default) default_cost_ = program.cost;
   if (proposal.candidate)
@@ -67,6 +74,16 @@ double MeasuredPrograms::judged_seconds() const {
   const double factor = best_cost_ / default_cost_;
   return std::isfinite(factor) && factor > 0 && std::isfinite(default_seconds_) ? default_seconds_ * factor
                                                                                 : best_seconds_;
+}
+
+double MeasuredPrograms::watts() const {
+  double joules = 0, seconds = 0;
+  for (const RunProgram& program : ran_) {
+    if (std::isnan(program.joules)) continue;
+    joules += program.joules;
+    seconds += program.seconds;
+  }
+  return seconds > 0 && joules > 0 ? joules / seconds : 1;
 }
 
 const RunProgram* MeasuredPrograms::untuned() const {
@@ -103,7 +120,8 @@ const MeasuredCandidate* MeasuredPrograms::best_candidate() const {
 
 std::vector<RunProgram> MeasuredPrograms::doubtful_losers(double cost, size_t count) const {
   const auto least = [&](const RunProgram& p) {
-    return objective_.cost({record::trust(p.disturbance) * p.seconds, p.bytes});
+    const double share = record::trust(p.disturbance);
+    return objective_.cost({share * p.seconds, p.bytes, share * p.joules});
   };
   std::vector<RunProgram> losers;
   for (const RunProgram& program : ran_)
@@ -131,6 +149,7 @@ void MeasuredPrograms::verify(uint64_t hash, const record::MeasureResult& result
   TS_CHECK(at != ran_.end(), "a program was verified that was never measured");
   const double seconds = result.best_estimate();
   at->seconds = seconds;
+  at->joules = joules_of(result);
   at->cost = result.ok() ? objective_.cost(figures_of(*at)) : std::numeric_limits<double>::infinity();
   if (at->candidate > 0) {
     candidates_[at->candidate - 1].seconds = seconds;

@@ -38,6 +38,7 @@ struct RunProgram {
   size_t candidate = 0, row = 0;           // index in candidates() and rows() plus 1; 0 = none
   std::optional<double> disturbance = {};  // while `seconds` was measured (record/disturbance.h)
   double bytes = 0;                        // of its temporaries; 0 if the objective does not use them
+  double joules = 0;                       // NaN if they were not measured
   double cost = 0;
 };
 
@@ -89,10 +90,12 @@ class MeasuredPrograms {
   double best_seconds() const { return best_seconds_; }  // of the best program; +inf: no program ran
   double default_cost() const { return default_cost_; }  // +inf: it did not run
   double best_cost() const { return best_cost_; }        // +inf: no program ran
-  // Returns the seconds that the untuned program would take if its cost were its time and it had been improved
-  // by the same factor as the cost: best_seconds() if the objective is latency. Schedulers of trials, which
-  // compare tasks by their time, use it.
+  // Returns the seconds of the untuned program times the factor by which the best program lowers the
+  // cost: best_seconds() if the objective is latency. The scheduler, which compares tasks by their time,
+  // uses it.
   double judged_seconds() const;
+  // Returns the joules of a second, by the programs whose energy was measured; 1 if there are none.
+  double watts() const;
   // Returns Objective::log_cost of the best program; +inf if no program ran.
   double best_log_cost() const { return best_log_cost_; }
   const Objective& objective() const { return objective_; }

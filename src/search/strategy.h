@@ -36,8 +36,8 @@ struct ScoredCandidate {
   float score = 0;
 };
 
-// A strategy's view of one task. Scores: higher is better (faster, unless the run has another objective), -inf
-// for candidates that cannot be built.
+// A strategy's view of one task. Scores: higher is better (faster, unless the run has another
+// objective), -inf for candidates that cannot be built.
 struct StrategyView {
   const SearchSpace* space = nullptr;
   // Cheap draft score from the decisions alone: minus the logarithm of the cost, normally seconds.

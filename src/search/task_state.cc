@@ -55,7 +55,8 @@ std::vector<Proposal> TaskState::propose(const ProposalRequest& request, ThreadP
   const size_t count = request.count;
   StrategyView view;
   view.space = &task().space();
-  view.draft = [this](const space::Candidate& c) { return scorer_.draft(c); };
+  const double watts = programs_.watts();
+  view.draft = [this, watts](const space::Candidate& c) { return scorer_.draft(c, watts); };
   view.score = [&](std::span<const space::Candidate> c) { return score(c, request.scoring, pool); };
   view.measured = programs_.candidates();
   view.known = [this](const space::Candidate& c) { return known_candidates_.count(c.hash()) > 0; };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "record/energy.h"
 #include "sched/trace_traits.h"
 #include "search/confirmation.h"
 
@@ -43,7 +44,18 @@ TuningRun::TuningRun(const std::vector<TuneTask>& tasks, const target::Device& d
       confirmed_(tasks.size()),
       rounds_(tasks.size()) {}
 
+bool TuningRun::complete(record::Record& record) const {
+  if (!options_.objective.uses_energy() || !record.result.ok()) return true;
+  const auto at = energies_.find(record.key());
+  if (at == energies_.end()) return false;
+  record.result.joules = at->second;
+  return true;
+}
+
 Status TuningRun::prepare() {
+  if (options_.objective.uses_energy()) {
+    TS_ASSIGN_OR_RETURN(energies_, record::energies(services_.database));
+  }
   const TaskOptions task_options{*options_.strategy, options_.seed, model_.inputs(), options_.objective};
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const PreparedTask& task = task_of(i);
@@ -64,10 +76,10 @@ Status TuningRun::prepare() {
 Status TuningRun::take_records(size_t task) {
   if (options_.replay) return {};
   TaskState& state = *states_[task];
-  TS_ASSIGN_OR_RETURN(const auto records,
+  TS_ASSIGN_OR_RETURN(auto records,
                       services_.database.records_of(task_of(task).key(), device_.key(), settings_));
-  for (const auto& record : records) {
-    if (record.code_version != record::kCodeVersion) continue;
+  for (auto& record : records) {
+    if (record.code_version != record::kCodeVersion || !complete(record)) continue;
     if (!doubts_.is_believed(task, record.result)) continue;
     if (auto trace = sched::parse_trace(record.trace); trace.ok()) {
       if (!task_of(task).winograd() && sched::uses_winograd(*trace)) continue;
@@ -114,7 +126,7 @@ Result<std::vector<Proposal>> TuningRun::not_in_database(size_t task, std::vecto
     record.trace = sched::print(proposal.trace);
     // Another process may have measured it since this run began.
     TS_ASSIGN_OR_RETURN(auto known, services_.database.find(record.key()));
-    if (known && doubts_.is_believed(task, known->result) &&
+    if (known && complete(*known) && doubts_.is_believed(task, known->result) &&
         (known->result.ok() || !state.programs().is_default(proposal.hash))) {
       state.take(proposal, known->result, /*from_database=*/true);
       ++resumed_;
@@ -135,10 +147,13 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
   Status stored;
   const double before = clock.monotonic_seconds(), waited = services_.measurer.waited_seconds();
   std::vector<record::Record> pending;
+  std::vector<record::Profile> pending_energies;
   double flushed = before;
   const auto flush = [&] {
     if (auto status = services_.database.add(pending); !status.ok() && stored.ok()) stored = status;
+    if (!pending_energies.empty() && stored.ok()) stored = services_.database.add(pending_energies);
     pending.clear();
+    pending_energies.clear();
     flushed = clock.monotonic_seconds();
   };
   const auto done = [&](size_t i, const record::MeasureResult& result) {
@@ -158,6 +173,7 @@ Status TuningRun::measure(size_t task, std::vector<Proposal> proposals, Counts c
     record.result = result;
     record.candidate = candidates[i].what;
     record.unix_ms = clock.unix_milliseconds();
+    if (result.joules) pending_energies.push_back(record::energy_profile(record.key(), *result.joules));
     pending.push_back(std::move(record));
     if (!options_.survey || clock.monotonic_seconds() - flushed >= kSurveyFlushSeconds) flush();
     state.take(fresh[i], result, /*from_database=*/false);

@@ -5,6 +5,8 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "search/forecast.h"
@@ -30,6 +32,8 @@ class TuningRun {
   const MeasuredPrograms& programs_of(size_t task) const { return states_[task]->programs(); }
 
   Status prepare();
+  // Adds the energy to a record if the objective uses it. Returns false if it was not measured.
+  bool complete(record::Record& record) const;
   // Takes the task's records of earlier runs, as far as they are believed.
   Status take_records(size_t task);
   Status measure_defaults();
@@ -94,6 +98,8 @@ class TuningRun {
   RecordDoubts doubts_;
   ThreadPool pool_;
   Rng rng_;
+  // Joules by record key; empty if the objective does not use energy.
+  std::unordered_map<std::string, double> energies_;
   // By task.
   std::vector<std::unique_ptr<TaskState>> states_;
   std::vector<std::optional<sched::Trace>> confirmed_;

@@ -39,6 +39,7 @@ TaskSpec sample_task() {
   task.memory_bytes = 128;
   task.memory_limit_bytes = 1000;
   task.threads = 2;
+  task.measure_energy = true;
   return task;
 }
 
@@ -63,6 +64,7 @@ TEST(Protocol, MessagesReadBack) {
   ASSERT_TRUE(task.ok());
   EXPECT_EQ(encode(*task), encode(sample_task()));
   EXPECT_EQ(task->outputs[0].tolerance.allowed, 2);
+  EXPECT_TRUE(task->measure_energy);
   record::MeasureResult result;
   result.outcome = record::Outcome::kWrongOutput;
   result.reason = "why";
@@ -71,6 +73,9 @@ TEST(Protocol, MessagesReadBack) {
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->reason, "why");
   EXPECT_EQ(read->seconds, result.seconds);
+  EXPECT_FALSE(read->joules.has_value());
+  result.joules = 0.5;
+  EXPECT_EQ(decode_result(encode(result))->joules, 0.5);
 }
 
 TEST(Protocol, BadMessagesAreRefused) {

@@ -41,6 +41,17 @@ TEST(Timing, ShortKernelsRunUntilTheRepeatIsLongEnough) {
   EXPECT_FALSE(timing.stopped_early);
 }
 
+// A kernel that uses 30 W while it runs, and nothing between its runs.
+TEST(Timing, EnergyIsThatOfARun) {
+  FakeKernel kernel{{1e-5}};
+  TimingHooks hooks;
+  hooks.run = [&] { kernel.time += 1e-5; };
+  hooks.now = [&] { return kernel.time; };
+  EXPECT_EQ(measure_time({}, hooks, 1e-5).joules, 0);
+  hooks.joules = [&] { return 30 * kernel.time; };
+  EXPECT_NEAR(measure_time({}, hooks, 1e-5).joules, 30 * 1e-5, 1e-9);
+}
+
 TEST(Timing, LongKernelsRunOnceARepeatWithoutWarmUp) {
   FakeKernel kernel{{0.05}};
   const Timing timing = kernel.measure({}, 0.06);

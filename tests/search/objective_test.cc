@@ -1,5 +1,5 @@
-// Objectives of a search: their texts, the memory of programs compared with the allocations of their code, and
-// searches compared with brute force.
+// Objectives of a search: their texts, the memory of programs compared with the allocations of their
+// code, and searches compared with brute force.
 #include "search/objective.h"
 
 #include <gmock/gmock.h>
@@ -13,6 +13,7 @@
 
 #include "ir/analysis.h"
 #include "lower/lower.h"
+#include "record/energy.h"
 #include "search/recorded_space.h"
 #include "search_testing.h"
 #include "support/standard_workloads.h"
@@ -110,6 +111,15 @@ TEST(Objective, OfEqualCostsTheLessLatencyRanksFirst) {
             memory.log_cost({.seconds = 1e-4, .bytes = 8192}));
 }
 
+TEST(Objective, UsesWhatItsFormulaNames) {
+  EXPECT_TRUE(Objective::parse("latency + 0.1*energy")->uses_energy());
+  EXPECT_FALSE(Objective::parse("latency + 0.1*energy")->uses_memory());
+  EXPECT_EQ(Objective::parse("latency + 0.1*energy")->cost({.seconds = 2, .joules = 30}), 2 + 0.1 * 30);
+  // A program whose energy is not known does not win.
+  EXPECT_EQ(Objective::parse("energy")->cost({.seconds = 2, .joules = std::nan("")}),
+            std::numeric_limits<double>::infinity());
+}
+
 // The memory that a search reads from decisions is that of the program's code.
 TEST(TemporaryBytes, AreThoseThatTheCodeAllocates) {
   const target::Device device = device_of_four_cores();
@@ -157,6 +167,12 @@ struct SlowIfSmall {
       programs.push_back({*trace, nullptr, took(seconds[text])});
     }
   }
+  TuneTask task() const {
+    return {.task = PreparedTask::create({ir::structural_key(workload), "conv"},
+                                         RecordedSpace::create(workload, programs).value(),
+                                         std::make_shared<const target::Device>(device))
+                        .value()};
+  }
   // Returns the program of the lowest cost.
   std::string best_by(const std::function<double(double seconds, double bytes)>& cost) const {
     std::string best;
@@ -178,11 +194,7 @@ struct SlowIfSmall {
     FakeMeasurer measurer(
         [&](const std::string&, const sched::Trace& trace) { return took(seconds.at(sched::print(trace))); },
         bench.clock);
-    const TuneTask task{.task = PreparedTask::create({ir::structural_key(workload), "conv"},
-                                                     RecordedSpace::create(workload, programs).value(),
-                                                     std::make_shared<const target::Device>(device))
-                                    .value()};
-    const auto report = bench.run({task}, measurer);
+    const auto report = bench.run({task()}, measurer);
     EXPECT_TRUE(report.ok()) << report.error().message();
     EXPECT_EQ(report->objective, objective);
     EXPECT_EQ(measurer.counts.size(), programs.size());
@@ -220,11 +232,7 @@ TEST(TuneByObjective, RecordsOfOneObjectiveServeAnother) {
         return took(space.seconds.at(sched::print(trace)));
       },
       bench.clock);
-  const TuneTask task{.task =
-                          PreparedTask::create({ir::structural_key(space.workload), "conv"},
-                                               RecordedSpace::create(space.workload, space.programs).value(),
-                                               std::make_shared<const target::Device>(space.device))
-                              .value()};
+  const TuneTask task = space.task();
   const auto fast = bench.run({task}, measurer);
   ASSERT_TRUE(fast.ok()) << fast.error().message();
   EXPECT_NE(sched::print(fast->best_traces.front()), smallest);
@@ -233,6 +241,42 @@ TEST(TuneByObjective, RecordsOfOneObjectiveServeAnother) {
   ASSERT_TRUE(small.ok()) << small.error().message();
   EXPECT_EQ(sched::print(small->best_traces.front()), smallest);
   EXPECT_EQ(small->final.trials, 0);
+}
+
+// The slowest program takes the least energy. Records without energy are measured again, and the energy
+// is kept with the record.
+TEST(TuneByObjective, EnergyIsMeasuredOnceForEachRecord) {
+  const SlowIfSmall space;
+  const auto slowest = std::max_element(space.seconds.begin(), space.seconds.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+  Bench bench;
+  bench.options.trials = 1000;
+  bench.options.confirm = false;
+  bench.options.strategy = &kExhaustiveStrategy;
+  bool measures_energy = false;
+  FakeMeasurer measurer(
+      [&](const std::string&, const sched::Trace& trace) {
+        const double seconds = space.seconds.at(sched::print(trace));
+        record::MeasureResult result = took(seconds);
+        if (measures_energy) result.joules = 1e-3 / seconds;
+        return result;
+      },
+      bench.clock);
+  const TuneTask task = space.task();
+  ASSERT_TRUE(bench.run({task}, measurer).ok());
+  const auto programs = static_cast<int64_t>(space.programs.size());
+  ASSERT_EQ(*bench.database->record_count(), programs);
+  bench.options.objective = Objective::parse("energy").value();
+  measures_energy = true;
+  for (const bool again : {false, true}) {
+    const auto report = bench.run({task}, measurer);
+    ASSERT_TRUE(report.ok()) << report.error().message();
+    EXPECT_EQ(report->final.resumed, again ? programs : 0);
+    EXPECT_EQ(sched::print(report->best_traces.front()), slowest->first);
+    EXPECT_DOUBLE_EQ(report->final.tasks.front().best_cost, 1e-3 / slowest->second);
+  }
+  EXPECT_EQ(*bench.database->record_count(), programs);
+  EXPECT_EQ(record::energies(*bench.database)->size(), space.programs.size());
 }
 
 // In a space that is too large to measure, the known memory guides the search.

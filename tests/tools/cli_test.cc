@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli_support.h"
+#include "measure/energy.h"
 #include "support/sanitizers.h"
 
 namespace tensorsmith::testing::cli_test {
@@ -148,6 +149,14 @@ TEST_F(Cli, TunesByAnObjective) {
                         {"1:1: no variable is called speed", "latency, memory"});
   EXPECT_EQ(cli({"tune", model_, "-o", "no", "--no-measure", "--objective", "memory"}).exit_code, 2);
   EXPECT_FALSE(fs::exists(directory_.path() / "no"));
+
+  expect_one_line_error(
+      cli({"tune", model_, "-o", "no", "--trials", "2", "--quiet", "--objective", "energy", "--flush-cache"}),
+      {"objective 'energy': energy cannot be measured with empty caches"});
+  if (!measure::EnergyMeter::open().ok())
+    expect_one_line_error(cli({"tune", model_, "-o", "no", "--trials", "2", "--quiet", "--objective",
+                               "latency + 0.1 * energy"}),
+                          {measure::kEnergyFolder, "choose an objective without energy"});
 
   const std::vector<std::string> words{
       "tune",   model_,   "-o", "out",         "--trials",

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 #include "record/database.h"
+#include "record/energy.h"
 #include "sched/device_limits.h"
 #include "sched/storage.h"
 #include "sched/trace_traits.h"
@@ -29,10 +31,17 @@ Result<sched::Trace> replayable_trace(const ir::Workload& workload, const std::s
   return trace;
 }
 
+// What decides the order of records.
+struct RecordOrder {
+  search::Objective objective;
+  std::unordered_map<std::string, double>
+      joules;  // by record key; empty if the objective does not use energy
+};
+
 // Returns the cost of a successful record of the task; +inf if its program has none.
 double cost_of(const record::Record& record, const graph::Task& task, const target::Device& device,
                const search::Objective& objective) {
-  search::ProgramFigures figures{record.result.best_estimate()};
+  search::ProgramFigures figures{record.result.best_estimate(), 0, record.result.joules.value_or(0)};
   if (objective.uses_memory()) {
     const auto trace = sched::parse_trace(record.trace);
     if (!trace.ok()) return std::numeric_limits<double>::infinity();
@@ -47,10 +56,14 @@ double cost_of(const record::Record& record, const graph::Task& task, const targ
 Result<std::vector<record::Record>> ranked_records(record::Database& db, const graph::Task& task,
                                                    const target::Device& device,
                                                    const record::MeasureSettings& settings,
-                                                   const ScheduleOptions& options,
-                                                   const search::Objective& objective) {
+                                                   const ScheduleOptions& options, const RecordOrder& order) {
   TS_ASSIGN_OR_RETURN(auto records, db.records_of(task.key, device.key(), settings));
-  std::erase_if(records, [&](const record::Record& r) {
+  std::erase_if(records, [&](record::Record& r) {
+    if (order.objective.uses_energy()) {
+      const auto joules = order.joules.find(r.key());
+      if (joules == order.joules.end()) return true;
+      r.result.joules = joules->second;
+    }
     return !r.result.ok() || (!options.winograd && sched::uses_winograd(r.trace));
   });
   struct Rank {
@@ -60,7 +73,8 @@ Result<std::vector<record::Record>> ranked_records(record::Database& db, const g
   };
   std::vector<Rank> ranks;
   for (size_t i = 0; i < records.size(); ++i)
-    ranks.push_back({cost_of(records[i], task, device, objective), records[i].result.best_estimate(), i});
+    ranks.push_back(
+        {cost_of(records[i], task, device, order.objective), records[i].result.best_estimate(), i});
   std::sort(ranks.begin(), ranks.end(), [](const Rank& a, const Rank& b) { return a < b; });
   std::vector<record::Record> ranked;
   for (const Rank& rank : ranks) ranked.push_back(std::move(records[rank.place]));
@@ -114,8 +128,12 @@ Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& part
 Result<size_t> apply_best_records(const graph::Partition& partition, const target::Device& device,
                                   const std::string& database, const ScheduleOptions& options,
                                   std::vector<TaskSchedule>& schedules, LogSink& log) {
-  TS_ASSIGN_OR_RETURN(const auto objective, search::Objective::parse(options.objective));
+  RecordOrder order;
+  TS_ASSIGN_OR_RETURN(order.objective, search::Objective::parse(options.objective));
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(database));
+  if (order.objective.uses_energy()) {
+    TS_ASSIGN_OR_RETURN(order.joules, record::energies(*db));
+  }
   record::MeasureSettings warm, cold;
   warm.threads = cold.threads = device.compute_units();
   cold.flush_cache = true;
@@ -123,9 +141,9 @@ Result<size_t> apply_best_records(const graph::Partition& partition, const targe
   std::string first_skipped;
   for (size_t t = 0; t < partition.tasks.size(); ++t) {
     const graph::Task& task = partition.tasks[t];
-    TS_ASSIGN_OR_RETURN(auto records, ranked_records(*db, task, device, warm, options, objective));
+    TS_ASSIGN_OR_RETURN(auto records, ranked_records(*db, task, device, warm, options, order));
     if (records.empty()) {
-      TS_ASSIGN_OR_RETURN(records, ranked_records(*db, task, device, cold, options, objective));
+      TS_ASSIGN_OR_RETURN(records, ranked_records(*db, task, device, cold, options, order));
     }
     Usable usable = usable_schedules(task, records, device);
     if (!usable.problem.empty() && skipped++ == 0)

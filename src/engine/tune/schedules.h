@@ -31,12 +31,13 @@ Result<std::vector<TaskSchedule>> default_schedules(const graph::Partition& part
                                                     const ScheduleOptions& options = {});
 
 // Replaces each schedule for which the database has usable records on this device by the best of
-// them by the options' objective, and returns the number of replaced schedules. A record is unusable if its trace no longer
-// parses or replays, since records outlive versions of the scheduler, or if its time is impossible
-// on the device. One warning says how many tasks have an unusable best record, with the reason
-// for the first. Further records and the previous schedule become alternatives for schedules that
-// do not compile. Records that the options exclude are ignored; records measured with cold caches
-// are used only if there are no others.
+// them by the options' objective, and returns the number of replaced schedules. A record is unusable
+// if its trace no longer parses or replays, since records outlive versions of the scheduler, or if its
+// time is impossible on the device. One warning says how many tasks have an unusable best record, with
+// the reason for the first. Further records and the previous schedule become alternatives for
+// schedules that do not compile. Records that the options exclude are ignored, and records without
+// energy if the objective uses it; records measured with cold caches are used only if there are no
+// others.
 Result<size_t> apply_best_records(const graph::Partition& partition, const target::Device& device,
                                   const std::string& database, const ScheduleOptions& options,
                                   std::vector<TaskSchedule>& schedules, LogSink& log);

@@ -16,6 +16,7 @@
 #include "engine/tune/model_trials.h"
 #include "engine/tune/tune_sources.h"
 #include "learn/search_model.h"
+#include "measure/energy.h"
 #include "runtime/device/gpu_platform.h"
 #include "sched/trace_traits.h"
 
@@ -355,9 +356,24 @@ struct TuneRun {
   std::vector<SourceScore> source_scores;
   search::TuneReport report;
 
+  // Returns why the energy of programs cannot be measured in this run, if so.
+  Status check_energy() const {
+    const char* reason = device.kind() == target::DeviceKind::kGpu ? "the energy of a GPU is not measured"
+                         : options.where.fleet || record::is_database_address(options.where.database)
+                             ? "workers of a fleet do not measure energy"
+                         : options.search.flush_cache ? "energy cannot be measured with empty caches"
+                                                      : nullptr;
+    if (reason != nullptr)
+      return Error{ErrorCode::kUnsupported, "objective '" + objective.text() + "'",
+                   std::string(reason) + "; choose an objective without energy"};
+    auto meter = measure::EnergyMeter::open();
+    return meter.ok() ? Status() : meter.error();
+  }
+
   // Reads the objective and all files before any long work, so that their errors come early.
   Status read_sources() {
     TS_ASSIGN_OR_RETURN(objective, search::Objective::parse(options.schedules.objective));
+    if (objective.uses_energy()) TS_RETURN_IF_ERROR(check_energy());
     TS_ASSIGN_OR_RETURN(TuneSources sources, read_tune_sources(options.sources, options.warm_start));
     source_models = std::move(sources.models);
     TS_ASSIGN_OR_RETURN(const std::string language_file,
@@ -429,6 +445,7 @@ struct TuneRun {
     tune_options.threads = jobs;
     measure::MeasureOptions measure_options;
     measure_options.flush_cache = tune_options.flush_cache;
+    measure_options.measure_energy = objective.uses_energy();
     // A slow program may still be the best by another objective.
     if (!objective.is_latency()) measure_options.hopeless_factor = measure_options.loser_factor = 0;
     TS_ASSIGN_OR_RETURN(const auto measurer, make_run_measurer(options.where, database, device,

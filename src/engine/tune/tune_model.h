@@ -107,10 +107,11 @@ struct TunedModel {
 // this machine) until a limit or `cancel`, then writes each model's directory, all of it or nothing.
 // Tasks shared by several models are searched once. Each model has the same weight: the search
 // minimizes the sum over models of latency / untuned latency. Schedules that are not faster end to
-// end than the untuned model are dropped. With another objective, each task gets the schedule of its lowest
-// cost, even if it is slower. Results are in the order of the models; errors: those of
-// search::tune, of search::Objective::parse, of compile_model, of read_tune_sources, of language_model_for and of files;
-// kCancelled, with no model written, if `cancel` came before this run had measured a schedule.
+// end than the untuned model are dropped. With another objective, each task gets the schedule of its
+// lowest cost, even if it is slower. Results are in the order of the models; errors: those of
+// search::Objective::parse, search::tune, compile_model, read_tune_sources, language_model_for and
+// files; kUnsupported if the objective uses energy that cannot be measured; kCancelled, with no model
+// written, if `cancel` came before this run had measured a schedule.
 Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& models,
                                             const target::Device& device, const TuneModelOptions& options,
                                             record::Database& database, const Clock& clock, LogSink& log,
