@@ -9,6 +9,7 @@
 #include "base/processors.h"
 #include "engine/device/usable_threads.h"
 #include "engine/predict/model_data.h"
+#include "engine/tune/tune_sources.h"
 #include "lab/compare_searches.h"
 #include "lab/kinds/kinds.h"
 #include "lab/strategies/strategies.h"
@@ -53,6 +54,29 @@ std::string name_of(const lab::SearchMethod& method) {
          (method.model == "none" ? "" : ", " + method.model) + (method.seeded ? ", warm" : "");
 }
 
+// Returns the files of the language models that the strategy is compared with; an empty name stands for
+// the search without one. A strategy that cannot do without gets the shipped model if --lm is not given.
+Result<std::vector<std::string>> writers_of(const CompareCommand& command, const search::StrategyKind& kind) {
+  std::vector<std::string> writers;
+  if (!kind.needs_writer) writers.emplace_back();
+  if (!kind.asks_writer) return writers;
+  const std::string place = "--strategy " + std::string(kind.name);
+  if (kind.needs_writer && !command.store.empty())
+    return Error{ErrorCode::kInvalidArgument, place,
+                 "measures schedules that a language model writes, which are not among recorded programs; "
+                 "leave out --store"};
+  std::vector<std::string> given = command.language_models;
+  if (kind.needs_writer && given.empty()) given.emplace_back("shipped");
+  for (const std::string& model : given) {
+    TS_ASSIGN_OR_RETURN(std::string file, engine::language_model_for(kind, model));
+    if (!file.empty()) writers.push_back(std::move(file));
+  }
+  if (writers.empty())
+    return Error{ErrorCode::kInvalidArgument, place,
+                 "measures schedules that a language model writes; name the model's file with --lm"};
+  return writers;
+}
+
 // Adds a strategy with every cost model, or once if it uses none; if it can use a language model,
 // with each one and without.
 Status add_methods(const CompareCommand& command, const search::StrategyKind& kind,
@@ -66,13 +90,7 @@ Status add_methods(const CompareCommand& command, const search::StrategyKind& ki
     methods.push_back({strategy, "none", true});
     return {};
   }
-  if (kind.needs_writer && command.language_models.empty())
-    return Error{ErrorCode::kInvalidArgument, "--strategy " + strategy,
-                 "measures schedules that a language model writes; name the model's file with --lm"};
-  std::vector<std::string> writers;
-  if (!kind.needs_writer) writers.emplace_back();
-  if (kind.asks_writer)
-    writers.insert(writers.end(), command.language_models.begin(), command.language_models.end());
+  TS_ASSIGN_OR_RETURN(const auto writers, writers_of(command, kind));
   const std::vector<std::string> none = {"none"};
   for (const std::string& writer : writers)
     for (const std::string& model : kind.uses_scores ? models : none)
@@ -88,9 +106,16 @@ Result<std::vector<lab::SearchMethod>> methods_of(const CompareCommand& command)
                               ? std::vector<std::string>{std::string(search::kDefaultStrategy.name)}
                               : command.strategies;
   const auto models = command.models.empty() ? std::vector<std::string>{"xgboost"} : command.models;
+  // A strategy without a language model may stand beside one that uses the named models, not alone.
+  const search::StrategyKind* asks = nullptr;
   for (const std::string& strategy : strategies) {
     TS_ASSIGN_OR_RETURN(const auto* kind, lab::find_strategy(strategy));
+    if (asks == nullptr || kind->asks_writer) asks = kind;
     TS_RETURN_IF_ERROR(add_methods(command, *kind, models, methods));
+  }
+  for (const std::string& model : command.language_models) {
+    const auto file = engine::language_model_for(*asks, model);
+    if (!file.ok()) return file.error();
   }
   const size_t cold = command.from.empty() ? 0 : methods.size();
   for (size_t m = 0; m < cold; ++m) {
@@ -372,8 +397,9 @@ void add_compare_command(CLI::App& app, int& exit_code) {
                       learn::search_models_without_file(lab::cost_model_kinds()) + " (default: xgboost)")
       ->allow_extra_args(false);
   sub->add_option("--lm", o->language_models,
-                  "Language model that writes schedules (repeatable). The strategy evolutionary is run "
-                  "without and with each of them, the strategy lm with each of them")
+                  "Language model that writes schedules (repeatable): a file, or shipped for the one that "
+                  "comes with Tensorsmith. The strategy evolutionary is run without and with each of them, "
+                  "the strategy lm with each of them (default: shipped)")
       ->allow_extra_args(false)
       ->excludes(store);
   auto* from = sub->add_option("--from", o->from,

@@ -13,6 +13,7 @@
 #include "engine/language/language_decoder.h"
 #include "engine/language/sketch_contexts.h"
 #include "engine/tune/prepare_tasks.h"
+#include "engine/tune/tune_sources.h"
 #include "lab/language_corpus.h"
 #include "lab/written_programs.h"
 #include "learn/lm/language_training.h"
@@ -253,8 +254,8 @@ Status check_generated(const GenerateCommand& command) {
 }
 
 Status generate(const GenerateCommand& command) {
-  TS_ASSIGN_OR_RETURN(const LanguageModel language_model,
-                      learn::lm::read_language_model(command.language_model));
+  TS_ASSIGN_OR_RETURN(const std::string file, engine::language_model_file(command.language_model));
+  TS_ASSIGN_OR_RETURN(const LanguageModel language_model, learn::lm::read_language_model(file));
   if (command.records.records.given())
     return generate_records(
         command.records, language_model,
@@ -448,7 +449,9 @@ void add_generate(CLI::App& lm, int& exit_code) {
                 "With --records: also use the workloads that the language model was trained on")
       ->needs(records);
   add_force(*sub, o->records.force);
-  sub->add_option("--lm", o->language_model, "File of the language model")->required();
+  sub->add_option("--lm", o->language_model,
+                  "File of the language model, or shipped for the one that comes with Tensorsmith")
+      ->required();
   sub->add_option("--task", o->task, "Write schedules only for tasks whose name contains this text");
   sub->add_option(
          "--from", o->from,

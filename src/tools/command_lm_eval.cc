@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/processors.h"
 #include "engine/device/usable_threads.h"
+#include "engine/tune/tune_sources.h"
 #include "lab/compare_searches.h"
 #include "measure/measurer.h"
 #include "tools/commands.h"
@@ -215,7 +216,10 @@ void print_people(const EvalResult& result, const lab::CompareOptions& options) 
 
 Status eval(LmEvalCommand& command) {
   std::vector<InputPath> inputs = {{"--log", command.log}, {"--cost-model", command.cost_model}};
-  for (const auto& path : command.language_models) inputs.push_back({"--lm", path});
+  for (std::string& model : command.language_models) {
+    TS_ASSIGN_OR_RETURN(model, engine::language_model_file(model));
+    inputs.push_back({"--lm", model});
+  }
   for (const auto& path : command.from) inputs.push_back({"--from", path});
   TS_RETURN_IF_ERROR(check_outputs({}, inputs, false));
   std::sort(command.counts.begin(), command.counts.end());
@@ -252,7 +256,8 @@ void add_language_eval(CLI::App& lm, int& exit_code) {
          "MODELS", o->networks,
          "ONNX models or networks of the zoo (zoo:NAME) that the language models were not trained on")
       ->required();
-  sub->add_option("--lm", o->language_models, "File of a language model (repeatable)")
+  sub->add_option("--lm", o->language_models,
+                  "File of a language model, or shipped for the one that comes with Tensorsmith (repeatable)")
       ->allow_extra_args(false);
   sub->add_option("--cost-model", o->cost_model,
                   "File of a cost model. It ranks the written schedules, and is compared with them: another "

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "engine/tune/tune_sources.h"
 #include "lab/kinds/kinds.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
@@ -98,7 +99,8 @@ void add_rows(const std::string& device, const Ranks& ranks, const std::string& 
 }
 
 Status rank(const RankCommand& command) {
-  TS_ASSIGN_OR_RETURN(const auto model, learn::lm::read_language_model(command.model));
+  TS_ASSIGN_OR_RETURN(const std::string file, engine::language_model_file(command.model));
+  TS_ASSIGN_OR_RETURN(const auto model, learn::lm::read_language_model(file));
   std::unique_ptr<learn::CostModel> cost_model;
   if (!command.cost_model.empty()) {
     TS_ASSIGN_OR_RETURN(cost_model, lab::cost_model_kinds().load(command.cost_model));
@@ -248,7 +250,9 @@ void add_language_rank(CLI::App& lm, int& exit_code) {
   CLI::App* sub = lm.add_subcommand(
       "rank", "Test how well a language model's likelihood finds the fastest recorded programs");
   o->records.add_to(*sub)->required();
-  sub->add_option("--lm", o->model, "File of the language model")->required();
+  sub->add_option("--lm", o->model,
+                  "File of the language model, or shipped for the one that comes with Tensorsmith")
+      ->required();
   sub->add_option("--cost-model", o->cost_model, "File of a cost model to compare with");
   add_whole(*sub, "--programs", o->programs, 2, 1'000'000,
             "Largest number of programs for each workload; they include the fastest and are spread over the "

@@ -159,6 +159,27 @@ TEST_F(LanguageCli, GeneratedSchedulesAreMeasuredLater) {
   expect_error({"lm", "generate", kNetwork, "--lm", "a.lm", "-o", "letter"}, "letter");
 }
 
+// The commands name language models by one rule: a file, or the shipped model. A strategy that needs one gets
+// the shipped model without asking.
+TEST_F(LanguageCli, TheShippedModelIsNamedTheSameEverywhere) {
+  std::vector<Json> methods;
+  for (const std::vector<std::string>& given : {std::vector<std::string>{}, {"--lm", "shipped"}}) {
+    std::vector<std::string> command = {"compare",  kNetwork, "--strategy", "lm", "--trials",     "3",
+                                        "--seeds",  "1",      "--heaviest", "1",  "--cost-model", "none",
+                                        "--frozen", "--json", "--quiet"};
+    command.insert(command.end(), given.begin(), given.end());
+    const CliResult compared = cli(command);
+    ASSERT_EQ(compared.exit_code, 0) << compared.err;
+    methods.push_back(Json::parse(compared.out)["methods"]);
+    ASSERT_EQ(methods.back().size(), 1u);
+    EXPECT_EQ(fs::path(methods.back()[0]["lm"].get<std::string>()).filename(), "cpu.lm");
+    EXPECT_EQ(methods.back()[0]["runs"][0]["trials"], 3);
+  }
+  EXPECT_EQ(methods[0][0]["lm"], methods[1][0]["lm"]);
+  const CliResult written = cli({"lm", "generate", kNetwork, "--lm", "shipped", "--count", "1", "--json"});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+}
+
 TEST_F(LanguageCli, EvalIsMeasuredOnceAndComparesWithTheSearch) {
   const std::vector<std::string> command = {
       "lm",      "eval",  kNetwork,     "--lm",    "a.lm",   "--heaviest", "1",
@@ -213,7 +234,10 @@ TEST_F(LanguageCli, SaysWhatIsWrong) {
                "`tensorsmith transfer MODEL --from FILE`");
   expect_error({"tune", kNetwork, "-o", "no", "--lm", "absent.lm", "--trials", "3"}, "absent.lm");
   expect_error({"tune", kNetwork, "-o", "no", "--lm", "a.corpus", "--trials", "3"}, "a.corpus");
-  expect_error({"compare", kNetwork, "--strategy", "lm", "--trials", "3"}, "--lm");
+  expect_error({"compare", kNetwork, "--strategy", "lm", "--lm", "none", "--trials", "3"}, "--lm");
+  expect_error({"compare", kNetwork, "--strategy", "random", "--lm", "a.lm", "--trials", "3"},
+               "does not use a language model");
+  expect_error({"compare", "--store", "no.store", "--strategy", "lm"}, "leave out --store");
   expect_error({"lm", "loop", "base.lm", kNetwork, "--db", "no.db", "--hold-out", kNetwork, "-o", "no.lm"},
                "held out");
   std::ofstream(directory_->path() / "bad.jsonl") << "rubbish\n";

@@ -25,12 +25,7 @@ Result<TuneSources> read_tune_sources(const std::vector<std::string>& entries, b
   return sources;
 }
 
-Result<std::string> language_model_for(const search::StrategyKind& strategy, const std::string& given) {
-  if (given.empty() || given == "none") return std::string();
-  if (!strategy.asks_writer)
-    return Error{
-        ErrorCode::kInvalidArgument, "--lm",
-        "the strategy '" + std::string(strategy.name) + "' does not use a language model; use evolutionary"};
+Result<std::string> language_model_file(const std::string& given) {
   if (given != "shipped") return given;
   std::string file = shipped_file(kLanguageModelFile);
   if (file.empty())
@@ -38,6 +33,15 @@ Result<std::string> language_model_for(const search::StrategyKind& strategy, con
                  std::string("the language model that comes with Tensorsmith, ") + kLanguageModelFile +
                      ", is missing; name the file of a model"};
   return file;
+}
+
+Result<std::string> language_model_for(const search::StrategyKind& strategy, const std::string& given) {
+  if (given.empty() || given == "none") return std::string();
+  if (!strategy.asks_writer)
+    return Error{
+        ErrorCode::kInvalidArgument, "--lm",
+        "the strategy '" + std::string(strategy.name) + "' does not use a language model; use evolutionary"};
+  return language_model_file(given);
 }
 
 }  // namespace tensorsmith::engine

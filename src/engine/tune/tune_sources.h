@@ -21,9 +21,12 @@ struct TuneSources {
 // those of load_tasks().
 Result<TuneSources> read_tune_sources(const std::vector<std::string>& entries, bool warm_start);
 
+// Returns the file of a language model. `given`: a file, or "shipped". kNotFound: the shipped model is
+// missing.
+Result<std::string> language_model_file(const std::string& given);
 // Returns the file of the language model that writes schedules during the search; empty: none.
-// `given`: a file, "shipped", "none" or empty. kInvalidArgument: the strategy uses no language
-// model; kNotFound: the shipped model is missing.
+// `given`: as in language_model_file, "none" or empty. kInvalidArgument: the strategy uses no language
+// model.
 Result<std::string> language_model_for(const search::StrategyKind& strategy, const std::string& given);
 
 }  // namespace tensorsmith::engine
