@@ -31,7 +31,7 @@ double tick_step(double most) {
 
 }  // namespace
 
-std::string bar_plot(const std::vector<BarGroup>& groups, const BarAxes& axes) {
+std::string bar_plot(const std::vector<BarGroup>& groups, const BarAxes& axes, std::string_view command) {
   double most = axes.line;
   size_t longest = 0;
   for (const BarGroup& group : groups) {
@@ -56,7 +56,7 @@ std::string bar_plot(const std::vector<BarGroup>& groups, const BarAxes& axes) {
       "{1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n{4}\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
       "<text x=\"{2:.0f}\" y=\"28\" font-size=\"16\">{3}</text>\n",
-      kGroupsLeft + width + legend, bottom + below, kGroupsLeft, svg_text(axes.title), kPlotMark);
+      kGroupsLeft + width + legend, bottom + below, kGroupsLeft, svg_text(axes.title), plot_mark(command));
   for (double y = 0; y <= top + step / 2; y += step)
     out += fmt::format(
         "<path d=\"M{0:.1f} {1:.1f}H{2:.1f}\" stroke=\"#ddd\"/>\n"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tensorsmith::tools {
@@ -22,7 +23,8 @@ struct BarAxes {
   double line = 1;                 // a value that gets a line across the plot
 };
 
-// Returns a complete SVG document. The vertical axis begins at 0.
-std::string bar_plot(const std::vector<BarGroup>& groups, const BarAxes& axes);
+// Returns a complete SVG document, which names `command` as the one that drew it. The vertical axis begins
+// at 0.
+std::string bar_plot(const std::vector<BarGroup>& groups, const BarAxes& axes, std::string_view command);
 
 }  // namespace tensorsmith::tools

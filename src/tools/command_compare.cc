@@ -260,10 +260,12 @@ Status draw(const std::string& path, const CompareCommand& command, const std::v
   }
   TS_ASSIGN_OR_RETURN(const auto picture, record::AtomicFileWriter::open(path));
   TS_RETURN_IF_ERROR(picture->write(curve_plot(
-      curves, {command.store.empty() ? "Searches measured on this machine" : "Searches on recorded programs",
-               against_seconds ? "search time in seconds" : "trials",
-               command.store.empty() ? "speed of the best program / speed of the fastest found by any search"
-                                     : "speed of the best program / speed of the fastest in the store"})));
+      curves,
+      {command.store.empty() ? "Searches measured on this machine" : "Searches on recorded programs",
+       against_seconds ? "search time in seconds" : "trials",
+       command.store.empty() ? "speed of the best program / speed of the fastest found by any search"
+                             : "speed of the best program / speed of the fastest in the store"},
+      "compare")));
   return picture->commit();
 }
 

@@ -227,7 +227,8 @@ Status eval_one(const EvalCommand& command) {
     TS_ASSIGN_OR_RETURN(const auto picture, record::AtomicFileWriter::open(command.plot));
     TS_RETURN_IF_ERROR(
         picture->write(plot.svg(fmt::format("{}: {} programs, MAPE {:.1f} % (median {:.1f} %)", card.kind,
-                                            total.records, 100 * total.mape, 100 * total.mape_median))));
+                                            total.records, 100 * total.mape, 100 * total.mape_median),
+                                "eval")));
     TS_RETURN_IF_ERROR(picture->commit());
   }
   const int64_t seen = e.seen_workloads(card.workloads);

@@ -104,7 +104,7 @@ std::string draw_panel(const std::vector<Curve>& curves, const CurveAxes& axes) 
 
 }  // namespace
 
-std::string curve_plots(const std::vector<CurvePanel>& panels) {
+std::string curve_plots(const std::vector<CurvePanel>& panels, std::string_view command) {
   constexpr double kPanelHeight = kTop + kHeight + 60;
   double legend = kLegend;
   for (const CurvePanel& panel : panels) legend = std::max(legend, width_of_legend(panel.curves));
@@ -113,7 +113,7 @@ std::string curve_plots(const std::vector<CurvePanel>& panels) {
       "{1:.0f}\" font-family=\"sans-serif\" font-size=\"13\">\n"
       "{2}\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-      kLeft + kWidth + legend, kPanelHeight * panels.size(), kPlotMark);
+      kLeft + kWidth + legend, kPanelHeight * panels.size(), plot_mark(command));
   for (size_t p = 0; p < panels.size(); ++p) {
     if (p > 0) out += fmt::format("<g transform=\"translate(0 {:.0f})\">\n", kPanelHeight * p);
     out += draw_panel(panels[p].curves, panels[p].axes);
@@ -122,8 +122,8 @@ std::string curve_plots(const std::vector<CurvePanel>& panels) {
   return out + "</svg>\n";
 }
 
-std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes) {
-  return curve_plots({{curves, axes}});
+std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes, std::string_view command) {
+  return curve_plots({{curves, axes}}, command);
 }
 
 }  // namespace tensorsmith::tools

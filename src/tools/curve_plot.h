@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tensorsmith::tools {
@@ -18,15 +19,15 @@ struct CurveAxes {
   std::string title, x, y;  // labels
 };
 
-// Returns a complete SVG document. The vertical axis spans the values; non-finite values are left
-// out.
-std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes);
+// Returns a complete SVG document, which names `command` as the one that drew it. The vertical axis spans
+// the values; non-finite values are left out.
+std::string curve_plot(const std::vector<Curve>& curves, const CurveAxes& axes, std::string_view command);
 
 struct CurvePanel {
   std::vector<Curve> curves;
   CurveAxes axes;
 };
 // As curve_plot, with several plots below each other in one document.
-std::string curve_plots(const std::vector<CurvePanel>& panels);
+std::string curve_plots(const std::vector<CurvePanel>& panels, std::string_view command);
 
 }  // namespace tensorsmith::tools

@@ -158,7 +158,8 @@ Status draw_rounds(const std::string& path, const std::vector<MeanCurve>& curves
   TS_RETURN_IF_ERROR(picture->write(curve_plots(
       {panel_of(curves, &MeanCurve::top_half,
                 {title, rounds, fmt::format("recall of the top {} of {}", options.batch / 2, options.batch)}),
-       panel_of(curves, &MeanCurve::rmse, {title, rounds, "RMSE of the normalized throughput"})})));
+       panel_of(curves, &MeanCurve::rmse, {title, rounds, "RMSE of the normalized throughput"})},
+      "eval")));
   return picture->commit();
 }
 

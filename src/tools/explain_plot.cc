@@ -45,7 +45,7 @@ std::string explain_plot(const lab::Explanation& e) {
       "font-family=\"sans-serif\" font-size=\"13\">\n{2}\n<rect width=\"100%\" height=\"100%\" "
       "fill=\"white\"/>\n"
       "<text x=\"20\" y=\"28\" font-size=\"16\">{3}</text>\n",
-      width, height, kPlotMark, svg_text(e.task));
+      width, height, plot_mark("explain"), svg_text(e.task));
   out += legend(20, kSvgColours[0], "fastest, " + format_seconds(e.best_seconds));
   out += legend(250, kSvgColours[1], "typical, " + format_seconds(e.typical_seconds));
   out +=

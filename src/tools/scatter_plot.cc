@@ -33,7 +33,7 @@ void ScatterPlot::add(const std::string& group, double measured, double predicte
   ++counts_[{group, square_of(measured), square_of(predicted)}];
 }
 
-std::string ScatterPlot::svg(const std::string& title) const {
+std::string ScatterPlot::svg(const std::string& title, std::string_view command) const {
   int low = INT_MAX, high = INT_MIN;
   std::map<std::string, int64_t> groups;
   int64_t most = 1;
@@ -65,7 +65,7 @@ std::string ScatterPlot::svg(const std::string& title) const {
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
       "<text x=\"{2:.0f}\" y=\"28\" font-size=\"16\">{3}</text>\n",
       kScatterLeft + kScatterSide + legend_width, kScatterTop + kScatterSide + 60, kScatterLeft,
-      svg_text(title), kPlotMark);
+      svg_text(title), plot_mark(command));
   for (int decade = first; decade <= last; ++decade) {
     const double x = x_of(decade * kPerDecade), y = y_of(decade * kPerDecade);
     const std::string label = decade_label(decade);

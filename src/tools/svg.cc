@@ -13,6 +13,10 @@ bool is_no_character(std::string_view text) {
 
 }  // namespace
 
+std::string plot_mark(std::string_view command) {
+  return std::string(kPlotMark) + " " + std::string(command) + " -->";
+}
+
 std::string svg_text(std::string_view text) {
   const std::string shown = printable(text);
   std::string out;

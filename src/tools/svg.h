@@ -12,8 +12,10 @@ namespace tensorsmith::tools {
 inline constexpr std::array kSvgColours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                            "#E69F00", "#56B4E9", "#000000"};
 
-// The comment that identifies our plots. XML does not allow "--" inside it.
-inline constexpr const char* kPlotMark = "<!-- plot by tensorsmith -->";
+// The beginning of the comment that identifies our plots.
+inline constexpr const char* kPlotMark = "<!-- plot by tensorsmith";
+// Returns the comment, which names the command that draws. XML does not allow "--" inside it.
+std::string plot_mark(std::string_view command);
 
 // Upper bound of the width of a text at 13 pixels, for the layout of legends.
 constexpr double svg_text_width(size_t characters) { return 8.0 * characters; }

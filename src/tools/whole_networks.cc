@@ -168,9 +168,10 @@ Status draw_networks(const Runs& runs, const std::vector<lab::NetworkMethod>& me
     TS_RETURN_IF_ERROR(
         write_text(folder.file("curves_" + file_name_of(network) + ".svg"),
                    curve_plot(curves, {network, "seconds of proposing and measuring",
-                                       "speed-up of the kernels over untuned, measured alone"})));
+                                       "speed-up of the kernels over untuned, measured alone"},
+                              "compare")));
   }
-  return write_text(folder.file("speedups.svg"), bar_plot(groups, axes));
+  return write_text(folder.file("speedups.svg"), bar_plot(groups, axes, "compare"));
 }
 
 // Returns the single entry of a repeatable option, or `otherwise`.

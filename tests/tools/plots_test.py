@@ -53,7 +53,12 @@ def make_plots(tensorsmith, model, folder):
         "--trials", "4", "--seeds", "2", "--least-programs", "5", "--plot", "trials.svg", "--time-plot", "seconds.svg", "--quiet")
     run("profile", "r.db", "--device", "local:threads=1", "--profiler", "simulation", "--quiet")
     run("explain", "r.db", "--task", "conv_relu_1x16", "--plot", "explain.svg")
-    return [folder / name for name in ("eval.svg", "rounds.svg", "trials.svg", "seconds.svg", "explain.svg")]
+    commands = {"eval.svg": "eval", "rounds.svg": "eval", "trials.svg": "compare", "seconds.svg": "compare",
+                "explain.svg": "explain"}
+    for name, command in commands.items():
+        if f"<!-- plot by tensorsmith {command} -->" not in (folder / name).read_text():
+            fail(f"{name} does not name the command that drew it, {command}")
+    return [folder / name for name in commands]
 
 
 def check_xml(path):

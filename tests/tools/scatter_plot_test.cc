@@ -24,10 +24,11 @@ TEST(ScatterPlot, OneSquareForAnyNumberOfPrograms) {
   for (int i = 0; i < 1000; ++i) plot.add("v100", 1.5e-3, 2e-3);
   plot.add("v100", 1e-4, 1e-4);
   plot.add("k80", 2e-2, 1e-2);
-  const std::string svg = plot.svg("a < b & c");
+  const std::string svg = plot.svg("a < b & c", "eval");
   EXPECT_EQ(count(svg, "opacity="), 3u);
   EXPECT_THAT(svg, HasSubstr("v100 (1001)"));
   EXPECT_THAT(svg, HasSubstr("k80 (1)"));
+  EXPECT_THAT(svg, HasSubstr("<!-- plot by tensorsmith eval -->"));
   EXPECT_THAT(svg, HasSubstr("a &lt; b &amp; c"));
   // Whole decades around 0.1 ms ... 20 ms.
   EXPECT_THAT(svg, HasSubstr(">100 us<"));
@@ -40,8 +41,8 @@ TEST(ScatterPlot, OneSquareForAnyNumberOfPrograms) {
 TEST(ScatterPlot, IsXmlWhateverTheNames) {
   ScatterPlot plot;
   plot.add("v100 -- <\x02\xff\xEF\xBF\xBF>", 1e-3, 1e-3);
-  EXPECT_EQ(testing::xml_problem(plot.svg("a -- b --> & \x7f \xed\xa0\x80")), "");
-  EXPECT_EQ(testing::xml_problem(ScatterPlot().svg("")), "");
+  EXPECT_EQ(testing::xml_problem(plot.svg("a -- b --> & \x7f \xed\xa0\x80", "eval")), "");
+  EXPECT_EQ(testing::xml_problem(ScatterPlot().svg("", "eval")), "");
 }
 
 // plots_test.py measures it in a browser.
@@ -49,8 +50,8 @@ TEST(ScatterPlot, LongNamesGetTheirRoom) {
   ScatterPlot plot, wider;
   plot.add("v100", 1e-3, 1e-3);
   wider.add("emeraldrapids-avx512-of-another-machine-1t", 1e-3, 1e-3);
-  EXPECT_THAT(plot.svg(""), HasSubstr("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"810\""));
-  EXPECT_THAT(wider.svg(""), Not(HasSubstr("width=\"810\"")));
+  EXPECT_THAT(plot.svg("", "eval"), HasSubstr("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"810\""));
+  EXPECT_THAT(wider.svg("", "eval"), Not(HasSubstr("width=\"810\"")));
 }
 
 TEST(ScatterPlot, WhatHasNoPlaceIsLeftOut) {
@@ -58,7 +59,7 @@ TEST(ScatterPlot, WhatHasNoPlaceIsLeftOut) {
   plot.add("v100", INFINITY, 1);
   plot.add("v100", 1, 0);
   plot.add("v100", NAN, 1);
-  EXPECT_EQ(count(plot.svg("none"), "opacity="), 0u);
+  EXPECT_EQ(count(plot.svg("none", "eval"), "opacity="), 0u);
 }
 
 }  // namespace
