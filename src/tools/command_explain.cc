@@ -4,13 +4,13 @@
 
 #include "lab/explain.h"
 #include "measure/profile/simulate.h"
-#include "measure/profile/time_kernel.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/explain_plot.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
+#include "tools/profiled_data.h"
 #include "tools/report.h"
 
 namespace tensorsmith::tools {
@@ -77,8 +77,7 @@ Status explain(const ExplainCommand& command) {
     TS_RETURN_IF_ERROR(check_outputs({{"--plot", command.plot, OutputKind::kPlot}},
                                      {{"DATABASE", command.database}}, command.force));
   TS_ASSIGN_OR_RETURN(const learn::ProfiledPrograms data,
-                      learn::read_profiled_programs({command.database}, command.profiler, measure::kTiming));
-  for (const std::string& problem : data.problems) warn(problem);
+                      read_profiles({command.database}, command.profiler, {}));
   TS_ASSIGN_OR_RETURN(const lab::Explanation e, lab::explain(data, command.task));
   if (!command.plot.empty()) {
     TS_ASSIGN_OR_RETURN(auto file, record::AtomicFileWriter::open(command.plot));

@@ -16,7 +16,7 @@ Result<learn::ProfiledPrograms> read_profiles(const std::vector<std::string>& da
                                               const std::vector<std::string>& tasks) {
   TS_ASSIGN_OR_RETURN(learn::ProfiledPrograms data,
                       learn::read_profiled_programs(databases, profiler, measure::kTiming));
-  for (const std::string& problem : data.problems) warn(problem);
+  for (const std::string& line : data.left_out) warn(line);
   for (const std::string& name : tasks) {
     const bool known = std::any_of(data.tasks.begin(), data.tasks.end(),
                                    [&](const auto& task) { return task.name.starts_with(name); });

@@ -10,7 +10,7 @@
 
 namespace tensorsmith::tools {
 
-// Reads the profiles and prints which records were left out. `tasks`: only tasks whose name begins
+// Reads the profiles and prints how many were left out and why. `tasks`: only tasks whose name begins
 // with one of these words; empty: all.
 Result<learn::ProfiledPrograms> read_profiles(const std::vector<std::string>& databases,
                                               const std::string& profiler,

@@ -3,20 +3,28 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <set>
 #include <sstream>
 
 #include "base/rng.h"
+#include "base/scratch_directory.h"
 #include "feature/profile_schema_gpu.h"
+#include "ir/structural.h"
+#include "ir/text.h"
 #include "learn/latency/kinds.h"
 #include "learn/latency/model_file.h"
 #include "learn/profile/profile_model.h"
 #include "learn/profile/static_row.h"
 #include "learn/profile/transfer.h"
 #include "learn/profile/two_step.h"
+#include "record/database.h"
+#include "space/design_space.h"
+#include "support/standard_workloads.h"
 
 namespace tensorsmith::learn::profile_test {
 namespace {
@@ -91,6 +99,55 @@ TEST(ProfileRow, OfNsightComputeTakesTheLeastLimitAndNoTimes) {
   EXPECT_EQ(*feature::gpu_profile_row(counters, 1e6), *row);
   counters.erase("launch__grid_size");
   EXPECT_FALSE(feature::gpu_profile_row(counters, 1e6).ok());
+}
+
+// Twelve profiled programs of a GEMM, of which three can be used: two that were timed in full and one of the
+// seven that looked slow, since it was timed again.
+TEST(ProfiledPrograms, WhatIsLeftOutIsCountedByReason) {
+  const ScratchDirectory folder = ScratchDirectory::create("tensorsmith-profiled").value();
+  const auto device = target::find_device("xeon-8358:threads=1").value();
+  const auto other = target::find_device("epyc-9654:threads=1").value();
+  const ir::Workload workload = test::standard::matmul(64, 64, 64);
+  const auto space = space::DesignSpace::build(workload, device, {}).value();
+  const auto database = record::Database::open(folder.file("records.db")).value();
+  const std::string task = ir::structural_key(workload);
+  ASSERT_TRUE(database->add_task({task, ir::print(workload), "matmul", ir::flop_count(workload)}).ok());
+  for (const auto& one : {device, other}) ASSERT_TRUE(database->add_device({one.key(), one}).ok());
+  Rng rng(1);
+  std::set<std::string> traces;
+  while (traces.size() < 12) traces.insert(sched::print(space.to_trace(space.sample(rng)).value()));
+  int number = 0;
+  for (const std::string& trace : traces) {
+    record::Record record;
+    record.task_key = task;
+    record.device_key = number == 2 ? other.key() : device.key();
+    record.settings = {1, number == 3 || number == 4};
+    record.trace = trace;
+    record.result.seconds = {1e-3};
+    record.result.runs_per_repeat = 1;
+    record.result.stopped_early = number >= 5;
+    ASSERT_TRUE(database->add(std::vector{record}).ok());
+    std::vector<record::Profile> profiles = {{record.key(), "made up", counters_of(1e5, 1e3)}};
+    if (number == 5) profiles.push_back({record.key(), "timing", {{"seconds", 2e-3}}});
+    if (number == 6) profiles.push_back({record.key(), "one program's", counters_of(1e5, 1e3)});
+    ASSERT_TRUE(database->add(profiles).ok());
+    ++number;
+  }
+  const auto read = read_profiled_programs({folder.file("records.db")}, "made up", "timing");
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->programs.size(), 3U);
+  ASSERT_EQ(read->left_out.size(), 3U);
+  for (const char* line : {"6 of 12 profiled programs are left out: they were timed once only",
+                           "2 of 12 profiled programs are left out: they were measured with emptied caches",
+                           "1 of 12 profiled programs are left out: they ran on another device"})
+    EXPECT_EQ(std::ranges::count_if(read->left_out, [&](const auto& l) { return l.starts_with(line); }), 1)
+        << line;
+  const auto none = read_profiled_programs({folder.file("records.db")}, "other", "timing");
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.error().reason.find("run `tensorsmith profile`"), std::string::npos);
+  const auto unusable = read_profiled_programs({folder.file("records.db")}, "one program's", "timing");
+  ASSERT_FALSE(unusable.ok());
+  EXPECT_NE(unusable.error().reason.find("1 of 1 profiled programs are left out"), std::string::npos);
 }
 
 // Tasks of different sizes: seconds = operations x (instructions + 20 misses per operation); static

@@ -1,5 +1,7 @@
 #include "learn/profile/profiled_programs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/hash.h"
@@ -14,8 +16,6 @@
 
 namespace tensorsmith::learn {
 namespace {
-
-constexpr size_t kMostProblems = 20;
 
 struct Found {
   record::Record record;
@@ -47,33 +47,23 @@ class Reader {
       return {};
     }));
     return database->for_each([&](const record::Record& record) -> Status {
-      if (!record.result.ok() || record.settings.flush_cache) return {};
-      // A single reading that made a candidate look hopeless may have been disturbed.
-      if (record.result.stopped_early && times_.count(record.key()) == 0) return {};
       const auto at = profiles.find(record.key());
-      if (at == profiles.end()) {
-        ++out_.without_profile;
-      } else {
-        by_device_[record.device_key].emplace(record.key(), Found{record, at->second});
-      }
+      if (record.result.ok() && at != profiles.end()) found_.emplace(record.key(), Found{record, at->second});
       return {};
     });
   }
 
   Result<ProfiledPrograms> finish() {
-    const std::map<std::string, Found>* most = nullptr;
-    for (const auto& [key, found] : by_device_) {
-      const auto device = devices_.find(key);
-      if (device == devices_.end() || (most != nullptr && found.size() <= most->size())) continue;
-      most = &found;
-      out_.device = device->second;
-    }
-    if (most == nullptr)
+    if (found_.empty())
       return Error{
           ErrorCode::kNotFound, "profiles",
           "there are no profiles by " + profiler_ + "; run `tensorsmith profile` on the database first"};
-    std::vector<const Found*> order;
-    for (const auto& [key, found] : *most) order.push_back(&found);
+    const std::vector<const Found*> order = usable();
+    if (order.empty()) {
+      std::string reasons;
+      for (const std::string& line : left_out_lines()) reasons += (reasons.empty() ? "" : "; ") + line;
+      return Error{ErrorCode::kNotFound, "profiles", reasons};
+    }
     // Adds all workloads first, since the caches refer to them by address.
     for (const Found* found : order) {
       const auto task = tasks_.find(found->record.task_key);
@@ -86,14 +76,54 @@ class Reader {
       auto program = make(*found, summarizer);
       if (program.ok()) {
         out_.programs.push_back(std::move(*program));
-      } else if (out_.problems.size() < kMostProblems) {
-        out_.problems.push_back("record " + found->record.key() + ": " + program.error().message());
+      } else {
+        ++left_out_[program.error().reason];
       }
     }
+    out_.left_out = left_out_lines();
     return std::move(out_);
   }
 
  private:
+  // Returns the programs of the device with the most of them, and counts those that cannot be used.
+  std::vector<const Found*> usable() {
+    std::map<std::string, std::vector<const Found*>> by_device;
+    for (const auto& [key, found] : found_) {
+      if (found.record.settings.flush_cache) {
+        ++left_out_["they were measured with emptied caches (--flush-cache)"];
+      } else if (found.record.result.stopped_early && times_.count(key) == 0) {
+        // A single reading that made a candidate look hopeless may have been disturbed.
+        ++left_out_
+            ["they were timed once only, because they looked slow; `tensorsmith profile --profiler timing` "
+             "measures their times again"];
+      } else if (devices_.count(found.record.device_key) == 0) {
+        ++left_out_["their database does not describe their device"];
+      } else {
+        by_device[found.record.device_key].push_back(&found);
+      }
+    }
+    std::vector<const Found*> most;
+    for (const auto& [key, programs] : by_device) {
+      if (programs.size() <= most.size()) continue;
+      most = programs;
+      out_.device = devices_.at(key);
+    }
+    for (const auto& [key, programs] : by_device)
+      if (key != most.front()->record.device_key)
+        left_out_["they ran on another device than most, which ran on " + out_.device.name] +=
+            std::ssize(programs);
+    return most;
+  }
+
+  std::vector<std::string> left_out_lines() const {
+    std::vector<std::string> lines;
+    lines.reserve(left_out_.size());
+    for (const auto& [reason, count] : left_out_)
+      lines.push_back(
+          fmt::format("{} of {} profiled programs are left out: {}", count, found_.size(), reason));
+    return lines;
+  }
+
   Result<ProfiledProgram> make(const Found& found, QuerySummarizer& summarizer) const {
     const auto number = numbers_.find(found.record.task_key);
     if (number == numbers_.end()) return Error{ErrorCode::kCorrupt, "", "its task is not in the database"};
@@ -127,8 +157,9 @@ class Reader {
   ProfiledPrograms out_;
   std::map<std::string, record::TaskInfo> tasks_;
   std::map<std::string, target::Device> devices_;
-  std::map<std::string, std::map<std::string, Found>> by_device_;  // by device key, then record key
-  std::map<std::string, size_t> numbers_;                          // of tasks, by key
+  std::map<std::string, Found> found_;       // profiled programs, by record key
+  std::map<std::string, int64_t> left_out_;  // number of profiled programs, by reason
+  std::map<std::string, size_t> numbers_;    // of tasks, by key
 };
 
 }  // namespace

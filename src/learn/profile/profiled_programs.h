@@ -27,8 +27,8 @@ struct ProfiledPrograms {
   std::string profiler;
   std::vector<StoredWorkload> tasks;
   std::vector<ProfiledProgram> programs;
-  int64_t without_profile = 0;        // records without a profile
-  std::vector<std::string> problems;  // with records that were left out, at most 20
+  // A line for each reason why profiled programs of the databases are not among these, with their number.
+  std::vector<std::string> left_out;
 
   std::vector<size_t> of_task(size_t task) const;
   // Returns a query for any kind of model; it points into this object.
@@ -41,7 +41,7 @@ struct ProfiledPrograms {
 // Reads the successful records of one device with their profiles by `profiler`, and times that were
 // measured again by `timing`. Records that were abandoned after one reading are used only if they
 // have such a time. If the databases have records of several devices, uses the device with the most
-// profiles. kNotFound if nothing was profiled.
+// profiles. kNotFound if nothing was profiled, or nothing of it can be used.
 Result<ProfiledPrograms> read_profiled_programs(const std::vector<std::string>& databases,
                                                 const std::string& profiler, const std::string& timing);
 
