@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "feature/profile_schema.h"
 #include "learn/profile/transfer.h"
@@ -90,36 +89,46 @@ std::string ratio_text(double best, double typical) {
 void add_limit_sentence(Explanation& out) {
   const Demand& limit = out.best[out.limit];
   const double share = limit.busy_share(out.best_seconds);
+  const auto percent = std::lround(100 * share);
   if (share >= kIsLimit) {
-    out.sentences.push_back(fmt::format(
-        "The fastest program is limited by {}: busy for {:.0f} % of its time.", limit.part, 100 * share));
+    out.sentences.push_back(
+        fmt::format("The fastest program is limited by {}: busy for {} % of its time.", limit.part, percent));
   } else {
     out.sentences.push_back(
         fmt::format("No part of the core is busy for most of the fastest program's time; {} is the busiest, "
-                    "with {:.0f} %. The "
-                    "rest is waiting: for results of earlier instructions, or for memory.",
-                    limit.part, 100 * share));
+                    "with {} %.",
+                    limit.part, percent));
   }
+  if (percent < 100)
+    out.sentences.push_back(
+        fmt::format("The counters do not explain the other {} %; the core may wait for results of earlier "
+                    "instructions, or for memory.",
+                    100 - percent));
 }
 
-// Names the parts that would take longer alone than the program took, and explains why.
-void add_excess_sentence(Explanation& out) {
+// Divides the demands of each part that would take longer than a program took, so that it takes all of that
+// time. Both programs get the same factor, since the rate or the counter is wrong for both. Returns the parts
+// with their factors, or an empty text.
+std::string fit_demands(Explanation& out) {
   std::string parts;
-  double most = 1;
-  for (const auto& [demands, seconds] :
-       {std::pair(&out.best, out.best_seconds), std::pair(&out.typical, out.typical_seconds)}) {
-    for (const Demand& demand : *demands) {
-      if (!demand.exceeds(seconds)) continue;
-      if (parts.find(demand.part) == std::string::npos) parts += (parts.empty() ? "" : ", ") + demand.part;
-      most = std::max(most, demand.seconds / seconds);
-    }
+  for (size_t d = 0; d < out.best.size(); ++d) {
+    const double excess =
+        std::max(out.best[d].seconds / out.best_seconds, out.typical[d].seconds / out.typical_seconds);
+    if (excess <= 1) continue;
+    out.best[d].seconds /= excess;
+    out.typical[d].seconds /= excess;
+    parts += fmt::format("{}{} (by {:.2f})", parts.empty() ? "" : ", ", out.best[d].part, excess);
   }
+  return parts;
+}
+
+void add_excess_sentence(const std::string& parts, Explanation& out) {
   if (parts.empty()) return;
   out.sentences.push_back(fmt::format(
-      "By the rates in the device file, {} would take up to {:.0f} % of the measured time, which is "
-      "impossible, so it is shown as 100 %. Either the processor is faster there than the file says, or the "
+      "By the rates in the device file, these parts would take longer than the program, which is impossible, "
+      "so their times are divided: {}. Either the processor is faster there than the file says, or the "
       "counters are higher than the real ones.",
-      parts, 100 * most));
+      parts));
 }
 
 void add_difference_sentence(Explanation& out) {
@@ -139,9 +148,9 @@ void add_difference_sentence(Explanation& out) {
                   most->seconds / std::max(out.best[at].seconds, 1e-12), most->part));
 }
 
-void add_sentences(Explanation& out) {
+void add_sentences(const std::string& divided, Explanation& out) {
   add_limit_sentence(out);
-  add_excess_sentence(out);
+  add_excess_sentence(divided, out);
   add_difference_sentence(out);
   if (!out.counters.empty()) {
     const CounterChange& first = out.counters.front();
@@ -162,6 +171,12 @@ void add_sentences(Explanation& out) {
 
 double Demand::busy_share(double program_seconds) const {
   return program_seconds > 0 ? std::min(seconds / program_seconds, 1.0) : 0;
+}
+
+double unexplained_seconds(const std::vector<Demand>& demands, double program_seconds) {
+  double busiest = 0;
+  for (const Demand& demand : demands) busiest = std::max(busiest, demand.seconds);
+  return std::max(program_seconds - busiest, 0.0);
 }
 
 std::vector<Demand> demands_of(const std::map<std::string, double>& counters, const target::Device& device) {
@@ -214,13 +229,14 @@ Result<Explanation> explain(const learn::ProfiledPrograms& data, const std::stri
   out.clock_ghz = device.clock_ghz;
   out.best = demands_of(best.counters, device);
   out.typical = demands_of(typical.counters, device);
+  const std::string divided = fit_demands(out);
   for (size_t d = 0; d < out.best.size(); ++d)
     if (out.best[d].seconds > out.best[out.limit].seconds) out.limit = d;
   TS_ASSIGN_OR_RETURN(const auto importance,
                       learn::importance(data, programs, learn::FeatureSet::kProfile, 0));
   out.counters = changes(best, typical, importance);
   out.buffers = traffic_of(best.counters);
-  add_sentences(out);
+  add_sentences(divided, out);
   return out;
 }
 

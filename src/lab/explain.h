@@ -16,12 +16,12 @@ struct Demand {
   std::string part;  // for example "multiply-adds", "reads from L2"
   double seconds = 0;
 
-  // Share of the program's time for which the part is busy, clamped to 1.
+  // Share of the program's time for which the part is busy, at most 1.
   double busy_share(double program_seconds) const;
-  // True if the part alone would take longer than the program took, so that the rates or the
-  // counters are wrong.
-  bool exceeds(double program_seconds) const { return seconds > program_seconds; }
 };
+// Returns the time for which no part is known to be busy. The parts work at the same time, so it and the time
+// of the busiest part make up the whole.
+double unexplained_seconds(const std::vector<Demand>& demands, double program_seconds);
 // Returns the demands in a fixed order. Rates that the device file leaves out are assumed
 // (target::with_assumed_figures).
 std::vector<Demand> demands_of(const std::map<std::string, double>& counters, const target::Device& device);
@@ -45,6 +45,8 @@ struct Explanation {
   std::string task;
   size_t programs = 0;
   double best_seconds = 0, typical_seconds = 0;  // typical: of the median program
+  // No part takes longer than the program: where the counters and rates say so, the part's demands are
+  // divided by a factor, which a sentence names.
   std::vector<Demand> best, typical;
   size_t limit = 0;                     // index into `best`: the part that limits the best program
   double clock_ghz = 0;                 // of the device from with_fitting_clock()

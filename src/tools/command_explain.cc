@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "lab/explain.h"
@@ -36,6 +37,12 @@ nlohmann::json to_json(const lab::Explanation& e) {
                               {"best_busy", e.best[d].busy_share(e.best_seconds)},
                               {"typical_seconds", e.typical[d].seconds},
                               {"typical_busy", e.typical[d].busy_share(e.typical_seconds)}});
+  const double best_rest = lab::unexplained_seconds(e.best, e.best_seconds),
+               typical_rest = lab::unexplained_seconds(e.typical, e.typical_seconds);
+  out["unexplained"] = {{"best_seconds", best_rest},
+                        {"best_share", best_rest / e.best_seconds},
+                        {"typical_seconds", typical_rest},
+                        {"typical_share", typical_rest / e.typical_seconds}};
   for (const auto& c : e.counters)
     out["counters"].push_back(
         {{"name", c.name}, {"importance", c.importance}, {"best", c.best}, {"typical", c.typical}});
@@ -51,7 +58,7 @@ void print_explanation(const lab::Explanation& e) {
   for (const std::string& sentence : e.sentences) print_out("{}\n", sentence);
   print_out(
       "\nbusy times at {:.2f} GHz, the lowest clock at which the multiply-adds of all programs are "
-      "possible:\n",
+      "possible. The parts work at the\nsame time: the busiest one and the unexplained time make up 100 %.\n",
       e.clock_ghz);
   Table demands({"part of the core", "fastest", "% of its time", "typical", "% of its time"});
   for (size_t d = 0; d < e.best.size(); ++d)
@@ -59,6 +66,14 @@ void print_explanation(const lab::Explanation& e) {
                  fmt::format("{:.0f}", 100 * e.best[d].busy_share(e.best_seconds)),
                  format_seconds(e.typical[d].seconds),
                  fmt::format("{:.0f}", 100 * e.typical[d].busy_share(e.typical_seconds))});
+  const double best_rest = lab::unexplained_seconds(e.best, e.best_seconds),
+               typical_rest = lab::unexplained_seconds(e.typical, e.typical_seconds);
+  // The percentage is what the rounded one of the busiest part leaves of 100.
+  const auto percent = [](double rest, double seconds) {
+    return std::to_string(100 - std::lround(100 - 100 * rest / seconds));
+  };
+  demands.add({"unexplained", format_seconds(best_rest), percent(best_rest, e.best_seconds),
+               format_seconds(typical_rest), percent(typical_rest, e.typical_seconds)});
   print_lines(demands.text());
   Table counters({"counter", "importance", "fastest", "typical"});
   for (const auto& c : e.counters)

@@ -37,7 +37,7 @@ std::string legend(double x, const char* colour, const std::string& text) {
 }  // namespace
 
 std::string explain_plot(const lab::Explanation& e) {
-  const double rows = e.best.size() + e.counters.size();
+  const double rows = e.best.size() + 1 + e.counters.size();
   const double width = kBarsLeft + kBarsWidth + kBarsRight, height = kBarsTop + rows * kBarsRow + 60;
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
@@ -51,13 +51,17 @@ std::string explain_plot(const lab::Explanation& e) {
   out +=
       fmt::format("<text x=\"{:.0f}\" y=\"55\">busy share of its time</text>\n", kBarsLeft + kBarsWidth - 60);
   double y = kBarsTop;
-  for (size_t d = 0; d < e.best.size(); ++d, y += kBarsRow) {
-    out += row_name(y + kBarsBar + 4, e.best[d].part);
-    const double best = e.best[d].busy_share(e.best_seconds),
-                 typical = e.typical[d].busy_share(e.typical_seconds);
+  const auto add_shares = [&](const std::string& name, double best, double typical) {
+    out += row_name(y + kBarsBar + 4, name);
     out += bar(y, best, kSvgColours[0], fmt::format("{:.0f} %", 100 * best));
     out += bar(y + kBarsBar + 1, typical, kSvgColours[1], fmt::format("{:.0f} %", 100 * typical));
-  }
+    y += kBarsRow;
+  };
+  for (size_t d = 0; d < e.best.size(); ++d)
+    add_shares(e.best[d].part, e.best[d].busy_share(e.best_seconds),
+               e.typical[d].busy_share(e.typical_seconds));
+  add_shares("unexplained", lab::unexplained_seconds(e.best, e.best_seconds) / e.best_seconds,
+             lab::unexplained_seconds(e.typical, e.typical_seconds) / e.typical_seconds);
   y += 26;
   if (!e.counters.empty())
     out +=

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "base/rng.h"
 #include "feature/profile_schema.h"
 #include "target/assumed.h"
@@ -47,13 +49,31 @@ TEST(Explain, NothingIsBusyForMoreThanTheWholeTime) {
   ASSERT_TRUE(explained.ok()) << explained.error().message();
   const Demand& memory = explained->best[explained->limit];
   EXPECT_EQ(memory.part, "reads from memory");
-  EXPECT_TRUE(memory.exceeds(explained->best_seconds));
-  EXPECT_EQ(memory.busy_share(explained->best_seconds), 1);
+  EXPECT_NEAR(memory.seconds, explained->best_seconds, 1e-15);
+  EXPECT_NEAR(memory.busy_share(explained->best_seconds), 1, 1e-12);
+  EXPECT_NEAR(unexplained_seconds(explained->best, explained->best_seconds), 0, 1e-15);
   EXPECT_THAT(explained->sentences, Contains(HasSubstr("busy for 100 %")));
   // The explanation gives the reason, with the part and the amount.
   EXPECT_THAT(explained->sentences,
-              Contains(::testing::AllOf(HasSubstr("reads from memory would take up to 105 %"),
-                                        HasSubstr("device file"))));
+              Contains(::testing::AllOf(HasSubstr("reads from memory (by 1.05)"), HasSubstr("device file"))));
+  EXPECT_THAT(explained->sentences, Each(Not(HasSubstr("105 %"))));
+}
+
+// Both programs get one factor: reads from memory take twice the share of the fastest program's time, also where
+// they would take more than all of it.
+TEST(Explain, WhatIsTooLongKeepsItsRatio) {
+  learn::ProfiledPrograms data = programs(0.6);
+  std::stable_sort(data.programs.begin(), data.programs.end(),
+                   [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  data.programs.front().counters["l3.misses"] *= 2;  // 120 % of the time
+  const auto explained = explain(data, "softmax");
+  ASSERT_TRUE(explained.ok()) << explained.error().message();
+  const size_t memory = explained->limit;
+  EXPECT_EQ(explained->best[memory].part, "reads from memory");
+  EXPECT_NEAR(explained->best[memory].busy_share(explained->best_seconds), 1, 1e-9);
+  EXPECT_NEAR(explained->typical[memory].busy_share(explained->typical_seconds), 0.5, 1e-9);
+  EXPECT_NEAR(unexplained_seconds(explained->typical, explained->typical_seconds),
+              0.5 * explained->typical_seconds, 1e-12);
 }
 
 TEST(Explain, WhatFitsNeedsNoReason) {
@@ -61,6 +81,9 @@ TEST(Explain, WhatFitsNeedsNoReason) {
   ASSERT_TRUE(explained.ok()) << explained.error().message();
   EXPECT_NEAR(explained->best[explained->limit].busy_share(explained->best_seconds), 0.8, 1e-9);
   EXPECT_THAT(explained->sentences, Each(Not(HasSubstr("impossible"))));
+  EXPECT_THAT(explained->sentences, Contains(HasSubstr("do not explain the other 20 %")));
+  EXPECT_NEAR(unexplained_seconds(explained->best, explained->best_seconds), 0.2 * explained->best_seconds,
+              1e-9);
 }
 
 }  // namespace

@@ -27,6 +27,9 @@ TEST(ExplainPlot, IsXmlWhateverTheNames) {
   EXPECT_EQ(testing::xml_problem(svg), "");
   EXPECT_THAT(svg, HasSubstr("a &lt; b &amp; \"c\" --&gt; \\x01 \\xff"));
   EXPECT_THAT(svg, HasSubstr("L1 &lt;misses&gt;"));
+  // Half of the fastest program's time is explained, and a quarter of the typical one's.
+  EXPECT_THAT(svg, HasSubstr(">unexplained<"));
+  for (const char* share : {">50 %<", ">75 %<"}) EXPECT_THAT(svg, HasSubstr(share));
 }
 
 // If all programs take the same time, no counter explains anything.

@@ -62,7 +62,14 @@ TEST_F(ProfileCli, ExplainsATask) {
   const Json report = Json::parse(explained.out);
   EXPECT_GE(report["typical_seconds"], report["best_seconds"]);
   EXPECT_GE(report["sentences"].size(), 1U);
-  for (const Json& demand : report["demands"]) EXPECT_GE(demand["best_seconds"], 0);
+  double best = 0, typical = 0;  // busy shares of the busiest part
+  for (const Json& demand : report["demands"]) {
+    EXPECT_GE(demand["best_seconds"], 0);
+    best = std::max(best, demand["best_busy"].get<double>());
+    typical = std::max(typical, demand["typical_busy"].get<double>());
+  }
+  EXPECT_NEAR(best + report["unexplained"]["best_share"].get<double>(), 1, 1e-9);
+  EXPECT_NEAR(typical + report["unexplained"]["typical_share"].get<double>(), 1, 1e-9);
   EXPECT_EQ(xml_problem_of_file(plot), "");
   std::stringstream svg;
   svg << std::ifstream(plot).rdbuf();
