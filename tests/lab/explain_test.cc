@@ -59,7 +59,7 @@ TEST(Explain, NothingIsBusyForMoreThanTheWholeTime) {
   EXPECT_THAT(explained->sentences, Each(Not(HasSubstr("105 %"))));
 }
 
-// Both programs get one factor: reads from memory take twice the share of the fastest program's time, also where
+// Both programs get one factor: reads from memory take twice the share of the fastest program, also where
 // they would take more than all of it.
 TEST(Explain, WhatIsTooLongKeepsItsRatio) {
   learn::ProfiledPrograms data = programs(0.6);
