@@ -122,6 +122,36 @@ TEST(AnsorWorkloadsTest, SplitsTellOpenExtents) {
   EXPECT_THAT(other.error().reason, HasSubstr("extent 4"));
 }
 
+// TVM guards tails: neither a factor nor the product of factors need fit the loop evenly. A factor beyond the
+// loop is an error, whether the record states the loop's extent, or only the compute DAG does.
+TEST(AnsorWorkloadsTest, AFactorLargerThanItsLoopIsRefused) {
+  const auto workloads = AnsorWorkloads::from_json(testing::kWorkloads);
+  ASSERT_TRUE(workloads.ok());
+  const auto replayed = [&](const std::string& split) {
+    return workloads->replay(must_parse(
+        testing::line(R"(["sum", 256, 100])", "llvm", "[[\"SP\",1,1," + split + "]]", "[[1.0],0,1.0,1]")));
+  };
+  for (const char* legal : {"100,[32],1", "100,[7,32],1", "100,[100],1", "0,[100],1", "100,[3,7],0"}) {
+    const auto result = replayed(legal);
+    EXPECT_TRUE(result.ok()) << legal << ": " << result.error().message();
+  }
+  for (const char* excessive :
+       {"100,[16777216],1", "100,[101],1", "0,[101],1", "100,[101,1],1", "100,[1,101],0"}) {
+    const auto result = replayed(excessive);
+    ASSERT_FALSE(result.ok()) << excessive;
+    EXPECT_EQ(result.error().code, ErrorCode::kCorrupt);
+    EXPECT_EQ(result.error().place, "step 0 (split)");
+    EXPECT_THAT(result.error().reason, HasSubstr("a loop of extent 100 by the factor 1"));
+  }
+  // A loop of a fused stage: only the record knows its extent.
+  std::string line = testing::conv_line();
+  const std::string vectors = R"(["SP",4,0,72,[1],1])";
+  line.replace(line.find(vectors), vectors.size(), R"(["SP",4,0,72,[73],1])");
+  const auto fused = workloads->replay(must_parse(line));
+  ASSERT_FALSE(fused.ok());
+  EXPECT_THAT(fused.error().reason, HasSubstr("a loop of extent 72 by the factor 73"));
+}
+
 TEST(AnsorWorkloadsTest, RecordsOfFourDevicesReplay) {
   const auto workloads = AnsorWorkloads::load(kData + "workloads.json");
   ASSERT_TRUE(workloads.ok()) << workloads.error().message();

@@ -402,6 +402,19 @@ int64_t axis_extent(const Schedule& schedule, const Split& split) {
   return root < stage.num_roots() ? op.reduce[root - op.spatial.size()].extent : 0;
 }
 
+std::string step_place(size_t split) { return "step " + std::to_string(split) + " (split)"; }
+
+// Returns the error of a split by a factor that is larger than its loop's extent (0: unknown); empty if there
+// is none. A factor need not divide the extent, nor need the product of factors fit it: TVM guards the tail.
+// But each factor that TVM chooses is at most the extent, so a larger one is damaged or of another workload.
+std::string excessive_factor(const Split& split, int64_t extent) {
+  if (extent <= 0) return "";
+  const auto most = std::max_element(split.lengths.begin(), split.lengths.end());
+  if (most == split.lengths.end() || *most <= extent) return "";
+  return "splits a loop of extent " + std::to_string(extent) + " by the factor " + std::to_string(*most) +
+         ", which is larger than the loop; TVM makes no such split";
+}
+
 }  // namespace
 
 Result<std::vector<int64_t>> split_extents(Schedule fresh, const Trace& trace) {
@@ -413,6 +426,10 @@ Result<std::vector<int64_t>> split_extents(Schedule fresh, const Trace& trace) {
       return Error{ErrorCode::kUnsupported, "step " + std::to_string(i), "does not exist in TVM"};
     const auto* split = std::get_if<Split>(&step);
     extents.push_back(split != nullptr ? axis_extent(builder.schedule(), *split) : 0);
+    if (split != nullptr) {
+      std::string problem = excessive_factor(*split, extents.back());
+      if (!problem.empty()) return Error{ErrorCode::kUnsupported, step_place(i), std::move(problem)};
+    }
     TS_RETURN_IF_ERROR(builder.apply(step));
   }
   return extents;
@@ -422,12 +439,14 @@ Result<Schedule> replay(Schedule fresh, const AnsorRecord& record) {
   const std::vector<Step>& steps = record.trace.steps;
   ScheduleBuilder builder(std::move(fresh));
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (record.split_extents[i] > 0) {
-      const int64_t extent = axis_extent(builder.schedule(), std::get<Split>(steps[i]));
-      if (extent != 0 && extent != record.split_extents[i])
-        return Error{ErrorCode::kMismatch, "step " + std::to_string(i) + " (split)",
-                     "splits a loop of extent " + std::to_string(record.split_extents[i]) +
-                         ", but the compute DAG gives it " + std::to_string(extent)};
+    if (const auto* split = std::get_if<Split>(&steps[i])) {
+      const int64_t stated = record.split_extents[i], extent = axis_extent(builder.schedule(), *split);
+      if (stated > 0 && extent != 0 && extent != stated)
+        return Error{ErrorCode::kMismatch, step_place(i),
+                     "splits a loop of extent " + std::to_string(stated) + ", but the compute DAG gives it " +
+                         std::to_string(extent)};
+      std::string problem = excessive_factor(*split, stated > 0 ? stated : extent);
+      if (!problem.empty()) return Error{ErrorCode::kCorrupt, step_place(i), std::move(problem)};
     }
     TS_RETURN_IF_ERROR(builder.apply(steps[i]));
   }

@@ -45,12 +45,13 @@ std::string to_ansor_line(const AnsorRecord& record);
 
 // Applies the record's steps to the result of Schedule::create(). Errors: those of the steps'
 // checks, and kMismatch if a split states another extent than the workload has for that axis, so
-// that a wrong workload is detected.
+// that a wrong workload is detected. kCorrupt: a factor of a split is larger than its loop.
 Result<sched::Schedule> replay(sched::Schedule fresh, const AnsorRecord& record);
 
 // Returns the extents that records state for a trace's splits: by step, the extent of a root axis
 // of a stage that is computed at root, 0 for other loops and steps. kUnsupported with the step's
-// index for a step that TVM lacks; else the errors of the steps' checks.
+// index for a step that TVM lacks, and for a split that replay() would refuse; else the errors of the
+// steps' checks.
 Result<std::vector<int64_t>> split_extents(sched::Schedule fresh, const sched::Trace& trace);
 
 }  // namespace tensorsmith::record
