@@ -72,7 +72,18 @@ Result<std::set<std::string>> task_keys(const std::vector<std::string>& paths) {
 struct TvmCounts {
   int64_t records = 0, tasks = 0;
   int64_t other_tasks = 0, other_records = 0;  // that cannot be expressed in TVM's format
+  std::map<std::string, int64_t> reasons;      // number of other records, by reason
 };
+
+std::string text_of(const TvmCounts& counts, const std::string& file) {
+  std::string out = fmt::format("wrote {} records of {} tasks to {}\n", counts.records, counts.tasks, file);
+  if (counts.other_records + counts.other_tasks == 0) return out;
+  out += fmt::format("left out {} records and {} whole tasks that TVM's format cannot express\n",
+                     counts.other_records, counts.other_tasks);
+  for (const auto& [reason, records] : counts.reasons)
+    out += fmt::format("  {} records: {}\n", records, reason);
+  return out;
+}
 
 // Writes both files or neither.
 Result<TvmCounts> export_tvm(record::Database& db, const DbOptions& options,
@@ -95,6 +106,7 @@ Result<TvmCounts> export_tvm(record::Database& db, const DbOptions& options,
           exporter.line(*record, device_of == devices.end() ? target::Device{} : device_of->second);
       if (!line.ok()) {
         ++counts.other_records;
+        ++counts.reasons[line.error().reason];
         return {};
       }
       ++counts.records;
@@ -167,12 +179,10 @@ Status export_lines(const DbOptions& options) {
                                 {"records", counts.records},
                                 {"tasks", counts.tasks},
                                 {"records_left_out", counts.other_records},
-                                {"tasks_left_out", counts.other_tasks}});
+                                {"tasks_left_out", counts.other_tasks},
+                                {"records_left_out_by_reason", counts.reasons}});
     } else {
-      print_out(
-          "wrote {} records of {} tasks to {}; left out {} records and {} whole tasks that TVM's format "
-          "cannot express\n",
-          counts.records, counts.tasks, options.file, counts.other_records, counts.other_tasks);
+      print_lines(text_of(counts, options.file));
     }
     return {};
   }

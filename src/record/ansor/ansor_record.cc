@@ -415,24 +415,44 @@ std::string excessive_factor(const Split& split, int64_t extent) {
          ", which is larger than the loop; TVM makes no such split";
 }
 
+bool packs_constant(const Schedule& schedule, const PackLayout& step) {
+  return step.stage >= 0 && std::cmp_less(step.stage, schedule.stages.size()) &&
+         schedule.stages.begin()[step.stage].op->is_constant;
+}
+
+// Makes the number of an earlier step its place among those written. A number of no earlier step stays, and
+// the check of the step refuses it.
+void move_source(int& step, const std::vector<int>& places) {
+  if (step >= 0 && std::cmp_less(step, places.size())) step = places[static_cast<size_t>(step)];
+}
+
 }  // namespace
 
-Result<std::vector<int64_t>> split_extents(Schedule fresh, const Trace& trace) {
-  std::vector<int64_t> extents;
+Result<AnsorSteps> steps_for_ansor(Schedule fresh, const Trace& trace) {
+  AnsorSteps out;
   ScheduleBuilder builder(std::move(fresh));
+  std::vector<int> places;  // by step of `trace`: its place among those written
   for (size_t i = 0; i < trace.steps.size(); ++i) {
-    const Step& step = trace.steps[i];
+    places.push_back(static_cast<int>(out.trace.steps.size()));
+    Step step = trace.steps[i];
+    if (const auto* pack = std::get_if<PackLayout>(&step))
+      if (packs_constant(builder.schedule(), *pack)) continue;
     if (!is_step_of_ansor(step))
-      return Error{ErrorCode::kUnsupported, "step " + std::to_string(i), "does not exist in TVM"};
+      return Error{ErrorCode::kUnsupported, "step " + std::to_string(i),
+                   "TVM's records have no step " + std::string(step_name(step)) +
+                       (std::holds_alternative<PackLayout>(step) ? " for intermediate tensors" : "")};
+    if (auto* follow = std::get_if<FollowSplit>(&step)) move_source(follow->source_step, places);
+    if (auto* follow = std::get_if<FollowFusedSplit>(&step))
+      for (int& source : follow->source_steps) move_source(source, places);
     const auto* split = std::get_if<Split>(&step);
-    extents.push_back(split != nullptr ? axis_extent(builder.schedule(), *split) : 0);
-    if (split != nullptr) {
-      std::string problem = excessive_factor(*split, extents.back());
-      if (!problem.empty()) return Error{ErrorCode::kUnsupported, step_place(i), std::move(problem)};
-    }
+    out.split_extents.push_back(split != nullptr ? axis_extent(builder.schedule(), *split) : 0);
+    if (split != nullptr && !excessive_factor(*split, out.split_extents.back()).empty())
+      return Error{ErrorCode::kUnsupported, step_place(i),
+                   "TVM's records have no split by a factor that is larger than its loop"};
     TS_RETURN_IF_ERROR(builder.apply(step));
+    out.trace.steps.push_back(std::move(step));
   }
-  return extents;
+  return out;
 }
 
 Result<Schedule> replay(Schedule fresh, const AnsorRecord& record) {

@@ -48,10 +48,16 @@ std::string to_ansor_line(const AnsorRecord& record);
 // that a wrong workload is detected. kCorrupt: a factor of a split is larger than its loop.
 Result<sched::Schedule> replay(sched::Schedule fresh, const AnsorRecord& record);
 
-// Returns the extents that records state for a trace's splits: by step, the extent of a root axis
-// of a stage that is computed at root, 0 for other loops and steps. kUnsupported with the step's
-// index for a step that TVM lacks, and for a split that replay() would refuse; else the errors of the
-// steps' checks.
-Result<std::vector<int64_t>> split_extents(sched::Schedule fresh, const sched::Trace& trace);
+// The steps of a record. split_extents: by step, the extent of a root axis of a stage that is computed at
+// root, 0 for other loops and steps.
+struct AnsorSteps {
+  sched::Trace trace;
+  std::vector<int64_t> split_extents;
+};
+// Returns the steps that a record of our trace states. These are its own without the packed layouts of
+// constants, which are no part of TVM's records: TVM packs constants by itself. kUnsupported, with the same
+// reason for all records of a kind, for a step that TVM lacks and for a split that replay() would refuse;
+// else the errors of the steps' checks.
+Result<AnsorSteps> steps_for_ansor(sched::Schedule fresh, const sched::Trace& trace);
 
 }  // namespace tensorsmith::record

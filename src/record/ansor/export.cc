@@ -62,7 +62,12 @@ std::string tvm_target(const target::Device& d) {
 Status AnsorExporter::add(const TaskInfo& info) {
   TS_ASSIGN_OR_RETURN(const ir::Workload workload, ir::parse_workload(info.text));
   Task task;
-  TS_ASSIGN_OR_RETURN(task.dag, to_dag_text(workload));
+  auto dag = to_dag_text(workload);
+  if (!dag.ok()) {
+    refused_.insert_or_assign(info.key, dag.error().reason);
+    return dag.error();
+  }
+  task.dag = *std::move(dag);
   task.fresh = sched::Schedule::create(workload);
   // The format of the keys of TVM's networks: a hash, then the shapes of inputs and the output.
   Json key = {info.key};
@@ -76,13 +81,17 @@ Status AnsorExporter::add(const TaskInfo& info) {
 
 Result<std::string> AnsorExporter::line(const Record& record, const target::Device& device) const {
   const auto found = tasks_.find(record.task_key);
+  if (const auto refused = refused_.find(record.task_key); refused != refused_.end())
+    return Error{ErrorCode::kUnsupported, "task " + record.task_key, refused->second};
   if (found == tasks_.end())
     return Error{ErrorCode::kNotFound, "task " + record.task_key, "was not exported"};
   AnsorRecord out;
   out.task =
       Json{found->second.workload_key, tvm_target(device), hardware(device), "", 0, Json::array()}.dump();
-  TS_ASSIGN_OR_RETURN(out.trace, sched::parse_trace(record.trace));
-  TS_ASSIGN_OR_RETURN(out.split_extents, split_extents(found->second.fresh, out.trace));
+  TS_ASSIGN_OR_RETURN(const sched::Trace trace, sched::parse_trace(record.trace));
+  TS_ASSIGN_OR_RETURN(auto steps, steps_for_ansor(found->second.fresh, trace));
+  out.trace = std::move(steps.trace);
+  out.split_extents = std::move(steps.split_extents);
   out.error_no = error_number(record.result.outcome);
   out.seconds = record.result.ok() ? record.result.seconds : std::vector<double>{kTvmFailed};
   out.unix_seconds = record.unix_ms / 1000;

@@ -22,8 +22,9 @@ class AnsorExporter {
   // TVM (to_dag_text), and neither can its records.
   Status add(const TaskInfo& task);
   // Returns the line of a record, without the newline. Failures are written as in TVM: 1e10 seconds
-  // and an error number. kNotFound: the task was not added; kUnsupported: a step that TVM lacks.
-  // The tail handling of loops is not written, since TVM always guards tails.
+  // and an error number. kNotFound: the task was not added; kUnsupported: a step that TVM lacks, or a
+  // task that add() refused, whose reason it repeats. Two choices that TVM makes by itself are not
+  // written: the tail handling of loops, since it always guards tails, and the layouts of constants.
   Result<std::string> line(const Record& record, const target::Device& device) const;
   // Returns {"WORKLOAD KEY": {"compute_dag": text, "flops": number}}, which `dataset import
   // --workloads` reads.
@@ -36,7 +37,8 @@ class AnsorExporter {
     double flops = 0;
     sched::Schedule fresh;
   };
-  std::map<std::string, Task> tasks_;  // by our key
+  std::map<std::string, Task> tasks_;           // by our key
+  std::map<std::string, std::string> refused_;  // reasons, by our key
 };
 
 }  // namespace tensorsmith::record
