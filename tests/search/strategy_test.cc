@@ -146,6 +146,40 @@ TEST(Strategy, ExhaustiveProposesEachCandidateOnce) {
 }
 
 // Epsilon is the random share of a batch: none at 0, all at 1.
+// There is a chain for each program of a batch, and the temperature has the scale of the scores: scores in
+// another unit lead to the same proposals.
+TEST(Strategy, AnnealingFollowsTheBatchAndTheScores) {
+  const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {});
+  ASSERT_TRUE(space.ok());
+  Rng hidden(3);
+  const Landscape landscape{space->sample(hidden)};
+  const DesignedSpace designed(*space);
+  for (const size_t batch : {size_t{1}, size_t{4}, size_t{32}}) {
+    std::vector<std::vector<uint64_t>> proposed;
+    for (const double unit : {1.0, 1024.0}) {
+      std::vector<size_t> calls;  // candidates scored by each call
+      StrategyView view;
+      view.space = &designed;
+      view.score = [&](std::span<const space::Candidate> candidates) {
+        calls.push_back(candidates.size());
+        std::vector<float> scores;
+        for (const auto& c : candidates) scores.push_back(static_cast<float>(-unit * landscape.seconds(c)));
+        return scores;
+      };
+      view.known = [](const space::Candidate&) { return false; };
+      view.score_budget = 256;
+      Rng rng(8);
+      auto& hashes = proposed.emplace_back();
+      for (const auto& [candidate, reason] : make("annealing")->propose(view, batch, rng))
+        hashes.push_back(candidate.hash());
+      ASSERT_FALSE(calls.empty());
+      for (const size_t chains : calls) EXPECT_EQ(chains, batch);
+      EXPECT_EQ(hashes.size(), batch);
+    }
+    EXPECT_EQ(proposed[0], proposed[1]) << "a batch of " << batch;
+  }
+}
+
 TEST(Strategy, EpsilonIsTheRandomShare) {
   const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {});
   ASSERT_TRUE(space.ok());
