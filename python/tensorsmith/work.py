@@ -165,7 +165,7 @@ def tune(
     frozen: bool = False,
     strategy: str = "",
     language_model: PathLike = "",
-    epsilon: float = 0.07,
+    epsilon: float = 0.03,
     batch: int = 16,
     seed: int = 0,
     flush_cache: bool = False,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "record/disturbance.h"
 
@@ -25,6 +26,9 @@ constexpr double kFailedResidual = 2;
 constexpr double kVariancePrior = 8;
 // Number of candidates that a thread passes to the model at a time.
 constexpr int64_t kPredictedTogether = 16;
+// Most candidates among which a batch is chosen: those with the highest scores. Without predictions, the
+// features of each are computed just for the choice.
+constexpr size_t kChosenFrom = 1024, kChosenFromUnpredicted = 256;
 
 // Discounts the promise of a candidate to be faster than the best program so far. `speed`: best seconds /
 // predicted seconds.
@@ -56,11 +60,23 @@ double DraftCorrection::variance() const {
   return (kVariancePrior * kDraftSigma * kDraftSigma + scatter) / (kVariancePrior + all_.count);
 }
 
+double DraftCorrection::variance_within() const {
+  double scatter = 0;
+  for (const Sums& sums : of_sketch_)
+    if (sums.count > 0) scatter += std::max(sums.squares - sums.sum * sums.sum / sums.count, 0.0);
+  return (kVariancePrior * kDraftSigma * kDraftSigma + scatter) / (kVariancePrior + all_.count);
+}
+
 double CandidateScorer::draft(const space::Candidate& candidate, double watts) const {
   const double draft = latency_draft(candidate);
   if (objective_.is_latency() || !uses_draft_ || !std::isfinite(draft)) return draft;
-  const double seconds = std::exp(-draft);
-  return -objective_.log_cost({seconds, bytes_of(candidate), watts * seconds});
+  return -log_cost(-draft, bytes_of(candidate), watts);
+}
+
+double CandidateScorer::log_cost(double log_seconds, double bytes, double watts) const {
+  if (objective_.is_latency()) return log_seconds;
+  const double seconds = std::exp(log_seconds);
+  return objective_.log_cost({seconds, bytes, watts * seconds});
 }
 
 double CandidateScorer::bytes_of(const space::Candidate& candidate) const {
@@ -89,7 +105,7 @@ void CandidateScorer::begin_proposal() {
 std::shared_ptr<const ProgramInputs> CandidateScorer::inputs_of_scored(
     const space::Candidate& candidate) const {
   const auto at = scored_.find(candidate.hash());
-  return at == scored_.end() ? nullptr : at->second;
+  return at == scored_.end() ? nullptr : at->second.inputs;
 }
 
 Result<CandidateScorer::Predictions> CandidateScorer::predict(std::span<const space::Candidate> candidates,
@@ -131,7 +147,7 @@ Result<CandidateScorer::Predictions> CandidateScorer::predict(std::span<const sp
   if (all_at_once) ask(0, candidates.size());
   if (failed) return *failed;
   for (size_t i = 0; i < made.size(); ++i)
-    if (made[i]) scored_[candidates[i].hash()] = std::move(made[i]);
+    if (made[i]) scored_[candidates[i].hash()].inputs = std::move(made[i]);
   return out;
 }
 
@@ -150,16 +166,27 @@ std::vector<float> CandidateScorer::score(std::span<const space::Candidate> cand
                                           const ScoringRequest& request, const MeasuredPrograms& programs,
                                           ThreadPool& pool) {
   const learn::CostModel* model = request.model;
-  const double best_seconds = programs.best_seconds(), watts = programs.watts();
   std::vector<float> drafts(candidates.size(), kUnbuildable);
   for (size_t i = 0; i < candidates.size(); ++i) drafts[i] = static_cast<float>(latency_draft(candidates[i]));
+  std::vector<double> bytes(candidates.size());
+  if (objective_.uses_memory())
+    pool.parallel_for(std::ssize(candidates), kPredictedTogether, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) bytes[k] = bytes_of(candidates[k]);
+    });
+  Basis basis = basis_of(programs);
+  for (size_t i = 0; i < drafts.size(); ++i)
+    if (std::isfinite(drafts[i]))
+      scored_[candidates[i].hash()].belief =
+          belief(-static_cast<double>(drafts[i]), basis.draft_sigma, bytes[i], basis);
   const auto without_model = [&] {
-    if (objective_.is_latency()) return drafts;
-    std::vector<float> scores;
-    for (const auto& candidate : candidates) scores.push_back(static_cast<float>(draft(candidate, watts)));
+    if (objective_.is_latency() || !uses_draft_) return drafts;
+    std::vector<float> scores(drafts);
+    for (size_t i = 0; i < scores.size(); ++i)
+      if (std::isfinite(drafts[i]))
+        scores[i] = static_cast<float>(-log_cost(-static_cast<double>(drafts[i]), bytes[i], basis.watts));
     return scores;
   };
-  if (model == nullptr || !std::isfinite(best_seconds)) return without_model();
+  if (model == nullptr || !std::isfinite(basis.best_seconds)) return without_model();
   const Result<double> scale = model->ranks_only() ? scale_of(*model, programs) : 1.0;
   if (scale.ok() && *scale == 0) return without_model();
   const auto predictions =
@@ -168,45 +195,150 @@ std::vector<float> CandidateScorer::score(std::span<const space::Candidate> cand
     model_error_ = predictions.error();
     return without_model();
   }
-  std::vector<double> bytes(candidates.size());
-  if (objective_.uses_memory())
-    pool.parallel_for(std::ssize(candidates), kPredictedTogether, [&](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) bytes[k] = bytes_of(candidates[k]);
-    });
-  // Returns the ratio of the best program's cost to that of a candidate that is `speed` times as fast as it.
-  const auto gain = [&](size_t i, double speed) {
-    if (objective_.is_latency()) return speed;
-    const double seconds = best_seconds / speed;
-    return std::exp(programs.best_log_cost() - objective_.log_cost({seconds, bytes[i], watts * seconds}));
-  };
-  const double draft_variance = correction_.variance();
-  const double n = programs.rows().size();
+  basis.scale = *scale;
   std::vector<float> scores(candidates.size(), kUnbuildable);
-  // A score is the cost of the task's best program / the candidate's, so that scores of different calls
-  // are comparable.
   for (size_t i = 0; i < scores.size(); ++i) {
-    const double promised = best_seconds * std::exp(static_cast<double>(drafts[i]));
-    if (!(*predictions)[i]) {
-      if (std::isfinite(drafts[i])) scores[i] = static_cast<float>(believed(gain(i, promised)));
-      continue;
-    }
-    const learn::Prediction& prediction = *(*predictions)[i];
-    const double predicted = *scale * prediction.ranked();
-    if (!(predicted > 0) || !std::isfinite(predicted)) continue;
-    if (prediction.log_sigma > 0) {
-      const double weight = model_weight(draft_variance, prediction.log_sigma);
-      const double log_speed =
-          weight * std::log(best_seconds / predicted) + (1 - weight) * std::log(promised);
-      scores[i] = static_cast<float>(believed(gain(i, std::exp(log_speed))));
-    } else {
-      // The model gives no deviation: its weight grows with the number of measured programs of the
-      // task.
-      const double trust = n / (n + kTrustedSamples);
-      scores[i] = static_cast<float>(trust * gain(i, best_seconds / predicted) +
-                                     (1 - trust) * believed(gain(i, promised)));
-    }
+    const auto judged = judge(static_cast<double>(drafts[i]), (*predictions)[i], bytes[i], basis);
+    if (!judged) continue;
+    scores[i] = judged->score;
+    scored_[candidates[i].hash()].belief = judged->belief;
   }
   return scores;
+}
+
+Belief CandidateScorer::belief(double log_seconds, double sigma, double bytes, const Basis& basis) const {
+  const double believed_cost = log_cost(log_seconds, bytes, basis.watts);
+  // A cost that does not depend on the latency is certain.
+  return {believed_cost, log_cost(log_seconds + sigma, bytes, basis.watts) - believed_cost};
+}
+
+// A score is the cost of the task's best program / the candidate's, so that scores of different calls are
+// comparable.
+std::optional<CandidateScorer::Judgement> CandidateScorer::judge(
+    double draft, const std::optional<learn::Prediction>& prediction, double bytes,
+    const Basis& basis) const {
+  const double best_log_seconds = std::log(basis.best_seconds);
+  // Returns the ratio of the best program's cost to that of a program that is `speed` times as fast as it.
+  const auto gain = [&](double speed) {
+    if (objective_.is_latency()) return speed;
+    return std::exp(basis.best_log_cost - log_cost(best_log_seconds - std::log(speed), bytes, basis.watts));
+  };
+  const double promised = basis.best_seconds * std::exp(draft);
+  if (!prediction) {
+    if (!std::isfinite(draft)) return std::nullopt;
+    return Judgement{static_cast<float>(believed(gain(promised))),
+                     belief(-draft, basis.draft_sigma, bytes, basis)};
+  }
+  const double predicted = basis.scale * prediction->ranked();
+  if (!(predicted > 0) || !std::isfinite(predicted)) return std::nullopt;
+  if (prediction->log_sigma > 0) {
+    const double weight = model_weight(basis.draft_variance, prediction->log_sigma);
+    const double log_speed =
+        weight * std::log(basis.best_seconds / predicted) + (1 - weight) * std::log(promised);
+    // Errors have long tails, and large ones matter most for the choice of a batch.
+    const double tail_sigma = std::max(prediction->log_sigma, prediction->half95() / 2);
+    return Judgement{static_cast<float>(believed(gain(std::exp(log_speed)))),
+                     belief(best_log_seconds - log_speed, tail_sigma, bytes, basis)};
+  }
+  // The model gives no deviation: its weight grows with the number of measured programs of the task.
+  const double trust = basis.measured / (basis.measured + kTrustedSamples);
+  const double score = trust * gain(basis.best_seconds / predicted) + (1 - trust) * believed(gain(promised));
+  return Judgement{static_cast<float>(score), belief(trust * std::log(predicted) - (1 - trust) * draft,
+                                                     basis.draft_sigma, bytes, basis)};
+}
+
+CandidateScorer::Basis CandidateScorer::basis_of(const MeasuredPrograms& programs) const {
+  return {.best_seconds = programs.best_seconds(),
+          .best_log_cost = programs.best_log_cost(),
+          .watts = programs.watts(),
+          .scale = 1,
+          .draft_variance = correction_.variance(),
+          .draft_sigma = std::sqrt(correction_.variance_within()),
+          .measured = static_cast<double>(programs.rows().size())};
+}
+
+Result<std::vector<MeasuredBelief>> CandidateScorer::measured_beliefs(
+    const ScoringRequest& request, const MeasuredPrograms& programs) const {
+  std::vector<const TrainingRow*> rows;
+  std::vector<learn::ProgramQuery> queries;
+  for (const TrainingRow& row : programs.rows()) {
+    if (!row.candidate) continue;
+    rows.push_back(&row);
+    queries.push_back(row.inputs->query(task_.queried()));
+  }
+  Basis basis = basis_of(programs);
+  std::vector<learn::Prediction> predictions;
+  if (request.model != nullptr) {
+    if (request.model->ranks_only()) {
+      TS_ASSIGN_OR_RETURN(basis.scale, scale_of(*request.model, programs));
+    }
+    if (basis.scale > 0) {
+      TS_ASSIGN_OR_RETURN(predictions, request.model->predict(queries));
+    }
+  }
+  std::vector<MeasuredBelief> out;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const space::Candidate& candidate = *rows[i]->candidate;
+    const double bytes = bytes_of(candidate);
+    const auto judged = judge(
+        latency_draft(candidate),
+        predictions.empty() ? std::nullopt : std::optional<learn::Prediction>(predictions[i]), bytes, basis);
+    if (judged)
+      out.push_back({{judged->belief, rows[i]->inputs.get()},
+                     log_cost(std::log(rows[i]->seconds), bytes, basis.watts)});
+  }
+  return out;
+}
+
+void CandidateScorer::complete_inputs(std::span<const ScoredCandidate> candidates,
+                                      std::span<const size_t> places, ThreadPool& pool) {
+  std::vector<std::shared_ptr<const ProgramInputs>> made(places.size());
+  const auto work = [&](int64_t begin, int64_t end) {
+    auto extractor = take_extractor();
+    for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k)
+      if (auto inputs = extractor->of(candidates[places[k]].candidate); inputs.ok())
+        made[k] = std::move(*inputs);
+    give_back(std::move(extractor));
+  };
+  pool.parallel_for(std::ssize(places), kPredictedTogether, work);
+  for (size_t k = 0; k < places.size(); ++k)
+    scored_[candidates[places[k]].candidate.hash()].inputs = std::move(made[k]);
+}
+
+std::vector<size_t> CandidateScorer::choose(std::span<const ScoredCandidate> candidates, size_t count,
+                                            const ScoringRequest& request, const MeasuredPrograms& programs,
+                                            ThreadPool& pool) {
+  std::vector<size_t> order(candidates.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return candidates[a].score > candidates[b].score; });
+  if (!knows_features() || programs.rows().empty()) {
+    order.resize(std::min(order.size(), count));
+    return order;
+  }
+  order.resize(std::min(order.size(), std::max(count, request.model ? kChosenFrom : kChosenFromUnpredicted)));
+  std::vector<size_t> incomplete;
+  for (const size_t i : order)
+    if (scored_[candidates[i].candidate.hash()].inputs == nullptr) incomplete.push_back(i);
+  complete_inputs(candidates, incomplete, pool);
+  std::erase_if(order, [&](size_t i) {
+    const Scored& scored = scored_[candidates[i].candidate.hash()];
+    return scored.inputs == nullptr || !std::isfinite(scored.belief.log_cost);
+  });
+  std::vector<BelievedProgram> believed_programs;
+  for (const size_t i : order) {
+    const Scored& scored = scored_[candidates[i].candidate.hash()];
+    believed_programs.push_back({scored.belief, scored.inputs.get()});
+  }
+  auto measured = measured_beliefs(request, programs);
+  if (!measured.ok()) {
+    model_error_ = measured.error();
+    order.resize(std::min(order.size(), count));
+    return order;
+  }
+  std::vector<size_t> chosen = choose_batch(believed_programs, *measured, count);
+  for (size_t& place : chosen) place = order[place];
+  return chosen;
 }
 
 std::unique_ptr<InputsOfCandidates> CandidateScorer::take_extractor() {

@@ -13,6 +13,7 @@
 
 #include "base/thread_pool.h"
 #include "learn/cost_model.h"
+#include "search/batch_choice.h"
 #include "search/measured_programs.h"
 #include "search/prepared_task.h"
 
@@ -39,6 +40,8 @@ class DraftCorrection {
   double of(int sketch) const;
   // Returns the variance of log(measured / estimated seconds) within the task.
   double variance() const;
+  // Returns the variance that remains within structures, whose means of() corrects.
+  double variance_within() const;
 
  private:
   struct Sums {
@@ -76,6 +79,14 @@ class CandidateScorer {
   // model fails, its error becomes model_error() and the drafts are the scores.
   std::vector<float> score(std::span<const space::Candidate> candidates, const ScoringRequest& request,
                            const MeasuredPrograms& programs, ThreadPool& pool);
+  // Chooses a batch among candidates that were scored since begin_proposal(): returns at most `count` of their
+  // indices, best choice first (search/batch_choice.h). Without a cost model, and for a model that reads no
+  // features, these are the candidates with the highest scores.
+  std::vector<size_t> choose(std::span<const ScoredCandidate> candidates, size_t count,
+                             const ScoringRequest& request, const MeasuredPrograms& programs,
+                             ThreadPool& pool);
+  // Whether choose() can do more than follow the scores: the run's model reads features.
+  bool knows_features() const { return inputs_.rows || inputs_.leaves; }
   // Adds a measurement to the correction of the estimate.
   void take(const space::Candidate& candidate, const record::MeasureResult& result);
 
@@ -103,12 +114,39 @@ class CandidateScorer {
   // candidate cannot be built, nothing if there was no time. An error of the model is the error of
   // the whole call.
   using Predictions = std::vector<std::optional<learn::Prediction>>;
+  // The facts about a round that turn a draft and a prediction into a score.
+  struct Basis {
+    double best_seconds = 0;    // of the best measured program
+    double best_log_cost = 0;   // its cost
+    double watts = 0;           // energy / time
+    double scale = 1;           // factor on predicted seconds
+    double draft_variance = 0;  // of log(measured / estimated)
+    double draft_sigma = 0;     // deviation that remains within structures
+    double measured = 0;        // number of programs
+  };
+  struct Judgement {
+    float score;
+    Belief belief;
+  };
   Result<Predictions> predict(std::span<const space::Candidate> candidates, std::span<const float> drafts,
                               const ScoringRequest& request, ThreadPool& pool);
   // Returns the factor on the seconds of a model that only ranks, so that its prediction for the
   // best program equals the measured time. 0: no program ran, or the model predicts that the best
   // one cannot run.
   Result<double> scale_of(const learn::CostModel& model, const MeasuredPrograms& programs) const;
+  Basis basis_of(const MeasuredPrograms& programs) const;  // with a scale of 1
+  // Returns nothing if the program cannot be built or run. draft: minus the logarithm of seconds.
+  std::optional<Judgement> judge(double draft, const std::optional<learn::Prediction>& prediction,
+                                 double bytes, const Basis& basis) const;
+  // sigma: standard deviation of the logarithm of the seconds.
+  Belief belief(double log_seconds, double sigma, double bytes, const Basis& basis) const;
+  double log_cost(double log_seconds, double bytes, double watts) const;
+  // Returns what was believed of the measured programs that have inputs, as far as the model's error allows.
+  Result<std::vector<MeasuredBelief>> measured_beliefs(const ScoringRequest& request,
+                                                       const MeasuredPrograms& programs) const;
+  // Computes the inputs of candidates that have none yet.
+  void complete_inputs(std::span<const ScoredCandidate> candidates, std::span<const size_t> places,
+                       ThreadPool& pool);
   std::unique_ptr<InputsOfCandidates> take_extractor();
   void give_back(std::unique_ptr<InputsOfCandidates> extractor);
 
@@ -120,7 +158,12 @@ class CandidateScorer {
   // Guards the extractors and judged_ while several threads predict.
   std::mutex mutex_;
   std::vector<std::unique_ptr<InputsOfCandidates>> idle_extractors_;
-  std::unordered_map<uint64_t, std::shared_ptr<const ProgramInputs>> scored_;  // by the candidate's hash
+  // Candidates that were scored, by their hash: their inputs if a model read them, and what is believed.
+  struct Scored {
+    std::shared_ptr<const ProgramInputs> inputs;
+    Belief belief;
+  };
+  std::unordered_map<uint64_t, Scored> scored_;
   size_t judged_ = 0;
   std::optional<Error> model_error_;
 };

@@ -1,12 +1,12 @@
 // Evolutionary search as in Ansor (OSDI 2020, section 5.1) and MetaSchedule: a population of random
 // and of the best measured candidates is varied by mutation and crossover over a few generations,
-// which the cost model scores. The batch takes the best by score and a small part at random
-// (epsilon-greedy). A draft filters candidates before the cost model (Pruner, ASPLOS 2025): each
+// which the cost model scores. The batch takes those with the largest expected improvement, or if the
+// programs' features are not known the best by score, and a small part at random (epsilon-greedy). A draft filters candidates before the cost model (Pruner, ASPLOS 2025): each
 // generation makes many more children than are fully scored, and the draft chooses among them.
 //
-// A part of each batch, larger towards the end, comes from coordinate descent: changes of single
-// decisions of the fastest measured programs, in the order of the cost model. Evolution finds these
-// only by chance, and they give the last percents.
+// Coordinate descent adds changes of single decisions of the fastest measured programs. Evolution finds
+// these only by chance, and they give the last percents. They compete with the other candidates, and a part
+// of each batch, larger towards the end, is reserved for them, in the order of the cost model.
 //
 // If there is a writer (a language model), it writes the first batch. Later it rewrites fast
 // measured programs from a random decision on, and the results compete with the other candidates.
@@ -27,14 +27,17 @@ constexpr double kImmigrants = 0.1;      // share of random candidates in later 
 constexpr double kMutation = 0.85;       // probability; otherwise crossover
 constexpr size_t kDraftFactor = 6;       // drafted candidates for each fully scored one
 constexpr size_t kParents = 24;          // measured candidates that produce children
-// Share of a batch for steps from the fastest measured programs, at the start and at the end.
-constexpr double kDescentFirst = 0.125, kDescentLast = 0.625;
+// Share of a batch that is reserved for steps from the fastest measured programs at the end of the search,
+// and at its start if only scores are known.
+constexpr double kDescentLast = 0.625, kDescentFirst = 0.125;
 constexpr size_t kDescents = 3;  // programs to step from
 // Until this many programs of the writer are measured, only its programs and the random share are
 // proposed. Less than a default batch, since part of a batch is random.
 constexpr size_t kWrittenFirst = 12;
 // Number of rewritten programs for each candidate of a batch.
 constexpr size_t kRewritten = 2;
+// Most places of a batch for untried structures if the expected improvement chooses the others.
+constexpr size_t kUntriedInBatch = 1;
 // A structure whose best candidate has a draft score (logarithm) lower by this much gets no place
 // of its own.
 constexpr double kHopelessDraft = 3;
@@ -105,21 +108,23 @@ class EvolutionaryStrategy final : public Strategy {
       population.assign(pool.begin(), pool.begin() + std::min(pool.size(), population_size));
     }
     std::vector<ProposedCandidate> result;
-    if (extensions_.descent) result = descend(view, best, count);
+    if (extensions_.descent) result = descend(view, best, count, pool);
     choose(view, pool, by_writer, count, rng, result);
     return result;
   }
 
  private:
   // Returns unknown neighbours of the fastest programs: those of the fastest program first, each
-  // program's ordered by score.
+  // program's ordered by score. Adds the remaining neighbours to `pool` if they can be compared with it.
   static std::vector<ProposedCandidate> descend(const StrategyView& view,
-                                                const std::vector<space::Candidate>& best, size_t count) {
-    const double share = kDescentFirst + (kDescentLast - kDescentFirst) * view.progress;
+                                                const std::vector<space::Candidate>& best, size_t count,
+                                                std::vector<ScoredCandidate>& pool) {
+    const double first = view.choose ? 0 : kDescentFirst;
+    const double share = first + (kDescentLast - first) * view.progress;
     const size_t wanted = std::lround(share * static_cast<double>(count));
     std::vector<ProposedCandidate> result;
     std::unordered_set<uint64_t> taken;
-    for (size_t b = 0; b < std::min(best.size(), kDescents) && result.size() < wanted; ++b) {
+    for (size_t b = 0; b < std::min(best.size(), kDescents) && (view.choose || result.size() < wanted); ++b) {
       std::vector<space::Candidate> steps;
       for (auto& c : view.space->neighbours(best[b]))
         if (!view.known(c) && taken.insert(c.hash()).second) steps.push_back(std::move(c));
@@ -128,8 +133,13 @@ class EvolutionaryStrategy final : public Strategy {
       for (size_t i = 0; i < steps.size(); ++i)
         if (std::isfinite(scores[i])) order.push_back(i);
       std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) { return scores[i] > scores[j]; });
-      for (size_t i : order)
-        if (result.size() < wanted) result.push_back({std::move(steps[i]), record::Reason::kNeighbour});
+      for (size_t i : order) {
+        if (result.size() < wanted) {
+          result.push_back({std::move(steps[i]), record::Reason::kNeighbour});
+        } else if (view.choose) {
+          pool.push_back({std::move(steps[i]), scores[i]});
+        }
+      }
     }
     return result;
   }
@@ -211,12 +221,18 @@ class EvolutionaryStrategy final : public Strategy {
     std::unordered_set<int> tried;
     for (const auto& m : view.measured) tried.insert(m.candidate.sketch);
     size_t untried = extensions_.untried_structures ? count / 4 : 0;
+    if (view.choose) untried = std::min(untried, kUntriedInBatch);
     for (const auto& scored : pool) {
       if (untried == 0 || result.size() + random >= count) break;
       if (view.draft(scored.candidate) < view.draft(pool.front().candidate) - kHopelessDraft) continue;
       if (!tried.insert(scored.candidate.sketch).second) continue;
       take(scored.candidate, record::Reason::kUncertain);
       --untried;
+    }
+    if (view.choose) {
+      std::erase_if(pool, [&](const ScoredCandidate& c) { return taken.count(c.candidate.hash()) > 0; });
+      const size_t wanted = count - std::min(count, result.size() + random);
+      for (const size_t i : view.choose(pool, wanted)) take(pool[i].candidate, record::Reason::kPredicted);
     }
     for (const auto& scored : pool) {
       if (result.size() + random >= count) break;

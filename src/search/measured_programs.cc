@@ -60,7 +60,8 @@ void MeasuredPrograms::take(const Proposal& proposal, const record::MeasureResul
   if (proposal.candidate)
     candidates_.push_back({*proposal.candidate, seconds, proposal.reason, program.cost});
   const bool has_inputs = inputs != nullptr;
-  if (has_inputs) rows_.push_back({std::move(inputs), seconds, record::trust(result.disturbance)});
+  if (has_inputs)
+    rows_.push_back({std::move(inputs), seconds, record::trust(result.disturbance), proposal.candidate});
   if (!result.ok()) return;
   program.disturbance = result.disturbance;
   if (proposal.candidate) program.candidate = candidates_.size();

@@ -45,8 +45,9 @@ struct RunProgram {
 // A measured program, as training data.
 struct TrainingRow {
   std::shared_ptr<const ProgramInputs> inputs;
-  double seconds = 0;
-  double weight = 1;  // record::trust of the measurement
+  double seconds = 0;                         // +inf: failed
+  double weight = 1;                          // record::trust of the measurement
+  std::optional<space::Candidate> candidate;  // none for a program from outside of the task's space
 };
 
 class MeasuredPrograms {

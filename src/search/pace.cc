@@ -1,6 +1,7 @@
 #include "search/pace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace tensorsmith::search {
@@ -34,8 +35,11 @@ double Pace::measuring_seconds_left() const {
 }
 
 size_t Pace::batch_size(size_t task) const {
+  // The first batches of a task are small, so that a wrong belief about it costs few trials.
+  constexpr double kFirst = 3, kGrowth = 0.75;
   const size_t tasks = task_trials_.size();
-  size_t batch = std::max(options_.batch, 1);
+  const double grown = std::max(kFirst, 1 + kGrowth * task_trials_[task]);
+  size_t batch = std::min<size_t>(std::max(options_.batch, 1), std::lround(grown));
   if (options_.trials > 0) {
     const size_t left = std::max<int64_t>(options_.trials - limits_.trials(), 0);
     // Small batches, so that every task that matters gets a few rounds.
@@ -68,8 +72,9 @@ double Pace::proposal_seconds() const {
 
 size_t Pace::score_budget(size_t task) const {
   constexpr double kLeast = 96, kMost = 2048;
-  // Uses the rates seen so far.
-  if (proposals_ == 0 || proposing_seconds_ <= 0 || measuring_seconds_ <= 0) return 256;
+  constexpr size_t kFirst = 1024;
+  // Uses the rates seen so far. proposal_seconds() limits a slow first proposal.
+  if (proposals_ == 0 || measuring_seconds_ <= 0) return kFirst;
   const double share = proposing_seconds_ / (kProposalTimeShare * measuring_seconds_);
   double budget = 512 / std::max(share, 0.25);
   // A slow model takes a hundred times longer for candidates of large programs than for those of

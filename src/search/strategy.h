@@ -44,6 +44,9 @@ struct StrategyView {
   std::function<double(const space::Candidate&)> draft;
   // Full scores of a batch, in order.
   std::function<std::vector<float>(std::span<const space::Candidate>)> score;
+  // Chooses a batch among scored candidates: returns at most this many of their indices, best choice first.
+  // Empty if nothing but the scores is known.
+  std::function<std::vector<size_t>(std::span<const ScoredCandidate>, size_t)> choose;
   std::span<const MeasuredCandidate> measured;
   // True for candidates that were measured, or would give a program that was.
   std::function<bool(const space::Candidate&)> known;
@@ -56,7 +59,7 @@ struct StrategyView {
   ScheduleWriter* writer = nullptr;
   std::function<void(const Error&)> failed;
   // Share of a batch that is random, whatever the scores (epsilon-greedy).
-  double epsilon = 0.07;
+  double epsilon = 0.03;
 };
 
 class Strategy {

@@ -58,6 +58,10 @@ std::vector<Proposal> TaskState::propose(const ProposalRequest& request, ThreadP
   const double watts = programs_.watts();
   view.draft = [this, watts](const space::Candidate& c) { return scorer_.draft(c, watts); };
   view.score = [&](std::span<const space::Candidate> c) { return score(c, request.scoring, pool); };
+  if (scorer_.knows_features())
+    view.choose = [&](std::span<const ScoredCandidate> scored, size_t n) {
+      return scorer_.choose(scored, n, request.scoring, programs_, pool);
+    };
   view.measured = programs_.candidates();
   view.known = [this](const space::Candidate& c) { return known_candidates_.count(c.hash()) > 0; };
   view.score_budget = request.score_budget;

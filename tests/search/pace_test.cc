@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "search_testing.h"
 
@@ -21,7 +23,7 @@ class PaceTest : public ::testing::Test {
 };
 
 TEST_F(PaceTest, ProposalsKeepToTheirShareOfTheTime) {
-  EXPECT_EQ(pace_.score_budget(0), 256U);  // no measurement is known
+  EXPECT_EQ(pace_.score_budget(0), 1024U);  // no measurement is known
   pace_.measured(0, 10);
   pace_.proposed(0, 256, 0.01);
   EXPECT_EQ(pace_.score_budget(0), 2048U);
@@ -41,6 +43,22 @@ TEST_F(PaceTest, OneSlowTaskDoesNotTakeTheTimeOfAll) {
     EXPECT_GE(pace_.score_budget(task), 96U) << task;
   }
   EXPECT_GT(pace_.score_budget(0), pace_.score_budget(1));
+}
+
+// The first batches of a task are small; later ones have the size that the user wants.
+TEST_F(PaceTest, BatchesGrow) {
+  options_.batch = 16;
+  std::vector<size_t> sizes;
+  for (int trials = 0; trials < 64;) {
+    sizes.push_back(pace_.batch_size(0));
+    for (size_t i = 0; i < sizes.back(); ++i, ++trials) pace_.count_trial(0);
+  }
+  EXPECT_LE(sizes.front(), 4U);
+  EXPECT_TRUE(std::is_sorted(sizes.begin(), sizes.end()));
+  EXPECT_EQ(sizes.back(), 16U);
+  EXPECT_LE(pace_.batch_size(1), 4U);  // another task
+  options_.batch = 2;
+  EXPECT_EQ(pace_.batch_size(0), 2U);
 }
 
 TEST_F(PaceTest, TheTimeLeftForMeasuringIsThatOfTheTighterLimit) {
