@@ -1,7 +1,5 @@
 #include "learn/profile/profiled_programs.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/hash.h"
@@ -119,8 +117,8 @@ class Reader {
     std::vector<std::string> lines;
     lines.reserve(left_out_.size());
     for (const auto& [reason, count] : left_out_)
-      lines.push_back(
-          fmt::format("{} of {} profiled programs are left out: {}", count, found_.size(), reason));
+      lines.push_back(std::to_string(count) + " of " + std::to_string(found_.size()) +
+                      " profiled programs are left out: " + reason);
     return lines;
   }
 
