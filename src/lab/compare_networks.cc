@@ -14,6 +14,7 @@
 #include "engine/tune/watched_machine.h"
 #include "lab/kinds/kinds.h"
 #include "lab/proposals.h"
+#include "learn/lm/language_model.h"
 #include "learn/search_model.h"
 #include "runtime/device/gpu_platform.h"
 #include "search/strategies.h"
@@ -23,7 +24,7 @@ namespace tensorsmith::lab {
 
 namespace {
 
-// For running the untuned and the new network in turn.
+// The untuned and the new network run in turn for about this long.
 constexpr double kWholeTimingSeconds = 2;
 
 // A network that is compared, as all of its parts need it.
@@ -34,7 +35,8 @@ struct NetworkAtHand {
   std::vector<double> untuned;                  // by task, seconds of all calls in a run of the network
 };
 
-// Tells a search to stop when its kernels are as fast as the targets, and notes its improvements.
+// Notes the improvements of a search. If there are targets, tells it to stop when its kernels are as fast as
+// all of them.
 class NetworkWatch {
  public:
   NetworkWatch(NetworkRun& run, std::map<std::string, double> targets, double before,
@@ -205,6 +207,7 @@ class NetworkComparer {
       case NetworkMethodKind::kWritten: {
         static const engine::WarmStart kNothing;
         for (search::TuneTask& task : tasks) {
+          if (cancel_) break;
           TS_ASSIGN_OR_RETURN(task.seeds,
                               proposers_.propose(request(), *task.task, kNothing, c_.programs, run.seed));
         }
@@ -264,6 +267,7 @@ class NetworkComparer {
       run.method = method.name;
       return true;
     }
+    if (cancel_) return false;
     const double before = clock_.monotonic_seconds() - start;
     std::unique_ptr<learn::CostModel> model;
     if (tuning.strategy->uses_scores) {
@@ -277,7 +281,8 @@ class NetworkComparer {
     NetworkWatch watch(run, matches ? targets_of(run) : std::map<std::string, double>(), before, cancel_);
     TS_RETURN_IF_ERROR(engine::register_device(device_, database));
     const auto report = search::tune(tasks, device_, tuning,
-                                     {database, *measurer_, model.get(), clock_, log_, watch.stop,
+                                     {database, *measurer_, model.get(), clock_, log_,
+                                      matches ? watch.stop : cancel_,
                                       [&watch](const search::TuneProgress& p) { watch(p); }});
     if (cancel_) return false;
     if (!report.ok())
@@ -353,14 +358,24 @@ std::vector<NetworkMethod> network_methods(bool language_model) {
   return methods;
 }
 
-Result<std::vector<NetworkRun>> compare_networks(const target::Device& device,
-                                                 const NetworkComparison& comparison, const Clock& clock,
-                                                 LogSink& log, const std::atomic<bool>& cancel) {
+Status check_network_comparison(const target::Device& device, const NetworkComparison& comparison) {
   if (!engine::is_measurable(device))
     return Error{ErrorCode::kUnsupported, "device " + device.name,
                  "this measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of it "
                  "(" +
                      runtime::gpu_names("", ", ") + ")"};
+  const auto model =
+      learn::make_search_model({.model = comparison.cost_model, .kinds = &cost_model_kinds()}, device);
+  if (!model.ok()) return model.error();
+  if (comparison.language_model.empty()) return {};
+  const auto language_model = learn::lm::read_language_model(comparison.language_model);
+  return language_model.ok() ? Status() : Status(language_model.error());
+}
+
+Result<std::vector<NetworkRun>> compare_networks(const target::Device& device,
+                                                 const NetworkComparison& comparison, const Clock& clock,
+                                                 LogSink& log, const std::atomic<bool>& cancel) {
+  TS_RETURN_IF_ERROR(check_network_comparison(device, comparison));
   return NetworkComparer(device, comparison, clock, log, cancel).run();
 }
 

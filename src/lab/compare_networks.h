@@ -81,9 +81,13 @@ struct NetworkComparison {
   std::function<void(const NetworkRun&, size_t done, size_t all)> progress = {};  // after each part
 };
 
+// Returns the errors that do not depend on the networks, before anything is measured: kUnsupported for a device
+// that is not of this machine; those of the cost model and the language model.
+Status check_network_comparison(const target::Device& device, const NetworkComparison& comparison);
+
 // Returns the parts by network, seed and method; when cancelled, those so far. A network is loaded only if one
 // of its parts is missing. Each network with new schedules computes the same outputs as the untuned one, else
-// kMismatch. Other errors: kUnsupported for a device that is not local; those of search::tune and of files.
+// kMismatch. Other errors: those of check_network_comparison, of search::tune and of files.
 Result<std::vector<NetworkRun>> compare_networks(const target::Device& device,
                                                  const NetworkComparison& comparison, const Clock& clock,
                                                  LogSink& log, const std::atomic<bool>& cancel);
