@@ -276,6 +276,7 @@ Status check_places(const CompareCommand& command) {
   std::vector<InputPath> inputs = {
       {"--store", command.store}, {"--split", command.split}, {"--log", command.log}};
   for (const std::string& model : command.models) inputs.push_back({"--cost-model", model});
+  for (const std::string& model : command.language_models) inputs.push_back({"--lm", model});
   for (const std::string& source : command.from) inputs.push_back({"--from", source});
   for (const std::string& network : command.networks) inputs.push_back({"MODELS", network});
   return check_outputs(outputs, inputs, command.force);
@@ -382,7 +383,8 @@ void add_compare_command(CLI::App& app, int& exit_code) {
       "--store", o->store,
       "Replay the searches on a store of measured programs (see `tensorsmith dataset`) instead of measuring");
   auto* split =
-      sub->add_option("--split", o->split, "Use only one part of this split of the store (see --part)");
+      sub->add_option("--split", o->split, "Use only one part of this split of the store (see --part)")
+          ->needs(store);
   sub->add_option("--part", o->part, "Part of the split to use: train, validation, test or unused")
       ->capture_default_str()
       ->needs(split);
@@ -401,7 +403,8 @@ void add_compare_command(CLI::App& app, int& exit_code) {
   sub->add_option("--lm", o->language_models,
                   "Language model that writes schedules (repeatable): a file, or shipped for the one that "
                   "comes with Tensorsmith. The strategy evolutionary is run without and with each of them, "
-                  "the strategy lm with each of them (default: shipped)")
+                  "the strategy lm with each of them (default: shipped). With --whole, its schedules are "
+                  "compared, too")
       ->allow_extra_args(false)
       ->excludes(store);
   auto* from = sub->add_option("--from", o->from,
@@ -438,8 +441,8 @@ void add_compare_command(CLI::App& app, int& exit_code) {
                   "Write a plot of the speed reached against the number of trials to this SVG file");
   sub->add_option("--time-plot", o->time_plot,
                   "Write a plot of the speed reached against the search time to this SVG file");
-  add_whole_network_options(*sub, o->whole);
   add_force(*sub, o->force);
+  add_whole_network_options(*sub, o->whole);
   sub->add_flag("--quiet", o->quiet, "Show no progress");
   sub->add_flag("--json", o->json, "Print the result as one JSON object, on the last line");
   store->excludes(networks)->excludes(from)->excludes(log);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -33,16 +34,31 @@ Status write_file(const std::string& path, const OrderedJson& json) {
   return file->commit();
 }
 
+// Returns a name for files of a network: "resnet18-batch=4" for "zoo:resnet18:batch=4". Names of ONNX files get
+// a hash, since files in different folders may have the same name.
+std::string file_name_of(const std::string& network) {
+  if (!network.starts_with("zoo:"))
+    return fmt::format("{}-{:08x}", fs::path(network).stem().string(),
+                       Hasher().add(network).digest64() & 0xffffffff);
+  std::string name = network.substr(4);
+  for (char& c : name)
+    if (c == ':' || c == '/') c = '-';
+  return name;
+}
+
+bool is_positive(const OrderedJson& json) { return json.is_number() && json.get<double>() > 0; }
+
 bool is_part(const OrderedJson& json) {
-  const bool has_all = json.is_object() && json.contains("seconds") && json.contains("speedup") &&
-                       json.contains("curve") && json.contains("matched") && json["matched"].is_object() &&
-                       json["curve"].is_array() && json["speedup"].is_object() &&
-                       json.value("trials", OrderedJson()).is_number_integer() &&
-                       json.value("failures", OrderedJson()).is_number_integer();
-  if (!has_all) return false;
-  for (const OrderedJson& point : json["curve"])
-    if (!point.is_array() || point.size() != 2) return false;
-  return true;
+  const auto of = [](const OrderedJson& from, const char* name) { return from.value(name, OrderedJson()); };
+  if (!json.is_object()) return false;
+  const OrderedJson speedup = of(json, "speedup"), curve = of(json, "curve"), matched = of(json, "matched");
+  return is_positive(of(json, "seconds")) && of(json, "trials").is_number_integer() &&
+         of(json, "failures").is_number_integer() && speedup.is_object() &&
+         is_positive(of(speedup, "untuned_seconds")) && is_positive(of(speedup, "tuned_seconds")) &&
+         matched.is_object() && std::all_of(matched.begin(), matched.end(), is_positive) &&
+         curve.is_array() && std::all_of(curve.begin(), curve.end(), [](const OrderedJson& point) {
+           return point.is_array() && point.size() == 2 && is_positive(point[0]) && is_positive(point[1]);
+         });
 }
 
 }  // namespace
@@ -71,40 +87,39 @@ OrderedJson to_json(const lab::NetworkRun& run) {
           {"curve", curve}};
 }
 
-std::string file_name_of(const std::string& network) {
-  std::string name = network.starts_with("zoo:") ? network.substr(4) : fs::path(network).stem().string();
-  for (char& c : name)
-    if (c == ':' || c == '/') c = '-';
-  return name;
-}
-
 Result<NetworkFolder> NetworkFolder::open(const std::string& path, const OrderedJson& settings) {
   NetworkFolder folder(path);
   const std::string file = folder.file(kSettingsFile);
   const auto text = read_input(file, kMaxPartBytes);
   if (!text.ok() && text.error().code != ErrorCode::kNotFound) return text.error();
-  if (text.ok()) {
-    if (parse_json<OrderedJson>(*text) == settings) return folder;
+  const std::string parts = folder.file("parts");
+  std::error_code ignored, failed;
+  const bool same = text.ok() && parse_json<OrderedJson>(*text) == settings;
+  // Without a finished part, no result depends on the settings of an earlier command.
+  if (text.ok() && !same && fs::exists(parts, ignored) && !fs::is_empty(parts, ignored))
     return Error{ErrorCode::kMismatch, path,
                  "holds a comparison on another device or with other settings (settings.json); name another "
                  "folder"};
-  }
-  std::error_code failed;
-  if (fs::exists(path, failed) && !fs::is_empty(path, failed))
+  if (!text.ok() && fs::exists(path, ignored) && !fs::is_empty(path, ignored))
     return Error{ErrorCode::kInvalidArgument, path,
                  "is not a folder of `compare --whole`, but holds other files; name another folder"};
-  fs::create_directories(fs::path(path) / "parts", failed);
+  // The settings come first: a folder with them is continued, also if the program is killed here.
+  fs::create_directories(path, failed);
   if (failed) return Error{ErrorCode::kIo, path, failed.message()};
-  TS_RETURN_IF_ERROR(write_file(file, settings));
+  if (!same) TS_RETURN_IF_ERROR(write_file(file, settings));
+  fs::create_directories(parts, failed);
+  if (failed) return Error{ErrorCode::kIo, parts, failed.message()};
   return folder;
 }
 
 std::string NetworkFolder::file(const std::string& name) const { return (fs::path(path_) / name).string(); }
 
+std::string NetworkFolder::curves_file(const std::string& network) const {
+  return file("curves_" + file_name_of(network) + ".svg");
+}
+
 std::string NetworkFolder::part_file(const lab::NetworkRun& run) const {
-  // Two networks may have files of the same name in different folders.
-  return file(fmt::format("parts/{}-{:08x}.{}.{}.json", file_name_of(run.network),
-                          Hasher().add(run.network).digest64() & 0xffffffff, run.method, run.seed));
+  return file(fmt::format("parts/{}.{}.{}.json", file_name_of(run.network), run.method, run.seed));
 }
 
 bool NetworkFolder::find(lab::NetworkRun& run) const {

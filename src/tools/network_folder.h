@@ -16,11 +16,13 @@ nlohmann::ordered_json to_json(const lab::NetworkRun& run);
 
 class NetworkFolder {
  public:
-  // Creates the folder if it is missing. `settings`: what all parts depend on. Errors: kInvalidArgument for a
-  // folder that holds something else; kMismatch for a comparison with other settings; kIo.
+  // Creates the folder if it is missing. All parts depend on the settings. Errors: kInvalidArgument for a folder
+  // that holds something else; kMismatch for finished parts with other settings; kIo.
   static Result<NetworkFolder> open(const std::string& path, const nlohmann::ordered_json& settings);
 
   std::string file(const std::string& name) const;
+  // Returns the file for the plot of a network's curves.
+  std::string curves_file(const std::string& network) const;
   // Fills in the part with this network, method and seed if the folder has it. A damaged file counts as none.
   bool find(lab::NetworkRun& run) const;
   // Stores the part atomically, after its records.
@@ -32,8 +34,5 @@ class NetworkFolder {
 
   std::string path_;
 };
-
-// Returns a name for files of a network: "resnet18-batch=4" for "zoo:resnet18:batch=4".
-std::string file_name_of(const std::string& network);
 
 }  // namespace tensorsmith::tools

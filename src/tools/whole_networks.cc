@@ -27,7 +27,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 using Runs = std::vector<lab::NetworkRun>;
 
-// Mean over the seeds of a value; NaN: there is no run.
+// Returns the mean over the seeds of a value; NaN: there is no run.
 template <typename Value>
 double mean_over_seeds(const Runs& runs, const std::string& network, const std::string& method,
                        const Value& value) {
@@ -40,8 +40,8 @@ double mean_over_seeds(const Runs& runs, const std::string& network, const std::
   return sum / count;
 }
 
-// Seconds until the search matched a method: the mean over the seeds; +inf: it did not in one of them; NaN:
-// that method has no search that tries.
+// Returns the seconds after which the search matched a method, as the mean over the seeds; +inf: it did not
+// match it with one of them; NaN: there is no such search.
 double seconds_to_match(const Runs& runs, const std::string& network, const std::string& method) {
   return mean_over_seeds(runs, network, "search-match", [&](const lab::NetworkRun& run) {
     const auto at = run.matched.find(method);
@@ -53,7 +53,7 @@ bool is_matched_kind(const lab::NetworkMethod& method) {
   return method.kind == lab::NetworkMethodKind::kTransfer || method.kind == lab::NetworkMethodKind::kWritten;
 }
 
-// Names of the networks with at least one run, in order.
+// Returns the names of the networks with at least one run, in order.
 std::vector<std::string> networks_of(const Runs& runs) {
   std::vector<std::string> networks;
   for (const lab::NetworkRun& run : runs)
@@ -124,10 +124,10 @@ void print_networks(const Runs& runs, const std::vector<lab::NetworkMethod>& met
   print_lines(table.text());
   print_out(
       "over untuned: speed-up of the whole network over the untuned one; the two ran in turn and computed "
-      "the "
-      "same outputs\n(geometric mean over {} seeds). spread: the quartiles of the runs differ by this much. "
-      "over random: speed-up over the\nfastest of {} random schedules of each task. search matches after: "
-      "time after which the kernels of a search, each\nmeasured alone, are as fast as those of the method.\n",
+      "the same outputs\n(geometric mean over {} seeds). spread: the quartiles of the runs differ by this "
+      "share. over random: speed-up over the\nfastest of {} random schedules of each task. seconds: time for "
+      "proposing and measuring. search matches after: time after\nwhich the kernels of a search, each "
+      "measured alone, are as fast as those of the method.\n",
       options.seeds, options.programs);
 }
 
@@ -165,11 +165,11 @@ Status draw_networks(const Runs& runs, const std::vector<lab::NetworkMethod>& me
       curve.x.push_back(std::max(run.seconds, curve.x.back()));
       curve.y.push_back(curve.y.back());
     }
-    TS_RETURN_IF_ERROR(
-        write_text(folder.file("curves_" + file_name_of(network) + ".svg"),
-                   curve_plot(curves, {network, "seconds of proposing and measuring",
-                                       "speed-up of the kernels over untuned, measured alone"},
-                              "compare")));
+    TS_RETURN_IF_ERROR(write_text(folder.curves_file(network),
+                                  curve_plot(curves,
+                                             {network, "seconds of proposing and measuring",
+                                              "speed-up of the kernels over untuned, measured alone"},
+                                             "compare")));
   }
   return write_text(folder.file("speedups.svg"), bar_plot(groups, axes, "compare"));
 }
@@ -182,42 +182,61 @@ Result<std::string> single(const std::vector<std::string>& entries, const char* 
   return entries.empty() ? otherwise : entries.front();
 }
 
+// Adds the networks to the comparison. If there are no source models, the networks are sources of each other.
+Status add_networks(const std::vector<std::string>& networks, const engine::WarmStart& known,
+                    std::vector<engine::SourceModel>& sources, lab::NetworkComparison& comparison) {
+  const bool each_other = sources.empty();
+  for (const std::string& network : networks) {
+    const bool again = std::any_of(comparison.networks.begin(), comparison.networks.end(),
+                                   [&](const engine::ModelSource& other) { return other.path == network; });
+    if (again) return Error{ErrorCode::kInvalidArgument, network, "is named twice"};
+    comparison.networks.push_back({.path = network});
+    TS_ASSIGN_OR_RETURN(engine::SourceModel loaded, engine::load_source_model(network));
+    if (each_other) sources.push_back(std::move(loaded));
+  }
+  for (const std::string& network : networks) {
+    bool has_source = false, has_records = false;
+    for (const engine::SourceModel& source : sources) {
+      if (source.name == network) continue;
+      has_source = true;
+      has_records = has_records || std::any_of(source.tasks.begin(), source.tasks.end(),
+                                               [&](const auto& key) { return known.programs_of(key) > 0; });
+    }
+    if (!has_source)
+      return Error{ErrorCode::kInvalidArgument, network,
+                   "has no source models; name other networks, or models with --from"};
+    if (!has_records)
+      return Error{ErrorCode::kInvalidArgument, network,
+                   "has source models without records; name a database that has their records with --from"};
+  }
+  return {};
+}
+
 }  // namespace
 
 Status compare_whole_networks(const WholeNetworks& options) {
   lab::NetworkComparison comparison;
   TS_ASSIGN_OR_RETURN(comparison.cost_model, single(options.cost_models, "--cost-model", "xgboost"));
-  TS_ASSIGN_OR_RETURN(comparison.language_model, single(options.language_models, "--lm", ""));
+  TS_ASSIGN_OR_RETURN(const std::string language_model, single(options.language_models, "--lm", "none"));
+  if (language_model != "none") {
+    TS_ASSIGN_OR_RETURN(comparison.language_model, engine::language_model_file(language_model));
+  }
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
   TS_ASSIGN_OR_RETURN(engine::TuneSources sources,
                       engine::read_tune_sources(options.from, /*warm_start=*/false));
   if (sources.files.empty())
     return Error{ErrorCode::kInvalidArgument, "--whole",
                  "needs records to transfer; name their database or export with --from"};
-  if (sources.models.empty()) {
-    // The networks are sources of each other.
-    TS_ASSIGN_OR_RETURN(auto others, engine::read_tune_sources(options.networks, /*warm_start=*/false));
-    sources.models = std::move(others.models);
-  }
-  for (const std::string& network : options.networks) {
-    const bool again = std::any_of(comparison.networks.begin(), comparison.networks.end(),
-                                   [&](const engine::ModelSource& other) { return other.path == network; });
-    if (again) return Error{ErrorCode::kInvalidArgument, network, "is named twice"};
-    const bool has_source = std::any_of(sources.models.begin(), sources.models.end(),
-                                        [&](const auto& source) { return source.name != network; });
-    if (!has_source)
-      return Error{ErrorCode::kInvalidArgument, network,
-                   "has no source models; name other networks, or models with --from"};
-    comparison.networks.push_back({.path = network});
-  }
   engine::WarmStart known;
   for (const std::string& file : sources.files) TS_RETURN_IF_ERROR(known.add_file(file));
+  TS_RETURN_IF_ERROR(add_networks(options.networks, known, sources.models, comparison));
   std::vector<std::string> source_names;
   for (const engine::SourceModel& source : sources.models) source_names.push_back(source.name);
   const OrderedJson settings = {{"device", device.key()},          {"from", sources.files},
                                 {"sources", source_names},         {"cost_model", comparison.cost_model},
                                 {"lm", comparison.language_model}, {"programs", options.programs},
                                 {"batch", options.batch},          {"limit", options.limit}};
+  TS_RETURN_IF_ERROR(lab::check_network_comparison(device, comparison));
   TS_ASSIGN_OR_RETURN(const NetworkFolder folder, NetworkFolder::open(options.folder, settings));
   const SystemClock clock;
   StderrLogSink log(options.quiet ? LogLevel::kError : LogLevel::kWarning);
@@ -274,7 +293,7 @@ void add_whole_network_options(CLI::App& compare, WholeNetworks& options) {
               "With --whole: longest time of the search that tries to match: 90, 90s, 10m, 1h")
       ->needs(whole);
   for (const char* option : {"--store", "--strategy", "--frozen", "--trials", "--epsilon", "--heaviest",
-                             "--again", "--log", "--plot", "--time-plot"})
+                             "--again", "--log", "--plot", "--time-plot", "--force"})
     whole->excludes(compare.get_option(option));
   whole->needs(compare.get_option("--from"));
 }

@@ -5,6 +5,14 @@
 
 namespace tensorsmith::engine {
 
+Result<SourceModel> load_source_model(const std::string& path) {
+  TS_ASSIGN_OR_RETURN(const auto tasks, load_tasks({{path}}));
+  SourceModel model;
+  model.name = path;
+  for (const auto& shared : tasks) model.tasks.insert(shared.task.key);
+  return model;
+}
+
 Result<TuneSources> read_tune_sources(const std::vector<std::string>& entries, bool warm_start) {
   TuneSources sources;
   if (warm_start && entries.empty())
@@ -16,11 +24,7 @@ Result<TuneSources> read_tune_sources(const std::vector<std::string>& entries, b
       sources.files.push_back(entry);
       continue;
     }
-    TS_ASSIGN_OR_RETURN(const auto tasks, load_tasks({{entry}}));
-    SourceModel model;
-    model.name = entry;
-    for (const auto& shared : tasks) model.tasks.insert(shared.task.key);
-    sources.models.push_back(std::move(model));
+    TS_ASSIGN_OR_RETURN(sources.models.emplace_back(), load_source_model(entry));
   }
   return sources;
 }

@@ -11,6 +11,9 @@
 
 namespace tensorsmith::engine {
 
+// Returns a model (ONNX file or zoo:NAME) with the keys of its tasks. Errors: those of load_tasks().
+Result<SourceModel> load_source_model(const std::string& path);
+
 struct TuneSources {
   std::vector<std::string> files;  // files of records
   std::vector<SourceModel> models;
@@ -18,7 +21,7 @@ struct TuneSources {
 
 // Each entry is a database, an export of records, or a model (ONNX file or zoo:NAME) whose tasks'
 // records are used. Without entries, the shipped records are used if `warm_start` is set. Errors:
-// those of load_tasks().
+// those of load_source_model().
 Result<TuneSources> read_tune_sources(const std::vector<std::string>& entries, bool warm_start);
 
 // Returns the file of a language model. `given`: a file, or "shipped". kNotFound: the shipped model is
