@@ -46,6 +46,25 @@ COMMANDS = {
     "dataset_stats": ["dataset", "stats", "own.model.store"],
     "profile": ["profile", "tensorsmith.db", "--threads", "1"],
     "compare": ["compare", "{model}", "--trials", "4"],
+    # The model under another name is its own source.
+    "compare_whole": [
+        "compare",
+        "{model}",
+        "--whole",
+        "whole",
+        "--from",
+        "tensorsmith.db",
+        "--from",
+        "{folder}/./model.onnx",
+        "--seeds",
+        "1",
+        "--programs",
+        "2",
+        "--limit",
+        "0.5",
+        "--threads",
+        "1",
+    ],
 }
 
 
