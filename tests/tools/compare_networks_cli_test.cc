@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "cli_support.h"
 #include "xml_check.h"
@@ -21,11 +23,26 @@ constexpr const char* kSource = "zoo:bert_tiny:sequence=16";
 
 class CompareNetworks : public ::testing::Test {
  protected:
+  // Tunes the networks once for all tests, which work on copies.
+  static void SetUpTestSuite() {
+    tuned_ = std::make_unique<TemporaryDirectory>();
+    CliOptions options;
+    options.directory = tuned_->path();
+    for (const auto& [network, database, trials] :
+         {std::tuple(kSource, "source.db", "40"), std::tuple(kTarget, "target.db", "20")}) {
+      const CliResult tuned = run_cli({"tune", network, "-o", "tuned", "--db", database, "--trials", trials,
+                                       "--threads", "1", "--skip-end-to-end", "--no-warm-start", "--quiet"},
+                                      options);
+      ready_ = ready_ && tuned.exit_code == 0;
+      EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
+    }
+  }
+  static void TearDownTestSuite() { tuned_.reset(); }
+
   void SetUp() override {
+    ASSERT_TRUE(ready_) << "the networks were not tuned";
     options_.directory = directory_.path();
-    const CliResult tuned = cli({"tune", kSource, "-o", "tuned", "--db", "source.db", "--trials", "40",
-                                 "--threads", "1", "--skip-end-to-end", "--no-warm-start", "--quiet"});
-    ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+    fs::copy(tuned_->path(), directory_.path(), fs::copy_options::recursive);
   }
   CliResult cli(const std::vector<std::string>& arguments) const { return run_cli(arguments, options_); }
   std::string read(const std::string& file) const {
@@ -41,7 +58,7 @@ class CompareNetworks : public ::testing::Test {
   }
   static std::vector<std::string> compare(const std::vector<std::string>& more = {}) {
     std::vector<std::string> all = {"compare", kTarget, "--whole",    "out", "--from",    "source.db",
-                                    "--from",  kSource, "--seeds",    "1",   "--limit",   "4",
+                                    "--from",  kSource, "--seeds",    "1",   "--limit",   "2",
                                     "--batch", "4",     "--programs", "3",   "--threads", "1"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
@@ -58,6 +75,8 @@ class CompareNetworks : public ::testing::Test {
     EXPECT_THAT(result.err, ::testing::HasSubstr(words));
   }
 
+  static inline std::unique_ptr<TemporaryDirectory> tuned_;
+  static inline bool ready_ = true;
   TemporaryDirectory directory_;
   CliOptions options_;
 };
@@ -101,9 +120,10 @@ TEST_F(CompareNetworks, AnInterruptedComparisonContinues) {
   const Json& transfer = methods.at("transfer-gain")["runs"][0];
   EXPECT_EQ(transfer["source"], kSource);
   EXPECT_LE(transfer["kernel_seconds"], transfer["untuned_kernel_seconds"]);
-  // The search of the same duration ends with its last measurement, which may begin just before the end.
+  // The search of the same duration ends, with its last measurement, which may begin just before the end and
+  // takes long on a busy machine.
   const Json& search = methods.at("search-gain")["runs"][0];
-  EXPECT_LT(search["seconds"].get<double>(), transfer["seconds"].get<double>() + 5);
+  EXPECT_LT(search["seconds"].get<double>(), transfer["seconds"].get<double>() + 30);
   // The search that tries to match ends when it does, or at its limit.
   const Json& match = methods.at("search-match")["runs"][0];
   const Json& seconds_to_match = methods.at("transfer-gain")["seconds_to_match"];
@@ -142,48 +162,54 @@ TEST_F(CompareNetworks, FinishedPartsAreNotRepeated) {
   }
 
   expect_error(compare({"--quiet", "--cost-model", "none"}), "other settings");
-  expect_error({"compare", kTarget, "--whole", "tuned", "--from", "source.db", "--from", kSource}, "tuned");
-  EXPECT_FALSE(fs::exists(directory_.path() / "tuned/parts"));
-  expect_error({"compare", kTarget, "--whole", "new", "--from", kSource}, "--from");
-  expect_error({"compare", kTarget, "--whole", "new", "--from", "source.db"}, "source models");
-  expect_error({"compare", kTarget, kTarget, "--whole", "new", "--from", "source.db"}, "twice");
-  EXPECT_FALSE(fs::exists(directory_.path() / "new"));
-  EXPECT_EQ(cli(compare({"--trials", "3"})).exit_code, 2);
-  EXPECT_EQ(cli({"compare", kTarget, "--whole", "new"}).exit_code, 2);
-  EXPECT_EQ(cli({"compare", kTarget, "--limit", "3"}).exit_code, 2);
+  // Without a finished part, the folder takes the settings of the next command.
+  fs::remove_all(directory_.path() / "out/parts");
+  const CliResult fresh = interrupt_cli(compare({"--json", "--cost-model", "none"}), "1 of 6", options_);
+  EXPECT_EQ(Json::parse(fresh.out)["settings"]["cost_model"], "none") << fresh.err;
 }
 
-// The networks are sources of each other, and a language model writes schedules.
+// The networks are sources of each other, and the shipped language model writes schedules. The results of an
+// interrupted comparison are those of the finished parts: here, those of the first network.
 TEST_F(CompareNetworks, WithALanguageModel) {
-  const CliResult result = cli({"compare",
-                                kTarget,
-                                kSource,
-                                "--whole",
-                                "out",
-                                "--from",
-                                "source.db",
-                                "--seeds",
-                                "1",
-                                "--limit",
-                                "2",
-                                "--batch",
-                                "4",
-                                "--programs",
-                                "2",
-                                "--threads",
-                                "1",
-                                "--lm",
-                                TENSORSMITH_SOURCE_DIR "/models/cpu.lm",
-                                "--json",
-                                "--quiet"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const CliResult result = interrupt_cli(
+      {"compare",   kTarget,     kSource, "--whole", "out",     "--from",  "source.db", "--from",
+       "target.db", "--seeds",   "1",     "--limit", "1",       "--batch", "4",         "--programs",
+       "2",         "--threads", "1",     "--lm",    "shipped", "--json"},
+      "8 of 16", options_);
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, ::testing::HasSubstr("Run the same command again to continue"));
   const Json json = Json::parse(result.out);
-  ASSERT_EQ(json["networks"].size(), 2u);
+  EXPECT_EQ(Json::parse(read("out/networks.json")), json);
+  EXPECT_EQ(fs::path(json["settings"]["lm"].get<std::string>()).filename(), "cpu.lm");
   const auto methods = by_method(json);
+  ASSERT_EQ(methods.size(), 8u);
   EXPECT_EQ(methods.at("transfer-gain")["runs"][0]["source"], kSource);
   EXPECT_GT(methods.at("lm")["runs"][0]["trials"], 0);
-  EXPECT_TRUE(methods.count("search-lm") > 0);
   EXPECT_TRUE(methods.at("lm").contains("seconds_to_match"));
+}
+
+// A wrong command leaves nothing that the right one would stumble over.
+TEST_F(CompareNetworks, RefusesWhatCannotBeCompared) {
+  const auto with = [](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"compare", kTarget, "--whole", "new"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  expect_error(with({"--from", kSource}), "--from");
+  expect_error(with({"--from", "source.db"}), "source models");
+  expect_error(with({kTarget, "--from", "source.db"}), "twice");
+  expect_error(with({"zoo:squeezenet1_1:size=32", "--from", "source.db"}), "without records");
+  expect_error(with({"absent.onnx", "--from", "source.db", "--from", kSource}), "absent.onnx");
+  expect_error(with({"--from", "source.db", "--from", kSource, "--lm", "absent.lm"}), "absent.lm");
+  expect_error(with({"--from", "source.db", "--from", kSource, "--cost-model", "absent"}), "absent");
+  expect_error(with({"--from", "source.db", "--from", kSource, "--device", "epyc-7763"}), "epyc-7763");
+  EXPECT_FALSE(fs::exists(directory_.path() / "new"));
+  expect_error({"compare", kTarget, "--whole", "tuned", "--from", "source.db", "--from", kSource}, "tuned");
+  EXPECT_FALSE(fs::exists(directory_.path() / "tuned/parts"));
+  EXPECT_EQ(cli(compare({"--trials", "3"})).exit_code, 2);
+  EXPECT_EQ(cli(compare({"--force"})).exit_code, 2);
+  EXPECT_EQ(cli(with({})).exit_code, 2);
+  EXPECT_EQ(cli({"compare", kTarget, "--limit", "3"}).exit_code, 2);
 }
 
 }  // namespace
