@@ -48,6 +48,10 @@ std::vector<CurveTask> curve_tasks(const learn::Store& store, const std::vector<
   return out;
 }
 
+bool has_enough(const CurveTask& task, const LearningCurveOptions& options) {
+  return std::ssize(task.records) >= int64_t{options.rounds} * options.batch;
+}
+
 // The rounds of one task: predicts each with one model and seed.
 class CurveRounds {
  public:
@@ -204,6 +208,16 @@ Result<CurveModel> make_curve_model(const std::string& name, const learn::Traini
   return out;
 }
 
+Status check_rounds(const learn::Store& store, const std::vector<int64_t>& records,
+                    const LearningCurveOptions& options) {
+  const std::vector<CurveTask> tasks = curve_tasks(store, records);
+  if (std::any_of(tasks.begin(), tasks.end(), [&](const auto& task) { return has_enough(task, options); }))
+    return {};
+  return Error{ErrorCode::kInvalidArgument, "",
+               "no task has " + std::to_string(int64_t{options.rounds} * options.batch) +
+                   " measured programs, as many as the rounds need; reduce --rounds or --batch"};
+}
+
 Result<LearningCurves> learning_curves(const learn::Store& store,
                                        const std::vector<const target::Device*>& devices,
                                        const std::vector<int64_t>& records,
@@ -211,16 +225,12 @@ Result<LearningCurves> learning_curves(const learn::Store& store,
                                        const LearningCurveOptions& options,
                                        const LearningCurveProgress& progress,
                                        const std::atomic<bool>& cancel) {
+  TS_RETURN_IF_ERROR(check_rounds(store, records, options));
   std::vector<CurveTask> tasks = curve_tasks(store, records);
   LearningCurves out;
-  out.left_out = static_cast<int64_t>(std::erase_if(tasks, [&](const CurveTask& task) {
-    return std::ssize(task.records) < int64_t{options.rounds} * options.batch;
-  }));
+  out.left_out = static_cast<int64_t>(
+      std::erase_if(tasks, [&](const CurveTask& task) { return !has_enough(task, options); }));
   out.tasks = std::ssize(tasks);
-  if (tasks.empty())
-    return Error{ErrorCode::kInvalidArgument, "",
-                 "no task has " + std::to_string(int64_t{options.rounds} * options.batch) +
-                     " measured programs, as many as the rounds need; reduce --rounds or --batch"};
   std::vector<std::optional<Result<std::vector<LearningCurve>>>> done(tasks.size());
   std::mutex mutex;
   int64_t finished = 0;

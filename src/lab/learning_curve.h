@@ -68,11 +68,14 @@ struct LearningCurves {
   int64_t left_out = 0;  // tasks with fewer measured programs than the rounds need
 };
 
+// Returns kInvalidArgument if no task has enough programs for the rounds, before models are trained.
+Status check_rounds(const learn::Store& store, const std::vector<int64_t>& records,
+                    const LearningCurveOptions& options);
+
 using LearningCurveProgress = std::function<void(int64_t done, int64_t tasks)>;
 
 // `records` are record numbers of the store; failed programs among them are left out. `devices` is indexed by
-// the store's device numbers. kInvalidArgument if no task has enough programs; kCancelled; errors of the
-// trainings.
+// the store's device numbers. Errors: those of check_rounds and of the trainings; kCancelled.
 Result<LearningCurves> learning_curves(const learn::Store& store,
                                        const std::vector<const target::Device*>& devices,
                                        const std::vector<int64_t>& records,

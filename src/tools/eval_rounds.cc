@@ -95,10 +95,9 @@ void print_rounds(const std::vector<MeanCurve>& curves, const lab::LearningCurve
   print_out("\nRMSE of the normalized throughput (fastest seconds of the earlier rounds / seconds):\n");
   print_scores(curves, options.batch, &MeanCurve::rmse, 1);
   print_out(
-      "Each number is the mean over {} tasks and {} seeds, and the standard deviation over the tasks. A "
-      "round "
-      "is predicted before\nthe model learns from it. \"-\": the model has learned nothing yet, or only "
-      "ranks "
+      "Each entry is the mean over {} tasks and {} seeds, and the standard deviation over the tasks. A round "
+      "is "
+      "predicted before\nthe model learns from it. \"-\": the model has learned nothing yet, or only ranks "
       "programs, or there is no earlier round.\n",
       result.tasks, options.seeds);
 }
@@ -167,6 +166,7 @@ Status draw_rounds(const std::string& path, const std::vector<MeanCurve>& curves
 
 Status evaluate_rounds(const RoundsEvaluation& evaluation, const engine::ModelData& data,
                        const learn::Split& split, const std::vector<int64_t>& records) {
+  TS_RETURN_IF_ERROR(lab::check_rounds(data.store(), records, evaluation.curves));
   TS_ASSIGN_OR_RETURN(const auto models, make_models(evaluation, data, split));
   const SystemClock clock;
   const double start = clock.monotonic_seconds();

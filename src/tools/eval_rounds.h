@@ -10,8 +10,8 @@
 namespace tensorsmith::tools {
 
 struct RoundsEvaluation {
-  std::vector<std::string>
-      models;  // files, or kinds of models, which are trained on the split's training part
+  // Files, or kinds of models, which are trained on the split's training part.
+  std::vector<std::string> models;
   lab::LearningCurveOptions curves;
   std::string plot;  // SVG file; may be empty
   bool json = false;
