@@ -280,10 +280,10 @@ class NetworkComparer {
     const bool matches = method.kind == NetworkMethodKind::kUntilMatch;
     NetworkWatch watch(run, matches ? targets_of(run) : std::map<std::string, double>(), before, cancel_);
     TS_RETURN_IF_ERROR(engine::register_device(device_, database));
-    const auto report = search::tune(tasks, device_, tuning,
-                                     {database, *measurer_, model.get(), clock_, log_,
-                                      matches ? watch.stop : cancel_,
-                                      [&watch](const search::TuneProgress& p) { watch(p); }});
+    const auto report =
+        search::tune(tasks, device_, tuning,
+                     {database, *measurer_, model.get(), clock_, log_, matches ? watch.stop : cancel_,
+                      [&watch](const search::TuneProgress& p) { watch(p); }});
     if (cancel_) return false;
     if (!report.ok())
       return Error{report.error().code, run.network + ", " + method.title, report.error().message()};

@@ -143,7 +143,10 @@ Result<WrittenPrograms> read_written(const std::string& path) {
     if (first && (!more || !is_header(line)))
       return Error{ErrorCode::kMismatch, path,
                    "is not a file of programs of this version; make one with `lm generate MODEL -o FILE`"};
-    if (!more) return out;
+    if (!more) {
+      if (out.device.key.empty()) return Error{ErrorCode::kCorrupt, path, "does not say for which device"};
+      return out;
+    }
     if (first) continue;
     const Status added = line.too_long ? Status(Error{ErrorCode::kCorrupt, "", "this line is too long"})
                                        : add_line(line.text, out);

@@ -318,6 +318,11 @@ Status generate(const GenerateCommand& command) {
     }
     if (command.json) tasks.push_back({{"task", task.name}, {"key", task.key}, {"programs", list}});
   }
+  if (written.tasks.empty() && command.task.empty())
+    return Error{ErrorCode::kNotFound, command.model.path, "has no task with schedules to choose from"};
+  if (written.tasks.empty())
+    return Error{ErrorCode::kNotFound, "--task " + command.task,
+                 "there is no task whose name contains this text and that has schedules to choose from"};
   if (!command.records.output.empty()) TS_RETURN_IF_ERROR(lab::save_written(written, command.records.output));
   const Json summary{{"programs", programs},
                      {"answers", report.answers},

@@ -102,7 +102,8 @@ void print_table(const engine::TunedModel& tuned) {
   print_out("trials: schedules that were measured; failed: those of them that gave no valid time.\n");
   print_out(
       "search: time for measuring and proposing. rounds: first: each task that matters gets one; gain: the "
-      "task promised the\nlargest gain for its time; random: the task was chosen at random.\n");
+      "task promised the\nlargest gain for its time; random: the task was chosen at random; small: the task "
+      "takes too little of the model's time\nfor more; exhausted: all of its schedules were measured.\n");
   if (by_cost)
     print_out("cost: {}, of one call; the schedule of the lowest cost is used.\n", tuned.report.objective);
   const auto kept = static_cast<size_t>(std::count(tuned.kept.begin(), tuned.kept.end(), char{1}));

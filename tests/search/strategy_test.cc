@@ -145,7 +145,6 @@ TEST(Strategy, ExhaustiveProposesEachCandidateOnce) {
   EXPECT_TRUE(strategy->propose(view, 7, rng).empty());
 }
 
-// Epsilon is the random share of a batch: none at 0, all at 1.
 // There is a chain for each program of a batch, and the temperature has the scale of the scores: scores in
 // another unit lead to the same proposals.
 TEST(Strategy, AnnealingFollowsTheBatchAndTheScores) {
@@ -180,6 +179,7 @@ TEST(Strategy, AnnealingFollowsTheBatchAndTheScores) {
   }
 }
 
+// Epsilon is the random share of a batch: none at 0, all at 1.
 TEST(Strategy, EpsilonIsTheRandomShare) {
   const auto space = space::DesignSpace::build(matmul(60, 64, 48), test::device(), {});
   ASSERT_TRUE(space.ok());

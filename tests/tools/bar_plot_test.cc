@@ -22,7 +22,8 @@ size_t count(const std::string& text, const std::string& part) {
 
 // The axis ends at 4: a value of 4 has the whole height of 380, a value of 1 a quarter.
 TEST(BarPlot, HeightsFollowTheValues) {
-  const std::string svg = bar_plot({{"net", {{4, 4, 4}, {1, 1, 1}}}}, {"title", "speed-up", {"one", "two"}}, "compare");
+  const std::string svg =
+      bar_plot({{"net", {{4, 4, 4}, {1, 1, 1}}}}, {"title", "speed-up", {"one", "two"}}, "compare");
   EXPECT_EQ(count(svg, "class=\"bar\""), 2u);
   EXPECT_THAT(svg, HasSubstr("y=\"50.0\" width=\"14.0\" height=\"380.0\""));
   EXPECT_THAT(svg, HasSubstr("y=\"335.0\" width=\"14.0\" height=\"95.0\""));
@@ -33,8 +34,8 @@ TEST(BarPlot, HeightsFollowTheValues) {
 TEST(BarPlot, WhatIsMissingIsLeftOut) {
   const BarAxes axes{"", "", {"a", "b", "c"}};
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
-  const std::string svg =
-      bar_plot({{"x", {{2, 1, 3}, {0, 0, 0}, {1, 1, 1}}}, {"y", {{nan, 0, 0}, {inf, 0, inf}}}}, axes, "compare");
+  const std::string svg = bar_plot(
+      {{"x", {{2, 1, 3}, {0, 0, 0}, {1, 1, 1}}}, {"y", {{nan, 0, 0}, {inf, 0, inf}}}}, axes, "compare");
   EXPECT_EQ(count(svg, "class=\"bar\""), 2u);
   EXPECT_EQ(count(svg, "stroke=\"black\"/>"), 1u);
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
@@ -45,7 +46,8 @@ TEST(BarPlot, WhatIsMissingIsLeftOut) {
 
 TEST(BarPlot, IsXmlWhateverTheNames) {
   const std::string hostile = "a--b <\"&'> ]]> \x01\x1b[2J \xff\n";
-  EXPECT_EQ(testing::xml_problem(bar_plot({{hostile, {{1, 1, 1}}}}, {hostile, hostile, {hostile}}, "compare")), "");
+  EXPECT_EQ(
+      testing::xml_problem(bar_plot({{hostile, {{1, 1, 1}}}}, {hostile, hostile, {hostile}}, "compare")), "");
 }
 
 // More bars than colours can be told apart.

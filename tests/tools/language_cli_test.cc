@@ -119,7 +119,10 @@ TEST_F(LanguageCli, GeneratedSchedulesAreMeasuredLater) {
   const CliResult first = cli(command);
   ASSERT_EQ(first.exit_code, 0) << first.err;
   const Json result = Json::parse(first.out);
-  EXPECT_EQ(result["trials"], records_of("written.db"));
+  const int64_t measured = records_of("written.db");
+  // A check of the untuned schedule of a small task is no trial, but a record.
+  EXPECT_GT(result["trials"], 0);
+  EXPECT_LE(result["trials"], measured);
   for (const Json& task : result["tasks"]) {
     EXPECT_EQ(task["left_out"], 0);
     EXPECT_LE(task["best_seconds"], task["untuned_seconds"]);
@@ -140,7 +143,7 @@ TEST_F(LanguageCli, GeneratedSchedulesAreMeasuredLater) {
   EXPECT_GT(written, 0);
   const CliResult again = cli(command);
   ASSERT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_EQ(records_of("written.db"), result["trials"]) << "nothing is measured again";
+  EXPECT_EQ(records_of("written.db"), measured) << "nothing is measured again";
 
   // Each task's untuned schedule and its likeliest schedule.
   const CliResult few =
@@ -153,6 +156,9 @@ TEST_F(LanguageCli, GeneratedSchedulesAreMeasuredLater) {
   expect_error({"lm", "measure", "absent.jsonl", "--db", "no.db"}, "absent.jsonl");
   std::ofstream(directory_->path() / "damaged.jsonl")
       << "{\"type\":\"programs\",\"v\":1}\n{\"type\":\"program\",\"v\":1}\n";
+  std::ofstream(directory_->path() / "cut.jsonl") << "{\"type\":\"programs\",\"v\":1}\n";
+  expect_error({"lm", "measure", "cut.jsonl", "--db", "no.db"}, "cut.jsonl");
+  expect_error({"lm", "generate", kNetwork, "--lm", "a.lm", "--task", "no such task"}, "no such task");
   expect_error({"lm", "measure", "damaged.jsonl", "--db", "no.db"}, "damaged.jsonl, line 2");
   EXPECT_FALSE(fs::exists(directory_->path() / "no.db"));
   std::ofstream(directory_->path() / "letter") << "dear reader";

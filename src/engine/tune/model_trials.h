@@ -47,8 +47,8 @@ class ModelTrials {
   double spread(size_t variant) const;
 
   // Compares a variant's outputs with those of the first variant, on generated inputs. Rounding errors
-  // follow the largest value of an output, so the absolute tolerance does, too. Returns the first comparison that is not ok, else that with the largest
-  // difference.
+  // follow the largest value of an output, so the absolute tolerance does, too. Returns the first
+  // comparison that is not ok, else that with the largest difference.
   Result<Comparison> compare_outputs(size_t variant) const;
 
   // Returns for each task the schedule of the variant where it is fastest. The first variant's
