@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/processors.h"
 #include "engine/device/usable_threads.h"
@@ -137,6 +139,40 @@ Status write_text(const std::string& path, const std::string& text) {
   return file->commit();
 }
 
+// Returns the speed-up of the kernels that a run had found after so many seconds; NaN: none yet.
+double kernel_speedup_at(const lab::NetworkRun& run, double seconds) {
+  const auto after = std::upper_bound(run.curve.begin(), run.curve.end(), seconds,
+                                      [](double at, const auto& point) { return at < point.first; });
+  return after == run.curve.begin() ? NAN : run.untuned_kernel_seconds / std::prev(after)->second;
+}
+
+// Returns the geometric mean of the seeds' speed-ups over time, with a band from the least to the largest. It
+// begins when all of them have one, and goes on until the last run ends.
+Curve mean_over_time(const std::string& name, const std::vector<const lab::NetworkRun*>& seeds) {
+  std::set<double> times;
+  for (const lab::NetworkRun* run : seeds) {
+    for (const auto& [seconds, kernels] : run->curve) times.insert(seconds);
+    times.insert(run->seconds);
+  }
+  Curve curve;
+  curve.name = name;
+  for (const double seconds : times) {
+    double logs = 0, low = INFINITY, high = 0;
+    for (const lab::NetworkRun* run : seeds) {
+      const double speedup = kernel_speedup_at(*run, seconds);
+      logs += std::log(speedup);
+      low = std::min(low, speedup);
+      high = std::max(high, speedup);
+    }
+    if (!std::isfinite(logs)) continue;
+    curve.x.push_back(std::max(seconds, 1e-3));
+    curve.y.push_back(std::exp(logs / static_cast<double>(seeds.size())));
+    curve.low.push_back(low);
+    curve.high.push_back(high);
+  }
+  return curve;
+}
+
 Status draw_networks(const Runs& runs, const std::vector<lab::NetworkMethod>& methods,
                      const NetworkFolder& folder) {
   BarAxes axes{"Speed-up of whole networks", "speed-up over untuned", {}};
@@ -149,21 +185,12 @@ Status draw_networks(const Runs& runs, const std::vector<lab::NetworkMethod>& me
       const auto score = lab::network_score(runs, network, method.name);
       group.bars.push_back({score.mean, score.low, score.high});
     }
-    // One curve for each method and seed.
     std::vector<Curve> curves;
-    for (const lab::NetworkRun& run : runs) {
-      if (run.network != network || run.curve.empty()) continue;
-      const auto method = std::find_if(methods.begin(), methods.end(),
-                                       [&](const auto& one) { return one.name == run.method; });
-      Curve& curve = curves.emplace_back();
-      curve.name = run.seed == 0 ? method->title : fmt::format("{}, seed {}", method->title, run.seed);
-      for (const auto& [seconds, kernels] : run.curve) {
-        curve.x.push_back(std::max(seconds, 1e-3));
-        curve.y.push_back(run.untuned_kernel_seconds / kernels);
-      }
-      // The last schedules remain the fastest until the method ends.
-      curve.x.push_back(std::max(run.seconds, curve.x.back()));
-      curve.y.push_back(curve.y.back());
+    for (const lab::NetworkMethod& method : methods) {
+      std::vector<const lab::NetworkRun*> seeds;
+      for (const lab::NetworkRun& run : runs)
+        if (run.network == network && run.method == method.name && !run.curve.empty()) seeds.push_back(&run);
+      if (!seeds.empty()) curves.push_back(mean_over_time(method.title, seeds));
     }
     TS_RETURN_IF_ERROR(write_text(folder.curves_file(network),
                                   curve_plot(curves,
