@@ -135,11 +135,11 @@ TEST(AnsorExporter, StepsBehindALayoutKeepTheirSources) {
   Record record;
   record.task_key = task.key;
   record.result.seconds = {1e-3};
-  const sched::Split split{2, 0, {8}};
+  const sched::Split split{3, 0, {8}};  // of the product; 4: its activation
   for (const bool fused : {false, true}) {
     const auto follow = [&](int source) {
-      return fused ? sched::Step(sched::FollowFusedSplit{3, 0, {source}, 0, true})
-                   : sched::Step(sched::FollowSplit{3, 0, source, 1});
+      return fused ? sched::Step(sched::FollowFusedSplit{4, 0, {source}, 0, true})
+                   : sched::Step(sched::FollowSplit{4, 0, source, 1});
     };
     record.trace = sched::print(
         sched::Trace{{sched::parse_trace("pack_layout stage=1 layout=[1/8%3,0/1%40,1/1%8]\n")->steps.front(),
