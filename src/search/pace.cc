@@ -74,7 +74,7 @@ size_t Pace::score_budget(size_t task) const {
   constexpr double kLeast = 96, kMost = 2048;
   constexpr size_t kFirst = 1024;
   // Uses the rates seen so far. proposal_seconds() limits a slow first proposal.
-  if (proposals_ == 0 || measuring_seconds_ <= 0) return kFirst;
+  if (proposals_ == 0 || proposing_seconds_ <= 0 || measuring_seconds_ <= 0) return kFirst;
   const double share = proposing_seconds_ / (kProposalTimeShare * measuring_seconds_);
   double budget = 512 / std::max(share, 0.25);
   // A slow model takes a hundred times longer for candidates of large programs than for those of
