@@ -28,10 +28,6 @@ struct MeasuredBelief {
   double log_cost = 0;  // measured; +inf for a program that failed
 };
 
-// Returns the indices of the measured programs that correct beliefs best, in their order: the fastest and the
-// latest ones, at most 192. log_costs: by program, in the order of measurement.
-std::vector<size_t> informative_programs(const std::vector<double>& log_costs);
-
 // Returns the indices of `count` of the programs, or of all if they are fewer, best choice first. If nothing
 // distinguishes the programs (no measurement, no features, or equal beliefs and few measurements), these are
 // the first ones.

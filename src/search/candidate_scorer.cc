@@ -259,41 +259,33 @@ CandidateScorer::Basis CandidateScorer::basis_of(const MeasuredPrograms& program
 
 Result<std::vector<MeasuredBelief>> CandidateScorer::measured_beliefs(
     const ScoringRequest& request, const MeasuredPrograms& programs) const {
-  Basis basis = basis_of(programs);
   std::vector<const TrainingRow*> rows;
-  std::vector<double> bytes, log_costs;
+  std::vector<learn::ProgramQuery> queries;
   for (const TrainingRow& row : programs.rows()) {
     if (!row.candidate) continue;
     rows.push_back(&row);
-    bytes.push_back(bytes_of(*row.candidate));
-    log_costs.push_back(log_cost(std::log(row.seconds), bytes.back(), basis.watts));
+    queries.push_back(row.inputs->query(task_.queried()));
   }
-  const std::vector<size_t> used = informative_programs(log_costs);
-  if (request.model != nullptr && request.model->ranks_only()) {
-    TS_ASSIGN_OR_RETURN(basis.scale, scale_of(*request.model, programs));
-  }
-  const bool predicts = request.model != nullptr && basis.scale > 0;
-  const size_t together = predicts && !request.model->takes_large_batches()
-                              ? kPredictedTogether
-                              : std::max<size_t>(used.size(), 1);
-  std::vector<MeasuredBelief> out;
-  for (size_t begin = 0; begin < used.size(); begin += together) {
-    const std::span<const size_t> part(used.data() + begin, std::min(together, used.size() - begin));
-    std::vector<learn::Prediction> predictions;
-    if (predicts) {
-      // Errors of other beliefs than those of the candidates would mislead, so the rest is left out.
-      if (request.out_of_time && request.out_of_time()) break;
-      std::vector<learn::ProgramQuery> queries;
-      for (const size_t i : part) queries.push_back(rows[i]->inputs->query(task_.queried()));
+  Basis basis = basis_of(programs);
+  std::vector<learn::Prediction> predictions;
+  if (request.model != nullptr) {
+    if (request.model->ranks_only()) {
+      TS_ASSIGN_OR_RETURN(basis.scale, scale_of(*request.model, programs));
+    }
+    if (basis.scale > 0) {
       TS_ASSIGN_OR_RETURN(predictions, request.model->predict(queries));
     }
-    for (size_t k = 0; k < part.size(); ++k) {
-      const size_t i = part[k];
-      const auto judged =
-          judge(latency_draft(*rows[i]->candidate),
-                predicts ? std::optional<learn::Prediction>(predictions[k]) : std::nullopt, bytes[i], basis);
-      if (judged) out.push_back({{judged->belief, rows[i]->inputs.get()}, log_costs[i]});
-    }
+  }
+  std::vector<MeasuredBelief> out;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const space::Candidate& candidate = *rows[i]->candidate;
+    const double bytes = bytes_of(candidate);
+    const auto judged = judge(
+        latency_draft(candidate),
+        predictions.empty() ? std::nullopt : std::optional<learn::Prediction>(predictions[i]), bytes, basis);
+    if (judged)
+      out.push_back({{judged->belief, rows[i]->inputs.get()},
+                     log_cost(std::log(rows[i]->seconds), bytes, basis.watts)});
   }
   return out;
 }

@@ -141,7 +141,7 @@ class CandidateScorer {
   // sigma: standard deviation of the logarithm of the seconds.
   Belief belief(double log_seconds, double sigma, double bytes, const Basis& basis) const;
   double log_cost(double log_seconds, double bytes, double watts) const;
-  // Returns what is believed of the informative measured programs, or of some of them if the time is up.
+  // Returns what was believed of the measured programs that have inputs, as far as the model's error allows.
   Result<std::vector<MeasuredBelief>> measured_beliefs(const ScoringRequest& request,
                                                        const MeasuredPrograms& programs) const;
   // Computes the inputs of candidates that have none yet.
