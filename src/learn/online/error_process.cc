@@ -11,7 +11,8 @@ namespace tensorsmith::learn {
 
 namespace {
 
-// The constants were chosen on the validation part of recorded searches (docs/results/recorded_searches.json).
+// The constants were chosen on the validation part of recorded searches
+// (docs/results/recorded_searches.json).
 constexpr double kConstantVariance = 0.1;  // of the error that all programs of a task share
 constexpr double kNoise = 0.05;            // deviation of a measurement's logarithm
 constexpr double kLengths[] = {0.5, 1, 2, 4};
@@ -31,8 +32,24 @@ double log_prior(double ratio) {
   return -0.5 * z * z;
 }
 
-// Logarithm of the probability density of the errors, without constants. distances: squared, n x n.
-double log_evidence(const std::vector<double>& distances, std::span<const double> errors, double length,
+// Adds up f(0), ..., f(n - 1). A single sum would wait for each addition, so there are four.
+template <class Number, class F>
+Number sum_of(size_t n, const F& f) {
+  Number a = 0, b = 0, c = 0, d = 0;
+  size_t k = 0;
+  for (; k + 4 <= n; k += 4) {
+    a += f(k);
+    b += f(k + 1);
+    c += f(k + 2);
+    d += f(k + 3);
+  }
+  for (; k < n; ++k) a += f(k);
+  return (a + b) + (c + d);
+}
+
+// Returns the logarithm of the probability density of the errors, without constants. correlations: n x n, of
+// which only the lower triangle is read.
+double log_evidence(const std::vector<double>& correlations, std::span<const double> errors,
                     double amplitude) {
   const size_t n = errors.size();
   std::vector<double> factor(n * n, 0), whitened(n);
@@ -40,8 +57,9 @@ double log_evidence(const std::vector<double>& distances, std::span<const double
   for (size_t i = 0; i < n; ++i) {
     double error = errors[i];
     for (size_t j = 0; j <= i; ++j) {
-      double sum = amplitude * amplitude * matern(distances[i * n + j], length) + kConstantVariance;
-      for (size_t k = 0; k < j; ++k) sum -= factor[i * n + k] * factor[j * n + k];
+      const double *row = &factor[i * n], *column = &factor[j * n];
+      const double sum = amplitude * amplitude * correlations[i * n + j] + kConstantVariance -
+                         sum_of<double>(j, [&](size_t k) { return row[k] * column[k]; });
       if (i == j) {
         factor[i * n + i] = std::sqrt(std::max(sum + kNoise * kNoise, kLeastVariance));
       } else {
@@ -85,9 +103,7 @@ ProgramPoints::ProgramPoints(const std::vector<std::vector<float>>& features) : 
 
 double ProgramPoints::squared_distance(size_t i, size_t j) const {
   const auto a = row(i), b = row(j);
-  float sum = 0;
-  for (size_t k = 0; k < width_; ++k) sum += (a[k] - b[k]) * (a[k] - b[k]);
-  return static_cast<double>(sum);
+  return static_cast<double>(sum_of<float>(width_, [&](size_t k) { return (a[k] - b[k]) * (a[k] - b[k]); }));
 }
 
 ErrorProcess::ErrorProcess(const ProgramPoints& points, std::span<const size_t> measured,
@@ -96,42 +112,43 @@ ErrorProcess::ErrorProcess(const ProgramPoints& points, std::span<const size_t> 
   TS_CHECK(!errors.empty() && errors.size() == measured.size(), "each measured program has one error");
   const size_t n = errors.size();
   offset_ = std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(n);
-  std::vector<double> centered(errors.begin(), errors.end()), distances(n * n);
+  std::vector<double> centered(errors.begin(), errors.end()), distances(n * n, 0), correlations(n * n);
   for (double& error : centered) error -= offset_;
   for (size_t i = 0; i < n; ++i)
     for (size_t j = 0; j < i; ++j) distances[i * n + j] = points.squared_distance(measured[i], measured[j]);
   double best = -std::numeric_limits<double>::infinity();
-  for (const double length : kLengths)
+  for (const double length : kLengths) {
+    for (size_t i = 0; i < n; ++i)
+      for (size_t j = 0; j <= i; ++j) correlations[i * n + j] = matern(distances[i * n + j], length);
     for (const double amplitude : kAmplitudes) {
-      const double evidence = log_evidence(distances, centered, length, amplitude * sigma) +
+      const double evidence = log_evidence(correlations, centered, amplitude * sigma) +
                               log_prior(length / kTypicalLength) + log_prior(amplitude);
       if (evidence <= best) continue;
       best = evidence;
       length_ = length;
       amplitude_ = amplitude * sigma;
     }
+  }
   mean_.assign(points.size(), 0);
   variance_.assign(points.size(), amplitude_ * amplitude_ + kConstantVariance);
+  factor_.assign(points.size(), {});
+  for (std::vector<double>& row : factor_) row.reserve(n);
   for (size_t i = 0; i < n; ++i) add(measured[i], centered[i]);
 }
 
 void ErrorProcess::add(size_t point, double error) {
   const double deviation = std::sqrt(std::max(variance_[point], 0.0) + kNoise * kNoise);
-  std::vector<double> row(points_.size());
-  for (size_t x = 0; x < row.size(); ++x)
-    row[x] =
-        amplitude_ * amplitude_ * matern(points_.squared_distance(point, x), length_) + kConstantVariance;
-  for (const std::vector<double>& earlier : factor_) {
-    const double shared = earlier[point];
-    for (size_t x = 0; x < row.size(); ++x) row[x] -= shared * earlier[x];
-  }
   const double whitened = (error - mean_[point]) / deviation;
-  for (size_t x = 0; x < row.size(); ++x) {
-    row[x] /= deviation;
-    mean_[x] += whitened * row[x];
-    variance_[x] = std::max(variance_[x] - row[x] * row[x], kLeastVariance);
+  const std::vector<double> own = factor_[point];
+  for (size_t x = 0; x < points_.size(); ++x) {
+    std::vector<double>& row = factor_[x];
+    const double covariance = amplitude_ * amplitude_ * matern(points_.squared_distance(point, x), length_) +
+                              kConstantVariance -
+                              sum_of<double>(own.size(), [&](size_t k) { return own[k] * row[k]; });
+    row.push_back(covariance / deviation);
+    mean_[x] += whitened * row.back();
+    variance_[x] = std::max(variance_[x] - row.back() * row.back(), kLeastVariance);
   }
-  factor_.push_back(std::move(row));
 }
 
 }  // namespace tensorsmith::learn

@@ -46,8 +46,9 @@ class ErrorProcess {
   const ProgramPoints& points_;
   double length_ = 1, amplitude_ = 1;
   double offset_ = 0;
-  std::vector<double> mean_, variance_;      // by point; means without offset_
-  std::vector<std::vector<double>> factor_;  // rows of the covariance's Cholesky factor, over all points
+  std::vector<double> mean_, variance_;  // by point; means without offset_
+  // By point: its row of the covariance's Cholesky factor, with a column for each added point.
+  std::vector<std::vector<double>> factor_;
 };
 
 }  // namespace tensorsmith::learn
