@@ -34,11 +34,13 @@ double Pace::measuring_seconds_left() const {
   return left;
 }
 
-size_t Pace::batch_size(size_t task) const {
-  // The first batches of a task are small, so that a wrong belief about it costs few trials.
+size_t Pace::batch_size(size_t task, size_t seeds) const {
+  // The first batches of a task are small, so that a wrong belief about it costs few trials. Seeds do not
+  // follow from such a belief.
   constexpr double kFirst = 3, kGrowth = 0.75;
   const size_t tasks = task_trials_.size();
-  const double grown = std::max(kFirst, 1 + kGrowth * task_trials_[task]);
+  const double grown =
+      std::max({kFirst, 1 + kGrowth * static_cast<double>(task_trials_[task]), static_cast<double>(seeds)});
   size_t batch = std::min<size_t>(std::max(options_.batch, 1), std::lround(grown));
   if (options_.trials > 0) {
     const size_t left = std::max<int64_t>(options_.trials - limits_.trials(), 0);

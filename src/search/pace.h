@@ -39,8 +39,8 @@ class Pace {
   // Measuring seconds that the limits leave, if measuring keeps its present share of the time; +inf
   // without limits.
   double measuring_seconds_left() const;
-  // Number of measurements in the task's next round.
-  size_t batch_size(size_t task) const;
+  // Number of measurements in the task's next round, in which `seeds` candidates from elsewhere are due.
+  size_t batch_size(size_t task, size_t seeds) const;
   // Number of candidates that a proposal of the task may fully score. Keeps within their share of
   // the time both all proposals together and this one, assuming that scoring is as slow as in the
   // task's last proposal.

@@ -235,6 +235,13 @@ Status TuningRun::measure_default(size_t task, Counts counts) {
   return {};
 }
 
+size_t TuningRun::seeds_due(size_t task) const {
+  const size_t seeds = tasks_[task].seeds.size();
+  if (options_.strategy->only_seeds) return seeds;
+  // Only the default was measured, or also the plain loops.
+  return programs_of(task).trials() <= 2 ? std::min(seeds, options_.seeds) : 0;
+}
+
 std::vector<ProposedCandidate> TuningRun::chosen_seeds(size_t task, const ProposalRequest& request) {
   std::vector<ProposedCandidate> seeds;
   for (const auto& seed : tasks_[task].seeds)
@@ -259,8 +266,7 @@ std::vector<ProposedCandidate> TuningRun::transferred(size_t task, const Proposa
       order.emplace_back(std::abs(std::log(task_of(i).flops() / task_of(task).flops())), i);
   std::sort(order.begin(), order.end());
   std::vector<ProposedCandidate> result;
-  // Only the default was measured, or also the plain loops.
-  if (programs_of(task).trials() <= 2 || options_.strategy->only_seeds) result = chosen_seeds(task, request);
+  if (seeds_due(task) > 0) result = chosen_seeds(task, request);
   if (options_.strategy->only_seeds) return result;
   const size_t most = result.size() + kMaxTransferred;
   for (const auto& [distance, i] : order) {
@@ -297,7 +303,7 @@ Status TuningRun::one_round(size_t task, size_t count) {
 
 Status TuningRun::tuning_round(size_t task, RoundReason reason) {
   ++rounds_[task][static_cast<size_t>(reason)];
-  const size_t count = pace_.batch_size(task);
+  const size_t count = pace_.batch_size(task, seeds_due(task));
   // The forecast is not used.
   if (!services_.progress && options_.until_gain == 0) return one_round(task, count);
   const SchedulerOptions scheduler;

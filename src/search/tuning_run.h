@@ -75,6 +75,8 @@ class TuningRun {
   Status one_round(size_t task, size_t count);
   // Does one round of the search and adds its gain to the forecast.
   Status tuning_round(size_t task, RoundReason reason);
+  // Returns how many of the task's seeds its next round should measure.
+  size_t seeds_due(size_t task) const;
   // Returns the task's seeds while few of its programs are measured, then the best candidates of
   // tasks with the same operators, rescaled to this task, nearest in size first.
   std::vector<ProposedCandidate> transferred(size_t task, const ProposalRequest& request);

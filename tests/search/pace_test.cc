@@ -50,15 +50,17 @@ TEST_F(PaceTest, BatchesGrow) {
   options_.batch = 16;
   std::vector<size_t> sizes;
   for (int trials = 0; trials < 64;) {
-    sizes.push_back(pace_.batch_size(0));
+    sizes.push_back(pace_.batch_size(0, 0));
     for (size_t i = 0; i < sizes.back(); ++i, ++trials) pace_.count_trial(0);
   }
   EXPECT_LE(sizes.front(), 4U);
   EXPECT_TRUE(std::is_sorted(sizes.begin(), sizes.end()));
   EXPECT_EQ(sizes.back(), 16U);
-  EXPECT_LE(pace_.batch_size(1), 4U);  // another task
+  EXPECT_LE(pace_.batch_size(1, 0), 4U);  // another task
+  EXPECT_EQ(pace_.batch_size(1, 6), 6U);  // seeds are measured together
   options_.batch = 2;
-  EXPECT_EQ(pace_.batch_size(0), 2U);
+  EXPECT_EQ(pace_.batch_size(0, 0), 2U);
+  EXPECT_EQ(pace_.batch_size(1, 6), 2U);
 }
 
 TEST_F(PaceTest, TheTimeLeftForMeasuringIsThatOfTheTighterLimit) {

@@ -180,6 +180,27 @@ TEST(Tune, SeedsComeFirst) {
   EXPECT_EQ(measurer.log[1].second.strategy, "");
 }
 
+// The first rounds of a task are small, but its seeds have room in the first one.
+TEST(Tune, AllSeedsAreMeasuredFirst) {
+  Bench bench;
+  bench.options.trials = 30;
+  std::vector<TuneTask> tasks{task("a", matmul(32, 32, 32))};
+  const auto space = space::DesignSpace::build(tasks[0].task->workload(), test::device(), {});
+  ASSERT_TRUE(space.ok());
+  Rng rng(3);
+  std::set<std::string> programs{sched::print(*space->to_trace(space->default_candidate()))};
+  while (tasks[0].seeds.size() < bench.options.seeds) {
+    const auto candidate = space->sample(rng);
+    const auto trace = space->to_trace(candidate);
+    if (trace.ok() && programs.insert(sched::print(*trace)).second) tasks[0].seeds.push_back({candidate});
+  }
+  FakeMeasurer measurer(pseudo(), bench.clock);
+  ASSERT_TRUE(bench.run(tasks, measurer).ok());
+  ASSERT_GT(measurer.log.size(), bench.options.seeds);
+  for (size_t i = 1; i <= bench.options.seeds; ++i)
+    EXPECT_EQ(measurer.log[i].second.reason, Reason::kSeeded) << i;
+}
+
 // The strategy "transfer" measures the default and the seeds, and nothing else, however much time
 // there is.
 TEST(Tune, TransferMeasuresSeedsAlone) {
