@@ -44,30 +44,16 @@ std::vector<float> pooled(const ProgramInputs& inputs) {
   return out;
 }
 
-// Returns the measured programs that correct beliefs.
-std::vector<const MeasuredBelief*> informative(const std::vector<MeasuredBelief>& measured) {
-  std::vector<size_t> order(measured.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const size_t old = order.size() - std::min(order.size(), kLatest);
-  const auto faster = [&](size_t a, size_t b) { return measured[a].log_cost < measured[b].log_cost; };
-  const size_t kept = std::min(old, kFastest);
-  std::partial_sort(order.begin(), order.begin() + kept, order.begin() + old, faster);
-  std::vector<const MeasuredBelief*> out;
-  for (size_t i = 0; i < order.size(); ++i)
-    if (i < kept || i >= old) out.push_back(&measured[order[i]]);
-  return out;
-}
-
 // Returns log(measured / believed cost) of the programs; failed ones get an error above all others.
-std::vector<double> errors_of(const std::vector<const MeasuredBelief*>& measured) {
+std::vector<double> errors_of(const std::vector<MeasuredBelief>& measured) {
   std::vector<double> ran;
-  for (const MeasuredBelief* m : measured)
-    if (std::isfinite(m->log_cost)) ran.push_back(m->log_cost - m->program.belief.log_cost);
+  for (const MeasuredBelief& m : measured)
+    if (std::isfinite(m.log_cost)) ran.push_back(m.log_cost - m.program.belief.log_cost);
   std::sort(ran.begin(), ran.end());
   const double failed = ran.empty() ? kFailed : std::max(ran.back(), ran[ran.size() / 2]) + kFailed;
   std::vector<double> out;
-  for (const MeasuredBelief* m : measured)
-    out.push_back(std::isfinite(m->log_cost) ? m->log_cost - m->program.belief.log_cost : failed);
+  for (const MeasuredBelief& m : measured)
+    out.push_back(std::isfinite(m.log_cost) ? m.log_cost - m.program.belief.log_cost : failed);
   return out;
 }
 
@@ -89,33 +75,45 @@ bool equal_beliefs(const std::vector<BelievedProgram>& programs) {
 
 }  // namespace
 
+std::vector<size_t> informative(std::span<const double> log_costs) {
+  std::vector<size_t> order(log_costs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const size_t old = order.size() - std::min(order.size(), kLatest);
+  const size_t kept = std::min(old, kFastest);
+  std::partial_sort(order.begin(), order.begin() + kept, order.begin() + old,
+                    [&](size_t a, size_t b) { return log_costs[a] < log_costs[b]; });
+  order.erase(order.begin() + kept, order.begin() + old);
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
 std::vector<size_t> choose_batch(const std::vector<BelievedProgram>& programs,
                                  const std::vector<MeasuredBelief>& measured, size_t count) {
   std::vector<size_t> chosen(programs.size());
   std::iota(chosen.begin(), chosen.end(), size_t{0});
   count = std::min(count, programs.size());
-  const std::vector<const MeasuredBelief*> known = informative(measured);
   double best = std::numeric_limits<double>::infinity();
-  for (const MeasuredBelief* m : known) best = std::min(best, m->log_cost);
+  for (const MeasuredBelief& m : measured) best = std::min(best, m.log_cost);
   std::vector<std::vector<float>> features;
   double sigma = 0;
   for (const BelievedProgram& program : programs) {
     features.push_back(program.inputs != nullptr ? pooled(*program.inputs) : std::vector<float>());
     sigma += program.belief.sigma / static_cast<double>(programs.size());
   }
-  for (const MeasuredBelief* m : known)
-    features.push_back(m->program.inputs != nullptr ? pooled(*m->program.inputs) : std::vector<float>());
+  for (const MeasuredBelief& m : measured)
+    features.push_back(m.program.inputs != nullptr ? pooled(*m.program.inputs) : std::vector<float>());
   const bool described =
       std::none_of(features.begin(), features.end(), [](const auto& row) { return row.empty(); });
   if (count == 0 || !described || !std::isfinite(best) ||
-      (known.size() < kLeastMeasured && equal_beliefs(programs))) {
+      (measured.size() < kLeastMeasured && equal_beliefs(programs))) {
     chosen.resize(count);
     return chosen;
   }
   const learn::ProgramPoints points(features);
-  std::vector<size_t> places(known.size());
+  std::vector<size_t> places(measured.size());
   std::iota(places.begin(), places.end(), programs.size());
-  learn::ErrorProcess process(points, places, errors_of(known), std::clamp(sigma, kLeastSigma, kMostSigma));
+  learn::ErrorProcess process(points, places, errors_of(measured),
+                              std::clamp(sigma, kLeastSigma, kMostSigma));
   chosen.clear();
   std::vector<bool> taken(programs.size(), false);
   while (chosen.size() < count) {
@@ -125,7 +123,7 @@ std::vector<size_t> choose_batch(const std::vector<BelievedProgram>& programs,
       if (taken[i]) continue;
       const double mean = programs[i].belief.log_cost + process.mean(i);
       const double gain = expected_improvement(best, mean, kBoldness * std::sqrt(process.variance(i)));
-      if (gain <= most) continue;
+      if (!(gain > most)) continue;
       most = gain;
       next = i;
     }

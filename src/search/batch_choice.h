@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <span>
 #include <vector>
 
 #include "search/pipeline.h"
@@ -28,9 +28,13 @@ struct MeasuredBelief {
   double log_cost = 0;  // measured; +inf for a program that failed
 };
 
+// Returns the indices of the measured programs that say most about others, in ascending order: the fastest
+// and the latest ones. log_costs: as in MeasuredBelief, in the order of the measurements.
+std::vector<size_t> informative(std::span<const double> log_costs);
+
 // Returns the indices of `count` of the programs, or of all if they are fewer, best choice first. If nothing
 // distinguishes the programs (no measurement, no features, or equal beliefs and few measurements), these are
-// the first ones.
+// the first ones. `measured`: those that are informative(); the beliefs must be finite.
 std::vector<size_t> choose_batch(const std::vector<BelievedProgram>& programs,
                                  const std::vector<MeasuredBelief>& measured, size_t count);
 

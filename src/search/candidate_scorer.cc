@@ -208,8 +208,8 @@ std::vector<float> CandidateScorer::score(std::span<const space::Candidate> cand
 
 Belief CandidateScorer::belief(double log_seconds, double sigma, double bytes, const Basis& basis) const {
   const double believed_cost = log_cost(log_seconds, bytes, basis.watts);
-  // A cost that does not depend on the latency is certain.
-  return {believed_cost, log_cost(log_seconds + sigma, bytes, basis.watts) - believed_cost};
+  // A cost that does not depend on the latency is certain. One may also fall with the latency.
+  return {believed_cost, std::abs(log_cost(log_seconds + sigma, bytes, basis.watts) - believed_cost)};
 }
 
 // A score is the cost of the task's best program / the candidate's, so that scores of different calls are
@@ -259,12 +259,17 @@ CandidateScorer::Basis CandidateScorer::basis_of(const MeasuredPrograms& program
 
 Result<std::vector<MeasuredBelief>> CandidateScorer::measured_beliefs(
     const ScoringRequest& request, const MeasuredPrograms& programs) const {
-  std::vector<const TrainingRow*> rows;
-  std::vector<learn::ProgramQuery> queries;
+  std::vector<const TrainingRow*> designed, rows;
+  std::vector<double> log_costs;
   for (const TrainingRow& row : programs.rows()) {
     if (!row.candidate) continue;
-    rows.push_back(&row);
-    queries.push_back(row.inputs->query(task_.queried()));
+    designed.push_back(&row);
+    log_costs.push_back(row.log_cost);
+  }
+  std::vector<learn::ProgramQuery> queries;
+  for (const size_t i : informative(log_costs)) {
+    rows.push_back(designed[i]);
+    queries.push_back(rows.back()->inputs->query(task_.queried()));
   }
   Basis basis = basis_of(programs);
   std::vector<learn::Prediction> predictions;
@@ -279,25 +284,28 @@ Result<std::vector<MeasuredBelief>> CandidateScorer::measured_beliefs(
   std::vector<MeasuredBelief> out;
   for (size_t i = 0; i < rows.size(); ++i) {
     const space::Candidate& candidate = *rows[i]->candidate;
-    const double bytes = bytes_of(candidate);
-    const auto judged = judge(
-        latency_draft(candidate),
-        predictions.empty() ? std::nullopt : std::optional<learn::Prediction>(predictions[i]), bytes, basis);
-    if (judged)
-      out.push_back({{judged->belief, rows[i]->inputs.get()},
-                     log_cost(std::log(rows[i]->seconds), bytes, basis.watts)});
+    const auto judged =
+        judge(latency_draft(candidate),
+              predictions.empty() ? std::nullopt : std::optional<learn::Prediction>(predictions[i]),
+              bytes_of(candidate), basis);
+    // A record may be of a candidate that has no estimate.
+    if (judged && std::isfinite(judged->belief.log_cost))
+      out.push_back({{judged->belief, rows[i]->inputs.get()}, rows[i]->log_cost});
   }
   return out;
 }
 
 void CandidateScorer::complete_inputs(std::span<const ScoredCandidate> candidates,
-                                      std::span<const size_t> places, ThreadPool& pool) {
+                                      std::span<const size_t> places, const ScoringRequest& request,
+                                      ThreadPool& pool) {
   std::vector<std::shared_ptr<const ProgramInputs>> made(places.size());
   const auto work = [&](int64_t begin, int64_t end) {
     auto extractor = take_extractor();
-    for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k)
+    for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
+      if (request.out_of_time && request.out_of_time()) break;
       if (auto inputs = extractor->of(candidates[places[k]].candidate); inputs.ok())
         made[k] = std::move(*inputs);
+    }
     give_back(std::move(extractor));
   };
   pool.parallel_for(std::ssize(places), kPredictedTogether, work);
@@ -308,6 +316,7 @@ void CandidateScorer::complete_inputs(std::span<const ScoredCandidate> candidate
 std::vector<size_t> CandidateScorer::choose(std::span<const ScoredCandidate> candidates, size_t count,
                                             const ScoringRequest& request, const MeasuredPrograms& programs,
                                             ThreadPool& pool) {
+  if (candidates.empty() || count == 0) return {};
   std::vector<size_t> order(candidates.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -320,11 +329,12 @@ std::vector<size_t> CandidateScorer::choose(std::span<const ScoredCandidate> can
   std::vector<size_t> incomplete;
   for (const size_t i : order)
     if (scored_[candidates[i].candidate.hash()].inputs == nullptr) incomplete.push_back(i);
-  complete_inputs(candidates, incomplete, pool);
+  complete_inputs(candidates, incomplete, request, pool);
   std::erase_if(order, [&](size_t i) {
     const Scored& scored = scored_[candidates[i].candidate.hash()];
     return scored.inputs == nullptr || !std::isfinite(scored.belief.log_cost);
   });
+  if (order.empty()) return {};
   std::vector<BelievedProgram> believed_programs;
   for (const size_t i : order) {
     const Scored& scored = scored_[candidates[i].candidate.hash()];

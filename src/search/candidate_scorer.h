@@ -79,14 +79,16 @@ class CandidateScorer {
   // model fails, its error becomes model_error() and the drafts are the scores.
   std::vector<float> score(std::span<const space::Candidate> candidates, const ScoringRequest& request,
                            const MeasuredPrograms& programs, ThreadPool& pool);
-  // Chooses a batch among candidates that were scored since begin_proposal(): returns at most `count` of their
-  // indices, best choice first (search/batch_choice.h). Without a cost model, and for a model that reads no
-  // features, these are the candidates with the highest scores.
+  // Chooses a batch among candidates that were scored since begin_proposal(): returns at most `count` of
+  // their indices, best choice first (search/batch_choice.h). If the run's model reads no features, and
+  // before the first measurement, these are the candidates with the highest scores. Candidates whose
+  // features are not known when the time is up are left out.
   std::vector<size_t> choose(std::span<const ScoredCandidate> candidates, size_t count,
                              const ScoringRequest& request, const MeasuredPrograms& programs,
                              ThreadPool& pool);
-  // Whether choose() can do more than follow the scores: the run's model reads features.
-  bool knows_features() const { return inputs_.rows || inputs_.leaves; }
+  // Whether choose() can do more than follow the scores: the run's model reads features by store. A
+  // summary replaces leaves.
+  bool knows_features() const { return inputs_.rows || (inputs_.leaves && !inputs_.summary); }
   // Adds a measurement to the correction of the estimate.
   void take(const space::Candidate& candidate, const record::MeasureResult& result);
 
@@ -141,12 +143,12 @@ class CandidateScorer {
   // sigma: standard deviation of the logarithm of the seconds.
   Belief belief(double log_seconds, double sigma, double bytes, const Basis& basis) const;
   double log_cost(double log_seconds, double bytes, double watts) const;
-  // Returns what was believed of the measured programs that have inputs, as far as the model's error allows.
+  // Returns what is believed of the informative() measured programs. The error is the model's.
   Result<std::vector<MeasuredBelief>> measured_beliefs(const ScoringRequest& request,
                                                        const MeasuredPrograms& programs) const;
-  // Computes the inputs of candidates that have none yet.
+  // Computes the inputs of candidates that have none yet, until the time is up.
   void complete_inputs(std::span<const ScoredCandidate> candidates, std::span<const size_t> places,
-                       ThreadPool& pool);
+                       const ScoringRequest& request, ThreadPool& pool);
   std::unique_ptr<InputsOfCandidates> take_extractor();
   void give_back(std::unique_ptr<InputsOfCandidates> extractor);
 

@@ -25,11 +25,16 @@ double joules_of(const record::MeasureResult& result) {
 
 }  // namespace
 
+double MeasuredPrograms::log_cost_of(const RunProgram& program) const {
+  return std::isfinite(program.seconds) ? objective_.log_cost(figures_of(program))
+                                        : std::numeric_limits<double>::infinity();
+}
+
 void MeasuredPrograms::offer(const RunProgram& program) {
   if (!(program.cost < best_cost_ || (program.cost == best_cost_ && program.seconds < best_seconds_))) return;
   best_cost_ = program.cost;
   best_seconds_ = program.seconds;
-  best_log_cost_ = objective_.log_cost(figures_of(program));
+  best_log_cost_ = log_cost_of(program);
 }
 
 void MeasuredPrograms::find_best() {
@@ -61,7 +66,8 @@ void MeasuredPrograms::take(const Proposal& proposal, const record::MeasureResul
     candidates_.push_back({*proposal.candidate, seconds, proposal.reason, program.cost});
   const bool has_inputs = inputs != nullptr;
   if (has_inputs)
-    rows_.push_back({std::move(inputs), seconds, record::trust(result.disturbance), proposal.candidate});
+    rows_.push_back({std::move(inputs), seconds, record::trust(result.disturbance), proposal.candidate,
+                     log_cost_of(program)});
   if (!result.ok()) return;
   program.disturbance = result.disturbance;
   if (proposal.candidate) program.candidate = candidates_.size();
@@ -159,6 +165,7 @@ void MeasuredPrograms::verify(uint64_t hash, const record::MeasureResult& result
   if (at->row > 0) {
     rows_[at->row - 1].seconds = seconds;
     rows_[at->row - 1].weight = record::trust(result.disturbance);
+    rows_[at->row - 1].log_cost = log_cost_of(*at);
   }
   if (at->is_default) {
     default_seconds_ = seconds;

@@ -48,6 +48,7 @@ struct TrainingRow {
   double seconds = 0;                         // +inf: failed
   double weight = 1;                          // record::trust of the measurement
   std::optional<space::Candidate> candidate;  // none for a program from outside of the task's space
+  double log_cost = 0;                        // Objective::log_cost of what was measured; +inf: failed
 };
 
 class MeasuredPrograms {
@@ -112,6 +113,7 @@ class MeasuredPrograms {
 
  private:
   void count_failure(const record::MeasureResult& result);
+  double log_cost_of(const RunProgram& program) const;
   // Takes the seconds of a program as those of the best one if it is better.
   void offer(const RunProgram& program);
   void find_best();

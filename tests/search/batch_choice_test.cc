@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
+
+#include "base/rng.h"
 
 namespace tensorsmith::search::batch_choice_test {
 namespace {
@@ -26,6 +29,26 @@ struct Programs {
     return {{log_cost, sigma}, inputs.back().get()};
   }
 };
+
+// The latest 128 programs and the fastest 64 of those before, as a full sort finds them.
+TEST(BatchChoiceTest, TheFastestAndTheLatestProgramsAreInformative) {
+  Rng rng(11);
+  for (const size_t programs : {size_t{0}, size_t{100}, size_t{150}, size_t{300}}) {
+    std::vector<double> log_costs;
+    for (size_t i = 0; i < programs; ++i) log_costs.push_back(rng.uniform());
+    std::vector<size_t> expected;
+    const size_t old = programs - std::min<size_t>(programs, 128);
+    std::vector<double> sorted(log_costs.begin(), log_costs.begin() + static_cast<std::ptrdiff_t>(old));
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < programs; ++i)
+      if (i >= old || old <= 64 || log_costs[i] < sorted[64]) expected.push_back(i);
+    EXPECT_EQ(informative(log_costs), expected) << programs;
+  }
+  // Failed programs are the slowest ones.
+  std::vector<double> log_costs(200, std::numeric_limits<double>::infinity());
+  log_costs[70] = 3;
+  EXPECT_TRUE(std::ranges::count(informative(log_costs), size_t{70}));
+}
 
 TEST(BatchChoiceTest, WithoutFeaturesOrMeasurementsTheFirstOnesAreChosen) {
   Programs programs;
