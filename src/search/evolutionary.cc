@@ -1,14 +1,15 @@
 // Evolutionary search as in Ansor (OSDI 2020, section 5.1) and MetaSchedule: a population of random
 // and of the best measured candidates is varied by mutation and crossover over a few generations,
-// which the cost model scores. The batch takes those with the largest expected improvement, or if the
-// programs' features are not known the best by score, and a small part at random (epsilon-greedy). A draft filters candidates before the cost model (Pruner, ASPLOS 2025): each
+// which the cost model scores. The batch takes the candidates with the largest expected improvement,
+// or those with the best scores if the programs' features are not known. A small part of it is random
+// (epsilon-greedy). A draft filters candidates before the cost model (Pruner, ASPLOS 2025): each
 // generation makes many more children than are fully scored, and the draft chooses among them.
 //
 // Coordinate descent adds changes of single decisions of the fastest measured programs. Evolution finds
 // these only by chance, and they give the last percents. They compete with the other candidates, and a part
 // of each batch, larger towards the end, is reserved for them, in the order of the cost model.
 //
-// If there is a writer (a language model), it writes the first batch. Later it rewrites fast
+// If there is a writer (a language model), it writes the first programs. Later it rewrites fast
 // measured programs from a random decision on, and the results compete with the other candidates.
 #include <algorithm>
 #include <cmath>
@@ -32,7 +33,7 @@ constexpr size_t kParents = 24;          // measured candidates that produce chi
 constexpr double kDescentLast = 0.625, kDescentFirst = 0.125;
 constexpr size_t kDescents = 3;  // programs to step from
 // Until this many programs of the writer are measured, only its programs and the random share are
-// proposed. Less than a default batch, since part of a batch is random.
+// proposed.
 constexpr size_t kWrittenFirst = 12;
 // Number of rewritten programs for each candidate of a batch.
 constexpr size_t kRewritten = 2;
@@ -144,7 +145,7 @@ class EvolutionaryStrategy final : public Strategy {
     return result;
   }
 
-  // Returns the writer's first batch; empty if there is no writer, enough of its programs are
+  // Returns a batch of the writer's first programs; empty if there is no writer, enough of its programs are
   // measured, or it has no more.
   static std::vector<ProposedCandidate> first_written(const StrategyView& view, size_t count, Rng& rng) {
     if (view.writer == nullptr) return {};
@@ -222,10 +223,13 @@ class EvolutionaryStrategy final : public Strategy {
     for (const auto& m : view.measured) tried.insert(m.candidate.sketch);
     size_t untried = extensions_.untried_structures ? count / 4 : 0;
     if (view.choose) untried = std::min(untried, kUntriedInBatch);
+    const double hopeless = pool.empty() ? 0 : view.draft(pool.front().candidate) - kHopelessDraft;
     for (const auto& scored : pool) {
       if (untried == 0 || result.size() + random >= count) break;
-      if (view.draft(scored.candidate) < view.draft(pool.front().candidate) - kHopelessDraft) continue;
-      if (!tried.insert(scored.candidate.sketch).second) continue;
+      // The draft comes last, because by some objectives it takes as long as a schedule.
+      const int sketch = scored.candidate.sketch;
+      if (tried.count(sketch) > 0 || view.draft(scored.candidate) < hopeless) continue;
+      tried.insert(sketch);
       take(scored.candidate, record::Reason::kUncertain);
       --untried;
     }
