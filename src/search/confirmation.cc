@@ -67,6 +67,8 @@ Result<std::optional<sched::Trace>> confirm_winner(const TaskState& state, measu
     }
     const double advantage = top[k].is_default ? kDefaultFactor : 1;
     const double seconds = advantage * median(std::move(times));
+    // An objective without latency would see a cost in a program that fails.
+    if (!std::isfinite(seconds)) continue;
     const bool metered = !std::isnan(top[k].joules) && !energies.empty();
     const double joules =
         metered ? advantage * median(std::move(energies)) : std::numeric_limits<double>::quiet_NaN();

@@ -243,6 +243,37 @@ TEST(TuneByObjective, RecordsOfOneObjectiveServeAnother) {
   EXPECT_EQ(small->final.trials, 0);
 }
 
+// The smallest program is doubtful, so it is measured again, and then it crashes.
+TEST(TuneByObjective, AProgramThatFailsAtLastDoesNotWin) {
+  SlowIfSmall space;
+  const std::string fastest = space.best_by([](double seconds, double) { return seconds; });
+  const std::string smallest = space.best_by([](double, double bytes) { return bytes; });
+  ASSERT_LT(space.bytes.at(smallest), space.bytes.at(fastest));
+  std::erase_if(space.programs, [&](const RecordedProgram& program) {
+    const std::string text = sched::print(program.trace);
+    return text != smallest && text != fastest;
+  });
+  Bench bench;
+  bench.options.trials = 1000;
+  bench.options.strategy = &kExhaustiveStrategy;
+  bench.options.objective = Objective::parse("memory").value();
+  int readings = 0;  // of the smallest program
+  FakeMeasurer measurer(
+      [&](const std::string&, const sched::Trace& trace) {
+        const std::string text = sched::print(trace);
+        record::MeasureResult result = took(space.seconds.at(text));
+        if (text != smallest) return result;
+        if (readings++ > 0) return test::failed(record::Outcome::kCrash, "signal 11");
+        result.disturbance = 0.5;
+        return result;
+      },
+      bench.clock);
+  const auto report = bench.run({space.task()}, measurer);
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_GT(readings, 1);
+  EXPECT_EQ(sched::print(report->best_traces.front()), fastest);
+}
+
 // The slowest program takes the least energy. Records without energy are measured again, and the energy
 // is kept with the record.
 TEST(TuneByObjective, EnergyIsMeasuredOnceForEachRecord) {
