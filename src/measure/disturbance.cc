@@ -7,8 +7,8 @@
 #include <charconv>
 #include <fstream>
 #include <limits>
+#include <string>
 
-#include "base/processors.h"
 #include "measure/timing.h"
 
 namespace tensorsmith::measure {
@@ -55,7 +55,7 @@ std::optional<double> busy_seconds(std::string_view stat, std::span<const int> p
     int number = -1;  // the first line is the sum of all processors
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number);
     if (error != std::errc()) continue;
-    if (std::find(processors.begin(), processors.end(), number) == processors.end()) continue;
+    if (!std::binary_search(processors.begin(), processors.end(), number)) continue;
     const auto busy = busy_ticks(line.substr(end - line.data()));
     if (!busy) return std::nullopt;
     ticks += *busy;
@@ -65,16 +65,18 @@ std::optional<double> busy_seconds(std::string_view stat, std::span<const int> p
   return ticks / ticks_per_second;
 }
 
-ReadLoad system_load(const std::string& proc) {
+ReadLoad system_load(const ProcessorPaths& paths) {
+  const Processors all = processors(paths);
+  if (all.quota < static_cast<double>(all.allowed.size())) return [] { return std::nullopt; };
   const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  return [path = proc + "/stat", processors = allowed_processors(), ticks]() -> std::optional<ProcessorLoad> {
+  return [path = paths.proc + "/stat", allowed = all.allowed, ticks]() -> std::optional<ProcessorLoad> {
     std::ifstream file(path);
     std::string text;
     for (std::string line; std::getline(file, line) && line.starts_with("cpu");) text += line + "\n";
     const double now = raw_seconds();
-    const auto busy = busy_seconds(text, processors, ticks);
+    const auto busy = busy_seconds(text, allowed, ticks);
     if (!busy) return std::nullopt;
-    return ProcessorLoad{now, *busy, static_cast<int>(processors.size())};
+    return ProcessorLoad{now, *busy, static_cast<int>(allowed.size())};
   };
 }
 

@@ -5,8 +5,9 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
+
+#include "base/processors.h"
 
 namespace tensorsmith::measure {
 
@@ -23,12 +24,14 @@ using ReadLoad = std::function<std::optional<ProcessorLoad>()>;
 
 // Returns the seconds that these processors were busy or taken by the hypervisor, from the text of
 // /proc/stat: user, nice, system, irq, softirq and steal (proc(5)). nullopt if a processor is missing or
-// has only zeros, as in some containers.
+// has only zeros, as in some containers. processors: ascending.
 std::optional<double> busy_seconds(std::string_view stat, std::span<const int> processors,
                                    double ticks_per_second);
 
-// Reads the load of the processors that the calling thread may run on, from `proc`/stat.
-ReadLoad system_load(const std::string& proc = "/proc");
+// Returns a function that reads the load of the processors that the calling thread may run on, from
+// /proc/stat. If a cgroup limits this process to less time than these processors have, the load is not
+// told: most of it is then that of other containers, which leave this process its share.
+ReadLoad system_load(const ProcessorPaths& paths = {});
 
 // Processor seconds that this process and its ended children have used so far.
 double own_seconds();

@@ -8,7 +8,8 @@
 // over the processors that the measuring process may run on. The seconds end with the last timed
 // repeat and are at least measure::kDisturbanceWindow, because Linux counts busy time in steps of
 // 10 ms. 0 means that the machine was quiet. It is not known for records of earlier versions, of
-// GPUs, whose times other processes hardly change, and of machines that do not tell their busy time.
+// GPUs, whose times other processes hardly change, of machines that do not tell their busy time, and of
+// containers that may use only a part of their processors' time.
 #pragma once
 
 #include <algorithm>

@@ -2,16 +2,21 @@
 #include "measure/disturbance.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "base/processors.h"
+#include "base/scratch_directory.h"
 #include "record/disturbance.h"
 
 namespace tensorsmith::measure::disturbance_test {
 namespace {
+
+namespace fs = std::filesystem;
 
 // Columns: user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice.
 constexpr const char* kStat =
@@ -43,19 +48,27 @@ TEST(BusySeconds, DamagedTextIsNotKnown) {
 }
 
 TEST(SystemLoad, ReadsTheFile) {
-  std::string folder = (std::filesystem::temp_directory_path() / "disturbance_XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  const auto read = system_load(folder);
+  const ScratchDirectory root = ScratchDirectory::create("disturbance_test").value();
+  const ProcessorPaths paths{root.file("sys"), root.file("proc")};
+  fs::create_directories(root.file("proc/self"));
+  const auto read = system_load(paths);
   EXPECT_FALSE(read());  // there is no such file
   std::string stat = "cpu  1 1 1 1 1 1 1 1 0 0\n";
   const auto allowed = allowed_processors();
   for (const int p : allowed) stat += "cpu" + std::to_string(p) + " 100 0 0 900 0 0 0 50 0 0\n";
-  std::ofstream(folder + "/stat") << stat << "intr 1\n";
+  std::ofstream(root.file("proc/stat")) << stat << "intr 1\n";
   const auto load = read();
   ASSERT_TRUE(load);
   EXPECT_EQ(load->processors, std::ssize(allowed));
   EXPECT_DOUBLE_EQ(load->busy, 150.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)) * load->processors);
-  std::filesystem::remove_all(folder);
+
+  // A container that may use half of a processor.
+  std::ofstream(root.file("proc/self/cgroup")) << "0::/a\n";
+  fs::create_directories(root.file("sys/fs/cgroup/a"));
+  std::ofstream(root.file("sys/fs/cgroup/a/cpu.max")) << "50000 100000\n";
+  EXPECT_FALSE(system_load(paths)());
+  std::ofstream(root.file("sys/fs/cgroup/a/cpu.max")) << "max 100000\n";
+  EXPECT_TRUE(system_load(paths)());
 }
 
 // Four processors and a program of ours that uses some of them.
@@ -128,11 +141,34 @@ TEST(DisturbanceMeter, IsAShareWhateverTheCountersSay) {
   EXPECT_FALSE(machine.meter.end());
 }
 
-TEST(OwnSeconds, GrowsWithWork) {
-  const double before = own_seconds();
+double clock_seconds(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void work_until(clockid_t clock, double seconds) {
+  const double begin = clock_seconds(clock);
   volatile double sum = 0;
-  while (own_seconds() - before < 0.02) sum = sum + 1;
-  EXPECT_GT(own_seconds(), before);
+  while (clock_seconds(clock) - begin < seconds) sum = sum + 1;
+}
+
+// The time of the system's processor clock, of this process and of a child that has ended. The system
+// counts both in steps of up to 10 ms.
+TEST(OwnSeconds, IsTheTimeOfTheProcessAndItsEndedChildren) {
+  constexpr double kStep = 0.025;
+  const double before = own_seconds(), clock = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+  work_until(CLOCK_PROCESS_CPUTIME_ID, 0.1);
+  EXPECT_NEAR(own_seconds() - before, clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - clock, kStep);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    work_until(CLOCK_PROCESS_CPUTIME_ID, 0.2);
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const double own = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - clock;
+  EXPECT_GE(own_seconds() - before, own + 0.2 - kStep);
 }
 
 TEST(Trust, FallsWithTheDisturbance) {
