@@ -8,6 +8,7 @@
 #include "cli_support.h"
 #include "ir/structural.h"
 #include "record/database.h"
+#include "record/energy.h"
 #include "support/standard_workloads.h"
 
 namespace tensorsmith::engine::schedules_test {
@@ -142,6 +143,7 @@ TEST_F(TunedSchedules, AreTheBestByTheObjective) {
   const std::string copy = sched::print(with_copy.trace());
   const auto db = record::Database::open(database_);
   ASSERT_TRUE(db.ok());
+  std::string slower;  // key of the slower record
   for (const auto& [trace, seconds] : {std::pair{copy, 0.25}, {std::string(kGood), 0.5}}) {
     record::Record record;
     record.task_key = partition_.tasks[0].key;
@@ -149,6 +151,7 @@ TEST_F(TunedSchedules, AreTheBestByTheObjective) {
     record.trace = trace;
     record.result.seconds = {seconds};
     ASSERT_TRUE((*db)->add({record}).ok());
+    slower = record.key();
   }
   // The copy of an 8x8 result takes 256 bytes.
   for (const auto& [objective, best] : {std::pair{"latency", copy},
@@ -162,9 +165,21 @@ TEST_F(TunedSchedules, AreTheBestByTheObjective) {
     EXPECT_EQ(sched::print(schedules_[0].trace), best) << objective;
     EXPECT_EQ(schedules_[0].measured_seconds, best == copy ? 0.25 : 0.5) << objective;
   }
-  ScheduleOptions wrong;
-  wrong.objective = "latency +";
-  EXPECT_FALSE(apply_best_records(partition_, device_, database_, wrong, schedules_, log_).ok());
+  const auto by = [&](const std::string& objective) {
+    ScheduleOptions options;
+    options.objective = objective;
+    return apply_best_records(partition_, device_, database_, options, schedules_, log_);
+  };
+  ASSERT_FALSE(by("latency +").ok());
+  EXPECT_EQ(by("latency +").error().code, ErrorCode::kInvalidArgument);
+  // Without any energy, the objective cannot decide; then records without energy do not count.
+  ASSERT_FALSE(by("energy").ok());
+  EXPECT_EQ(by("energy").error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE((*db)->add(std::vector{record::energy_profile(slower, 2)}).ok());
+  ASSERT_TRUE(by("latency").ok());
+  EXPECT_EQ(sched::print(schedules_[0].trace), copy);
+  ASSERT_TRUE(by("energy + latency").ok());
+  EXPECT_EQ(sched::print(schedules_[0].trace), kGood);
 }
 
 TEST_F(TunedSchedules, OneWarningTellsOfUnusableRecords) {

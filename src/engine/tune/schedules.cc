@@ -34,8 +34,8 @@ Result<sched::Trace> replayable_trace(const ir::Workload& workload, const std::s
 // What decides the order of records.
 struct RecordOrder {
   search::Objective objective;
-  std::unordered_map<std::string, double>
-      joules;  // by record key; empty if the objective does not use energy
+  // By record key; empty if the objective does not use energy.
+  std::unordered_map<std::string, double> joules;
 };
 
 // Returns the cost of a successful record of the task; +inf if its program has none.
@@ -133,6 +133,10 @@ Result<size_t> apply_best_records(const graph::Partition& partition, const targe
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(database));
   if (order.objective.uses_energy()) {
     TS_ASSIGN_OR_RETURN(order.joules, record::energies(*db));
+    if (order.joules.empty())
+      return Error{ErrorCode::kNotFound, record::shown_database(database),
+                   "has no record with energy; measure some with `tensorsmith tune --objective energy`, or "
+                   "choose an objective without energy"};
   }
   record::MeasureSettings warm, cold;
   warm.threads = cold.threads = device.compute_units();
@@ -162,7 +166,7 @@ Result<size_t> apply_best_records(const graph::Partition& partition, const targe
   }
   if (skipped > 0) {
     log.log(LogLevel::kWarning,
-            fmt::format("{}: the fastest record of {} of {} tasks is not usable; {} of these tasks use the "
+            fmt::format("{}: the best record of {} of {} tasks is not usable; {} of these tasks use the "
                         "next best record, {} use their untuned schedule (tune again to improve them); the "
                         "first unusable record: {}",
                         record::shown_database(database), skipped, partition.tasks.size(), skipped - untuned,
