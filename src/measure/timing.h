@@ -47,9 +47,9 @@ struct TimingHooks {
 // first_run_seconds: time of a preceding run, which warmed up and is the first estimate.
 //   warm-up:   one more run, whose time decides how many runs make a repeat of min_repeat_s
 //   repeats:   until relative_spread() <= target_spread (at least min_repeats), max_repeats, or the budget
-//   hopeless:  after hopeless_repeats, if all were slower than hopeless_factor * best_seconds. A first run that
-//              was slower than that and took at least 10 * min_repeat_s counts as one of them; if one is
-//              enough, it stops at once. If another program took the core, it takes two.
+//   hopeless:  when hopeless_repeats readings were all slower than hopeless_factor * best_seconds; two at
+//              least if another program took the core. A first run of 10 * min_repeat_s or more is a
+//              reading, too; if one is enough, nothing else is run.
 //   loser:     after min_repeats, if every repeat was slower than loser_factor * best_seconds
 // A repeat during which another program took the core is repeated as long as that costs at most a
 // few times 10 ms. A scheduler time slice is 3 to 4 ms, several times a repeat, so on a busy

@@ -45,6 +45,9 @@ AloneAndInModel alone_and_in_model(const engine::TunedModel& tuned) {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
+// Returns "-" for a cost that is not known, because the program failed.
+std::string cost_text(double cost) { return std::isfinite(cost) ? fmt::format("{:.4g}", cost) : "-"; }
+
 // Returns why the search spent its time on a task, such as "1 first, 4 gain" or "none, small".
 std::string rounds_text(const search::TaskAllocation& allocation) {
   std::string text;
@@ -89,8 +92,8 @@ void print_table(const engine::TunedModel& tuned) {
                                  format_duration(tuned.report.allocation[t].seconds),
                                  rounds_text(tuned.report.allocation[t])};
     if (by_cost) {
-      row.push_back(fmt::format("{:.4g}", task.default_cost));
-      row.push_back(kept ? "-" : fmt::format("{:.4g}", task.best_cost));
+      row.push_back(cost_text(task.default_cost));
+      row.push_back(kept ? "-" : cost_text(task.best_cost));
     }
     if (any_source) row.push_back(tuned.sources[t] ? source_text(*tuned.sources[t]) : "");
     table.add(row);

@@ -34,8 +34,7 @@ std::vector<TuneOption> make_tune_options() {
        "objective",
        "What the schedule of each task shall have least of: latency (seconds), memory (bytes of temporary "
        "tensors), energy (joules of a run, if the processor's counters can be read), or a formula of them, "
-       "for "
-       "example 'latency * (1 + memory / 1e6)'"},
+       "for example 'latency * (1 + memory / 1e6)'"},
       {"seed", "--seed", kCount, kSearch, TS_OPTION(search.seed), 0,
        static_cast<double>(std::numeric_limits<uint64_t>::max()), "", "seed", "Seed of the random numbers"},
       {"cost_model", "--cost-model", kText, kSearch, TS_OPTION(cost_model.model), 0, 0, "MODEL", "cost model",
