@@ -47,8 +47,8 @@ class Database {
   // Opens the database; creates the file (but not its directory) or the tables if they are missing.
   // The error says whether a file is not a Tensorsmith database, has a newer schema version or is
   // damaged. ":memory:" is for tests. An empty file is an empty database. A file of an earlier
-  // schema version is upgraded and keeps its records; opened read-only, it stays unchanged and a file
-  // of schema 1 is read as a copy in memory.
+  // schema version is upgraded and keeps its records. Opened read-only, it stays unchanged: a file of
+  // schema 1 is read from a copy in memory, later ones as they are.
   static Result<std::unique_ptr<Database>> open(const std::string& path);
   static Result<std::unique_ptr<Database>> open_read_only(const std::string& path);
   virtual ~Database() = default;

@@ -20,7 +20,7 @@ constexpr double kBoldness = 0.7;
 // With equal beliefs, a random program is as good as any until this many programs are measured.
 constexpr size_t kLeastMeasured = 8;
 constexpr double kEqualBeliefs = 1e-6;
-// Error assumed for a failed program: this much above the largest error, and above the median by kFailed.
+// The error that is assumed for a failed program exceeds the largest one by this much.
 constexpr double kFailed = 1;
 // Most measured programs that correct beliefs: the fastest ones and the latest ones.
 constexpr size_t kFastest = 64, kLatest = 128;
@@ -46,15 +46,16 @@ std::vector<float> pooled(const ProgramInputs& inputs) {
 
 // Returns log(measured / believed cost) of the programs; failed ones get an error above all others.
 std::vector<double> errors_of(const std::vector<MeasuredBelief>& measured) {
-  std::vector<double> ran;
-  for (const MeasuredBelief& m : measured)
-    if (std::isfinite(m.log_cost)) ran.push_back(m.log_cost - m.program.belief.log_cost);
-  std::sort(ran.begin(), ran.end());
-  const double failed = ran.empty() ? kFailed : std::max(ran.back(), ran[ran.size() / 2]) + kFailed;
-  std::vector<double> out;
-  for (const MeasuredBelief& m : measured)
-    out.push_back(std::isfinite(m.log_cost) ? m.log_cost - m.program.belief.log_cost : failed);
-  return out;
+  std::vector<double> errors;
+  double largest = -std::numeric_limits<double>::infinity();
+  for (const MeasuredBelief& m : measured) {
+    errors.push_back(m.log_cost - m.program.belief.log_cost);
+    if (std::isfinite(errors.back())) largest = std::max(largest, errors.back());
+  }
+  const double failed = kFailed + (std::isfinite(largest) ? largest : 0);
+  for (double& error : errors)
+    if (!std::isfinite(error)) error = failed;
+  return errors;
 }
 
 // Returns the expected value of max(0, best - x) for a normally distributed x (Jones, Schonlau and Welch,

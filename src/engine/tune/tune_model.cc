@@ -1,11 +1,13 @@
 #include "engine/tune/tune_model.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <thread>
 
 #include "base/thread_pool.h"
 #include "engine/device/measured_device.h"
@@ -356,7 +358,7 @@ struct TuneRun {
   std::vector<SourceScore> source_scores;
   search::TuneReport report;
 
-  // Returns why the energy of programs cannot be measured in this run, if so.
+  // The error says why the energy of programs cannot be measured in this run.
   Status check_energy() const {
     const char* reason = device.kind() == target::DeviceKind::kGpu ? "the energy of a GPU is not measured"
                          : options.where.fleet || record::is_database_address(options.where.database)
@@ -366,8 +368,12 @@ struct TuneRun {
     if (reason != nullptr)
       return Error{ErrorCode::kUnsupported, "objective '" + objective.text() + "'",
                    std::string(reason) + "; choose an objective without energy"};
-    auto meter = measure::EnergyMeter::open();
-    return meter.ok() ? Status() : meter.error();
+    TS_ASSIGN_OR_RETURN(measure::EnergyMeter meter, measure::EnergyMeter::open());
+    // Some virtual machines show counters that stand still. Others change about once a millisecond.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (meter.joules() > 0) return {};
+    return Error{ErrorCode::kUnsupported, measure::kEnergyFolder,
+                 "the energy counters of the processor stand still; choose an objective without energy"};
   }
 
   // Reads the objective and all files before any long work, so that their errors come early.
