@@ -9,7 +9,7 @@
 
 namespace tensorsmith::record {
 
-// joules: of one run.
+// Returns the profile that keeps the joules of one run.
 Profile energy_profile(std::string record_key, double joules);
 // Returns the joules of one run by record key, for all records whose energy was measured.
 Result<std::unordered_map<std::string, double>> energies(Database& database);

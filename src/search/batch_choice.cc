@@ -12,7 +12,7 @@ namespace tensorsmith::search {
 
 namespace {
 
-// All constants of this file were chosen on the validation part of recorded searches
+// The constants of this file were chosen on the validation part of recorded searches
 // (docs/results/recorded_searches.json).
 //
 // Factor on deviations in the expected improvement: below 1, known regions are preferred.

@@ -12,7 +12,7 @@
 
 namespace tensorsmith::search {
 
-// What is believed of a program before measurements of similar programs are taken into account.
+// The cost that a program is believed to have, before measurements of similar programs correct it.
 struct Belief {
   double log_cost = 0;
   double sigma = 0;  // standard deviation of log(measured / believed cost)

@@ -266,31 +266,35 @@ Result<std::vector<MeasuredBelief>> CandidateScorer::measured_beliefs(
     designed.push_back(&row);
     log_costs.push_back(row.log_cost);
   }
-  std::vector<learn::ProgramQuery> queries;
-  for (const size_t i : informative(log_costs)) {
-    rows.push_back(designed[i]);
-    queries.push_back(rows.back()->inputs->query(task_.queried()));
-  }
+  for (const size_t i : informative(log_costs)) rows.push_back(designed[i]);
   Basis basis = basis_of(programs);
-  std::vector<learn::Prediction> predictions;
-  if (request.model != nullptr) {
-    if (request.model->ranks_only()) {
-      TS_ASSIGN_OR_RETURN(basis.scale, scale_of(*request.model, programs));
-    }
-    if (basis.scale > 0) {
+  if (request.model != nullptr && request.model->ranks_only()) {
+    TS_ASSIGN_OR_RETURN(basis.scale, scale_of(*request.model, programs));
+  }
+  const bool predicts = request.model != nullptr && basis.scale > 0;
+  const size_t together =
+      predicts && !request.model->takes_large_batches() ? kPredictedTogether : rows.size();
+  std::vector<MeasuredBelief> out;
+  for (size_t begin = 0; begin < rows.size(); begin += together) {
+    const std::span<const TrainingRow* const> part(rows.data() + begin,
+                                                   std::min(together, rows.size() - begin));
+    std::vector<learn::Prediction> predictions;
+    if (predicts) {
+      // The candidates have the model's beliefs, of which the estimate's errors say nothing.
+      if (request.out_of_time && request.out_of_time()) break;
+      std::vector<learn::ProgramQuery> queries;
+      for (const TrainingRow* row : part) queries.push_back(row->inputs->query(task_.queried()));
       TS_ASSIGN_OR_RETURN(predictions, request.model->predict(queries));
     }
-  }
-  std::vector<MeasuredBelief> out;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const space::Candidate& candidate = *rows[i]->candidate;
-    const auto judged =
-        judge(latency_draft(candidate),
-              predictions.empty() ? std::nullopt : std::optional<learn::Prediction>(predictions[i]),
-              bytes_of(candidate), basis);
-    // A record may be of a candidate that has no estimate.
-    if (judged && std::isfinite(judged->belief.log_cost))
-      out.push_back({{judged->belief, rows[i]->inputs.get()}, rows[i]->log_cost});
+    for (size_t k = 0; k < part.size(); ++k) {
+      const space::Candidate& candidate = *part[k]->candidate;
+      const auto judged = judge(latency_draft(candidate),
+                                predicts ? std::optional<learn::Prediction>(predictions[k]) : std::nullopt,
+                                bytes_of(candidate), basis);
+      // A record may be of a candidate that has no estimate.
+      if (judged && std::isfinite(judged->belief.log_cost))
+        out.push_back({{judged->belief, part[k]->inputs.get()}, part[k]->log_cost});
+    }
   }
   return out;
 }

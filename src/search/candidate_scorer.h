@@ -72,8 +72,8 @@ class CandidateScorer {
         correction_(task.space().num_sketches()) {}
 
   // Returns minus the logarithm of the cost (Objective::log_cost) by the estimated seconds after correction;
-  // -inf for a candidate that cannot be built. watts: MeasuredPrograms::watts, by which the energy is
-  // proportional to the time.
+  // -inf for a candidate that cannot be built. watts: MeasuredPrograms::watts; the energy is believed to be
+  // watts * seconds.
   double draft(const space::Candidate& candidate, double watts) const;
   // Returns a score of each candidate: higher is better, -inf for one that cannot be built. If the
   // model fails, its error becomes model_error() and the drafts are the scores.

@@ -61,8 +61,8 @@ struct TuneOptions {
   // model's time; 0 = never. One of the three limits must be given, except for a survey.
   double until_gain = 0;
   int batch = 16;  // measured per round
-  // What the best program of a task has least of. With another one than latency, the measurer must not stop
-  // the timing of slow programs early.
+  // The cost of which the best program of a task has least. If it is not the latency, the measurer must not
+  // stop the timing of slow programs early.
   Objective objective;
   const StrategyKind* strategy = &kDefaultStrategy;
   double epsilon = StrategyView().epsilon;

@@ -31,7 +31,7 @@ Result<sched::Trace> replayable_trace(const ir::Workload& workload, const std::s
   return trace;
 }
 
-// What decides the order of records.
+// The objective that orders records, and the energies that it may need.
 struct RecordOrder {
   search::Objective objective;
   // By record key; empty if the objective does not use energy.

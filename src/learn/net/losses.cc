@@ -11,7 +11,7 @@ namespace tensorsmith::learn::net {
 
 namespace {
 
-// weight: by value; undefined: all are 1.
+// Returns the mean of the values, each with its weight; an undefined weight counts all equally.
 Tensor weighted_mean(const Tensor& values, const Tensor& weight) {
   return weight.defined() ? (values * weight).sum() / weight.sum() : values.mean();
 }
