@@ -1,10 +1,9 @@
 #include <array>
-#include <chrono>
 #include <mutex>
 
 #include "codegen/cuda/codegen.h"
 #include "codegen/cuda/nvrtc.h"
-#include "codegen/gpu/emitter.h"
+#include "codegen/gpu/gpu_backend.h"
 #include "runtime/device/gpu_platform.h"
 
 namespace tensorsmith::codegen {
@@ -19,12 +18,11 @@ std::string architecture_for(const GpuSource& source, const target::Device& devi
   return source.warpgroup_pipelines > 0 && device.processor == "sm_90" ? "sm_90a" : device.processor;
 }
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public GpuBackend {
  public:
   explicit CudaBackend(bool text_only) : text_only_(text_only) {}
   std::string_view name() const override { return text_only_ ? "cuda-text" : "cuda"; }
   std::string version() const override { return text_only_ ? "CUDA C" : "CUDA C, by NVRTC"; }
-  BackendTraits traits() const override { return {.self_contained = false, .other_architectures = true}; }
 
   Result<CompiledKernel> compile(const ir::Program& program, const target::Device& device,
                                  const CodegenOptions& options) const override {
@@ -36,28 +34,10 @@ class CudaBackend final : public Backend {
     }
     TS_ASSIGN_OR_RETURN(const GpuSource source, emit_gpu(program, device, options, cuda_c()));
     const std::string text = gpu_prelude(cuda_c()) + source.instructions + source.text;
-    CompiledKernel kernel;
-    kernel.symbol = options.symbol;
-    kernel.launches = source.launches;
-    kernel.shared_workspace_bytes = source.workspace_bytes;
-    if (text_only_) {
-      kernel.object.assign(text.begin(), text.end());
-    } else {
-      TS_ASSIGN_OR_RETURN(const auto compiler, this->compiler());
-      TS_ASSIGN_OR_RETURN(CudaModule module,
-                          compiler->compile(text, architecture_for(source, device), kFlags));
-      kernel.object = std::move(module.cubin);
-    }
-    kernel.codegen_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return kernel;
-  }
-  Result<std::unique_ptr<LoadedKernel>> load(const std::vector<char>&,
-                                             const std::string& symbol) const override {
-    return Error{ErrorCode::kUnsupported, "loading kernel '" + symbol + "'",
-                 "a GPU kernel runs on a device and cannot be loaded into this process"};
-  }
-  Result<std::vector<char>> link(const std::vector<std::vector<char>>& objects) const override {
-    return join_modules(objects);
+    if (text_only_) return kernel_of(source, options, {text.begin(), text.end()}, start);
+    TS_ASSIGN_OR_RETURN(const auto compiler, this->compiler());
+    TS_ASSIGN_OR_RETURN(CudaModule module, compiler->compile(text, architecture_for(source, device), kFlags));
+    return kernel_of(source, options, std::move(module.cubin), start);
   }
 
  private:

@@ -470,12 +470,6 @@ runtime::LaunchArgument argument_of(const Buffer& buffer, const ir::Program& pro
 
 }  // namespace
 
-std::vector<char> join_modules(const std::vector<std::vector<char>>& modules) {
-  std::vector<char> all;
-  for (const std::vector<char>& module : modules) all.insert(all.end(), module.begin(), module.end());
-  return all;
-}
-
 std::string gpu_prelude(const GpuDialect& dialect) {
   return std::string(dialect.c.prologue) + "\n" + kHelpersText + "\n";
 }

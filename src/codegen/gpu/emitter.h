@@ -38,9 +38,6 @@ std::string gpu_prelude(const GpuDialect& dialect);
 Result<GpuSource> emit_gpu(const ir::Program& program, const target::Device& device,
                            const CodegenOptions& options, const GpuDialect& dialect);
 
-// Implements Backend::link for GPUs: concatenates the modules.
-std::vector<char> join_modules(const std::vector<std::vector<char>>& modules);
-
 // Emits the text of one kernel.
 class GpuKernelEmitter {
  public:

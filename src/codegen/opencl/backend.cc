@@ -1,16 +1,13 @@
-#include <chrono>
-
-#include "codegen/gpu/emitter.h"
+#include "codegen/gpu/gpu_backend.h"
 #include "codegen/opencl/codegen.h"
 
 namespace tensorsmith::codegen {
 namespace {
 
-class OpenClBackend final : public Backend {
+class OpenClBackend final : public GpuBackend {
  public:
   std::string_view name() const override { return "opencl"; }
   std::string version() const override { return "OpenCL C 1.2"; }
-  BackendTraits traits() const override { return {.self_contained = false, .other_architectures = true}; }
 
   Result<CompiledKernel> compile(const ir::Program& program, const target::Device& device,
                                  const CodegenOptions& options) const override {
@@ -21,21 +18,7 @@ class OpenClBackend final : public Backend {
     }
     TS_ASSIGN_OR_RETURN(const GpuSource source, emit_gpu(program, device, options, opencl_c()));
     const std::string text = gpu_prelude(opencl_c()) + source.text;
-    CompiledKernel kernel;
-    kernel.symbol = options.symbol;
-    kernel.object.assign(text.begin(), text.end());
-    kernel.launches = source.launches;
-    kernel.shared_workspace_bytes = source.workspace_bytes;
-    kernel.codegen_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return kernel;
-  }
-  Result<std::unique_ptr<LoadedKernel>> load(const std::vector<char>&,
-                                             const std::string& symbol) const override {
-    return Error{ErrorCode::kUnsupported, "loading kernel '" + symbol + "'",
-                 "a GPU kernel runs on a device and cannot be loaded into this process"};
-  }
-  Result<std::vector<char>> link(const std::vector<std::vector<char>>& objects) const override {
-    return join_modules(objects);
+    return kernel_of(source, options, {text.begin(), text.end()}, start);
   }
 };
 
