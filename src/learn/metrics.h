@@ -15,13 +15,6 @@ double mean_of(std::span<const double> values);
 // sizes.
 double rmse(std::span<const double> truth, std::span<const double> predicted);
 
-// 1 - residual sum of squares / total sum of squares; 0 if all truths are equal.
-double r_squared(std::span<const double> truth, std::span<const double> predicted);
-
-// Mean of |truth - predicted| / |truth| over the items whose truth is finite and not 0. Failed
-// programs have infinite seconds and are thereby left out.
-double mape(std::span<const double> truth, std::span<const double> predicted);
-
 // Share of pairs i < j with (predicted_i > predicted_j) == (label_i > label_j); 1 for fewer than
 // two items.
 double pairwise_accuracy(std::span<const double> labels, std::span<const double> scores);
@@ -29,10 +22,6 @@ double pairwise_accuracy(std::span<const double> labels, std::span<const double>
 // Mean over i = 1..k of (best label among the i items with the highest scores) / (best label). Ties
 // keep their order. 0 if no label is positive.
 double peak_at_k(std::span<const double> labels, std::span<const double> scores, int k);
-
-// Kendall's tau-b and Spearman's rank correlation (mean ranks for ties); 0 if one side is constant.
-double kendall_tau(std::span<const double> truth, std::span<const double> predicted);
-double spearman(std::span<const double> truth, std::span<const double> predicted);
 
 struct ScoredTask {
   double weight = 1;            // number of times the network runs the task

@@ -16,13 +16,6 @@ TEST(MetricsTest, ErrorsByHand) {
   const std::vector<double> truth = {1, 2, 4}, predicted = {1, 3, 2};
   EXPECT_DOUBLE_EQ(rmse(truth, predicted), std::sqrt(5.0 / 3));
   EXPECT_DOUBLE_EQ(rmse({}, {}), 0);
-  // mean 7/3; total = 16/9 + 1/9 + 25/9 = 42/9
-  EXPECT_NEAR(r_squared(truth, predicted), 1 - 5.0 / (42.0 / 9), 1e-12);
-  EXPECT_DOUBLE_EQ(r_squared(truth, truth), 1);
-  EXPECT_DOUBLE_EQ(r_squared(std::vector<double>{2, 2}, std::vector<double>{1, 3}), 0);
-  EXPECT_DOUBLE_EQ(mape(truth, predicted), (0 + 0.5 + 0.5) / 3);
-  // A failed program is ignored.
-  EXPECT_DOUBLE_EQ(mape(std::vector<double>{1, kInf, 2}, std::vector<double>{2, 5, 2}), 0.5);
 }
 
 TEST(MetricsTest, PairwiseAccuracyByHand) {
@@ -71,24 +64,16 @@ TEST(MetricsTest, AgreesWithBruteForce) {
       labels.push_back(static_cast<double>(1 + rng.below(6)) / 6);
       scores.push_back(static_cast<double>(rng.below(8)));
     }
-    double agree = 0, pairs = 0, concordant = 0, discordant = 0, label_ties = 0, score_ties = 0;
+    double agree = 0, pairs = 0;
     for (size_t j = n; j-- > 0;) {
       for (size_t i = j; i-- > 0;) {
         const bool both = scores[i] > scores[j] && labels[i] > labels[j];
         const bool neither = scores[i] <= scores[j] && labels[i] <= labels[j];
         agree += both || neither ? 1 : 0;
         pairs += 1;
-        const double product = (scores[i] - scores[j]) * (labels[i] - labels[j]);
-        concordant += product > 0 ? 1 : 0;
-        discordant += product < 0 ? 1 : 0;
-        label_ties += labels[i] == labels[j] ? 1 : 0;
-        score_ties += scores[i] == scores[j] ? 1 : 0;
       }
     }
     EXPECT_DOUBLE_EQ(pairwise_accuracy(labels, scores), agree / pairs) << "seed " << seed;
-    const double scale = std::sqrt((pairs - label_ties) * (pairs - score_ties));
-    EXPECT_NEAR(kendall_tau(labels, scores), scale > 0 ? (concordant - discordant) / scale : 0, 1e-12)
-        << "seed " << seed;
 
     std::vector<std::pair<double, double>>
         order;  // sorting by negated scores keeps the order of equal ones under stable_sort
@@ -104,27 +89,7 @@ TEST(MetricsTest, AgreesWithBruteForce) {
       }
       EXPECT_NEAR(peak_at_k(labels, scores, k), sum / k, 1e-12) << "seed " << seed;
     }
-    // Without ties, Spearman's formula with squared rank differences applies.
-    std::vector<double> x, y;
-    for (size_t i = 0; i < n; ++i) {
-      x.push_back(rng.uniform());
-      y.push_back(x.back() + rng.uniform());
-    }
-    double squares = 0;
-    for (size_t i = 0; i < n; ++i) {
-      const auto rank = [&](const std::vector<double>& v) {
-        return static_cast<double>(std::count_if(v.begin(), v.end(), [&](double w) { return w < v[i]; }));
-      };
-      squares += (rank(x) - rank(y)) * (rank(x) - rank(y));
-    }
-    const auto m = static_cast<double>(n);
-    EXPECT_NEAR(spearman(x, y), 1 - 6 * squares / (m * (m * m - 1)), 1e-12) << "seed " << seed;
   }
-}
-
-TEST(MetricsTest, RankCorrelationOfConstantsIsZero) {
-  EXPECT_EQ(spearman(std::vector<double>{1, 1}, std::vector<double>{1, 2}), 0);
-  EXPECT_EQ(kendall_tau(std::vector<double>{1, 1}, std::vector<double>{1, 2}), 0);
 }
 
 }  // namespace
