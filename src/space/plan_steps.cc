@@ -50,6 +50,16 @@ LoopId parallelize(TraceMaker& maker, StageId stage, const std::vector<LoopId>& 
   return fused;
 }
 
+void append_others(TraceMaker& maker, StageId stage, std::initializer_list<const std::vector<LoopId>*> placed,
+                   LoopId vector_loop, std::vector<LoopId>& order) {
+  for (const LoopId loop : maker.leaves(stage)) {
+    const bool is_placed = std::any_of(placed.begin(), placed.end(), [&](const std::vector<LoopId>* loops) {
+      return std::find(loops->begin(), loops->end(), loop) != loops->end();
+    });
+    if (!is_placed && loop != vector_loop) order.push_back(loop);
+  }
+}
+
 void emit_copy_stage(TraceMaker& maker, StageId stage, const IdVector<AxisId, int64_t>& extents,
                      AxisId contiguous_axis, int64_t lanes, bool parallel, sched::TailPolicy tail) {
   if (!contiguous_axis.valid()) return;

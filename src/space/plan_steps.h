@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,10 @@ sched::LayoutDim layout_dim(AxisId dimension, int64_t divisor, int64_t extent);
 // Fuses the first `count` of the loops `outer`, the outermost ones of the stage, and makes the
 // fused loop parallel. Returns that loop, or none if count is 0.
 LoopId parallelize(TraceMaker& maker, StageId stage, const std::vector<LoopId>& outer, size_t count);
+
+// Appends the stage's leaves that are not in `placed` and are not `vector_loop` to `order`.
+void append_others(TraceMaker& maker, StageId stage, std::initializer_list<const std::vector<LoopId>*> placed,
+                   LoopId vector_loop, std::vector<LoopId>& order);
 
 // Schedules a purely spatial stage in place: rows outside, the contiguous axis split into vectors.
 // `extents`: those of its loops where it is computed. `parallel`: the stage is at the root, and its

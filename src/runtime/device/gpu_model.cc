@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/floor_div.h"
+
 namespace tensorsmith::runtime {
 
 namespace {
@@ -11,8 +13,6 @@ Error in_call(const CallInfo& call, Error error) {
   error.place = "kernel '" + call.symbol + "'" + (error.place.empty() ? "" : ", " + error.place);
   return error;
 }
-
-int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 }  // namespace
 

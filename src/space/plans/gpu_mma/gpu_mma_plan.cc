@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/floor_div.h"
 #include "sched/tensor_cores.h"
 
 namespace tensorsmith::space {
@@ -30,8 +31,6 @@ AxisId line_of(const Read& read, AxisId own, AxisId sum) {
     if (depends_on(read.indices[d], own, sum)) line = d;
   return line;
 }
-
-int64_t mma_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t step_of(const Read& read, AxisId axis) {
   for (const ReadIndex& index : read.indices)
@@ -117,7 +116,7 @@ GpuMmaPlan::Copy GpuMmaPlan::copy_of(const Choice& c, const Read& read, AxisId o
 
 int64_t GpuMmaPlan::tiles_along(AxisId own, int64_t tile) const {
   const AxisId outer = folded(own);
-  return outer.valid() ? mma_ceil_div(extent(outer), tile / kFoldedPoints) : mma_ceil_div(extent(own), tile);
+  return outer.valid() ? ceil_div(extent(outer), tile / kFoldedPoints) : ceil_div(extent(own), tile);
 }
 
 int64_t GpuMmaPlan::points(AxisId own) const {
@@ -125,7 +124,7 @@ int64_t GpuMmaPlan::points(AxisId own) const {
 }
 
 int64_t GpuMmaPlan::covered(AxisId own, int64_t tile) const {
-  const int64_t strips = folded(own).valid() ? mma_ceil_div(extent(own), kFoldedPoints) : 1;
+  const int64_t strips = folded(own).valid() ? ceil_div(extent(own), kFoldedPoints) : 1;
   return strips * tiles_along(own, tile) * tile;
 }
 

@@ -44,12 +44,7 @@ void RowsPlan::emit(TraceMaker& maker, Decisions d) const {
     }
   }
   std::vector<LoopId> order = outer;
-  for (LoopId loop : maker.leaves(output_)) {
-    const auto in = [&](const std::vector<LoopId>& l) {
-      return std::find(l.begin(), l.end(), loop) != l.end();
-    };
-    if (!in(outer) && !in(columns) && loop != vector_loop) order.push_back(loop);
-  }
+  append_others(maker, output_, {&outer, &columns}, vector_loop, order);
   order.insert(order.end(), columns.begin(), columns.end());
   if (vector_loop.valid()) order.push_back(vector_loop);
   maker.reorder(output_, order);

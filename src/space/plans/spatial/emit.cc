@@ -48,12 +48,7 @@ void SpatialPlan::emit(TraceMaker& maker, Decisions d) const {
   }
   for (const AxisId a : info_.reduce_axes()) reduce.push_back(loops[a]);
   std::vector<LoopId> order = outer;
-  for (LoopId loop : maker.leaves(output_)) {
-    const auto in = [&](const std::vector<LoopId>& l) {
-      return std::find(l.begin(), l.end(), loop) != l.end();
-    };
-    if (!in(outer) && !in(inner) && !in(reduce) && loop != vector_loop) order.push_back(loop);
-  }
+  append_others(maker, output_, {&outer, &inner, &reduce}, vector_loop, order);
   order.insert(order.end(), reduce.begin(), reduce.end());
   order.insert(order.end(), inner.begin(), inner.end());
   if (vector_loop.valid()) order.push_back(vector_loop);

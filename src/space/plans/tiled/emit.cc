@@ -3,14 +3,13 @@
 #include <cmath>
 #include <utility>
 
+#include "base/floor_div.h"
 #include "space/plan_steps.h"
 #include "space/plans/tiled/tiled_plan.h"
 
 namespace tensorsmith::space {
 
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Splits a loop into lengths.size() + 1 levels; levels of extent 1 make no loop (kNoLoop).
 std::vector<LoopId> split_levels(TraceMaker& maker, StageId stage, LoopId loop, int64_t extent,
@@ -91,14 +90,7 @@ void TiledPlan::emit_register_tile(TraceMaker& maker, const Choice& c, StageId s
   }
   // Loops of extent 1 (no decision) stay outermost.
   std::vector<LoopId> order;
-  const auto known = [&](LoopId loop) {
-    const auto in = [&](const std::vector<LoopId>& l) {
-      return std::find(l.begin(), l.end(), loop) != l.end();
-    };
-    return in(outer) || in(reduce) || in(tile) || loop == vector_loop;
-  };
-  for (LoopId loop : maker.leaves(stage))
-    if (!known(loop)) order.push_back(loop);
+  append_others(maker, stage, {&outer, &reduce, &tile}, vector_loop, order);
   order.insert(order.end(), outer.begin(), outer.end());
   order.insert(order.end(), reduce.begin(), reduce.end());
   order.insert(order.end(), tile.begin(), tile.end());
@@ -144,16 +136,9 @@ TiledPlan::OutputLoops TiledPlan::emit_output(TraceMaker& maker, const Choice& c
       write_points *= ceil_div(c.region[a], lanes);
     }
   }
-  std::vector<LoopId> order;
-  for (LoopId loop : maker.leaves(output)) {
-    const auto in = [&](const std::vector<LoopId>& l) {
-      return std::find(l.begin(), l.end(), loop) != l.end();
-    };
-    if (!in(outer) && !in(middle) && !in(write) && loop != write_vector) order.push_back(loop);
-  }
+  std::vector<LoopId> ones, order = outer;
+  append_others(maker, output, {&outer, &middle, &write}, write_vector, ones);
   // Axes of extent 1 stay inside the outer tiles, where they disappear.
-  const std::vector<LoopId> ones = order;
-  order = outer;
   order.insert(order.end(), middle.begin(), middle.end());
   order.insert(order.end(), ones.begin(), ones.end());
   order.insert(order.end(), write.begin(), write.end());

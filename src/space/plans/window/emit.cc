@@ -43,12 +43,7 @@ void WindowPlan::emit(TraceMaker& maker, Decisions d) const {
     if (made.size() > 1) strips.push_back(made.front());
   }
   std::vector<LoopId> order = outer;
-  for (LoopId loop : maker.leaves(output_)) {
-    const auto in = [&](const std::vector<LoopId>& l) {
-      return std::find(l.begin(), l.end(), loop) != l.end();
-    };
-    if (!in(outer) && !in(rows) && !in(strips) && loop != vector_loop) order.push_back(loop);
-  }
+  append_others(maker, output_, {&outer, &rows, &strips}, vector_loop, order);
   std::vector<LoopId> inner = strips;
   inner.insert(inner.end(), rows.begin(), rows.end());
   LoopId attach = !inner.empty() ? inner.back() : !order.empty() ? order.back() : kNoLoop;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "space/plan_steps.h"
 #include "space/plans/winograd/winograd_plan.h"
 
 namespace tensorsmith::space {
@@ -68,12 +69,7 @@ WinogradPlan::OutputLoops WinogradPlan::emit_output(TraceMaker& maker, const Cho
   std::vector<LoopId> order = strips;
   append_loops(order, blocks);
   const std::vector<LoopId> rows{channels[1], h[2]};
-  for (LoopId loop : maker.leaves(output_)) {
-    const auto in = [&](const std::vector<LoopId>& l) {
-      return std::find(l.begin(), l.end(), loop) != l.end();
-    };
-    if (!in(order) && !in(rows) && !in(w.outer) && loop != w.vector) order.push_back(loop);
-  }
+  append_others(maker, output_, {&strips, &blocks, &rows, &w.outer}, w.vector, order);
   append_loops(order, rows);
   append_loops(order, w.outer);
   order.push_back(w.vector);
