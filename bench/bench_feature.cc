@@ -31,17 +31,14 @@ int main() {
   constexpr size_t kCount = 500;
   std::vector<sched::Trace> traces;
   std::vector<sched::Schedule> schedules;
-  std::vector<ir::Program> programs;
-  while (programs.size() < kCount) {
+  while (schedules.size() < kCount) {
     auto trace = space->to_trace(space->sample(rng));
     if (!trace.ok()) continue;
     auto schedule = sched::replay(workload, *trace);
     if (!schedule.ok()) continue;
-    auto lowered = lower::lower(*schedule);
-    if (!lowered.ok()) continue;
+    if (!lower::lower(*schedule).ok()) continue;
     traces.push_back(std::move(*trace));
     schedules.push_back(std::move(*schedule));
-    programs.push_back(std::move(lowered->program));
   }
   size_t rows = 0;
   std::vector<feature::FeatureMatrix> matrices;
@@ -63,10 +60,6 @@ int main() {
   });
   report("lower", kCount, [&] {
     for (const auto& schedule : schedules) rows += lower::lower(schedule).ok() ? 1 : 0;
-  });
-  report("features of a lowered program", kCount, [&] {
-    for (const auto& program : programs)
-      rows += static_cast<size_t>(feature::extract_per_store(program, {}).rows);
   });
 
   const learn::StoredWorkload stored{"", "bench", "", 0, {}};

@@ -33,14 +33,12 @@ struct PerStoreOptions {
   int cacheline_bytes = 64;
   bool gpu = false;  // set automatically for programs with thread loops
 };
-// Computes what TVM v0.16 computes (src/auto_scheduler/feature.cc), from our loop programs.
+// Computes what TVM v0.16 computes (src/auto_scheduler/feature.cc) from a schedule, without lowering it.
 // Conditions of branches are ignored, and both sides count. Loops count with their largest extent.
 // A data-dependent index may touch its whole dimension. A select between a read and a constant
-// counts as a math function, like TVM's if_then_else. Every value is finite.
-FeatureMatrix extract_per_store(const ir::Program& program, const PerStoreOptions& options);
-// Computes the same from a schedule without lowering it, as TVM sees it: temporaries are indexed as
-// whole tensors. The result is comparable to features that TVM extracted (TenSet), but not to those
-// of the lowered program. Errors are those of sched::infer_bounds.
+// counts as a math function, like TVM's if_then_else. Temporaries are indexed as whole tensors, so that
+// the result is comparable to features that TVM extracted (TenSet). Every value is finite. Errors are those
+// of sched::infer_bounds.
 Result<FeatureMatrix> extract_per_store(const sched::Schedule& schedule, const PerStoreOptions& options);
 // The stores of a program one by one, in program order. They are the leaves of the syntax tree (CDMPP's
 // compact AST); an init and its update are two leaves.

@@ -338,31 +338,7 @@ void Simplifier::assume(const Expr& condition, bool truth) {
       accumulate(n->b, -1, d);
       LinearSum opposite;
       opposite.add(d, -1);
-      BinaryOp op = n->op;
-      if (!truth) {
-        switch (op) {
-          case BinaryOp::kLt:
-            op = BinaryOp::kGe;
-            break;
-          case BinaryOp::kLe:
-            op = BinaryOp::kGt;
-            break;
-          case BinaryOp::kGt:
-            op = BinaryOp::kLe;
-            break;
-          case BinaryOp::kGe:
-            op = BinaryOp::kLt;
-            break;
-          case BinaryOp::kEq:
-            op = BinaryOp::kNe;
-            break;
-          case BinaryOp::kNe:
-            op = BinaryOp::kEq;
-            break;
-          default:
-            break;
-        }
-      }
+      const BinaryOp op = truth ? n->op : inverse_of(n->op);
       if (op == BinaryOp::kLe || op == BinaryOp::kEq) d.add_constant(-1);
       if (op == BinaryOp::kGe || op == BinaryOp::kEq) opposite.add_constant(-1);
       if (op == BinaryOp::kLt || op == BinaryOp::kLe || op == BinaryOp::kEq) assume_negative(d);

@@ -16,6 +16,9 @@
 
 namespace tensorsmith::ir {
 
+// Returns the comparison that is true where this one is false.
+BinaryOp inverse_of(BinaryOp comparison);
+
 class Simplifier {
  public:
   // Keeps a reference to `vars`.

@@ -12,12 +12,4 @@ namespace tensorsmith::ir {
 // conditions. Floats are only rewritten exactly (constant folding in the dtype; no reassociation).
 Expr simplify(const Expr& e, const VarBounds& vars = {});
 
-// Simplifies every expression within the ranges of the enclosing loops. Removes loops of extent 1
-// (substituting 0) and of extent 0, decided branches, and empty sequences. Keeps loops of kind
-// kThread. May return null for a program without effect.
-Stmt simplify(const Stmt& s, const VarBounds& vars = {});
-
-// True only if the condition holds for every assignment in range.
-bool can_prove(const Expr& condition, const VarBounds& vars);
-
 }  // namespace tensorsmith::ir

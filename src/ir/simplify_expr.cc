@@ -18,26 +18,6 @@ namespace tensorsmith::ir {
 
 namespace {
 
-BinaryOp inverse_of(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kEq:
-      return BinaryOp::kNe;
-    case BinaryOp::kNe:
-      return BinaryOp::kEq;
-    case BinaryOp::kLt:
-      return BinaryOp::kGe;
-    case BinaryOp::kLe:
-      return BinaryOp::kGt;
-    case BinaryOp::kGt:
-      return BinaryOp::kLe;
-    case BinaryOp::kGe:
-      return BinaryOp::kLt;
-    default:
-      break;
-  }
-  throw_internal_error(__FILE__, __LINE__, "not a comparison");
-}
-
 std::optional<Scalar> constant_of(const Expr& e) {
   if (const IntImm* imm = as<IntImm>(e)) return Scalar{e.dtype(), imm->value, 0};
   if (const FloatImm* imm = as<FloatImm>(e)) return Scalar{e.dtype(), 0, imm->value};
@@ -350,6 +330,26 @@ Expr Simplifier::simplify_comparison(const Expr& e, const Binary& n) {
 }
 
 // Returns the negation of a simplified condition.
+BinaryOp inverse_of(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kEq:
+      return BinaryOp::kNe;
+    case BinaryOp::kNe:
+      return BinaryOp::kEq;
+    case BinaryOp::kLt:
+      return BinaryOp::kGe;
+    case BinaryOp::kLe:
+      return BinaryOp::kGt;
+    case BinaryOp::kGt:
+      return BinaryOp::kLe;
+    case BinaryOp::kGe:
+      return BinaryOp::kLt;
+    default:
+      break;
+  }
+  throw_internal_error(__FILE__, __LINE__, "not a comparison");
+}
+
 Expr Simplifier::negate(const Expr& condition) {
   if (const IntImm* imm = as<IntImm>(condition)) return bool_imm(imm->value == 0);
   if (const Unary* n = as<Unary>(condition); n != nullptr && n->op == UnaryOp::kNot) return n->a;
@@ -446,11 +446,6 @@ Expr Simplifier::simplify_load(const Expr& e, const Load& n) {
 Expr simplify(const Expr& e, const VarBounds& vars) {
   TS_CHECK(e.defined(), "simplify of an undefined expression");
   return Simplifier(vars).simplify(e);
-}
-
-bool can_prove(const Expr& condition, const VarBounds& vars) {
-  TS_CHECK(condition.defined() && condition.dtype() == DType::kBool, "can_prove of a number");
-  return is_int_value(simplify(condition, vars), 1);
 }
 
 }  // namespace tensorsmith::ir

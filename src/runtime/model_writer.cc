@@ -244,10 +244,4 @@ Status write_model(const std::string& directory, ModelDescription d, std::span<c
   return temporary.remove();  // the old model, if there was one
 }
 
-Status write_model(const std::string& directory, ModelDescription description,
-                   const std::string& kernels_path, const std::vector<WeightData>& weights) {
-  TS_ASSIGN_OR_RETURN(const std::string kernels, read_input(kernels_path, kMaxKernelBytes));
-  return write_model(directory, std::move(description), std::span<const char>(kernels), weights);
-}
-
 }  // namespace tensorsmith::runtime

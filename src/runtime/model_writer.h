@@ -28,8 +28,5 @@ Status check_replaceable(const std::string& directory);
 // hashes are ignored.
 Status write_model(const std::string& directory, ModelDescription description, std::span<const char> kernels,
                    const std::vector<WeightData>& weights);
-// Writes a model whose shared library is in a file.
-Status write_model(const std::string& directory, ModelDescription description,
-                   const std::string& kernels_path, const std::vector<WeightData>& weights);
 
 }  // namespace tensorsmith::runtime

@@ -120,20 +120,6 @@ Schedule Schedule::create(const ir::Workload& workload) {
   return schedule;
 }
 
-ir::Workload Schedule::workload() const {
-  ir::Workload result;
-  for (const Stage& stage : stages) {
-    if (stage.transform) {
-      const auto& made = stage.transform->operations;
-      result.operations.insert(result.operations.end(), made.begin(), made.end());
-    } else if (stage.attach != AttachKind::kInlined) {
-      result.operations.push_back(stage.op);
-    }
-  }
-  result.outputs = outputs;
-  return result;
-}
-
 std::optional<StageId> Schedule::stage_named(std::string_view name) const {
   for (const StageId s : stages.ids()) {
     if (stages[s].op->name == name) return s;

@@ -23,7 +23,7 @@
 
 namespace tensorsmith::sched {
 
-enum class IterKind : uint8_t { kSpatial, kReduce, kMixed /* fused of both */ };
+enum class IterKind : uint8_t { kSpatial, kReduce };
 enum class Annotation : uint8_t {
   kNone,
   kUnroll,
@@ -140,8 +140,6 @@ struct Schedule {
   std::vector<ir::Buffer> outputs;  // the workload's outputs (cache_write keeps them)
 
   static Schedule create(const ir::Workload& workload);
-  // Returns the rewritten workload (for reference evaluation of the schedule's own stages).
-  ir::Workload workload() const;
   std::optional<StageId> stage_named(std::string_view name) const;
   // Returns the stages that read the output of stage s in non-inlined definitions, ascending.
   std::vector<StageId> consumers_of(StageId s) const;
@@ -149,13 +147,6 @@ struct Schedule {
   StageId producer_of(const ir::BufferNode* buffer) const;
   bool is_output(StageId s) const;
 };
-
-// Prints the loop nest, with attached stages inside their loops, and with extents if bounds can be
-// inferred:
-//   for i.0 (4) parallel
-//     for j.0 (8)
-//       C.local = ...
-std::string to_string(const Schedule& schedule);
 
 // Constant loop extents and the region of each root axis, after bound inference.
 struct StageBounds {

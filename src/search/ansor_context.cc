@@ -29,13 +29,11 @@ int64_t fixed_extent(const Stage& stage, IteratorId iterator) {
   return 0;
 }
 
-// Returns the kinds of the loops from outer to inner: S for spatial, R for reduction, M for others.
+// Returns the kinds of the loops from outer to inner: S for spatial, R for reduction.
 std::string kinds_of(const Stage& stage) {
   std::string out;
   for (const IteratorId leaf : stage.leaves)
-    out += stage.iterators[leaf].kind == IterKind::kSpatial  ? 'S'
-           : stage.iterators[leaf].kind == IterKind::kReduce ? 'R'
-                                                             : 'M';
+    out += stage.iterators[leaf].kind == IterKind::kSpatial ? 'S' : 'R';
   return out;
 }
 

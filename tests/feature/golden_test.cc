@@ -17,6 +17,7 @@
 #include "record/ansor/dag.h"
 #include "record/ansor/workloads.h"
 #include "record/line_reader.h"
+#include "support/print_schedule.h"
 
 namespace tensorsmith::feature::golden_test {
 namespace {
@@ -172,7 +173,7 @@ TEST(GoldenFeatures, RecordsOfFourDevicesAgreeWithTvm) {
     if (!report.empty() && shown++ < to_show) {
       std::cout << json["device"] << " " << record.workload_key << "\n"
                 << json["record"]["i"][1][1].dump() << "\n"
-                << sched::to_string(*schedule) << report;
+                << test::print_schedule(*schedule) << report;
     }
   }
   ASSERT_EQ(tallies.size(), 4u);
@@ -212,7 +213,7 @@ TEST(ReplayedRecords, ProductsAreComputedOnce) {
       const auto features = extract_per_store(replayed->schedule, {});
       ASSERT_TRUE(features.ok()) << features.error().message();
       double expected = 0;
-      for (const ir::OperationRef& op : replayed->schedule.workload().operations) {
+      for (const ir::OperationRef& op : test::workload_of(replayed->schedule).operations) {
         if (op->is_placeholder() || op->reduce.empty() || ir::loads_of(op->bodies[0]).size() != 2) continue;
         double points = 1;
         for (const auto* axes : {&op->spatial, &op->reduce})

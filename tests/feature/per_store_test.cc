@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "slow_reference.h"
+#include "support/program_features.h"
 
 namespace tensorsmith::feature::per_store_test {
 namespace {

@@ -4,12 +4,12 @@
 
 #include <cmath>
 
-#include "ir/simplify.h"
 #include "ir/text.h"
 #include "ir/verify_program.h"
 #include "lower/interpreter.h"
 #include "support/naive_program.h"
 #include "support/random_workload.h"
+#include "support/simplify_stmt.h"
 
 namespace tensorsmith::ir::simplify_program_test {
 namespace {
@@ -39,7 +39,7 @@ TEST(SimplifyProgram, RandomProgramsKeepTheirResults) {
     Program p = test::naive_program(test::random_workload(seed, options));
     for (uint64_t n = rng.below(4); n > 0; --n) p = test::random_variation(p, rng);
     Program simple = p;
-    simple.body = simplify(p.body);
+    simple.body = test::simplify(p.body);
     expect_same_results(p, simple, rng);
     if (HasFailure()) return;
   }
@@ -79,10 +79,10 @@ Program program_of(const std::string& body) {
 void expect_simplified(const std::string& from, const std::string& to) {
   Program p = program_of(from);
   const Program before = p;
-  p.body = simplify(p.body);
+  p.body = test::simplify(p.body);
   EXPECT_EQ(print(p), print(program_of(to)));
   Program again = p;
-  again.body = simplify(p.body);
+  again.body = test::simplify(p.body);
   EXPECT_EQ(again.body, p.body);
 }
 

@@ -16,6 +16,11 @@
 namespace tensorsmith::ir::simplify_test {
 namespace {
 
+// True only if the condition holds for every assignment in range.
+bool can_prove(const Expr& condition, const VarBounds& vars) {
+  return is_int_value(simplify(condition, vars), 1);
+}
+
 struct Index {
   Var o{"o"}, i{"i"}, j{"j"}, x{"x"};
   VarBounds bounds{{o.get(), {0, 6}}, {i.get(), {0, 15}}, {j.get(), {0, 3}}};

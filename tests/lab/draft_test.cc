@@ -11,6 +11,7 @@
 #include "learn/cost_model.h"
 #include "learn/metrics.h"
 #include "record/line_reader.h"
+#include "support/program_features.h"
 #include "support/quality.h"
 
 namespace tensorsmith::lab::draft_test {

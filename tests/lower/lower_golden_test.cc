@@ -6,6 +6,7 @@
 #include "lower/lower.h"
 #include "sched/step.h"
 #include "support/golden.h"
+#include "support/print_schedule.h"
 #include "support/small_workloads.h"
 
 namespace tensorsmith::lower::lower_golden_test {
@@ -21,7 +22,7 @@ void expect_program(const std::string& name, const ir::Workload& workload, const
   ScheduleBuilder builder(workload);
   for (const Step& step : steps) {
     const Status status = builder.apply(step);
-    ASSERT_TRUE(status.ok()) << status.error().message() << "\n" << to_string(builder.schedule());
+    ASSERT_TRUE(status.ok()) << status.error().message() << "\n" << test::print_schedule(builder.schedule());
   }
   const auto lowered = lower(builder.schedule());
   ASSERT_TRUE(lowered.ok()) << lowered.error().message();

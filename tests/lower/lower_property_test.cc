@@ -10,6 +10,7 @@
 #include "ir/verify_program.h"
 #include "lower/interpreter.h"
 #include "lower/lower.h"
+#include "support/print_schedule.h"
 #include "support/random_trace.h"
 #include "support/random_workload.h"
 #include "support/small_workloads.h"
@@ -124,7 +125,7 @@ void run_cases(uint64_t first, uint64_t count, bool small, bool thread_axes) {
     const auto schedule = sched::replay(c.workload, trace);
     FAIL() << "seed " << seed << (small ? " (small)" : "") << ": " << failure << "\nshrunk trace:\n"
            << sched::print(trace) << "schedule:\n"
-           << sched::to_string(*schedule) << "fails with: " << check(c, *schedule);
+           << test::print_schedule(*schedule) << "fails with: " << check(c, *schedule);
   }
   // run() has checked every access; the proof fails for a few indices of fused loops whose tiles
   // are not aligned.
@@ -256,7 +257,7 @@ TEST(LowerProperty, TiledConvolutions) {
     const std::string failure = check(c, builder.schedule(), &statistics);
     ASSERT_TRUE(failure.empty()) << "seed " << seed << ": " << failure << "\n"
                                  << print(builder.trace()) << "schedule:\n"
-                                 << to_string(builder.schedule());
+                                 << test::print_schedule(builder.schedule());
   }
   EXPECT_LE(statistics.unproven * 50, statistics.programs) << statistics.unproven;
 }

@@ -9,6 +9,8 @@
 #include "record/line_reader.h"
 #include "record/metaschedule/workloads.h"
 #include "record/record_testing.h"
+#include "support/base64.h"
+#include "support/print_schedule.h"
 
 namespace tensorsmith::record::metaschedule_test {
 namespace {
@@ -70,7 +72,7 @@ MetaScheduleWorkloads with_constants(int line, const std::vector<std::pair<int, 
       break;
     }
   }
-  json[1] = to_base64(module.substr(0, 8) + graph.dump());
+  json[1] = test::to_base64(module.substr(0, 8) + graph.dump());
   const testing::TempDir folder;
   testing::write_file(folder.file("workloads.json"), json.dump() + "\n");
   auto loaded = MetaScheduleWorkloads::load(folder.file("workloads.json"));
@@ -133,7 +135,7 @@ TEST(MetaScheduleReplayTest, RecordsReplay) {
     EXPECT_TRUE(lower::lower(replayed->program.schedule).ok());
     const auto again = sched::replay(replayed->task->workload, replayed->program.trace);
     ASSERT_TRUE(again.ok()) << again.error().message();
-    EXPECT_EQ(sched::to_string(*again), sched::to_string(replayed->program.schedule));
+    EXPECT_EQ(test::print_schedule(*again), test::print_schedule(replayed->program.schedule));
   }
   EXPECT_EQ(record_lines().size(), 68u);
   EXPECT_EQ(failed, 12);
@@ -143,7 +145,8 @@ TEST(MetaScheduleReplayTest, RecordsReplay) {
 TEST(MetaScheduleReplayTest, TilesFollowTheDecisions) {
   const auto replayed = workloads().replay(must_parse(record_of(0)));
   ASSERT_TRUE(replayed.ok());
-  EXPECT_THAT(sched::to_string(replayed->program.schedule), HasSubstr("T_add auto_unroll: 512\nblockIdx.x"));
+  EXPECT_THAT(test::print_schedule(replayed->program.schedule),
+              HasSubstr("T_add auto_unroll: 512\nblockIdx.x"));
   const auto bounds = sched::infer_bounds(replayed->program.schedule);
   ASSERT_TRUE(bounds.ok());
   const auto region = [&](const char* name) {
@@ -298,7 +301,7 @@ TEST(MetaScheduleWorkloadsTest, DamagedModulesAreRefused) {
               HasSubstr("workloads.json:1: is not a workload of MetaSchedule"));
   const MetaScheduleRecord record = must_parse("[0,[[[],[]],[1],{},[]]]");
   const auto reason = [&](const std::string& module) {
-    const auto loaded = load(Json({"1", to_base64("12345678" + module)}).dump() + "\n");
+    const auto loaded = load(Json({"1", test::to_base64("12345678" + module)}).dump() + "\n");
     const auto replayed = loaded->replay(record);
     return replayed.ok() ? "" : replayed.error().message();
   };

@@ -10,10 +10,18 @@
 #include <string>
 #include <vector>
 
+#include "base/input_file.h"
 #include "base/rng.h"
 #include "runtime/model_writer.h"
 
 namespace tensorsmith::runtime {
+
+// Writes a model whose shared library is in a file.
+inline Status write_model(const std::string& directory, ModelDescription description,
+                          const std::string& kernels_path, const std::vector<WeightData>& weights) {
+  TS_ASSIGN_OR_RETURN(const std::string kernels, read_input(kernels_path, kMaxKernelBytes));
+  return write_model(directory, std::move(description), std::span<const char>(kernels), weights);
+}
 
 // A separate directory for each test, removed at the end.
 class ScratchDirectory {

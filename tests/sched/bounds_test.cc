@@ -4,6 +4,7 @@
 
 #include "ir/scalar.h"
 #include "sched/relations.h"
+#include "support/print_schedule.h"
 #include "support/random_trace.h"
 #include "support/random_workload.h"
 #include "support/small_workloads.h"
@@ -187,7 +188,7 @@ TEST(Bounds, RegionsHoldEveryRead) {
       if (schedule.stages[s].is_placeholder() || schedule.stages[s].attach == AttachKind::kInlined) continue;
       for (int i = 0; i < 10; ++i) checked += check_iteration(schedule, *bounds, s, rng) ? 1 : 0;
     }
-    ASSERT_FALSE(HasFailure()) << print(builder.trace()) << to_string(schedule);
+    ASSERT_FALSE(HasFailure()) << print(builder.trace()) << test::print_schedule(schedule);
   }
   // The test is meaningful only if many traces attach stages.
   EXPECT_GT(checked, 3000);

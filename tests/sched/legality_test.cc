@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sched/step.h"
+#include "support/print_schedule.h"
 #include "support/small_workloads.h"
 
 namespace tensorsmith::sched::legality_test {
@@ -23,7 +24,8 @@ void refuse(const ir::Workload& workload, const std::vector<Step>& steps, ErrorC
       ASSERT_TRUE(status.ok()) << status.error().message();
       continue;
     }
-    ASSERT_FALSE(status.ok()) << print(steps[i]) << " was accepted\n" << to_string(builder.schedule());
+    ASSERT_FALSE(status.ok()) << print(steps[i]) << " was accepted\n"
+                              << test::print_schedule(builder.schedule());
     EXPECT_EQ(status.error().code, code) << status.error().message();
     EXPECT_EQ(status.error().message(), message);
   }

@@ -4,6 +4,7 @@
 #include "ir/text.h"
 #include "sched/step.h"
 #include "support/golden.h"
+#include "support/print_schedule.h"
 #include "support/small_workloads.h"
 
 namespace tensorsmith::sched::primitives_test {
@@ -24,7 +25,8 @@ class Golden {
       const Status status = builder.apply(step);
       ASSERT_TRUE(status.ok()) << status.error().message();
     }
-    text_ += "# " + title + "\n" + print(builder.trace()) + "=>\n" + to_string(builder.schedule()) + "\n";
+    text_ += "# " + title + "\n" + print(builder.trace()) + "=>\n" +
+             test::print_schedule(builder.schedule()) + "\n";
   }
   // Like add(), with the rewritten definitions.
   void add_with_definitions(const std::string& title, const ir::Workload& workload,
@@ -32,7 +34,7 @@ class Golden {
     add(title, workload, steps);
     const auto schedule = replay(workload, Trace{steps});
     ASSERT_TRUE(schedule.ok());
-    text_ += ir::print(schedule->workload()) + "\n";
+    text_ += ir::print(test::workload_of(*schedule)) + "\n";
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lower/interpreter.h"
+#include "support/print_schedule.h"
 #include "support/random_trace.h"
 #include "support/random_workload.h"
 #include "support/small_workloads.h"
@@ -45,7 +46,7 @@ TEST(Rewrite, RandomTracesKeepTheMeaning) {
     if (!changed) continue;
     ++rewritten;
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + print(builder.trace()));
-    const ir::Workload result = builder.schedule().workload();
+    const ir::Workload result = test::workload_of(builder.schedule());
     const Status sound = ir::verify(result);
     ASSERT_TRUE(sound.ok()) << sound.error().message();
     ASSERT_EQ(result.inputs(), workload.inputs());

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "support/print_schedule.h"
 #include "support/random_trace.h"
 #include "support/random_workload.h"
 #include "support/small_workloads.h"
@@ -102,8 +103,8 @@ TEST(Trace, RandomTracesRoundTripAndReplay) {
     ASSERT_EQ(*parsed, builder.trace());
     const auto replayed = replay(workload, *parsed);
     ASSERT_TRUE(replayed.ok()) << replayed.error().message() << "\n" << print(builder.trace());
-    ASSERT_EQ(to_string(*replayed), to_string(builder.schedule()));
-    const Status sound = ir::verify(replayed->workload());
+    ASSERT_EQ(test::print_schedule(*replayed), test::print_schedule(builder.schedule()));
+    const Status sound = ir::verify(test::workload_of(*replayed));
     ASSERT_TRUE(sound.ok()) << sound.error().message() << "\n" << print(builder.trace());
   }
 }
@@ -169,12 +170,12 @@ TEST(Trace, AFailedStepChangesNothing) {
     const ir::Workload workload = draw_workload(seed, rng);
     ScheduleBuilder builder(workload);
     for (int i = 0; i < 20; ++i) {
-      const std::string before = to_string(builder.schedule());
+      const std::string before = test::print_schedule(builder.schedule());
       const size_t steps = builder.trace().steps.size();
       const Step step = test::propose_step(builder.schedule(), builder.trace(), rng);
       const Status status = builder.apply(step);
       if (status.ok()) continue;
-      ASSERT_EQ(to_string(builder.schedule()), before) << print(step);
+      ASSERT_EQ(test::print_schedule(builder.schedule()), before) << print(step);
       ASSERT_EQ(builder.trace().steps.size(), steps);
       ASSERT_NE(status.error().place.find("step " + std::to_string(steps)), std::string::npos);
       ASSERT_FALSE(status.error().reason.empty());

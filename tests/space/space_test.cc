@@ -5,6 +5,7 @@
 #include <set>
 
 #include "space/design_space.h"
+#include "support/print_schedule.h"
 #include "support/random_workload.h"
 #include "support/standard_workloads.h"
 
@@ -60,7 +61,8 @@ void expect_replays(const DesignSpace& space, const Candidate& c, const std::str
                              << "\n"
                              << sched::print(*trace);
   auto bounds = sched::infer_bounds(*schedule);
-  ASSERT_TRUE(bounds.ok()) << what << ": " << bounds.error().message() << "\n" << sched::to_string(*schedule);
+  ASSERT_TRUE(bounds.ok()) << what << ": " << bounds.error().message() << "\n"
+                           << test::print_schedule(*schedule);
 }
 
 TEST(DesignSpace, SampledTracesReplayOnStandardWorkloads) {

@@ -1,7 +1,8 @@
-// Prints schedules as text, for people and golden tests.
-#include "sched/schedule.h"
+#include "support/print_schedule.h"
 
-namespace tensorsmith::sched {
+namespace tensorsmith::test {
+
+using namespace sched;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
@@ -81,9 +82,23 @@ class Printer {
 
 }  // namespace
 
-std::string to_string(const Schedule& schedule) {
+std::string print_schedule(const Schedule& schedule) {
   const Result<Bounds> bounds = infer_bounds(schedule);
   return Printer(schedule, bounds.ok() ? &*bounds : nullptr).run();
 }
 
-}  // namespace tensorsmith::sched
+ir::Workload workload_of(const Schedule& schedule) {
+  ir::Workload result;
+  for (const Stage& stage : schedule.stages) {
+    if (stage.transform) {
+      const auto& made = stage.transform->operations;
+      result.operations.insert(result.operations.end(), made.begin(), made.end());
+    } else if (stage.attach != AttachKind::kInlined) {
+      result.operations.push_back(stage.op);
+    }
+  }
+  result.outputs = schedule.outputs;
+  return result;
+}
+
+}  // namespace tensorsmith::test

@@ -1,5 +1,4 @@
-// Per-store features of a loop program.
-#include "feature/per_store.h"
+#include "support/program_features.h"
 
 #include <algorithm>
 
