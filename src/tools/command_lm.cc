@@ -184,14 +184,8 @@ Status train(LmTrainCommand& command) {
     return Error{ErrorCode::kInvalidArgument, "--heads", "must be a divisor of --width"};
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
-  learn::TrainingControl control;
-  control.seed = command.seed;
-  control.threads = command.threads.count();
-  control.command = command_line(command);
-  if (processes.count > 1) control.command += " --ranks " + std::to_string(processes.count);
-  control.processes = processes;
-  if (processes.rank == 0) control.checkpoint = checkpoint;
-  control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
+  learn::TrainingControl control =
+      training_control(processes, command.seed, command.threads.count(), command_line(command), checkpoint);
   TrainingDisplay display(clock, int64_t{command.training.prompts} * command.training.answers);
   if (!command.quiet) {
     if (std::filesystem::exists(checkpoint)) print_error("continuing from {}\n", checkpoint);

@@ -22,7 +22,6 @@
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/import_summary.h"
-#include "tools/interrupt.h"
 #include "tools/numbers.h"
 #include "tools/options.h"
 #include "tools/output_files.h"
@@ -149,6 +148,109 @@ std::optional<uint64_t> file_number(const std::string& path) {
   return info.st_ino;
 }
 
+// Checks that the command overwrites none of its inputs and no other kind of file.
+Status check_training_places(const TrainCommand& command, const std::string& checkpoint) {
+  std::vector<OutputPath> outputs = {{"-o", command.output, OutputKind::kLatencyModel},
+                                     {"--checkpoint", checkpoint, OutputKind::kCheckpoint}};
+  std::vector<InputPath> inputs = {{"--init", command.init}};
+  if (command.databases.empty()) {
+    inputs.push_back({"--store", command.store});
+    inputs.push_back({"--split", command.split});
+  } else {
+    outputs.push_back({"the store of -o", command.store, OutputKind::kStore});
+    outputs.push_back({"the split of -o", command.split, OutputKind::kSplit});
+  }
+  for (const std::string& database : command.databases) inputs.push_back({"--from-db", database});
+  return check_outputs(outputs, inputs, command.force);
+}
+
+// A training on a store, by this process and perhaps others.
+struct StoreTraining {
+  learn::TrainingControl control;
+  std::string checkpoint;                  // of process 0
+  std::unique_ptr<learn::CostModel> base;  // the model to fine-tune, or null
+  std::unique_ptr<learn::CostModelTrainer> trainer;
+  learn::TrainingData records;
+};
+
+// Finds the trainer of the model's kind, and the model that it begins with.
+Status choose_trainer(const TrainCommand& command, int processes, StoreTraining& training) {
+  TS_ASSIGN_OR_RETURN(const Json parameters, learn::parse_parameters(command.parameters));
+  std::string kind = command.kind;
+  if (!command.init.empty()) {
+    TS_ASSIGN_OR_RETURN(training.base, lab::cost_model_kinds().load(command.init));
+    if (kind.empty()) kind = training.base->card().kind;
+  }
+  TS_ASSIGN_OR_RETURN(training.trainer, lab::cost_model_kinds().make_trainer(kind, parameters));
+  if (processes > 1 && !training.trainer->several_processes())
+    return Error{ErrorCode::kInvalidArgument, "--ranks",
+                 kind + " can only be trained by one process; several processes can train neural models"};
+  return {};
+}
+
+// Trains the model. Process 0 shows the progress, writes the model, and removes the checkpoint.
+Result<std::unique_ptr<learn::CostModel>> train_and_save(const TrainCommand& command, const Clock& clock,
+                                                         StoreTraining& training) {
+  learn::TrainingControl& control = training.control;
+  bool owns_checkpoint = false;
+  control.owns_checkpoint = [&] { owns_checkpoint = true; };
+  const std::optional<uint64_t> found = file_number(control.checkpoint);
+  if (found && !command.quiet) print_error("continuing from {}\n", training.checkpoint);
+  TrainingDisplay display(clock, std::ssize(training.records.train));
+  std::optional<TrainingCurves> curves;
+  if (!command.tensorboard.empty() && control.processes.rank == 0) {
+    TS_ASSIGN_OR_RETURN(curves, TrainingCurves::create(command.tensorboard, clock));
+    control.validation_curves = true;
+  }
+  if (!command.quiet || curves) {
+    control.progress = [&](const learn::TrainingProgress& progress) {
+      if (!command.quiet) display.update(progress);
+      if (curves) curves->add(progress);
+    };
+  }
+  auto model = training.base ? training.trainer->fine_tune(*training.base, training.records, control)
+                             : training.trainer->train(training.records, control);
+  if (!model.ok()) {
+    if (model.error().code != ErrorCode::kCancelled) return model.error();
+    return Error{ErrorCode::kCancelled, "",
+                 model.error().reason + (file_number(control.checkpoint)
+                                             ? "; the same command continues from " + training.checkpoint
+                                             : std::string())};
+  }
+  if (control.processes.rank > 0) return model;
+  if (curves) TS_RETURN_IF_ERROR(curves->finish());
+  TS_RETURN_IF_ERROR((*model)->save(command.output));
+  // Kinds of models without checkpoints do not use this file, so it must not be removed for them.
+  std::error_code ignored;
+  if (owns_checkpoint) std::filesystem::remove(training.checkpoint, ignored);
+  return model;
+}
+
+// `test`: scores on the tasks that were held out, as JSON.
+void print_trained(const TrainCommand& command, const learn::ModelCard& card, double seconds,
+                   const Json& test) {
+  const Json metrics = parse_json<Json>(card.metrics);
+  if (command.json) {
+    print_json(Json{{"model", card.kind},
+                    {"test", test},
+                    {"records", card.records},
+                    {"workloads", card.workloads.size()},
+                    {"devices", card.devices},
+                    {"seconds", seconds},
+                    {"bytes", std::filesystem::file_size(command.output)},
+                    {"validation", metrics}});
+    return;
+  }
+  print_out("{} trained on {} records in {}; {} written to {}\n", card.kind, card.records,
+            format_duration(seconds), format_bytes(std::filesystem::file_size(command.output)),
+            command.output);
+  if (metrics.contains("mape") && metrics["mape"].is_number()) {
+    print_out("errors on the validation part: MAPE {:.1f} % (median {:.1f} %), top-1 {:.3f}, top-5 {:.3f}\n",
+              100 * metrics["mape"].get<double>(), 100 * metrics["mape_median"].get<double>(),
+              metrics["top1"].get<double>(), metrics["top5"].get<double>());
+  }
+}
+
 Status train(TrainCommand& command) {
   if (command.features == "profile")
     return train_on_profiles({command.kind, command.databases, command.parameters, command.tasks,
@@ -168,108 +270,31 @@ Status train(TrainCommand& command) {
     command.split = command.output + ".split";
     if (command.kind.empty() && command.init.empty()) command.kind = "tensorsmith";
   }
-  const std::string checkpoint =
-      command.checkpoint.empty() ? command.output + ".checkpoint" : command.checkpoint;
-  std::vector<OutputPath> outputs = {{"-o", command.output, OutputKind::kLatencyModel},
-                                     {"--checkpoint", checkpoint, OutputKind::kCheckpoint}};
-  std::vector<InputPath> inputs = {{"--init", command.init}};
-  if (from_databases) {
-    outputs.push_back({"the store of -o", command.store, OutputKind::kStore});
-    outputs.push_back({"the split of -o", command.split, OutputKind::kSplit});
-    for (const std::string& database : command.databases) inputs.push_back({"--from-db", database});
-  } else {
-    inputs.push_back({"--store", command.store});
-    inputs.push_back({"--split", command.split});
-  }
+  StoreTraining training;
+  training.checkpoint = command.checkpoint.empty() ? command.output + ".checkpoint" : command.checkpoint;
   // Only process 0 writes.
-  if (processes.rank == 0) TS_RETURN_IF_ERROR(check_outputs(outputs, inputs, command.force));
+  if (processes.rank == 0) TS_RETURN_IF_ERROR(check_training_places(command, training.checkpoint));
   if (from_databases) TS_RETURN_IF_ERROR(make_data(command));
   TS_ASSIGN_OR_RETURN(const engine::ModelData data, engine::ModelData::open(command.store));
   TS_ASSIGN_OR_RETURN(const learn::Split split, data.load_split(command.split));
-  TS_ASSIGN_OR_RETURN(const Json parameters, learn::parse_parameters(command.parameters));
-  std::unique_ptr<learn::CostModel> base;
-  std::string kind = command.kind;
-  if (!command.init.empty()) {
-    TS_ASSIGN_OR_RETURN(base, lab::cost_model_kinds().load(command.init));
-    if (kind.empty()) kind = base->card().kind;
-  }
-  TS_ASSIGN_OR_RETURN(const auto trainer, lab::cost_model_kinds().make_trainer(kind, parameters));
-  if (processes.count > 1 && !trainer->several_processes())
-    return Error{ErrorCode::kInvalidArgument, "--ranks",
-                 kind + " can only be trained by one process; several processes can train neural models"};
-
-  TS_ASSIGN_OR_RETURN(learn::TrainingData records, data.training_data(split, command.devices, command.adapt));
+  TS_RETURN_IF_ERROR(choose_trainer(command, processes.count, training));
+  TS_ASSIGN_OR_RETURN(training.records, data.training_data(split, command.devices, command.adapt));
   if (command.max_tasks > 0 || command.max_records > 0)
-    records.train = learn::some_records(data.store(), records.train, command.max_tasks, command.max_records,
-                                        command.seed);
+    training.records.train = learn::some_records(data.store(), training.records.train, command.max_tasks,
+                                                 command.max_records, command.seed);
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
-  learn::TrainingControl control;
-  control.seed = command.seed;
-  control.threads = command.threads.count();
-  control.command = command_line(command);
-  if (processes.count > 1) control.command += " --ranks " + std::to_string(processes.count);
-  control.split = split.content_hash();
-  control.processes = processes;
-  if (processes.rank == 0) control.checkpoint = checkpoint;
-  bool owns_checkpoint = false;
-  control.owns_checkpoint = [&] { owns_checkpoint = true; };
-  const std::optional<uint64_t> found = file_number(control.checkpoint);
-  if (found && !command.quiet) print_error("continuing from {}\n", checkpoint);
-  control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
-  TrainingDisplay display(clock, std::ssize(records.train));
-  std::optional<TrainingCurves> curves;
-  if (!command.tensorboard.empty() && processes.rank == 0) {
-    TS_ASSIGN_OR_RETURN(curves, TrainingCurves::create(command.tensorboard, clock));
-    control.validation_curves = true;
-  }
-  if (!command.quiet || curves) {
-    control.progress = [&](const learn::TrainingProgress& progress) {
-      if (!command.quiet) display.update(progress);
-      if (curves) curves->add(progress);
-    };
-  }
-  auto model = base ? trainer->fine_tune(*base, records, control) : trainer->train(records, control);
-  if (!model.ok()) {
-    if (model.error().code != ErrorCode::kCancelled) return model.error();
-    return Error{ErrorCode::kCancelled, "",
-                 model.error().reason + (file_number(control.checkpoint)
-                                             ? "; the same command continues from " + checkpoint
-                                             : std::string())};
-  }
+  training.control = training_control(processes, command.seed, command.threads.count(), command_line(command),
+                                      training.checkpoint);
+  training.control.split = split.content_hash();
+  TS_ASSIGN_OR_RETURN(const auto model, train_and_save(command, clock, training));
   if (processes.rank > 0) return {};
-  if (curves) TS_RETURN_IF_ERROR(curves->finish());
-  TS_RETURN_IF_ERROR((*model)->save(command.output));
-  // Kinds of models without checkpoints do not use this file, so it must not be removed for them.
-  std::error_code ignored;
-  if (owns_checkpoint) std::filesystem::remove(checkpoint, ignored);
-
-  const learn::ModelCard& card = (*model)->card();
   const double seconds = clock.monotonic_seconds() - start;
-  const Json metrics = parse_json<Json>(card.metrics);
   Json test = Json::object();
   if (from_databases) {
-    TS_ASSIGN_OR_RETURN(test, compare_on_test(data, split, **model, command));
+    TS_ASSIGN_OR_RETURN(test, compare_on_test(data, split, *model, command));
   }
-  if (command.json) {
-    print_json(Json{{"model", card.kind},
-                    {"test", test},
-                    {"records", card.records},
-                    {"workloads", card.workloads.size()},
-                    {"devices", card.devices},
-                    {"seconds", seconds},
-                    {"bytes", std::filesystem::file_size(command.output)},
-                    {"validation", metrics}});
-    return {};
-  }
-  print_out("{} trained on {} records in {}; {} written to {}\n", card.kind, card.records,
-            format_duration(seconds), format_bytes(std::filesystem::file_size(command.output)),
-            command.output);
-  if (metrics.contains("mape") && metrics["mape"].is_number()) {
-    print_out("errors on the validation part: MAPE {:.1f} % (median {:.1f} %), top-1 {:.3f}, top-5 {:.3f}\n",
-              100 * metrics["mape"].get<double>(), 100 * metrics["mape_median"].get<double>(),
-              metrics["top1"].get<double>(), metrics["top5"].get<double>());
-  }
+  print_trained(command, model->card(), seconds, test);
   return {};
 }
 

@@ -6,9 +6,23 @@
 #include <cmath>
 
 #include "tools/console.h"
+#include "tools/interrupt.h"
 #include "tools/report.h"
 
 namespace tensorsmith::tools {
+
+learn::TrainingControl training_control(const learn::Processes& processes, uint64_t seed, int threads,
+                                        std::string command, const std::string& checkpoint) {
+  learn::TrainingControl control;
+  control.seed = seed;
+  control.threads = threads;
+  control.command = std::move(command);
+  if (processes.count > 1) control.command += " --ranks " + std::to_string(processes.count);
+  control.processes = processes;
+  if (processes.rank == 0) control.checkpoint = checkpoint;
+  control.stop = [&interrupted = catch_interrupts()] { return interrupted.load(); };
+  return control;
+}
 
 TrainingDisplay::TrainingDisplay(const Clock& clock, int64_t programs)
     : clock_(clock), programs_(programs), terminal_(isatty(STDERR_FILENO) == 1) {}

@@ -1,12 +1,18 @@
-// Shows the progress of a training on stderr.
+// What the commands that train have in common: the control of a training, and its progress on stderr.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/clock.h"
 #include "learn/training.h"
 
 namespace tensorsmith::tools {
+
+// Returns the control of a training that `command` describes. An interrupt ends it, and only process 0 keeps
+// the checkpoint.
+learn::TrainingControl training_control(const learn::Processes& processes, uint64_t seed, int threads,
+                                        std::string command, const std::string& checkpoint);
 
 // Prints lines on stderr at a readable rate.
 class TrainingDisplay {
