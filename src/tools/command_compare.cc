@@ -15,7 +15,6 @@
 #include "lab/strategies/strategies.h"
 #include "learn/dataset/split.h"
 #include "learn/latency/queries.h"
-#include "measure/measurer.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -37,11 +36,10 @@ using OrderedJson = nlohmann::ordered_json;
 // Parts of the trials after which results are printed.
 const std::vector<double> kParts = {0.125, 0.25, 0.5, 1};
 
-struct CompareCommand {
-  std::vector<std::string> networks, strategies, models, from, store_devices;
-  std::string store, split, part = "test", plot, time_plot, log;
-  DeviceOptions device;
-  int heaviest = 3;
+struct CompareCommand : SearchedTasks {
+  CompareCommand() : SearchedTasks{.heaviest = 3} {}
+  std::vector<std::string> strategies, models, store_devices;
+  std::string store, split, part = "test", plot, time_plot;
   lab::CompareOptions options;
   lab::SimulationOptions simulation;
   std::vector<std::string> language_models;
@@ -301,26 +299,6 @@ Result<std::vector<lab::SearchRun>> simulate(CompareCommand& command, LogSink& l
                                 log, progress, catch_interrupts());
 }
 
-Result<std::vector<lab::SearchRun>> measure(CompareCommand& command, LogSink& log,
-                                            const lab::CompareProgressFn& progress) {
-  TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
-  TS_ASSIGN_OR_RETURN(const RunLog runs, RunLog::open(command.log, command.options, command.from));
-  std::vector<engine::ModelSource> sources;
-  for (const std::string& network : command.networks) sources.push_back({.path = network});
-  engine::WarmStart known;
-  for (const std::string& source : command.from) TS_RETURN_IF_ERROR(known.add_file(source));
-  lab::MeasuredComparison comparison;
-  TS_ASSIGN_OR_RETURN(comparison.tasks,
-                      lab::heaviest_tasks(sources, device, static_cast<size_t>(command.heaviest)));
-  if (!command.from.empty()) comparison.known = &known;
-  comparison.worker = measure::this_program_as_worker();
-  comparison.threads = engine::usable_threads(processors().usable, log);
-  comparison.find = [&](lab::SearchRun& run) { return runs.find(run); };
-  comparison.keep = [&](const lab::SearchRun& run) { return runs.keep(run); };
-  return lab::measure_searches(device, command.options, comparison, SystemClock(), log, progress,
-                               catch_interrupts());
-}
-
 Status compare_whole(CompareCommand& command) {
   WholeNetworks& whole = command.whole;
   whole.networks = command.networks;
@@ -355,7 +333,8 @@ Status compare(CompareCommand& command) {
     print_error("{} of {} searches in {}, {} left\n", p.done, p.all, format_duration(now - start),
                 format_duration(left));
   };
-  TS_ASSIGN_OR_RETURN(const auto runs, command.store.empty() ? measure(command, log, progress)
+  TS_ASSIGN_OR_RETURN(const auto runs, command.store.empty() ? measure_searches(command, command.options,
+                                                                                false, nullptr, log, progress)
                                                              : simulate(command, log, progress));
   if (runs.empty()) return Error{ErrorCode::kCancelled, "", "interrupted before any search was done"};
   if (catch_interrupts()) warn("interrupted: the table shows the searches that were finished");

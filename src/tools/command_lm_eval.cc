@@ -6,11 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/processors.h"
-#include "engine/device/usable_threads.h"
 #include "engine/tune/tune_sources.h"
 #include "lab/compare_searches.h"
-#include "measure/measurer.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/interrupt.h"
@@ -31,14 +28,14 @@ using lab::SearchMethod;
 // Index of the method that all others are compared with.
 constexpr size_t kReference = 0;
 
-struct LmEvalCommand {
-  std::vector<std::string> networks, language_models, from;
-  std::string cost_model, log, reference_model = "xgboost";
+struct LmEvalCommand : SearchedTasks {
+  LmEvalCommand() : SearchedTasks{.heaviest = 2} {}
+  std::vector<std::string> language_models;
+  std::string cost_model, reference_model = "xgboost";
   std::vector<int64_t> counts = {1, 4, 10, 32, 64};
   int64_t reference_trials = 1000;
-  int heaviest = 2, seeds = 3;
+  int seeds = 3;
   bool no_baselines = false;
-  DeviceOptions device;
   bool quiet = false, json = false;
 };
 
@@ -86,33 +83,6 @@ struct EvalResult {
   std::vector<lab::SearchRun> runs;
   engine::DecodingReport decoding;
 };
-
-Result<EvalResult> measure_methods(const LmEvalCommand& command, const lab::CompareOptions& options,
-                                   LogSink& log, const lab::CompareProgressFn& progress) {
-  TS_ASSIGN_OR_RETURN(const target::Device device, command.device.resolve());
-  TS_ASSIGN_OR_RETURN(const RunLog runs, RunLog::open(command.log, options, command.from));
-  std::vector<engine::ModelSource> sources;
-  for (const std::string& network : command.networks) sources.push_back({.path = network});
-  engine::WarmStart known;
-  for (const std::string& source : command.from) TS_RETURN_IF_ERROR(known.add_file(source));
-  lab::MeasuredComparison comparison;
-  TS_ASSIGN_OR_RETURN(comparison.tasks,
-                      lab::heaviest_tasks(sources, device, static_cast<size_t>(command.heaviest)));
-  // Records of the evaluated tasks themselves would give the answers away.
-  std::set<std::string> own;
-  for (const auto& shared : comparison.tasks) own.insert(shared.task.key);
-  known.forget(own);
-  EvalResult result;
-  comparison.known = &known;
-  comparison.worker = measure::this_program_as_worker();
-  comparison.threads = engine::usable_threads(processors().usable, log);
-  comparison.find = [&](lab::SearchRun& run) { return runs.find(run); };
-  comparison.keep = [&](const lab::SearchRun& run) { return runs.keep(run); };
-  comparison.decoding = &result.decoding;
-  TS_ASSIGN_OR_RETURN(result.runs, lab::measure_searches(device, options, comparison, SystemClock(), log,
-                                                         progress, catch_interrupts()));
-  return result;
-}
 
 // Returns the seconds until the reference was as fast as the best of a method's first n programs,
 // over the seconds of the method, including writing: the geometric mean over tasks and seeds. Uses
@@ -234,7 +204,8 @@ Status eval(LmEvalCommand& command) {
     shown = now;
     print_error("{} of {} runs in {}\n", p.done, p.all, format_duration(now - start));
   };
-  TS_ASSIGN_OR_RETURN(const EvalResult result, measure_methods(command, options, log, progress));
+  EvalResult result;
+  TS_ASSIGN_OR_RETURN(result.runs, measure_searches(command, options, true, &result.decoding, log, progress));
   if (result.runs.empty())
     return Error{ErrorCode::kCancelled, "", "interrupted before anything was measured"};
   if (catch_interrupts()) warn("interrupted: the table shows the runs that were finished");

@@ -3,10 +3,16 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "base/clock.h"
 #include "base/input_file.h"
 #include "base/json_text.h"
+#include "base/processors.h"
+#include "engine/device/usable_threads.h"
+#include "measure/measurer.h"
 #include "tools/console.h"
+#include "tools/interrupt.h"
 
 namespace tensorsmith::tools {
 
@@ -107,6 +113,33 @@ RunLog::Json RunLog::key_of(const lab::SearchRun& run) const {
               {"from", method.seeded ? Json(*from_) : Json()}};
   if (!method.language_model.empty()) key["lm"] = method.language_model;
   return key;
+}
+
+Result<std::vector<lab::SearchRun>> measure_searches(const SearchedTasks& tasks,
+                                                     const lab::CompareOptions& options, bool leave_out,
+                                                     engine::DecodingReport* decoding, LogSink& log,
+                                                     const lab::CompareProgressFn& progress) {
+  TS_ASSIGN_OR_RETURN(const target::Device device, tasks.device.resolve());
+  TS_ASSIGN_OR_RETURN(const RunLog runs, RunLog::open(tasks.log, options, tasks.from));
+  std::vector<engine::ModelSource> sources;
+  for (const std::string& network : tasks.networks) sources.push_back({.path = network});
+  engine::WarmStart known;
+  for (const std::string& source : tasks.from) TS_RETURN_IF_ERROR(known.add_file(source));
+  lab::MeasuredComparison comparison;
+  TS_ASSIGN_OR_RETURN(comparison.tasks,
+                      lab::heaviest_tasks(sources, device, static_cast<size_t>(tasks.heaviest)));
+  if (leave_out) {
+    std::set<std::string> own;
+    for (const auto& shared : comparison.tasks) own.insert(shared.task.key);
+    known.forget(own);
+  }
+  if (!tasks.from.empty()) comparison.known = &known;
+  comparison.worker = measure::this_program_as_worker();
+  comparison.threads = engine::usable_threads(processors().usable, log);
+  comparison.find = [&](lab::SearchRun& run) { return runs.find(run); };
+  comparison.keep = [&](const lab::SearchRun& run) { return runs.keep(run); };
+  comparison.decoding = decoding;
+  return lab::measure_searches(device, options, comparison, SystemClock(), log, progress, catch_interrupts());
 }
 
 }  // namespace tensorsmith::tools

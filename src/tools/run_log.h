@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lab/compare_searches.h"
+#include "tools/options.h"
 
 namespace tensorsmith::tools {
 
@@ -37,5 +38,21 @@ class RunLog {
   const std::vector<std::string>* from_;
   std::map<std::string, Json> lines_;
 };
+
+// The tasks that a command searches by measuring, and what it knows of other tasks.
+struct SearchedTasks {
+  int heaviest = 0;                         // of each network; 0: all tasks
+  std::vector<std::string> networks, from;  // `from`: databases
+  std::string log;                          // of the finished searches; empty: none
+  DeviceOptions device;
+};
+
+// Measures the searches that the log does not have. `leave_out`: the records of the searched tasks themselves
+// are not used, because they would give the answers away. `decoding` may be null. Errors: those of
+// lab::measure_searches and RunLog::open.
+Result<std::vector<lab::SearchRun>> measure_searches(const SearchedTasks& tasks,
+                                                     const lab::CompareOptions& options, bool leave_out,
+                                                     engine::DecodingReport* decoding, LogSink& log,
+                                                     const lab::CompareProgressFn& progress);
 
 }  // namespace tensorsmith::tools
