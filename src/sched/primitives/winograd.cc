@@ -247,30 +247,15 @@ Stage transformed_weights(const ir::OperationRef& weights, const std::string& na
   return prepared;
 }
 
-}  // namespace
-
-Status apply(Schedule& schedule, const Winograd& step) {
-  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
-  const Stage& stage = schedule.stages[s];
-  const ir::OperationRef op = stage.op;
-  if (step.m != 2 && step.m != 4) return invalid("m is " + std::to_string(step.m) + "; it must be 2 or 4");
-  TS_ASSIGN_OR_RETURN(const Convolution conv, match(*op));
-  const StageId w = schedule.producer_of(conv.weights.get());
-  TS_RETURN_IF_ERROR(check_winograd(schedule, s, w));
-
-  const Transforms& matrices = transforms(step.m);
-  const int64_t m = step.m;
+// Makes the operations between the data and the result, in this order: padded data, transform of its
+// rows, of its columns, product with the transformed weights, and inverse transform of the columns.
+std::vector<ir::OperationRef> operations_before_result(const Schedule& schedule, const std::string& base,
+                                                       const Convolution& conv, int64_t m,
+                                                       const ir::Buffer& transformed) {
+  const Transforms& matrices = transforms(m);
   const int64_t a = m + 2;
   const int64_t tiles_h = (conv.height + m - 1) / m;
   const int64_t tiles_w = (conv.width + m - 1) / m;
-  const std::string base = op->name;
-  const auto name = [&](const char* suffix) { return unique_name(schedule, base + "." + suffix); };
-
-  const ir::OperationRef& weights = schedule.stages[w].op;
-  Stage prepared =
-      transformed_weights(weights, unique_name(schedule, weights->name + ".winograd"), conv, matrices.g);
-  const ir::Buffer transformed = prepared.op->output();
-
   const ir::Axis n = axis("n", conv.batch);
   const ir::Axis th = axis("th", tiles_h);
   const ir::Axis tw = axis("tw", tiles_w);
@@ -287,7 +272,7 @@ Status apply(Schedule& schedule, const Winograd& step) {
     ir::VarMap map;
     for (size_t k = 0; k < axes.size(); ++k) map[axes[k].var.get()] = own[k].var;
     for (size_t k = 0; k < reduce.size(); ++k) map[reduce[k].var.get()] = own_reduce[k].var;
-    return ir::compute(name(suffix), own, own_reduce,
+    return ir::compute(unique_name(schedule, base + "." + suffix), own, own_reduce,
                        reduce.empty() ? ir::Combiner::kNone : ir::Combiner::kSum,
                        {ir::substitute(body, map)});
   };
@@ -334,19 +319,42 @@ Status apply(Schedule& schedule, const Winograd& step) {
                              });
                            })));
   }
-  auto result = std::make_shared<ir::Operation>(*op);
-  result->spatial = fresh_axes(op->spatial);
+  return ops;
+}
+
+// Makes the operation that replaces the convolution: the inverse transform of the rows.
+ir::OperationRef inverse_of_rows(const ir::Operation& convolution, const ir::Buffer& columns, int64_t m) {
+  auto result = std::make_shared<ir::Operation>(convolution);
+  result->spatial = fresh_axes(convolution.spatial);
   result->reduce.clear();
   result->combiner = ir::Combiner::kNone;
   const Expr width = result->spatial[3].var;
-  result->bodies = {choose(ir::floormod(width, m), matrices.at, [&](const Row& row) {
+  result->bodies = {choose(ir::floormod(width, m), transforms(m).at, [&](const Row& row) {
     return combine_pairs(row, [&](int64_t r) {
-      return ir::load(last(), {result->spatial[0].var, result->spatial[2].var, ir::floordiv(width, m),
-                               Expr(r), result->spatial[1].var});
+      return ir::load(columns, {result->spatial[0].var, result->spatial[2].var, ir::floordiv(width, m),
+                                Expr(r), result->spatial[1].var});
     });
   })};
+  return result;
+}
 
-  Stage rest = Stage::create(std::move(result));
+}  // namespace
+
+Status apply(Schedule& schedule, const Winograd& step) {
+  TS_ASSIGN_OR_RETURN(const StageId s, find_computed_stage(schedule, step.stage));
+  const Stage& stage = schedule.stages[s];
+  const ir::OperationRef op = stage.op;
+  if (step.m != 2 && step.m != 4) return invalid("m is " + std::to_string(step.m) + "; it must be 2 or 4");
+  TS_ASSIGN_OR_RETURN(const Convolution conv, match(*op));
+  const StageId w = schedule.producer_of(conv.weights.get());
+  TS_RETURN_IF_ERROR(check_winograd(schedule, s, w));
+
+  const ir::OperationRef& weights = schedule.stages[w].op;
+  Stage prepared = transformed_weights(weights, unique_name(schedule, weights->name + ".winograd"), conv,
+                                       transforms(step.m).g);
+  const std::vector<ir::OperationRef> ops =
+      operations_before_result(schedule, op->name, conv, step.m, prepared.op->output());
+  Stage rest = Stage::create(inverse_of_rows(*op, ops.back()->output(), step.m));
   rest.scope = stage.scope;
   rest.auto_unroll_max_step = stage.auto_unroll_max_step;
   schedule.stages[s] = std::move(rest);
