@@ -44,12 +44,6 @@ void for_each_access(const Stmt& s, const std::function<void(const Access&, bool
   });
 }
 
-bool same_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const Expr& x, const Expr& y) {
-           return ir::structural_equal(x, y);
-         });
-}
-
 // Returns the coefficient of v in e if e is linear in v; the other variables may appear in any
 // form.
 std::optional<int64_t> coefficient(const Expr& e, const ir::Var& v) {
@@ -219,7 +213,7 @@ bool LoopDecisions::lanes_are_independent(const For& loop) {
   for_each_access(loop.body, [&](const Access& a, bool is_store) {
     for (const Access& store : stores) {
       if (store.buffer != a.buffer || store.indices == a.indices) continue;
-      if (!same_indices(*store.indices, *a.indices)) ok = false;
+      if (!ir::structural_equal(*store.indices, *a.indices)) ok = false;
       if (!is_store && std::none_of(a.indices->begin(), a.indices->end(),
                                     [&](const Expr& e) { return coefficient(e, loop.var).value_or(0) != 0; }))
         ok = false;

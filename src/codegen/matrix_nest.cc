@@ -62,9 +62,7 @@ bool match_update(const ir::Store& store, const sched::MatrixUnits& units, Matri
   }
   if (call == nullptr || old == nullptr || old->buffer != store.buffer || !units.take(call->intrinsic))
     return false;
-  if (!std::equal(old->indices.begin(), old->indices.end(), store.indices.begin(), store.indices.end(),
-                  [](const Expr& x, const Expr& y) { return ir::structural_equal(x, y); }))
-    return false;
+  if (!ir::structural_equal(old->indices, store.indices)) return false;
   nest.store = &store;
   nest.dot = call->intrinsic;
   nest.a = ir::as<ir::Load>(call->args[0]);

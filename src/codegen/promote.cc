@@ -280,8 +280,8 @@ class Promoter {
         canonical_guards = std::move(renamed_guards);
         return;
       }
-      ok = ok && same(renamed, canonical_indices);
-      guards_differ = guards_differ || !same(renamed_guards, canonical_guards);
+      ok = ok && ir::structural_equal(renamed, canonical_indices);
+      guards_differ = guards_differ || !ir::structural_equal(renamed_guards, canonical_guards);
     }).walk(loop.body);
     if (!first || !ok || !loaded) return std::nullopt;
     // The accesses have different guards, so the copies have none and must be in range without any.
@@ -290,12 +290,6 @@ class Promoter {
       first->guards.clear();
     }
     return first;
-  }
-
-  static bool same(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-    return a.size() == b.size() &&
-           std::equal(a.begin(), a.end(), b.begin(),
-                      [](const Expr& x, const Expr& y) { return ir::structural_equal(x, y); });
   }
 
   // Returns whether the loops' extents alone keep the access in range.

@@ -272,6 +272,10 @@ std::string key_of(const std::vector<uint64_t>& words, std::string_view kind) {
 
 }  // namespace
 
+bool structural_equal(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Expr& x, const Expr& y) { return structural_equal(x, y); });
+}
 bool structural_equal(const Program& a, const Program& b) { return encode(a) == encode(b); }
 bool structural_equal(const Workload& a, const Workload& b) { return encode(a) == encode(b); }
 

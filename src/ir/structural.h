@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "ir/stmt.h"
 #include "ir/workload.h"
@@ -11,6 +12,7 @@
 namespace tensorsmith::ir {
 
 bool structural_equal(const Expr& a, const Expr& b);  // free variables and buffers must be identical
+bool structural_equal(const std::vector<Expr>& a, const std::vector<Expr>& b);
 bool structural_equal(const Program& a, const Program& b);
 bool structural_equal(const Workload& a, const Workload& b);
 

@@ -150,10 +150,7 @@ class Inspection {
     for (const Expr* side : {&s.a, &s.b}) {
       for (const ir::Load* l : ir::loads_of(*side)) {
         const bool read = std::any_of(safe.begin(), safe.end(), [&](const ir::Load* other) {
-          return other->buffer == l->buffer &&
-                 std::equal(l->indices.begin(), l->indices.end(), other->indices.begin(),
-                            other->indices.end(),
-                            [](const Expr& x, const Expr& y) { return ir::structural_equal(x, y); });
+          return other->buffer == l->buffer && ir::structural_equal(l->indices, other->indices);
         });
         if (!read) return false;
       }

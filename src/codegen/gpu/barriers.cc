@@ -48,8 +48,7 @@ class BarrierPlacer {
 
  private:
   bool is_shared(const ir::Buffer& buffer) const {
-    const auto it = kernel_.memory.find(buffer.get());
-    return it != kernel_.memory.end() && it->second == GpuMemory::kShared;
+    return kernel_.memory_of(buffer.get()) == GpuMemory::kShared;
   }
 
   bool depends_on_thread(const Expr& e) const {

@@ -69,10 +69,8 @@ class Matcher {
   bool writes_only(const Stmt& s, GpuMemory memory) const {
     BufferUses own;
     own.add(s);
-    return std::all_of(own.writes.begin(), own.writes.end(), [&](const auto& write) {
-      const auto it = kernel_.memory.find(write.first);
-      return it != kernel_.memory.end() && it->second == memory;
-    });
+    return std::all_of(own.writes.begin(), own.writes.end(),
+                       [&](const auto& write) { return kernel_.memory_of(write.first) == memory; });
   }
 
   const GpuKernel& kernel_;

@@ -297,8 +297,7 @@ void GpuKernelEmitter::emit_allocate(const ir::Allocate& allocate) {
 // --- vectors
 
 bool GpuKernelEmitter::in_memory(const Buffer& buffer) const {
-  const auto it = kernel_.memory.find(buffer.get());
-  return it == kernel_.memory.end() || it->second != GpuMemory::kPrivate;
+  return kernel_.memory_of(buffer.get()) != GpuMemory::kPrivate;
 }
 
 Buffer GpuKernelEmitter::lane_array(const std::string& name, ir::DType dtype, int64_t lanes) {

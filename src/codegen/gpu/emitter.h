@@ -91,6 +91,8 @@ class GpuKernelEmitter {
   void emit_mma(const MmaNest& nest);
   void emit_pipeline(const ir::For& loop, const CopyPipeline& pipeline);
   void emit_copies(const CopyPipeline& pipeline, const std::string& place);
+  // Starts the copies of all stages but one, before the loop over chunks.
+  void copy_ahead(const ir::VarNode* chunk, const CopyPipeline& pipeline);
   // Emits an asynchronous copy if possible. `lane` is the variable of the elements that are copied
   // at once; null if the store has one element.
   bool emit_asynchronous(const ir::Store& store, const ir::Var* lane, int64_t lanes);

@@ -130,8 +130,8 @@ class KernelMaker {
   Stmt rewrite_store(const ir::Store& store) {
     std::vector<Expr> indices;
     for (const Expr& i : store.indices) indices.push_back(here(i));
-    const auto known = kernel_.memory.find(store.buffer.get());
-    const bool is_private = known != kernel_.memory.end() && known->second == GpuMemory::kPrivate;
+    const GpuMemory memory = kernel_.memory_of(store.buffer.get());
+    const bool is_private = memory == GpuMemory::kPrivate;
     if (is_private && (bound_ & ~bound_at_.at(store.buffer.get()) & kThreads) != 0) {
       status_ = unsupported("buffer " + store.buffer->name,
                             "is private to a thread, but a loop over threads inside its scope writes it");
@@ -142,7 +142,7 @@ class KernelMaker {
     for (size_t axis = 0; axis < kGpuAxes; ++axis) {
       if (kernel_.extents[axis] == 1 || (bound_ & bit(axis)) != 0) continue;
       // Each block has its own shared memory, so the block's index does not matter for it.
-      if (axis < kThreadX && known != kernel_.memory.end()) continue;
+      if (axis < kThreadX && memory != GpuMemory::kDevice) continue;
       const Expr is_first = Expr(kernel_.index[axis]) == Expr(0);
       first = first.defined() ? first && is_first : is_first;
     }

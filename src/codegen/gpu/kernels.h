@@ -34,6 +34,12 @@ struct GpuKernel {
   std::unordered_map<const ir::BufferNode*, GpuMemory> memory;  // memory of each buffer that the
                                                                 // body uses
   std::vector<ir::Buffer> shared;  // shared buffers in the order of their allocations
+
+  // Returns kDevice for a buffer that the kernel does not allocate.
+  GpuMemory memory_of(const ir::BufferNode* buffer) const {
+    const auto it = memory.find(buffer);
+    return it == memory.end() ? GpuMemory::kDevice : it->second;
+  }
 };
 
 struct WorkspaceBuffer {

@@ -69,9 +69,7 @@ bool GpuKernelEmitter::emit_quad_store(const ir::For& loop, int64_t steps) {
   const auto pair = ir::as_int(vector->extent);
   if (store == nullptr || !pair || *pair != sched::kMmaPairs || !in_memory(store->buffer) || in_pipeline_)
     return false;
-  if (kernel_.memory.contains(store->buffer.get()) &&
-      kernel_.memory.at(store->buffer.get()) == GpuMemory::kShared)
-    return false;
+  if (kernel_.memory_of(store->buffer.get()) == GpuMemory::kShared) return false;
   ir::Store plain = *store;  // without the variables of unrolled loops
   for (Expr& i : plain.indices) i = ir::substitute(i, env_.constants);
   plain.value = ir::substitute(plain.value, env_.constants);

@@ -50,15 +50,10 @@ class TileMatcher {
     std::optional<Separable> place;
   };
 
-  GpuMemory memory(const ir::Buffer& buffer) const {
-    const auto it = kernel_.memory.find(buffer.get());
-    return it == kernel_.memory.end() ? GpuMemory::kDevice : it->second;
-  }
-
   bool match_factor(const Expr& e, Factor& factor) const {
     factor.load = ir::as<ir::Load>(e);
     return factor.load != nullptr && factor.load->buffer->dtype == ir::DType::kF32 &&
-           memory(factor.load->buffer) == GpuMemory::kShared;
+           kernel_.memory_of(factor.load->buffer.get()) == GpuMemory::kShared;
   }
 
   bool match_update(const ir::Stmt& nest) {
@@ -67,7 +62,7 @@ class TileMatcher {
       store_ = ir::as<ir::Store>(loop->body);
     }
     if (store_ == nullptr || store_->buffer->dtype != ir::DType::kF32 ||
-        memory(store_->buffer) != GpuMemory::kPrivate)
+        kernel_.memory_of(store_->buffer.get()) != GpuMemory::kPrivate)
       return false;
     const auto* sum = ir::as<ir::Binary>(store_->value);
     if (sum == nullptr || sum->op != ir::BinaryOp::kAdd) return false;
@@ -75,10 +70,7 @@ class TileMatcher {
     const auto* product = ir::as<ir::Binary>(sum->b);
     return old != nullptr && old->buffer == store_->buffer && product != nullptr &&
            product->op == ir::BinaryOp::kMul && match_factor(product->a, x_) &&
-           match_factor(product->b, y_) &&
-           std::equal(old->indices.begin(), old->indices.end(), store_->indices.begin(),
-                      store_->indices.end(),
-                      [](const Expr& a, const Expr& b) { return ir::structural_equal(a, b); });
+           match_factor(product->b, y_) && ir::structural_equal(old->indices, store_->indices);
   }
 
   bool find_places() {
@@ -250,8 +242,6 @@ class TileMatcher {
   std::optional<Separable> sums_;
 };
 
-std::string tile_number(int64_t n) { return std::to_string(n); }
-
 }  // namespace
 
 std::optional<RegisterTile> find_register_tile(const ir::Stmt& nest, const GpuKernel& kernel,
@@ -267,7 +257,8 @@ std::string GpuKernelEmitter::take_pairs(const RegisterTile& tile) {
   out_->line("uint64_t " + pairs + "[" + std::to_string(count) + "];");
   for (size_t i = 0; i < count; ++i)
     out_->line(pairs + "[" + std::to_string(i) + "] = ts_join_sums(" + sums + "[" +
-               tile_number(tile.at[2 * i]) + "], " + sums + "[" + tile_number(tile.at[2 * i + 1]) + "]);");
+               std::to_string(tile.at[2 * i]) + "], " + sums + "[" + std::to_string(tile.at[2 * i + 1]) +
+               "]);");
   return pairs;
 }
 
@@ -275,7 +266,8 @@ void GpuKernelEmitter::return_pairs(const RegisterTile& tile, const std::string&
   const std::string& sums = env_.buffers.at(tile.sums.get());
   for (size_t i = 0; i < tile.at.size() / 2; ++i)
     out_->line("ts_part_sums(" + pairs + "[" + std::to_string(i) + "], " + sums + "[" +
-               tile_number(tile.at[2 * i]) + "], " + sums + "[" + tile_number(tile.at[2 * i + 1]) + "]);");
+               std::to_string(tile.at[2 * i]) + "], " + sums + "[" + std::to_string(tile.at[2 * i + 1]) +
+               "]);");
 }
 
 void GpuKernelEmitter::emit_register_tile(const RegisterTile& tile, const std::string& pairs) {
@@ -292,21 +284,22 @@ void GpuKernelEmitter::emit_register_tile(const RegisterTile& tile, const std::s
     std::string text = env_.buffers.at(operand.buffer.get()) + "[";
     if (!ir::is_int_value(operand.first, 0))
       text += writer.value(writer.announce(operand.first)).at_least(Strength::kSum) + " + ";
-    return text + (tile.groups > 1 ? group + " * " + tile_number(operand.group) + " + " : "");
+    return text + (tile.groups > 1 ? group + " * " + std::to_string(operand.group) + " + " : "");
   };
   const std::string a = place(tile.rows), b = place(tile.columns);
   // If this loop were unrolled, the compiler would rename the sums in each group and lose the
   // pairs.
   out_->line(std::string(dialect_.unroll) + " 1");
-  out_->open("for (int " + group + " = 0; " + group + " < " + tile_number(tile.groups) + "; ++" + group +
+  out_->open("for (int " + group + " = 0; " + group + " < " + std::to_string(tile.groups) + "; ++" + group +
              ")");
   const auto load = [&](int64_t lanes, const std::string& to, int64_t at_to, const std::string& from,
                         int64_t at_from) {
-    out_->line("TS_COPY(" + tile_number(lanes) + ", " + tile_number(lanes * ir::bytes_of(ir::DType::kF32)) +
-               ", " + to + " + " + tile_number(at_to) + ", &" + from + tile_number(at_from) + "]);");
+    out_->line("TS_COPY(" + std::to_string(lanes) + ", " +
+               std::to_string(lanes * ir::bytes_of(ir::DType::kF32)) + ", " + to + " + " +
+               std::to_string(at_to) + ", &" + from + std::to_string(at_from) + "]);");
   };
   const auto at = [](const std::vector<int64_t>& places, int64_t i) { return places[i]; };
-  out_->line("float " + y + "[" + tile_number(steps * columns) + "] " + std::string(dialect_.c.aligned) +
+  out_->line("float " + y + "[" + std::to_string(steps * columns) + "] " + std::string(dialect_.c.aligned) +
              ";");
   for (int64_t k = 0; k < steps; ++k)
     for (int64_t c = 0; c < columns; c += tile.lanes)
@@ -314,7 +307,7 @@ void GpuKernelEmitter::emit_register_tile(const RegisterTile& tile, const std::s
   for (int64_t r = 0; r < rows; r += tile.row_lanes) {
     out_->open("");
     // Layout: [row of the vector][step] if steps are vectors, [step][row] if rows are.
-    out_->line("float " + x + "[" + tile_number(steps * tile.row_lanes) + "] " +
+    out_->line("float " + x + "[" + std::to_string(steps * tile.row_lanes) + "] " +
                std::string(dialect_.c.aligned) + ";");
     for (int64_t k = 0; k < steps; k += tile.step_lanes)
       load(std::max(tile.step_lanes, tile.row_lanes), x, k * tile.row_lanes, a,
@@ -322,9 +315,9 @@ void GpuKernelEmitter::emit_register_tile(const RegisterTile& tile, const std::s
     for (int64_t row = 0; row < tile.row_lanes; ++row) {
       for (int64_t k = 0; k < steps; ++k) {
         for (int64_t c = 0; c < columns; c += 2)
-          out_->line("ts_add_products(" + pairs + "[" + tile_number(((r + row) * columns + c) / 2) + "], " +
-                     x + "[" + tile_number(k * tile.row_lanes + row) + "], " + y + "[" +
-                     tile_number(k * columns + c) + "], " + y + "[" + tile_number(k * columns + c + 1) +
+          out_->line("ts_add_products(" + pairs + "[" + std::to_string(((r + row) * columns + c) / 2) +
+                     "], " + x + "[" + std::to_string(k * tile.row_lanes + row) + "], " + y + "[" +
+                     std::to_string(k * columns + c) + "], " + y + "[" + std::to_string(k * columns + c + 1) +
                      "]);");
       }
     }

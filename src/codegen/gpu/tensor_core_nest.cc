@@ -60,29 +60,24 @@ class NestMatcher {
     return false;
   }
 
-  GpuMemory memory(const ir::Buffer& buffer) const {
-    const auto it = kernel_.memory.find(buffer.get());
-    return it == kernel_.memory.end() ? GpuMemory::kDevice : it->second;
-  }
-
   bool match_factor(const Expr& e, Factor& factor) const {
     factor.load = sched::mma_factor(e, store_->buffer->dtype);
-    return factor.load != nullptr && memory(factor.load->buffer) == GpuMemory::kShared;
+    return factor.load != nullptr && kernel_.memory_of(factor.load->buffer.get()) == GpuMemory::kShared;
   }
 
   bool match_update() {
     const auto* sum = ir::as<ir::Binary>(store_->value);
-    if (sum == nullptr || sum->op != ir::BinaryOp::kAdd || memory(store_->buffer) != GpuMemory::kPrivate)
+    if (sum == nullptr || sum->op != ir::BinaryOp::kAdd ||
+        kernel_.memory_of(store_->buffer.get()) != GpuMemory::kPrivate)
       return false;
     const auto* old = ir::as<ir::Load>(sum->a);
     const auto* product = ir::as<ir::Binary>(sum->b);
     if (old == nullptr || old->buffer != store_->buffer || product == nullptr ||
         product->op != ir::BinaryOp::kMul)
       return false;
-    if (!std::equal(old->indices.begin(), old->indices.end(), store_->indices.begin(), store_->indices.end(),
-                    [](const Expr& x, const Expr& y) { return ir::structural_equal(x, y); }))
+    if (!ir::structural_equal(old->indices, store_->indices) || !match_factor(product->a, x_) ||
+        !match_factor(product->b, y_))
       return false;
-    if (!match_factor(product->a, x_) || !match_factor(product->b, y_)) return false;
     const ir::DType a = x_.load->buffer->dtype, b = y_.load->buffer->dtype;
     const ir::DType sums = ir::is_float(a) ? ir::DType::kF32 : ir::DType::kI32;
     return x_.load->buffer != y_.load->buffer && store_->buffer->dtype == sums &&

@@ -66,8 +66,7 @@ class Pusher {
   void mark(const Stmt& s, const std::unordered_set<const ir::BufferNode*>& inside, bool under) {
     under = under || differs_itself(s);
     if (const auto* store = ir::as<ir::Store>(s); store != nullptr && under) {
-      const auto memory = kernel_.memory.find(store->buffer.get());
-      const bool is_private = memory != kernel_.memory.end() && memory->second == GpuMemory::kPrivate;
+      const bool is_private = kernel_.memory_of(store->buffer.get()) == GpuMemory::kPrivate;
       if (is_private && inside.contains(store->buffer.get())) copied_.insert(store->buffer.get());
     }
     ir::for_each_part(s, [&](const Stmt& part) { mark(part, inside, under); });
@@ -93,9 +92,7 @@ class Pusher {
   Stmt repeat(const Stmt& s) {
     ir::for_each_stmt(s, [&](const Stmt& inner) {
       const auto* store = ir::as<ir::Store>(inner);
-      if (store == nullptr) return;
-      const auto memory = kernel_.memory.find(store->buffer.get());
-      if (memory != kernel_.memory.end() && memory->second == GpuMemory::kShared) {
+      if (store != nullptr && kernel_.memory_of(store->buffer.get()) == GpuMemory::kShared) {
         status_ =
             Error{ErrorCode::kUnsupported, "buffer " + store->buffer->name,
                   "is shared by a block, but a statement that is repeated for each virtual thread writes it"};

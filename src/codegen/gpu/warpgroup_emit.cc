@@ -39,8 +39,6 @@ constexpr int64_t kWarpgroupsThatTake = 2;
 constexpr int64_t kColumnsThatTake = 192;  // columns of an instruction; with fewer, the sums fit
                                            // the registers that a thread starts with
 
-std::string wgmma_number(int64_t n) { return std::to_string(n); }
-
 int64_t aligned_to_panel(int64_t bytes) {
   return (bytes + sched::kWarpgroupTileAlignment - 1) / sched::kWarpgroupTileAlignment *
          sched::kWarpgroupTileAlignment;
@@ -70,7 +68,7 @@ int64_t step_offset(const WarpgroupTile& tile, int64_t step) {
 }
 
 std::string instruction_name(const WarpgroupPipeline& p) {
-  return p.type + ", " + wgmma_number(p.columns) + ", " + (p.a.steps_contiguous ? "0" : "1") + ", " +
+  return p.type + ", " + std::to_string(p.columns) + ", " + (p.a.steps_contiguous ? "0" : "1") + ", " +
          (p.b.steps_contiguous ? "0" : "1");
 }
 
@@ -80,16 +78,16 @@ std::string instruction_text(const WarpgroupPipeline& p) {
   const int64_t sums = p.columns / 2;
   std::string list, operands;
   for (int64_t i = 0; i < sums; ++i) {
-    list += (i > 0 ? ", %" : "%") + wgmma_number(i);
-    operands += (i > 0 ? ", " : "") + constraint + "(c[" + wgmma_number(i) + "])";
+    list += (i > 0 ? ", %" : "%") + std::to_string(i);
+    operands += (i > 0 ? ", " : "") + constraint + "(c[" + std::to_string(i) + "])";
   }
   const size_t split = p.type.find('_');
   const std::string a = p.type.substr(0, split),
                     b = split == std::string::npos ? a : p.type.substr(split + 1);
   std::string text = "TS_INLINE void TS_WGMMA(" + instruction_name(p) + ")(" + sum +
                      "* c, uint64_t a, uint64_t b) {\n  asm volatile(\"wgmma.mma_async.sync.aligned.m64n" +
-                     wgmma_number(p.columns) + (real ? "k16.f32." : "k32.s32.") + a + "." + b + " {" + list +
-                     "}, %" + wgmma_number(sums) + ", %" + wgmma_number(sums + 1) + ", 1";
+                     std::to_string(p.columns) + (real ? "k16.f32." : "k32.s32.") + a + "." + b + " {" +
+                     list + "}, %" + std::to_string(sums) + ", %" + std::to_string(sums + 1) + ", 1";
   if (real)
     text += std::string(", 1, 1, ") + (p.a.steps_contiguous ? "0" : "1") + ", " +
             (p.b.steps_contiguous ? "0" : "1");
@@ -138,23 +136,24 @@ void GpuKernelEmitter::declare_warpgroup_shared(const WarpgroupPipeline& p) {
   out_->line(std::string(dialect_.launch_shared));
   const std::string base = env_.names.make("panels");
   out_->line("char* const " + base + " = launch_shared + (-ts_shared(launch_shared) & " +
-             wgmma_number(sched::kWarpgroupTileAlignment - 1) + ");");
+             std::to_string(sched::kWarpgroupTileAlignment - 1) + ");");
   int64_t offset = 0;
   for (const WarpgroupTile* tile : {&p.a, &p.b}) {
     const std::string name = env_.names.make(tile->buffer->name);
     env_.buffers[tile->buffer.get()] = name;
     const std::string type(memory_type(tile->buffer->dtype));
-    out_->line(type + "* const " + name + " = (" + type + "*)(" + base + " + " + wgmma_number(offset) + ");");
+    out_->line(type + "* const " + name + " = (" + type + "*)(" + base + " + " + std::to_string(offset) +
+               ");");
     offset += aligned_to_panel(p.loop.stages * tile->bytes());
   }
   launch_shared_bytes_ = warpgroup_shared_bytes(p);
   if (!warpgroups_.uses_boxes) return;
   ring_ = {env_.names.make("full"), env_.names.make("empty"), env_.names.make("stage"),
            env_.names.make("parity")};
-  out_->line("uint64_t* const " + ring_.full + " = (uint64_t*)(" + base + " + " + wgmma_number(offset) +
+  out_->line("uint64_t* const " + ring_.full + " = (uint64_t*)(" + base + " + " + std::to_string(offset) +
              ");");
   if (warpgroups_.own_producer)
-    out_->line("uint64_t* const " + ring_.empty + " = " + ring_.full + " + " + wgmma_number(p.loop.stages) +
+    out_->line("uint64_t* const " + ring_.empty + " = " + ring_.full + " + " + std::to_string(p.loop.stages) +
                ";");
 }
 
@@ -163,12 +162,12 @@ void GpuKernelEmitter::declare_ring(const WarpgroupPipeline& p) {
                     y = env_.vars.at(kernel_.index[kThreadY].get());
   const std::string s = env_.names.make("s");
   out_->open("if (" + x + " == 0 && " + y + " == 0)");
-  out_->open("for (int " + s + " = 0; " + s + " < " + wgmma_number(p.loop.stages) + "; ++" + s + ")");
+  out_->open("for (int " + s + " = 0; " + s + " < " + std::to_string(p.loop.stages) + "; ++" + s + ")");
   out_->line("ts_make_barrier(" + ring_.full + " + " + s + ", 1);");
   if (warpgroups_.own_producer)
     out_->line(
         "ts_make_barrier(" + ring_.empty + " + " + s + ", " +
-        wgmma_number(kernel_.extents[kThreadY] * (warpgroups_.in_clusters ? sched::kClusterBlocks : 1)) +
+        std::to_string(kernel_.extents[kThreadY] * (warpgroups_.in_clusters ? sched::kClusterBlocks : 1)) +
         ");");
   out_->close();
   out_->line("ts_publish_barriers();");
@@ -185,9 +184,9 @@ void GpuKernelEmitter::emit_in_roles(const Stmt& body) {
                     y = env_.vars.at(kernel_.index[kThreadY].get());
   const bool takes = warps == kWarpgroupsThatTake * sched::kWarpgroupWarps &&
                      warpgroups_.pipeline()->columns >= kColumnsThatTake;
-  out_->open("if (" + y + " >= " + wgmma_number(warps) + ")");
+  out_->open("if (" + y + " >= " + std::to_string(warps) + ")");
   if (takes) out_->line("TS_KEEP_REGISTERS(" + std::string(kRegistersOfCopies) + ");");
-  out_->open("if (" + y + " == " + wgmma_number(warps) + " && " + x + " == 0)");
+  out_->open("if (" + y + " == " + std::to_string(warps) + " && " + x + " == 0)");
   copies_only_ = true;
   const Stmt copies = only(body, warpgroups_.pipelines.begin()->first);
   kept_statements_.push_back(copies);
@@ -218,7 +217,7 @@ void GpuKernelEmitter::emit_products(const WarpgroupPipeline& p) {
     if (!ir::is_int_value(tile.first, 0)) {
       const int64_t unit = tile.steps_contiguous ? tile.line : tile.panel;
       const int64_t bytes = tile.steps_contiguous ? tile.line_bytes() : tile.panel_bytes();
-      offset = "(int)(" + text_of(tile.first) + " / " + wgmma_number(unit) + ") * " + wgmma_number(bytes);
+      offset = "(int)(" + text_of(tile.first) + " / " + std::to_string(unit) + ") * " + std::to_string(bytes);
     }
     out_->line("const uint64_t " + descriptors[f] + " = ts_descriptor(" + env_.buffers.at(tile.buffer.get()) +
                ", " + offset + ", " + layout_of(tile) + ");");
@@ -226,8 +225,8 @@ void GpuKernelEmitter::emit_products(const WarpgroupPipeline& p) {
   out_->line("ts_begin_products();");
   for (int64_t step = 0; step < p.steps; ++step) {
     out_->line("TS_WGMMA(" + instruction_name(p) + ")(" + env_.buffers.at(p.sums.get()) + ", " +
-               descriptors[0] + " + " + wgmma_number(step_offset(p.a, step)) + ", " + descriptors[1] + " + " +
-               wgmma_number(step_offset(p.b, step)) + ");");
+               descriptors[0] + " + " + std::to_string(step_offset(p.a, step)) + ", " + descriptors[1] +
+               " + " + std::to_string(step_offset(p.b, step)) + ");");
   }
   out_->line("ts_end_products();");
 }
@@ -235,7 +234,7 @@ void GpuKernelEmitter::emit_products(const WarpgroupPipeline& p) {
 // Emits the copies of a chunk into this stage; the variable of the loop over chunks has its text
 // already.
 void GpuKernelEmitter::emit_boxes(const WarpgroupPipeline& p, const std::string& stage) {
-  out_->line("ts_expect(" + ring_.full + " + " + stage + ", " + wgmma_number(p.a.bytes() + p.b.bytes()) +
+  out_->line("ts_expect(" + ring_.full + " + " + stage + ", " + std::to_string(p.a.bytes() + p.b.bytes()) +
              ");");
   for (const auto& [tile, box] : {std::pair(&p.a, &*p.box_a), {&p.b, &*p.box_b}}) {
     std::vector<std::string> at;
@@ -245,24 +244,24 @@ void GpuKernelEmitter::emit_boxes(const WarpgroupPipeline& p, const std::string&
     std::string half;
     if (box->for_cluster) {
       const std::string rank = " + (" + env_.vars.at(kernel_.index[kBlockX].get()) + " & 1) * ";
-      at[*box->lines_at] += rank + wgmma_number(lines);
-      half = rank + wgmma_number(lines * tile->panel);
+      at[*box->lines_at] += rank + std::to_string(lines);
+      half = rank + std::to_string(lines * tile->panel);
     }
     for (int64_t panel = 0; panel < tile->panels(); ++panel) {
       std::string list;
       for (size_t d = 0; d < at.size(); ++d)
-        list += ", " + at[d] + (d == 0 && panel > 0 ? " + " + wgmma_number(panel * tile->panel) : "");
+        list += ", " + at[d] + (d == 0 && panel > 0 ? " + " + std::to_string(panel * tile->panel) : "");
       out_->line(std::string(box->for_cluster ? "ts_copy_box_for_cluster(" : "ts_copy_box(") +
                  env_.buffers.at(tile->buffer.get()) + " + " + stage + " * " +
-                 wgmma_number(tile->lines * tile->line) + " + " +
-                 wgmma_number(panel * tile->lines * tile->panel) + half + ", " +
+                 std::to_string(tile->lines * tile->line) + " + " +
+                 std::to_string(panel * tile->lines * tile->panel) + half + ", " +
                  maps_.at(tile->buffer.get()) + ", " + ring_.full + " + " + stage + list + ");");
     }
   }
 }
 
 void GpuKernelEmitter::advance_ring(const WarpgroupPipeline& p) {
-  out_->line("if (++" + ring_.stage + " == " + wgmma_number(p.loop.stages) + ") " + ring_.stage + " = 0, " +
+  out_->line("if (++" + ring_.stage + " == " + std::to_string(p.loop.stages) + ") " + ring_.stage + " = 0, " +
              ring_.parity + " ^= 1;");
 }
 
@@ -271,8 +270,8 @@ void GpuKernelEmitter::open_chunks(const For& loop, const WarpgroupPipeline& p) 
   env_.vars[loop.var.get()] = name;
   env_.bounds[loop.var.get()] = {0, p.loop.chunks - 1};
   out_->line(std::string(dialect_.unroll) + " 1");
-  out_->open("for (" + env_.index_type + " " + name + " = 0; " + name + " < " + wgmma_number(p.loop.chunks) +
-             "; ++" + name + ")");
+  out_->open("for (" + env_.index_type + " " + name + " = 0; " + name + " < " +
+             std::to_string(p.loop.chunks) + "; ++" + name + ")");
 }
 
 void GpuKernelEmitter::close_chunks(const For& loop) {
@@ -311,7 +310,7 @@ void GpuKernelEmitter::emit_waiting_loop(const For& loop, const WarpgroupPipelin
   const std::string freed = env_.names.make("freed");
   const std::string lane = env_.vars.at(kernel_.index[kThreadX].get());
   const std::string arrive = warpgroups_.in_clusters
-                                 ? "if (" + lane + " < " + wgmma_number(sched::kClusterBlocks) +
+                                 ? "if (" + lane + " < " + std::to_string(sched::kClusterBlocks) +
                                        ") ts_arrive_at(" + ring_.empty + " + " + freed + ", " + lane + ");"
                                  : "if (" + lane + " == 0) ts_arrive(" + ring_.empty + " + " + freed + ");";
   out_->line("int " + freed + " = -1;");
@@ -344,7 +343,8 @@ void GpuKernelEmitter::emit_meeting_loop(const For& loop, const WarpgroupPipelin
     env_.constants[loop.var.get()] = Expr(s);
     emit_boxes(p, fill);
     if (s + 1 < ahead)
-      out_->line(fill + " = " + fill + " + 1 == " + wgmma_number(p.loop.stages) + " ? 0 : " + fill + " + 1;");
+      out_->line(fill + " = " + fill + " + 1 == " + std::to_string(p.loop.stages) + " ? 0 : " + fill +
+                 " + 1;");
   }
   env_.constants.erase(loop.var.get());
   out_->close();
@@ -356,10 +356,10 @@ void GpuKernelEmitter::emit_meeting_loop(const For& loop, const WarpgroupPipelin
   out_->line("TS_WAIT_FOR_PRODUCTS(0);");
   out_->line(std::string(dialect_.barrier));
   const std::string chunk = env_.vars.at(loop.var.get());
-  out_->line("const " + env_.index_type + " " + next + " = " + chunk + " + " + wgmma_number(p.loop.stages) +
+  out_->line("const " + env_.index_type + " " + next + " = " + chunk + " + " + std::to_string(p.loop.stages) +
              ";");
   env_.vars[loop.var.get()] = next;
-  out_->open(first + " && " + next + " < " + wgmma_number(p.loop.chunks) + ")");
+  out_->open(first + " && " + next + " < " + std::to_string(p.loop.chunks) + ")");
   emit_boxes(p, ring_.stage);
   out_->close();
   advance_ring(p);
@@ -371,34 +371,27 @@ void GpuKernelEmitter::emit_meeting_loop(const For& loop, const WarpgroupPipelin
 void GpuKernelEmitter::emit_copying_loop(const For& loop, const WarpgroupPipeline& p) {
   const int64_t ahead = p.loop.stages - 1;
   const bool outside = std::exchange(in_pipeline_, true);
-  // An earlier iteration of a surrounding loop has read the tiles.
-  out_->line(std::string(dialect_.barrier));
-  for (int64_t s = 0; s < ahead; ++s) {
-    env_.constants[loop.var.get()] = Expr(s);
-    emit_copies(p.loop, wgmma_number(s));
-    out_->line("ts_end_of_copies();");
-  }
-  env_.constants.erase(loop.var.get());
+  copy_ahead(loop.var.get(), p.loop);
   const std::string next = env_.names.make("next"), full = env_.names.make("full"),
                     free = env_.names.make("free");
-  out_->line("int " + full + " = 0, " + free + " = " + wgmma_number(ahead) + ";");
+  out_->line("int " + full + " = 0, " + free + " = " + std::to_string(ahead) + ";");
   open_chunks(loop, p);
   const std::string chunk = env_.vars.at(loop.var.get());
-  out_->line("TS_WAIT_FOR_COPIES(" + wgmma_number(ahead - 1) + ");");
+  out_->line("TS_WAIT_FOR_COPIES(" + std::to_string(ahead - 1) + ");");
   out_->line("ts_fence_async();");
   out_->line(std::string(dialect_.barrier));
-  out_->line("const " + env_.index_type + " " + next + " = " + chunk + " + " + wgmma_number(ahead) + ";");
+  out_->line("const " + env_.index_type + " " + next + " = " + chunk + " + " + std::to_string(ahead) + ";");
   const auto names = enter_place(p.loop, full);
   emit_products(p);
   leave_place(p.loop, names);
   env_.vars[loop.var.get()] = next;
-  out_->open("if (" + next + " < " + wgmma_number(p.loop.chunks) + ")");
+  out_->open("if (" + next + " < " + std::to_string(p.loop.chunks) + ")");
   emit_copies(p.loop, free);
   out_->close();
   out_->line("ts_end_of_copies();");
   out_->line("TS_WAIT_FOR_PRODUCTS(0);");
   for (const std::string& place : {full, free})
-    out_->line(place + " = " + place + " == " + wgmma_number(ahead) + " ? 0 : " + place + " + 1;");
+    out_->line(place + " = " + place + " == " + std::to_string(ahead) + " ? 0 : " + place + " + 1;");
   close_chunks(loop);
   in_pipeline_ = outside;
 }
@@ -411,11 +404,11 @@ std::string GpuKernelEmitter::place_in_panels(ScalarWriter& writer, const Warpgr
   const MmaSwizzle swizzle = mma_swizzle(tile.line_bytes());
   std::string at = writer.value(kept_.back()).text;
   if (tile.panels() > 1)
-    at = "TS_PANELS(" + at + ", " + wgmma_number(tile.lines) + ", " + wgmma_number(tile.line) + ", " +
-         wgmma_number(tile.panel) + ")";
+    at = "TS_PANELS(" + at + ", " + std::to_string(tile.lines) + ", " + std::to_string(tile.line) + ", " +
+         std::to_string(tile.panel) + ")";
   return env_.buffers.at(tile.buffer.get()) + "[TS_SWIZZLE(" + at + ", " +
-         wgmma_number(tile.panel << swizzle.shift) + ", " + wgmma_number(swizzle.mask) + ", " +
-         wgmma_number(kEncodingUnit / bytes) + ")]";
+         std::to_string(tile.panel << swizzle.shift) + ", " + std::to_string(swizzle.mask) + ", " +
+         std::to_string(kEncodingUnit / bytes) + ")]";
 }
 
 }  // namespace tensorsmith::codegen

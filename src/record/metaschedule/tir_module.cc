@@ -227,11 +227,8 @@ class ModuleReader {
 
   bool is_accumulator(size_t node, const Store& store) {
     if (!tir_.is(node, "tir.BufferLoad") || tir_.child(node, "buffer") != store.buffer) return false;
-    const auto read = tir_.expressions(tir_.list(node, "indices"));
-    const auto written = tir_.expressions(tir_.list(store.node, "indices"));
-    return read.size() == written.size() &&
-           std::equal(read.begin(), read.end(), written.begin(),
-                      [](const Expr& a, const Expr& b) { return ir::structural_equal(a, b); });
+    return ir::structural_equal(tir_.expressions(tir_.list(node, "indices")),
+                                tir_.expressions(tir_.list(store.node, "indices")));
   }
 
   static bool is_neutral(ir::Combiner combiner, const Expr& start) {
