@@ -71,16 +71,21 @@ const Shape* OpContext::pooled_shape(size_t i) const {
   return nullptr;
 }
 
-Result<std::vector<int64_t>> OpContext::constant_ints(size_t i, std::string_view what) const {
+Result<const lower::Tensor*> OpContext::constant_vector(size_t i, std::string_view what, bool floats) const {
   const lower::Tensor* tensor = constant(i);
   if (tensor == nullptr) {
     return unsupported("input " + std::to_string(i) + " (" + std::string(what) +
                        ") must be constant; it is only known at run time");
   }
-  if (tensor->shape.size() > 1 || ir::is_float(tensor->dtype)) {
-    return invalid("input " + std::to_string(i) + " (" + std::string(what) +
-                   ") must be a vector of integers, not " + describe(tensor->dtype, tensor->shape));
+  if (tensor->shape.size() > 1 || ir::is_float(tensor->dtype) != floats) {
+    return invalid("input " + std::to_string(i) + " (" + std::string(what) + ") must be a vector of " +
+                   (floats ? "floats" : "integers") + ", not " + describe(tensor->dtype, tensor->shape));
   }
+  return tensor;
+}
+
+Result<std::vector<int64_t>> OpContext::constant_ints(size_t i, std::string_view what) const {
+  TS_ASSIGN_OR_RETURN(const lower::Tensor* tensor, constant_vector(i, what, false));
   std::vector<int64_t> values;
   values.reserve(tensor->num_elements());
   for (int64_t k = 0; k < tensor->num_elements(); ++k) values.push_back(tensor->at(k).i);
@@ -88,15 +93,7 @@ Result<std::vector<int64_t>> OpContext::constant_ints(size_t i, std::string_view
 }
 
 Result<std::vector<double>> OpContext::constant_floats(size_t i, std::string_view what) const {
-  const lower::Tensor* tensor = constant(i);
-  if (tensor == nullptr) {
-    return unsupported("input " + std::to_string(i) + " (" + std::string(what) +
-                       ") must be constant; it is only known at run time");
-  }
-  if (tensor->shape.size() > 1 || !ir::is_float(tensor->dtype)) {
-    return invalid("input " + std::to_string(i) + " (" + std::string(what) +
-                   ") must be a vector of floats, not " + describe(tensor->dtype, tensor->shape));
-  }
+  TS_ASSIGN_OR_RETURN(const lower::Tensor* tensor, constant_vector(i, what, true));
   std::vector<double> values;
   values.reserve(tensor->num_elements());
   for (int64_t k = 0; k < tensor->num_elements(); ++k) values.push_back(tensor->at(k).f);

@@ -105,6 +105,7 @@ class OpContext {
                      ir::Expr index);
 
  private:
+  Result<const lower::Tensor*> constant_vector(size_t i, std::string_view what, bool floats) const;
   template <class T>
   const T* find_attr(std::string_view name, const char* type);
   void fail(Error error) {

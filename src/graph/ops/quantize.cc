@@ -236,6 +236,24 @@ Expr requantize(const Expr& sum, const Expr& multiplier, const Expr& zero_point,
   return ir::cast(dtype, rounded + ir::cast(DType::kF32, zero_point));
 }
 
+// Converts the sums of an operator with inputs a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale,
+// y_zero_point and bias to its output. The scales of b and the bias have a value for each index in
+// dimension `channel` of the sums, which messages call `name`.
+Result<Buffers> requantized(OpContext& ctx, const ir::Buffer& sum, size_t channel, const std::string& name) {
+  std::vector<ir::Axis> axes = axes_for(sum->shape);
+  const Exprs vars = vars_of(axes);
+  TS_ASSIGN_OR_RETURN(const Expr b_scale, parameter(ctx, 4, vars[channel], sum->shape[channel]));
+  TS_ASSIGN_OR_RETURN(const Expr a_scale, parameter(ctx, 1, 0, 1));
+  TS_ASSIGN_OR_RETURN(const Expr y_scale, parameter(ctx, 6, 0, 1));
+  TS_ASSIGN_OR_RETURN(const Expr y_zero, parameter(ctx, 7, 0, 1));
+  if (ctx.has(8) && ctx.shape(8) != Shape{sum->shape[channel]})
+    return ctx.invalid("the bias must have one value per " + name);
+  Expr total = ir::load(sum, vars);
+  if (ctx.has(8)) total = total + ir::load(ctx.in(8), {vars[channel]});
+  Expr body = requantize(total, a_scale * b_scale / y_scale, y_zero, ctx.dtype(7));
+  return Buffers{ctx.compute("requantize", std::move(axes), std::move(body))};
+}
+
 // Inputs: a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point, and, only in
 // nodes from fuse_quantized, a bias with one i32 per column.
 Result<Buffers> emit_qlinear_matmul(OpContext& ctx) {
@@ -247,18 +265,7 @@ Result<Buffers> emit_qlinear_matmul(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const ir::Buffer a, centered(ctx, 0, 2, ctx.rank(0) - 2));
   TS_ASSIGN_OR_RETURN(const ir::Buffer b, centered(ctx, 3, 5, column));
   TS_ASSIGN_OR_RETURN(const ir::Buffer sum, integer_matmul(ctx, a, b));
-  std::vector<ir::Axis> axes = axes_for(sum->shape);
-  const Exprs vars = vars_of(axes);
-  TS_ASSIGN_OR_RETURN(const Expr b_scale, parameter(ctx, 4, vars.back(), sum->shape.back()));
-  TS_ASSIGN_OR_RETURN(const Expr a_scale, parameter(ctx, 1, 0, 1));
-  TS_ASSIGN_OR_RETURN(const Expr y_scale, parameter(ctx, 6, 0, 1));
-  TS_ASSIGN_OR_RETURN(const Expr y_zero, parameter(ctx, 7, 0, 1));
-  if (ctx.has(8) && ctx.shape(8) != Shape{sum->shape.back()})
-    return ctx.invalid("the bias must have one value per column");
-  Expr total = ir::load(sum, vars);
-  if (ctx.has(8)) total = total + ir::load(ctx.in(8), {vars.back()});
-  Expr body = requantize(total, a_scale * b_scale / y_scale, y_zero, ctx.dtype(7));
-  return Buffers{ctx.compute("requantize", std::move(axes), std::move(body))};
+  return requantized(ctx, sum, sum->shape.size() - 1, "column");
 }
 
 // The i32 convolution of x - x_zero and w - w_zero.
@@ -297,18 +304,7 @@ Result<Buffers> emit_qlinear_conv(OpContext& ctx) {
     return ctx.unsupported("scales of x and y that are not scalars");
   }
   TS_ASSIGN_OR_RETURN(const ir::Buffer sum, integer_conv(ctx, 0, 3, 2, 5));
-  if (ctx.has(8) && ctx.shape(8) != Shape{sum->shape[1]})
-    return ctx.invalid("the bias must have one value per channel");
-  std::vector<ir::Axis> axes = axes_for(sum->shape);
-  const Exprs vars = vars_of(axes);
-  TS_ASSIGN_OR_RETURN(const Expr w_scale, parameter(ctx, 4, vars[1], sum->shape[1]));
-  TS_ASSIGN_OR_RETURN(const Expr x_scale, parameter(ctx, 1, 0, 1));
-  TS_ASSIGN_OR_RETURN(const Expr y_scale, parameter(ctx, 6, 0, 1));
-  TS_ASSIGN_OR_RETURN(const Expr y_zero, parameter(ctx, 7, 0, 1));
-  Expr total = ir::load(sum, vars);
-  if (ctx.has(8)) total = total + ir::load(ctx.in(8), {vars[1]});
-  Expr body = requantize(total, x_scale * w_scale / y_scale, y_zero, ctx.dtype(7));
-  return Buffers{ctx.compute("requantize", std::move(axes), std::move(body))};
+  return requantized(ctx, sum, 1, "channel");
 }
 
 // The operators' inputs must be 8-bit integers and f32 scales; a bias is i32.
