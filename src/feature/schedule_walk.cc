@@ -90,7 +90,7 @@ class ScheduleFeatures::Walker {
     const int64_t outside = collector_.unroll_step();
     if (pragma) collector_.set_unroll_step(stage.auto_unroll_max_step);
     if (reduces_across_threads(stage)) {
-      cross_thread(s, 0);
+      cross_thread(s, 0, false, [&] { combine_threads(s); });
     } else {
       walk(s, 0, init_position);
     }
@@ -109,31 +109,28 @@ class ScheduleFeatures::Walker {
     });
   }
 
-  // Visits the loops that all threads share: spatial loops and those bound to threads. The reduce
-  // loops of a single thread are inside them.
-  void cross_thread(StageId s, size_t position) {
+  static bool reduces_in_thread(const sched::Stage& stage, IteratorId leaf) {
+    return is_reduce(stage, leaf) && !sched::bound_to_gpu(stage.iterators[leaf].annotation);
+  }
+
+  // Visits the reduce loops of a single thread, or the others, which all threads share; then calls `inside`.
+  template <typename F>
+  void cross_thread(StageId s, size_t position, bool in_thread, const F& inside) {
     const sched::Stage& stage = schedule_->stages[s];
-    if (position == stage.leaves.size()) {
-      combine_threads(s);
-      return;
-    }
+    if (position == stage.leaves.size()) return inside();
     const IteratorId leaf = stage.leaves[position];
-    if (is_reduce(stage, leaf) && !sched::bound_to_gpu(stage.iterators[leaf].annotation)) {
-      cross_thread(s, position + 1);
-      return;
-    }
+    if (reduces_in_thread(stage, leaf) != in_thread) return cross_thread(s, position + 1, in_thread, inside);
     const bool opened = open(s, leaf, true, &leaf_values_[s][leaf]);
     const int allocated = attached(s, leaf);
-    cross_thread(s, position + 1);
+    cross_thread(s, position + 1, in_thread, inside);
     for (int i = 0; i < allocated; ++i) collector_.close_node();
     if (opened) close(s, leaf);
   }
 
   void combine_threads(StageId s) {
     const sched::Stage& stage = schedule_->stages[s];
-    const bool parts = std::any_of(stage.leaves.begin(), stage.leaves.end(), [&](IteratorId leaf) {
-      return is_reduce(stage, leaf) && !sched::bound_to_gpu(stage.iterators[leaf].annotation);
-    });
+    const bool parts = std::any_of(stage.leaves.begin(), stage.leaves.end(),
+                                   [&](IteratorId leaf) { return reduces_in_thread(stage, leaf); });
     const auto temporary = [&](const ir::Buffer& output) {
       temporaries_.push_back(ir::make_buffer("temporary", output->dtype, {1}, ir::MemoryScope::kLocal));
       return temporaries_.back().get();
@@ -149,7 +146,7 @@ class ScheduleFeatures::Walker {
       access_first(buffer, true);
       collector_.end_store({});
     }
-    if (parts) reduce_part(s, 0, part);
+    if (parts) cross_thread(s, 0, true, [&] { store(s, &part); });
     for (const ir::BufferNode* buffer : whole) collector_.combined_across_threads(id_of(buffer));
     const auto saved = forms_.mark();
     root_values(s, stage.op->spatial.size());
@@ -167,24 +164,6 @@ class ScheduleFeatures::Walker {
         collector_.close_node();
       }
     }
-  }
-
-  void reduce_part(StageId s, size_t position, const std::vector<const ir::BufferNode*>& part) {
-    const sched::Stage& stage = schedule_->stages[s];
-    if (position == stage.leaves.size()) {
-      store(s, &part);
-      return;
-    }
-    const IteratorId leaf = stage.leaves[position];
-    if (!is_reduce(stage, leaf) || sched::bound_to_gpu(stage.iterators[leaf].annotation)) {
-      reduce_part(s, position + 1, part);
-      return;
-    }
-    const bool opened = open(s, leaf, true, &leaf_values_[s][leaf]);
-    const int allocated = attached(s, leaf);
-    reduce_part(s, position + 1, part);
-    for (int i = 0; i < allocated; ++i) collector_.close_node();
-    if (opened) close(s, leaf);
   }
 
   void access_first(const ir::BufferNode* buffer, bool write) {

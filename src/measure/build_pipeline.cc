@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/memory.h"
+#include "measure/timing.h"
 #include "measure/wire.h"
 
 namespace tensorsmith::measure {
@@ -15,12 +16,6 @@ namespace {
 
 constexpr double kWallPerCpu = 4;
 constexpr std::chrono::milliseconds kMemoryLook{20};
-
-double read_clock(clockid_t clock) {
-  timespec now{};
-  ::clock_gettime(clock, &now);
-  return now.tv_sec + 1e-9 * now.tv_nsec;
-}
 
 }  // namespace
 
@@ -75,7 +70,7 @@ void BuildPipeline::run_thread(const std::shared_ptr<Shared>& shared) {
     slot.state = State::kBuilding;
     slot.started = monotonic_seconds();
     if (::pthread_getcpuclockid(::pthread_self(), &slot.cpu_clock) != 0) slot.cpu_clock = CLOCK_MONOTONIC;
-    slot.cpu_started = read_clock(slot.cpu_clock);
+    slot.cpu_started = clock_seconds(slot.cpu_clock);
     lock.unlock();
     BuildResult result;
     try {
@@ -118,7 +113,7 @@ double BuildPipeline::seconds_left(const Slot& slot) const {
   const double wall = monotonic_seconds() - slot.started;
   if (wall < timeout_s_) return timeout_s_ - wall;
   // The thread still exists: it can change a kBuilding slot only under the lock.
-  const double cpu = read_clock(slot.cpu_clock) - slot.cpu_started;
+  const double cpu = clock_seconds(slot.cpu_clock) - slot.cpu_started;
   return std::min(timeout_s_ - cpu, kWallPerCpu * timeout_s_ - wall);
 }
 

@@ -11,19 +11,15 @@
 
 namespace tensorsmith::measure {
 
-namespace {
-
-double seconds_of(clockid_t clock) {
+double clock_seconds(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
   return now.tv_sec + 1e-9 * now.tv_nsec;
 }
 
-}  // namespace
+double raw_seconds() { return clock_seconds(CLOCK_MONOTONIC_RAW); }
 
-double raw_seconds() { return seconds_of(CLOCK_MONOTONIC_RAW); }
-
-double thread_seconds() { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
+double thread_seconds() { return clock_seconds(CLOCK_THREAD_CPUTIME_ID); }
 
 int64_t preemptions() {
   rusage usage{};

@@ -2,6 +2,8 @@
 // win.
 #pragma once
 
+#include <time.h>
+
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -64,6 +66,8 @@ double relative_spread(std::span<const double> values);
 
 // Involuntary context switches of this process's threads so far.
 int64_t preemptions();
+
+double clock_seconds(clockid_t clock);
 
 // CLOCK_MONOTONIC_RAW in seconds: not slewed by time synchronization.
 double raw_seconds();

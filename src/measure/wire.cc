@@ -11,6 +11,8 @@
 #include <cmath>
 #include <system_error>
 
+#include "measure/timing.h"
+
 namespace tensorsmith::measure {
 namespace {
 
@@ -119,11 +121,7 @@ Status send_all(int socket, const void* from, size_t bytes, int fd, Patience& pa
 
 }  // namespace
 
-double monotonic_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec + 1e-9 * now.tv_nsec;
-}
+double monotonic_seconds() { return clock_seconds(CLOCK_MONOTONIC); }
 
 Status send_message(int socket, MessageType type, const std::vector<char>& payload, int fd,
                     Patience patience) {

@@ -141,6 +141,19 @@ struct Model::Impl {
   double device_seconds = 0;
   mutable std::mutex mutex;
 
+  // Makes the model of a description whose weights are in memory, without its kernels.
+  static Result<std::unique_ptr<Impl>> create(ModelDescription description,
+                                              std::span<const WeightData> weights,
+                                              const LoadOptions& options) {
+    TS_RETURN_IF_ERROR(check_options(options));
+    place_weights(description, weights);
+    TS_RETURN_IF_ERROR(validate(description));
+    TS_RETURN_IF_ERROR(check_place(description, options));
+    auto impl = std::make_unique<Impl>();
+    impl->options = options;
+    impl->description = std::move(description);
+    return impl;
+  }
   Status place();  // sets up all memory that kernels receive
   Status place_memory();
   void place_arguments();
@@ -352,13 +365,7 @@ Result<std::unique_ptr<Model>> Model::from_modules(ModelDescription description,
                                                    std::span<const char> modules,
                                                    std::span<const WeightData> weights,
                                                    const LoadOptions& options) {
-  TS_RETURN_IF_ERROR(check_options(options));
-  place_weights(description, weights);
-  TS_RETURN_IF_ERROR(validate(description));
-  TS_RETURN_IF_ERROR(check_place(description, options));
-  auto impl = std::make_unique<Impl>();
-  impl->options = options;
-  impl->description = std::move(description);
+  TS_ASSIGN_OR_RETURN(auto impl, Impl::create(std::move(description), weights, options));
   for (const WeightData& weight : weights) impl->weight_addresses.push_back(weight.bytes.data());
   TS_RETURN_IF_ERROR(impl->place_on_gpu(modules));
   return std::unique_ptr<Model>(new Model(std::move(impl)));
@@ -368,16 +375,10 @@ Result<std::unique_ptr<Model>> Model::from_memory(ModelDescription description,
                                                   std::span<const TensorsmithKernel> kernels,
                                                   std::span<const WeightData> weights,
                                                   const LoadOptions& options) {
-  TS_RETURN_IF_ERROR(check_options(options));
-  place_weights(description, weights);
-  TS_RETURN_IF_ERROR(validate(description));
-  TS_RETURN_IF_ERROR(check_place(description, options));
-  TS_RETURN_IF_ERROR(check_cpu(description));
-  if (kernels.size() != description.calls.size())
-    return Error{ErrorCode::kInvalidArgument, description.name, "needs one kernel per call"};
-  auto impl = std::make_unique<Impl>();
-  impl->options = options;
-  impl->description = std::move(description);
+  TS_ASSIGN_OR_RETURN(auto impl, Impl::create(std::move(description), weights, options));
+  TS_RETURN_IF_ERROR(check_cpu(impl->description));
+  if (kernels.size() != impl->description.calls.size())
+    return Error{ErrorCode::kInvalidArgument, impl->description.name, "needs one kernel per call"};
   for (const WeightData& weight : weights) {
     if (!is_aligned(weight.bytes.data()))
       return Error{ErrorCode::kInvalidArgument, "weight '" + weight.name + "'", "is not aligned"};

@@ -70,33 +70,21 @@ SymRange SymArena::floormod(SymRange a, int64_t c) {
   return {intern(AffineKind::kFloorMod, r, Sym(), c, {0, largest_rest}), a.width};
 }
 
-// The first value is the minimum of both first values; the end is at most max(width) above it.
-SymRange SymArena::minimum(SymRange a, SymRange b) {
+// The first value is the extremum of both first values; the end is at most max(width) above it.
+SymRange SymArena::extremum_of_ranges(bool is_minimum, SymRange a, SymRange b) {
   const Sym d = add(a.min, b.min, -1);
-  if (tight_lowest(d) >= b.width - 1) return b;
-  if (tight_highest(d) <= 1 - a.width) return a;
+  if (tight_lowest(d) >= b.width - 1) return is_minimum ? b : a;
+  if (tight_highest(d) <= 1 - a.width) return is_minimum ? a : b;
   if (d.is_constant()) {
-    // The difference of the ranges is known: the minimum begins at the smaller first value and ends
-    // at the smaller end.
-    const Sym min = d.constant <= 0 ? a.min : b.min;
-    const int64_t a_end = d.constant <= 0 ? a.width : a.width + d.constant;
-    const int64_t b_end = d.constant <= 0 ? b.width - d.constant : b.width;
-    return {min, std::min(a_end, b_end)};
+    // The difference of the ranges is known: the extremum begins at one of the first values and ends at one
+    // of the ends.
+    const bool begins_at_a = is_minimum ? d.constant <= 0 : d.constant >= 0;
+    const int64_t a_end = begins_at_a ? a.width : a.width + d.constant;
+    const int64_t b_end = begins_at_a ? b.width - d.constant : b.width;
+    return {begins_at_a ? a.min : b.min, is_minimum ? std::min(a_end, b_end) : std::max(a_end, b_end)};
   }
-  return {extremum(AffineKind::kMin, a.min, b.min), std::max(a.width, b.width)};
-}
-
-SymRange SymArena::maximum(SymRange a, SymRange b) {
-  const Sym d = add(a.min, b.min, -1);
-  if (tight_lowest(d) >= b.width - 1) return a;
-  if (tight_highest(d) <= 1 - a.width) return b;
-  if (d.is_constant()) {
-    const Sym min = d.constant >= 0 ? a.min : b.min;
-    const int64_t a_end = d.constant >= 0 ? a.width : a.width + d.constant;
-    const int64_t b_end = d.constant >= 0 ? b.width - d.constant : b.width;
-    return {min, std::max(a_end, b_end)};
-  }
-  return {extremum(AffineKind::kMax, a.min, b.min), std::max(a.width, b.width)};
+  return {extremum(is_minimum ? AffineKind::kMin : AffineKind::kMax, a.min, b.min),
+          std::max(a.width, b.width)};
 }
 
 SymRange SymArena::unite(SymRange a, SymRange b) {

@@ -55,8 +55,8 @@ class SymArena : public ir::AffineArena<SymArena, SymAtom> {
   // The result is exact if min's remainder is known, else an enclosure; c > 0.
   SymRange floordiv(SymRange a, int64_t c);
   SymRange floormod(SymRange a, int64_t c);
-  SymRange minimum(SymRange a, SymRange b);
-  SymRange maximum(SymRange a, SymRange b);
+  SymRange minimum(SymRange a, SymRange b) { return extremum_of_ranges(true, a, b); }
+  SymRange maximum(SymRange a, SymRange b) { return extremum_of_ranges(false, a, b); }
   // Returns the smallest range that is known to contain both.
   SymRange unite(SymRange a, SymRange b);
   // Returns an enclosure of the values of s while the loops in `inside` run.
@@ -93,6 +93,7 @@ class SymArena : public ir::AffineArena<SymArena, SymAtom> {
  private:
   __extension__ using int128_t = __int128;
   int64_t checked(int128_t value);
+  SymRange extremum_of_ranges(bool is_minimum, SymRange a, SymRange b);
 
   IdVector<SymLoopId, SymLoop> loops_;
   bool overflowed_ = false;

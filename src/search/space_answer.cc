@@ -15,26 +15,9 @@ using learn::lm::WordKind;
 // Indices of vocabulary amounts; learn/lm/answer.cc uses those below.
 constexpr int kPart = 40, kParts = 41, kFollowsDraft = 42, kFollowsSimilar = 43;
 
-const char* word_of(space::DecisionRole role) {
-  switch (role) {
-    case space::DecisionRole::kTile:
-      return "role tile";
-    case space::DecisionRole::kUnroll:
-      return "role unroll";
-    case space::DecisionRole::kLocation:
-      return "role location";
-    case space::DecisionRole::kParallel:
-      return "role parallel";
-    case space::DecisionRole::kVectorize:
-      return "role vectorize";
-    case space::DecisionRole::kLayout:
-      return "role layout";
-    case space::DecisionRole::kTail:
-      return "role tail";
-    case space::DecisionRole::kCacheWrite:
-      return "role cache write";
-  }
-  return "";
+std::string word_of(space::DecisionRole role) {
+  return role == space::DecisionRole::kCacheWrite ? "role cache write"
+                                                  : "role " + std::string(space::to_string(role));
 }
 
 }  // namespace

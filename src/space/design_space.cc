@@ -170,4 +170,26 @@ Status DesignSpace::to_schedule(const Candidate& candidate, sched::Schedule& out
 
 const ir::Workload& DesignSpace::workload() const { return impl_->workload; }
 
+std::string_view to_string(DecisionRole role) {
+  switch (role) {
+    case DecisionRole::kTile:
+      return "tile";
+    case DecisionRole::kUnroll:
+      return "unroll";
+    case DecisionRole::kLocation:
+      return "location";
+    case DecisionRole::kParallel:
+      return "parallel";
+    case DecisionRole::kVectorize:
+      return "vectorize";
+    case DecisionRole::kLayout:
+      return "layout";
+    case DecisionRole::kTail:
+      return "tail";
+    case DecisionRole::kCacheWrite:
+      return "cache_write";
+  }
+  return "";
+}
+
 }  // namespace tensorsmith::space

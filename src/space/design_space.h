@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/rng.h"
@@ -29,6 +30,7 @@ enum class DecisionRole : uint8_t {
   kTail,       // how tiles that extend beyond the tensor are handled
   kCacheWrite  // whether a result or an operand is kept in a temporary near the computation
 };
+std::string_view to_string(DecisionRole role);  // for example "cache_write"
 
 struct DecisionSlot {
   std::string name;  // "conv.tile.oc", for people

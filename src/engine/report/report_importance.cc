@@ -55,28 +55,6 @@ std::pair<std::optional<space::DesignSpace>, std::vector<JudgedProgram>> matchin
   return best;
 }
 
-std::string_view role_name(space::DecisionRole role) {
-  switch (role) {
-    case space::DecisionRole::kTile:
-      return "tile";
-    case space::DecisionRole::kUnroll:
-      return "unroll";
-    case space::DecisionRole::kLocation:
-      return "location";
-    case space::DecisionRole::kParallel:
-      return "parallel";
-    case space::DecisionRole::kVectorize:
-      return "vectorize";
-    case space::DecisionRole::kLayout:
-      return "layout";
-    case space::DecisionRole::kTail:
-      return "tail";
-    case space::DecisionRole::kCacheWrite:
-      return "cache_write";
-  }
-  return "";
-}
-
 struct NamedColumn {
   ReportDecision decision;
   DecisionColumn column;
@@ -103,7 +81,7 @@ std::vector<NamedColumn> columns_of(const std::vector<JudgedProgram>& programs,
         if (fresh) {
           NamedColumn& added = columns.emplace_back();
           added.decision.name = name;
-          added.decision.role = role_name(slot.role);
+          added.decision.role = space::to_string(slot.role);
           added.column.group.assign(programs.size(), -1);
           added.column.value.assign(programs.size(), 0);
         }

@@ -11,11 +11,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <system_error>
 #include <utility>
+
+#include "base/clock.h"
 
 namespace tensorsmith::learn {
 
@@ -27,10 +28,6 @@ constexpr size_t kReadAtOnce = size_t{1} << 16;
 constexpr size_t kMostLineBytes = size_t{1} << 28;
 constexpr size_t kKeptComplaints = 4096;
 constexpr size_t kShownWords = 300;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::string text_of_errno(int number) { return std::generic_category().message(number); }
 
@@ -178,10 +175,10 @@ ModelProcess::~ModelProcess() {
 
 int ModelProcess::reap(double patience_s) {
   if (pid_ < 0) return 0;
-  const double deadline = seconds_now() + patience_s;
+  const double deadline = SystemClock().monotonic_seconds() + patience_s;
   int status = 0;
   for (;;) {
-    const bool late = seconds_now() >= deadline;
+    const bool late = SystemClock().monotonic_seconds() >= deadline;
     if (late) ::kill(pid_, SIGKILL);
     const pid_t ended = ::waitpid(pid_, &status, late ? 0 : WNOHANG);
     if (ended == pid_ || (ended < 0 && errno != EINTR)) break;
@@ -247,7 +244,7 @@ Error ModelProcess::ended() {
 
 Status ModelProcess::wait(double deadline, double timeout_s, bool writes) {
   for (;;) {
-    const double left = deadline - seconds_now();
+    const double left = deadline - SystemClock().monotonic_seconds();
     if (left <= 0) {
       ::kill(pid_, SIGKILL);
       reap(0);
@@ -270,7 +267,7 @@ Status ModelProcess::wait(double deadline, double timeout_s, bool writes) {
 
 Status ModelProcess::send(std::span<const std::string_view> parts, double timeout_s) {
   if (pid_ < 0) return Error{ErrorCode::kIo, "", "the program has ended"};
-  const double deadline = seconds_now() + timeout_s;
+  const double deadline = SystemClock().monotonic_seconds() + timeout_s;
   for (std::string_view part : parts) {
     while (!part.empty()) {
       const ssize_t sent = ::send(input_.get(), part.data(), part.size(), MSG_NOSIGNAL);
@@ -288,7 +285,7 @@ Status ModelProcess::send(std::span<const std::string_view> parts, double timeou
 
 Result<std::string> ModelProcess::read_line(double timeout_s) {
   if (pid_ < 0) return Error{ErrorCode::kIo, "", "the program has ended"};
-  const double deadline = seconds_now() + timeout_s;
+  const double deadline = SystemClock().monotonic_seconds() + timeout_s;
   size_t searched = 0;
   for (;;) {
     const size_t end = unread_.find('\n', at_ + searched);
@@ -307,7 +304,7 @@ Result<std::string> ModelProcess::read_line(double timeout_s) {
 
 Status ModelProcess::read_bytes(void* data, size_t bytes, double timeout_s) {
   if (pid_ < 0) return Error{ErrorCode::kIo, "", "the program has ended"};
-  const double deadline = seconds_now() + timeout_s;
+  const double deadline = SystemClock().monotonic_seconds() + timeout_s;
   while (unread_.size() - at_ < bytes) TS_RETURN_IF_ERROR(wait(deadline, timeout_s, false));
   std::memcpy(data, unread_.data() + at_, bytes);
   at_ += bytes;

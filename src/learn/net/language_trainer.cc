@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "learn/lm/language_training.h"
 #include "learn/net/checkpoint.h"
@@ -83,7 +84,7 @@ class LanguageTrainer {
       if (control_.checkpoint.empty() || rank > 0) return Status();
       return save_checkpoint(control_.checkpoint, name, state, *net_, optimizer);
     };
-    const double begin = steady_seconds();
+    const double begin = SystemClock().monotonic_seconds();
     int64_t done = 0;
     for (; state_.step < steps; ++state_.step) {
       bool stop = control_.stop && control_.stop();
@@ -200,7 +201,7 @@ class LanguageTrainer {
     state_.loss_sum = 0;
     state_.programs = 0;
     progress.validation_loss = validate();
-    const double seconds = steady_seconds() - begin;
+    const double seconds = SystemClock().monotonic_seconds() - begin;
     progress.samples_per_second = seconds > 0 ? done / seconds : 0;
     last_ = progress;
     if (control_.progress) control_.progress(progress);

@@ -8,11 +8,11 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numbers>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/rng.h"
 #include "learn/net/checkpoint.h"
@@ -116,10 +116,6 @@ MixedPrecision::~MixedPrecision() {
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
 }
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 torch::Device compute_device() {
   return torch::cuda::is_available() ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
 }
@@ -195,7 +191,7 @@ class Training {
   Status run_epoch() {
     const std::vector<int64_t> order =
         records_.order(control_.seed, state_.epoch, options_.loss.ranks() ? options_.list : 0);
-    const double begin = steady_seconds();
+    const double begin = SystemClock().monotonic_seconds();
     const int64_t done = state_.programs;
     net_.train();
     for (; state_.step < steps_; ++state_.step) {
@@ -215,7 +211,7 @@ class Training {
       TS_RETURN_IF_ERROR(train_step(std::span<const int64_t>(order).subspan(
           first, std::min<size_t>(options_.batch, order.size() - first))));
     }
-    const double seconds = steady_seconds() - begin;
+    const double seconds = SystemClock().monotonic_seconds() - begin;
     TrainingProgress progress;
     progress.step = state_.epoch + 1;
     progress.steps = options_.epochs;

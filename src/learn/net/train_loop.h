@@ -70,9 +70,6 @@ class MixedPrecision {
   bool on_;
 };
 
-// Returns the seconds of a monotonic clock, for rates.
-double steady_seconds();
-
 // Returns the device that networks run on: CUDA if torch has it.
 torch::Device compute_device();
 
