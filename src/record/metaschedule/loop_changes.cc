@@ -57,9 +57,11 @@ Result<std::vector<LoopChanger::Place>> LoopChanger::places_of(const std::vector
 }
 
 Status LoopChanger::make(const NewLoops& change) {
-  for (size_t a = 0; a < change.loops.size(); ++a)
-    homes_[change.loops[a].place()] = {change.block, IteratorId(a)};
-  return {};
+  for (size_t i = 0; i < change.loops.size(); ++i)
+    homes_[change.loops[i].place()] = {change.block, IteratorId(change.axes.empty() ? i : change.axes[i])};
+  if (std::is_sorted(change.axes.begin(), change.axes.end())) return {};
+  return builder_.apply(sched::Reorder{static_cast<int>(stage_of(change.block).place()),
+                                       {change.axes.begin(), change.axes.end()}});
 }
 
 Status LoopChanger::split_at(Place place, std::vector<int64_t> lengths, bool inner_to_outer) {
@@ -164,7 +166,7 @@ Status LoopChanger::make(const AttachProducer& change) {
   TS_ASSIGN_OR_RETURN(const Place target, place_of(change.loop));
   const auto stage = static_cast<int>(stage_of(change.block).place());
   TS_RETURN_IF_ERROR(builder_.apply(sched::ComputeAt{stage, target.stage, target.position}));
-  return make(NewLoops{change.block, change.loops});
+  return make(NewLoops{change.block, change.loops, change.axes});
 }
 
 // The step moves the producer's outer loops to the consumer; the producer keeps loops that run once.

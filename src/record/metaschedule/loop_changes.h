@@ -19,6 +19,7 @@ namespace tensorsmith::record {
 struct NewLoops {
   BlockTreeId block;
   std::vector<BlockTreeId> loops;
+  std::vector<size_t> axes = {};  // the axis of each loop, where the loops are in another order
 };
 struct SplitLoop {
   BlockTreeId loop;
@@ -45,6 +46,7 @@ struct UnrollInside {
 struct AttachProducer {
   BlockTreeId block, loop;
   std::vector<BlockTreeId> loops;
+  std::vector<size_t> axes = {};  // as in NewLoops
 };
 // Computes the block inside the loop of the block that it reads.
 struct AttachConsumer {
@@ -67,12 +69,14 @@ class LoopChanger {
       : builder_(builder), outputs_(outputs) {}
   Status apply(const LoopChange& change);
 
- private:
   // Where a loop of MetaSchedule is. Without an iterator it runs once and our schedule has no loop.
   struct Home {
     BlockTreeId block;
     sched::IteratorId iterator;
   };
+  const Home& home_of(BlockTreeId loop) const { return homes_.at(loop.place()); }
+
+ private:
   struct Place {
     int stage = 0, position = 0;
   };

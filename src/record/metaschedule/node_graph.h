@@ -3,6 +3,8 @@
 //                         {"type_key": "Array", "data": [3, 5]},
 //                         {"type_key": "runtime.String", "repr_str": "i"}]}
 // Attributes are text; where they name another node, they are its number. Node 0 is null.
+// TVM 0.25 and later write other names: {"root_index": 1, "nodes": [{"type": "tirx.For", "data": {"body": 35}}]}.
+// parse() translates these, so that readers only see the names of TVM 0.19.
 #pragma once
 
 #include <map>
@@ -18,7 +20,7 @@ struct TvmNode {
   std::string type;
   std::map<std::string, std::string, std::less<>> attributes;
   std::vector<size_t> data;  // elements of an Array; keys and values of a Map in turn, or values alone
-  std::string text;          // of a String; the name of an Op
+  std::string text;          // of a String; the name of an Op; digits of a number that is a node
 };
 
 struct NodeGraph {

@@ -48,6 +48,7 @@ Result<ir::MemoryScope> scope_named(const std::string& name) {
 
 const MetaScheduleReplayer::Row MetaScheduleReplayer::kRows[] = {
     {"GetBlock", &MetaScheduleReplayer::get_block},
+    {"GetSBlock", &MetaScheduleReplayer::get_block},  // its name since TVM 0.25
     {"GetLoops", &MetaScheduleReplayer::get_loops},
     {"GetChildBlocks", &MetaScheduleReplayer::get_child_blocks},
     {"GetProducers", &MetaScheduleReplayer::get_producers},
@@ -73,6 +74,7 @@ const MetaScheduleReplayer::Row MetaScheduleReplayer::kRows[] = {
     {"ReverseComputeInline", &MetaScheduleReplayer::reverse_compute_inline},
     {"SetScope", &MetaScheduleReplayer::set_scope},
     {"DecomposeReduction", &MetaScheduleReplayer::decompose_reduction},
+    {"RFactor", &MetaScheduleReplayer::rfactor},
     {"EnterPostproc", &MetaScheduleReplayer::nothing},
 };
 
@@ -92,9 +94,8 @@ Status MetaScheduleReplayer::execute(size_t number, const Instruction& instructi
 }
 
 Result<MetaScheduleProgram> MetaScheduleReplayer::finish(const std::vector<Instruction>& instructions) && {
-  LoopChanger::Outputs outputs;
-  for (const auto& [id, block] : blocks_) outputs.emplace(id, block.output);
-  LoopChanger changer(builder_, outputs);
+  const LoopChanger::Outputs written = outputs();
+  LoopChanger changer(builder_, written);
   for (const Change& change : changes_) {
     Status status = changer.apply(change.change);
     if (status.ok()) continue;
@@ -187,10 +188,20 @@ Status MetaScheduleReplayer::bind_nodes(const Instruction& i, Variable::Kind kin
 BlockTreeId MetaScheduleReplayer::add_block(std::string name, ir::Buffer output, size_t position) {
   const BlockTreeId id = tree_.add_block();
   blocks_[id.place()] = {std::move(name), std::move(output)};
-  auto loops = tree_.place(id, tree_.root(), position, stage(id).num_roots());
-  for (const BlockTreeId made : loops) loop_owners_[made.place()] = id;
-  change(id, NewLoops{id, std::move(loops)});
+  place_at_root(id, position, {});
   return id;
+}
+
+void MetaScheduleReplayer::place_at_root(BlockTreeId block, size_t position, std::vector<size_t> axes) {
+  auto loops = tree_.place(block, tree_.root(), position, stage(block).num_roots());
+  for (const BlockTreeId made : loops) loop_owners_[made.place()] = block;
+  change(block, NewLoops{block, std::move(loops), std::move(axes)});
+}
+
+LoopChanger::Outputs MetaScheduleReplayer::outputs() const {
+  LoopChanger::Outputs out;
+  for (const auto& [id, block] : blocks_) out.emplace(id, block.output);
+  return out;
 }
 
 sched::StageId MetaScheduleReplayer::stage_of(BlockTreeId block) const {
@@ -419,6 +430,75 @@ Status MetaScheduleReplayer::decompose_reduction(const Instruction& i) {
   return bind_nodes(i, Variable::Kind::kBlock, {tree_.add_block()});
 }
 
+// Our step starts from the loops of the block as they are, so these are changed now. Returns the step,
+// but for the place of the new axis.
+Result<sched::Rfactor> MetaScheduleReplayer::split_for_rfactor(BlockTreeId block, BlockTreeId loop) {
+  for (const BlockTreeId around : tree_.loops_of(block)) {
+    if (loop_owners_.at(around.place()) != block)
+      return Error{ErrorCode::kUnsupported, "", "the block is inside a loop of another block"};
+  }
+  std::vector<LoopChange> before;
+  for (const Change& made : changes_) {
+    if (made.block == block) before.push_back(made.change);
+  }
+  TS_RETURN_IF_ERROR(take_out(block));
+  const LoopChanger::Outputs written = outputs();
+  LoopChanger changer(builder_, written);
+  for (const LoopChange& made : before) TS_RETURN_IF_ERROR(changer.apply(made));
+  const auto position = stage(block).leaf_position(changer.home_of(loop).iterator);
+  if (!position)
+    return Error{ErrorCode::kUnsupported, "", "the loop runs once, and our schedule leaves it out"};
+  return sched::Rfactor{position_of(block), static_cast<int>(*position), 0};
+}
+
+// In TVM both blocks keep the order of the loops; the axis of the loop is the first of their axes. Our new
+// stage has its spatial axes first. A loop and the axis that is made of it have one name.
+Status MetaScheduleReplayer::rfactor(const Instruction& i) {
+  TS_ASSIGN_OR_RETURN(const BlockTreeId at, loop(i, 0));
+  TS_ASSIGN_OR_RETURN(const int64_t place, attribute(i, 0));
+  const BlockTreeId of = loop_owners_.at(at.place());
+  const size_t position = tree_.position_at_root(of);
+  TS_ASSIGN_OR_RETURN(sched::Rfactor step, split_for_rfactor(of, at));
+  const sched::Stage before = stage(of);
+  const size_t rank = before.op->spatial.size();
+  if (place < -static_cast<int64_t>(rank) - 1 || std::cmp_greater(place, rank))
+    return bad_argument("the new dimension is none of the tensor's");
+  step.factor_axis = static_cast<int>(place < 0 ? place + static_cast<int64_t>(rank) + 1 : place);
+  TS_RETURN_IF_ERROR(builder_.apply(step));
+  const sched::Stage& partial = builder_.schedule().stages[sched::StageId(stage_of(of).place() - 1)];
+  std::vector<size_t> partial_axes, rest_axes;
+  std::vector<char> used(partial.num_roots(), 0);
+  for (size_t p = 0; p < before.leaves.size(); ++p) {
+    const sched::Iterator& leaf = before.iterators[before.leaves[p]];
+    size_t axis = 0;
+    while (axis < used.size() && (used[axis] != 0 || partial.iterators[partial.root(axis)].name != leaf.name))
+      ++axis;
+    if (axis == used.size())
+      return Error{ErrorCode::kUnsupported, "", "another axis that is summed over was split or fused before"};
+    used[axis] = 1;
+    partial_axes.push_back(axis);
+    if (std::cmp_equal(p, step.iterator)) {
+      rest_axes.push_back(rank);
+    } else if (leaf.kind == sched::IterKind::kSpatial) {
+      rest_axes.push_back(before.leaves[p].place());
+    }
+  }
+  const std::string name = blocks_.at(of.place()).name + "_rf";
+  const BlockTreeId made = tree_.add_block();
+  Block& added = blocks_[made.place()];
+  added = {name, partial.op->output()};
+  added.axes.push_back(static_cast<size_t>(step.factor_axis));
+  for (size_t axis = 0; axis < partial.num_roots(); ++axis) {
+    if (std::cmp_not_equal(axis, step.factor_axis)) added.axes.push_back(axis);
+  }
+  Block& rest = blocks_.at(of.place());
+  rest.axes = {rank};
+  for (size_t axis = 0; axis < rank; ++axis) rest.axes.push_back(axis);
+  place_at_root(made, position, std::move(partial_axes));
+  place_at_root(of, position + 1, std::move(rest_axes));
+  return bind_nodes(i, Variable::Kind::kBlock, {made});
+}
+
 // --- instructions that change definitions
 
 Status MetaScheduleReplayer::cache_read(const Instruction& i) {
@@ -485,7 +565,7 @@ Status MetaScheduleReplayer::compute_at(const Instruction& i) {
   };
   const size_t position = std::find_if(children.begin(), children.end(), reads) - children.begin();
   TS_ASSIGN_OR_RETURN(auto loops, move(of, at, position));
-  change(of, AttachProducer{of, at, std::move(loops)});
+  change(of, AttachProducer{of, at, std::move(loops), blocks_.at(of.place()).axes});
   return {};
 }
 
@@ -493,6 +573,9 @@ Status MetaScheduleReplayer::reverse_compute_at(const Instruction& i) {
   TS_ASSIGN_OR_RETURN(const BlockTreeId of, block(i, 0));
   if (i.inputs.size() > 1 && variable(i.inputs[1], Variable::Kind::kNowhere, "").ok()) return {};
   TS_ASSIGN_OR_RETURN(const BlockTreeId at, loop(i, 1));
+  if (!blocks_.at(of.place()).axes.empty())
+    return Error{ErrorCode::kUnsupported, "",
+                 "the block was made by RFactor, and its axes are in another order"};
   TS_ASSIGN_OR_RETURN(auto loops, move(of, at, tree_.node(at).children.size()));
   change(of, AttachConsumer{of, at, std::move(loops)});
   return {};

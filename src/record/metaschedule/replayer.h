@@ -34,6 +34,7 @@ class MetaScheduleReplayer {
   struct Block {
     std::string name;
     ir::Buffer output;
+    std::vector<size_t> axes = {};  // in the order of TVM's block, where that is not ours
   };
   struct Change {
     size_t instruction = 0;
@@ -61,6 +62,9 @@ class MetaScheduleReplayer {
 
   // Blocks and their stages.
   BlockTreeId add_block(std::string name, ir::Buffer output, size_t position);
+  // Puts a block that is nowhere at the root, inside a loop for each axis, outer to inner as given.
+  void place_at_root(BlockTreeId block, size_t position, std::vector<size_t> axes);
+  LoopChanger::Outputs outputs() const;
   sched::StageId stage_of(BlockTreeId block) const;
   const sched::Stage& stage(BlockTreeId block) const { return builder_.schedule().stages[stage_of(block)]; }
   int position_of(BlockTreeId block) const { return static_cast<int>(stage_of(block).place()); }
@@ -97,6 +101,8 @@ class MetaScheduleReplayer {
   Status reverse_compute_inline(const Instruction& i);
   Status set_scope(const Instruction& i);
   Status decompose_reduction(const Instruction& i);
+  Status rfactor(const Instruction& i);
+  Result<sched::Rfactor> split_for_rfactor(BlockTreeId block, BlockTreeId loop);
   Status annotate_loop(const Instruction& i, sched::Annotation annotation);
 
   sched::ScheduleBuilder builder_;

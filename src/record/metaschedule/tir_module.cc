@@ -207,7 +207,7 @@ class ModuleReader {
     const auto row =
         std::find_if(kRows.begin(), kRows.end(), [&](const auto& r) { return tir_.is(value, r.first); });
     const size_t init = tir_.child(block, "init");
-    if (row == kRows.end() || init == 0) {
+    if (row == kRows.end() || tir_.at(init).type.empty()) {
       tir_.fail(value, ErrorCode::kUnsupported, "only sums, products, minima and maxima are supported");
       return kNone;
     }
