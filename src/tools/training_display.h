@@ -1,4 +1,4 @@
-// What the commands that train have in common: the control of a training, and its progress on stderr.
+// The control of a training, which the commands that train share, and its progress on stderr.
 #pragma once
 
 #include <cstdint>
