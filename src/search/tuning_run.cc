@@ -101,7 +101,10 @@ TaskStatus TuningRun::status_of(size_t task) const {
   status.best_seconds = programs.judged_seconds();
   status.expected_seconds = tasks_[task].hint_seconds;
   status.bound_seconds = kBoundOfEstimate * task_of(task).untuned_estimate();
-  status.round_cost = options_.batch * pace_.trial_cost(task);
+  // Rounds grow, and the gains in the history are those of rounds of the size so far.
+  const double rounds = programs.history().size(), trials = pace_.trials(task);
+  const double round_size = rounds > 0 && trials > 0 ? std::max(trials / rounds, 1.0) : options_.batch;
+  status.round_cost = round_size * pace_.trial_cost(task);
   status.history = programs.history();
   status.group = task_of(task).kernel_class();
   status.exhausted = states_[task]->exhausted();
