@@ -1,4 +1,4 @@
-// Groups records of Ansor by task and device, for language models.
+// Groups records of Ansor and of MetaSchedule by task and device, for language models.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace tensorsmith::lab {
 struct RecordedSketch {
   sched::Trace sketch;
   std::vector<sched::Trace> placements;
-  std::string like;  // the JSON text of a record's task (AnsorRecord::task)
+  std::string like;  // the JSON text of a record's task (AnsorRecord::task); empty for MetaSchedule's
   struct Program {
     size_t placement = 0;
     std::vector<int32_t> numbers;
@@ -29,7 +29,7 @@ struct RecordedSketch {
 };
 
 struct RecordedTask {
-  std::shared_ptr<const record::AnsorWorkloads::Task> task;
+  std::shared_ptr<const record::ForeignTask> task;
   size_t device = 0;  // index into RecordedTasks::devices
   std::vector<RecordedSketch> sketches;
 
@@ -50,6 +50,10 @@ struct RecordedTasks {
 // unknown device.
 Result<RecordedTasks> read_recorded_tasks(const std::vector<learn::ImportFile>& files,
                                           const record::AnsorWorkloads& workloads,
+                                          const std::function<bool(const std::string& key)>& wanted);
+// The same for databases of MetaSchedule. Each record is replayed, and the steps that this gives are split
+// like those of Ansor's records. A record that does not replay is unusable.
+Result<RecordedTasks> read_recorded_tasks(const std::vector<learn::MetaScheduleDatabase>& databases,
                                           const std::function<bool(const std::string& key)>& wanted);
 
 // Whether a task belongs to a share of all tasks, chosen by a hash of the task's structural key.

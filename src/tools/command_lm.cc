@@ -59,12 +59,11 @@ struct CorpusCommand {
 
 Status add_records(const CorpusCommand& command, const lab::CorpusOptions& options,
                    learn::lm::Corpus& corpus) {
-  TS_ASSIGN_OR_RETURN(const auto workloads, command.records.load_workloads());
   const auto wanted = [&](const std::string& key) {
     return options.held_out.count(key) == 0 && !lab::in_share(key, command.hold_out_share);
   };
-  TS_ASSIGN_OR_RETURN(const auto recorded, command.records.read(workloads, wanted));
-  return lab::add_recorded(corpus, recorded, options.measured, options.threads, catch_interrupts());
+  TS_ASSIGN_OR_RETURN(const auto recorded, command.records.read(wanted));
+  return lab::add_recorded(corpus, recorded.tasks, options.measured, options.threads, catch_interrupts());
 }
 
 Status corpus(const CorpusCommand& command) {

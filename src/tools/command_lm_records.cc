@@ -1,4 +1,4 @@
-// `lm` on records of Ansor: writes new records, and ranks recorded programs by their likelihood.
+// `lm` on records of other tuners: writes new ones of Ansor, and ranks recorded programs by their likelihood.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,21 +22,16 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// The workloads of the files that the model was not trained on, or all of them.
-struct Asked {
-  record::AnsorWorkloads workloads;
-  lab::RecordedTasks tasks;
-};
-Result<Asked> ask(const RecordOptions& records, const learn::lm::LanguageModel& model, bool seen) {
-  TS_ASSIGN_OR_RETURN(auto workloads, records.load_workloads());
+// Reads the workloads of the files that the model was not trained on, or all of them.
+Result<RecordsRead> ask(const RecordOptions& records, const learn::lm::LanguageModel& model, bool seen) {
   const auto wanted = [&](const std::string& key) {
     return seen || !std::binary_search(model.tasks.begin(), model.tasks.end(), key);
   };
-  TS_ASSIGN_OR_RETURN(auto tasks, records.read(workloads, wanted));
-  if (tasks.tasks.empty())
+  TS_ASSIGN_OR_RETURN(auto read, records.read(wanted));
+  if (read.tasks.tasks.empty())
     return Error{ErrorCode::kInvalidArgument, "--records",
                  "have only workloads that the language model was trained on; add --seen to use those"};
-  return Asked{std::move(workloads), std::move(tasks)};
+  return read;
 }
 
 // beam: width of the beam search; 0: no beam search.
@@ -105,7 +100,7 @@ Status rank(const RankCommand& command) {
   if (!command.cost_model.empty()) {
     TS_ASSIGN_OR_RETURN(cost_model, lab::cost_model_kinds().load(command.cost_model));
   }
-  TS_ASSIGN_OR_RETURN(const Asked asked, ask(command.records, model, command.seen));
+  TS_ASSIGN_OR_RETURN(const RecordsRead asked, ask(command.records, model, command.seen));
   TS_ASSIGN_OR_RETURN(const auto decoder, make_decoder(model, 0));
   const auto& interrupted = catch_interrupts();
   std::map<size_t, Ranks> by_device;
@@ -162,14 +157,14 @@ Status rank(const RankCommand& command) {
 }  // namespace
 
 CLI::Option* RecordOptions::add_to(CLI::App& command) {
-  CLI::Option* option =
-      command.add_option("--records", files,
-                         "[DEVICE=]FILE with Ansor records: JSON lines, plain or compressed with zstd "
-                         "(repeatable); without DEVICE= the device is the file's name up to its first dot");
+  CLI::Option* option = command.add_option(
+      "--records", files,
+      "[DEVICE=]FILE with Ansor records: JSON lines, plain or compressed with zstd "
+      "(repeatable); without DEVICE= the device is the file's name up to its first dot. Or "
+      "DEVICE=FOLDER with a database of MetaSchedule");
   option->allow_extra_args(false);
   CLI::Option* of = command.add_option(
       "--workloads", workloads, "JSON file that maps each workload key of the records to its compute DAG");
-  option->needs(of);
   of->needs(option);
   return option;
 }
@@ -180,34 +175,49 @@ std::vector<InputPath> RecordOptions::inputs() const {
   return out;
 }
 
-Result<record::AnsorWorkloads> RecordOptions::load_workloads() const {
-  return record::AnsorWorkloads::load(workloads);
-}
-
-Result<lab::RecordedTasks> RecordOptions::read(const record::AnsorWorkloads& known,
-                                               const std::function<bool(const std::string&)>& wanted) const {
-  std::vector<learn::ImportFile> inputs;
-  for (const std::string& file : files) inputs.push_back(import_file(file));
-  TS_ASSIGN_OR_RETURN(auto tasks, lab::read_recorded_tasks(inputs, known, wanted));
+Result<RecordsRead> RecordOptions::read(const std::function<bool(const std::string&)>& wanted) const {
+  std::vector<learn::ImportFile> inputs, parts;  // devices of parts are those that are named
+  for (const std::string& file : files) {
+    const learn::ImportFile& input = inputs.emplace_back(import_file(file));
+    parts.push_back({input.path != file ? input.device : "", input.path});
+  }
+  if (!workloads.empty()) parts.push_back({"", workloads});
+  TS_ASSIGN_OR_RETURN(const auto databases, learn::find_metaschedule_databases(parts));
+  RecordsRead read;
+  if (databases.empty()) {
+    if (workloads.empty())
+      return Error{
+          ErrorCode::kInvalidArgument, "--records " + files.front(),
+          "is no database of MetaSchedule; for records of Ansor, add --workloads FILE, a JSON file that "
+          "maps each workload key to its compute DAG"};
+    TS_ASSIGN_OR_RETURN(read.ansor, record::AnsorWorkloads::load(workloads));
+    TS_ASSIGN_OR_RETURN(read.tasks, lab::read_recorded_tasks(inputs, *read.ansor, wanted));
+  } else {
+    TS_ASSIGN_OR_RETURN(read.tasks, lab::read_recorded_tasks(databases, wanted));
+  }
+  const lab::RecordedTasks& tasks = read.tasks;
+  const std::string_view unknown =
+      read.ansor ? "their workloads are not in --workloads, or their steps cannot be applied"
+                 : "their workloads cannot be read, or their instructions cannot be applied";
   if (tasks.unusable == tasks.records)
     return Error{ErrorCode::kInvalidArgument, "--records",
-                 tasks.records == 0 ? "the files are empty: they contain no records"
-                                    : fmt::format("none of the {} records can be used: their workloads are "
-                                                  "not in --workloads, or their steps cannot be applied",
-                                                  tasks.records)};
+                 tasks.records == 0
+                     ? "the files are empty: they contain no records"
+                     : fmt::format("none of the {} records can be used: {}", tasks.records, unknown)};
   if (tasks.unusable > 0)
-    warn(
-        fmt::format("{} of {} records cannot be used: their workloads are not in --workloads, or their steps "
-                    "cannot be applied",
-                    tasks.unusable, tasks.records));
-  return tasks;
+    warn(fmt::format("{} of {} records cannot be used: {}", tasks.unusable, tasks.records, unknown));
+  return read;
 }
 
 Status generate_records(const RecordGeneration& command, const learn::lm::LanguageModel& model,
                         const lab::RecordWriting& options, bool json) {
   TS_RETURN_IF_ERROR(check_outputs({{"-o", command.output, OutputKind::kAnsorLines}},
                                    command.records.inputs(), command.force));
-  TS_ASSIGN_OR_RETURN(const Asked asked, ask(command.records, model, command.seen));
+  TS_ASSIGN_OR_RETURN(const RecordsRead asked, ask(command.records, model, command.seen));
+  if (!asked.ansor)
+    return Error{
+        ErrorCode::kUnsupported, "--records",
+        "are of MetaSchedule, but new records are written in the format of Ansor; give records of Ansor"};
   TS_ASSIGN_OR_RETURN(const auto decoder, make_decoder(model, options.sampling.beam));
   TS_ASSIGN_OR_RETURN(auto writer, record::AtomicFileWriter::open(command.output));
   const auto& interrupted = catch_interrupts();
@@ -216,9 +226,9 @@ Status generate_records(const RecordGeneration& command, const learn::lm::Langua
   const SystemClock clock;
   const double start = clock.monotonic_seconds();
   for (const auto& task : asked.tasks.tasks) {
-    TS_ASSIGN_OR_RETURN(const auto written,
-                        lab::write_records(*decoder, task, asked.tasks.devices[task.device], asked.workloads,
-                                           options, report));
+    TS_ASSIGN_OR_RETURN(
+        const auto written,
+        lab::write_records(*decoder, task, asked.tasks.devices[task.device], *asked.ansor, options, report));
     programs += written.programs;
     replayed += written.lines.size();
     for (const std::string& line : written.lines) TS_RETURN_IF_ERROR(writer->write_line(line));

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,13 @@ void add_language_measure(CLI::App& lm, int& exit_code);
 void add_language_loop(CLI::App& lm, int& exit_code);
 void add_language_rank(CLI::App& lm, int& exit_code);
 
-// The options --records and --workloads: files of Ansor's records.
+// Recorded programs. Ansor's records refer to workloads of another file.
+struct RecordsRead {
+  std::optional<record::AnsorWorkloads> ansor;  // none: the records are of MetaSchedule
+  lab::RecordedTasks tasks;
+};
+
+// The options --records and --workloads: files of Ansor's records, or databases of MetaSchedule.
 struct RecordOptions {
   std::vector<std::string> files;
   std::string workloads;
@@ -26,10 +33,8 @@ struct RecordOptions {
   CLI::Option* add_to(CLI::App& command);
   bool given() const { return !files.empty(); }
   std::vector<InputPath> inputs() const;
-  Result<record::AnsorWorkloads> load_workloads() const;
   // `wanted` selects tasks by structural key. Warns about the number of unusable records.
-  Result<lab::RecordedTasks> read(const record::AnsorWorkloads& known,
-                                  const std::function<bool(const std::string&)>& wanted) const;
+  Result<RecordsRead> read(const std::function<bool(const std::string&)>& wanted) const;
 };
 
 // `lm generate --records`: writes new records for the workloads of existing ones.

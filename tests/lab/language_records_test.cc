@@ -77,6 +77,40 @@ TEST(LanguageRecords, ACorpusHoldsThemBesideOurPrograms) {
   EXPECT_GT(tokens, 2000u);
 }
 
+TEST(LanguageRecords, ACorpusHoldsProgramsOfMetaSchedule) {
+  const std::string folder = TENSORSMITH_SOURCE_DIR "/tests/data/metaschedule_cpu";
+  const auto databases = learn::find_metaschedule_databases({{"xeon-8358", folder}});
+  ASSERT_TRUE(databases.ok());
+  const auto recorded = read_recorded_tasks(*databases, all);
+  ASSERT_TRUE(recorded.ok()) << recorded.error().message();
+  EXPECT_EQ(recorded->tasks.size(), 3u);
+  EXPECT_EQ(recorded->records, 15);
+  EXPECT_EQ(recorded->failed, 2);
+  EXPECT_EQ(recorded->unusable, 0);
+  size_t programs = 0;
+  for (const RecordedTask& task : recorded->tasks) {
+    programs += task.fastest_first().size();
+    for (const RecordedSketch& sketch : task.sketches) {
+      const auto context = search::AnsorContext::create(task.task->fresh, sketch.sketch, sketch.placements,
+                                                        recorded->devices[task.device]);
+      ASSERT_TRUE(context.ok()) << task.task->name << ": " << context.error().message();
+      for (const auto& program : sketch.programs) {
+        const auto parts = sketch.parts_of(program);
+        const auto decisions = search::decisions_in_order(**context, parts);
+        ASSERT_TRUE(decisions.has_value()) << task.task->name;
+        EXPECT_EQ(search::from_decisions(**context, *decisions), parts) << task.task->name;
+        const auto trace = record::join_trace(parts);
+        ASSERT_TRUE(trace.has_value());
+        EXPECT_TRUE(sched::replay(task.task->workload, *trace).ok()) << task.task->name;
+      }
+    }
+  }
+  EXPECT_EQ(programs, 13u);
+  Corpus corpus;
+  ASSERT_TRUE(add_recorded(corpus, *recorded, 96, 1, false).ok());
+  EXPECT_GE(corpus.sentences.size(), 12u);  // a program without tiles and unrolling has nothing to say
+}
+
 TEST(LanguageRecords, WhatIsHeldOutIsNotRead) {
   const auto workloads = record::AnsorWorkloads::load(kSamples + "workloads.json");
   ASSERT_TRUE(workloads.ok());

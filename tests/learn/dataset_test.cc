@@ -211,7 +211,7 @@ TEST_F(DatasetTest, HalvesOfDatabasesOfMetaScheduleAreErrors) {
   EXPECT_THAT(find({{"a100", records}}), HasSubstr("give both"));
   EXPECT_THAT(find({{"a100", workloads}}), HasSubstr("give both"));
   EXPECT_THAT(find({{"", records}, {"", workloads}}), HasSubstr("--device"));
-  EXPECT_THAT(find({{"a100", records}, {"", workloads_}}), HasSubstr("one store of each kind"));
+  EXPECT_THAT(find({{"a100", records}, {"", workloads_}}), HasSubstr("each kind of records by itself"));
   EXPECT_THAT(find({{"a100", TENSORSMITH_SOURCE_DIR "/tests/data/numpy"}}), HasSubstr("work_dir"));
   const auto unknown = import_metaschedule({{"a1000", workloads, records}}, store_, {});
   EXPECT_THAT(unknown.error().message(), HasSubstr("'a1000'"));

@@ -351,12 +351,16 @@ TEST_F(LanguageRecordsCli, SaysWhatIsWrong) {
   expect_error(rank({"--records", "v100.absent", "--workloads", workloads}), "v100.absent");
   expect_error(rank({"--records", "toaster=v100.bad", "--workloads", workloads}), "toaster");
   expect_error(rank({"--records", "v100.bad", "--workloads", "absent.json"}), "absent.json");
+  expect_error(rank({"--records", "v100.bad"}), "add --workloads FILE");
+  const std::string database = TENSORSMITH_SOURCE_DIR "/tests/data/metaschedule";
+  expect_error(rank({"--records", database}), "put NAME= before the path");
+  expect_error({"lm", "generate", "--lm", "r.lm", "--records", "a100=" + database, "-o", "no.jsonl"},
+               "give records of Ansor");
   expect_error(with_records({"lm", "generate", "--lm", "r.corpus", "-o", "no.jsonl"}), "r.corpus");
   expect_error({"lm", "generate", "--lm", "r.lm"}, "--records");
   expect_error(with_records({"lm", "corpus", "--hold-out-share", "100%", "-o", "no.corpus"}), "held-out");
   expect_error(with_records({"lm", "rank", "--lm", "r.lm", "--cost-model", "r.lm"}), "r.lm");
-  // Options that exclude each other.
-  EXPECT_EQ(cli(rank({"--records", "v100.bad"})).exit_code, 2);
+  // Options that exclude each other, or that are missing.
   EXPECT_EQ(cli(with_records({"lm", "generate", "--lm", "r.lm"})).exit_code, 2);
   EXPECT_EQ(cli(with_records({"lm", "generate", kNetwork, "--lm", "r.lm", "-o", "no.jsonl"})).exit_code, 2);
   EXPECT_FALSE(fs::exists(directory_->path() / "no.jsonl"));

@@ -115,7 +115,7 @@ Result<std::vector<MetaScheduleDatabase>> find_metaschedule_databases(const std:
   if (databases.empty() && workloads.empty() && records.empty()) return databases;
   if (!other.empty())
     return Error{ErrorCode::kInvalidArgument, other,
-                 "is not of MetaSchedule, as other files are; make one store of each kind of records"};
+                 "is not of MetaSchedule, as other files are; give each kind of records by itself"};
   if (workloads.size() != records.size() && (workloads.size() != 1 || records.empty()))
     return Error{ErrorCode::kInvalidArgument, records.empty() ? workloads.front() : records.front().path,
                  "is half of a database of MetaSchedule; give both " + std::string(kWorkloadsFile) + " and " +
@@ -127,8 +127,8 @@ Result<std::vector<MetaScheduleDatabase>> find_metaschedule_databases(const std:
     if (database.device.empty())
       return Error{
           ErrorCode::kInvalidArgument, database.records,
-          "says nothing about the device that ran the programs; add --device NAME, one of `tensorsmith "
-          "devices`"};
+          "says nothing about the device that ran the programs; put NAME= before the path (or, in `dataset "
+          "import`, add --device NAME), one of `tensorsmith devices`"};
   }
   return databases;
 }
