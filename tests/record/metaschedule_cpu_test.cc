@@ -7,6 +7,7 @@
 #include "lower/lower.h"
 #include "record/line_reader.h"
 #include "record/metaschedule/workloads.h"
+#include "support/print_schedule.h"
 
 namespace tensorsmith::record::metaschedule_cpu_test {
 namespace {
@@ -86,7 +87,7 @@ TEST(MetaScheduleCpuTest, LoopsAreThoseOfTvm) {
     factored += loops.contains("sum_rf") ? 1 : 0;
     const auto again = sched::replay(replayed->task->workload, replayed->program.trace);
     ASSERT_TRUE(again.ok()) << again.error().message();
-    EXPECT_EQ(sched::to_string(*again), sched::to_string(replayed->program.schedule));
+    EXPECT_EQ(test::print_schedule(*again), test::print_schedule(replayed->program.schedule));
   }
   EXPECT_GT(factored, 3);
 }

@@ -16,6 +16,7 @@
 #include "record/energy.h"
 #include "search/recorded_space.h"
 #include "search_testing.h"
+#include "support/print_schedule.h"
 #include "support/standard_workloads.h"
 
 namespace tensorsmith::search::objective_test {
@@ -138,7 +139,8 @@ TEST(TemporaryBytes, AreThoseThatTheCodeAllocates) {
       const auto bytes = task->space().temporary_bytes(candidate, device);
       ASSERT_TRUE(bytes.ok()) << bytes.error().message();
       ASSERT_EQ(*bytes, expected) << sched::print(*trace)
-                                  << sched::to_string(sched::replay(workload, *trace).value());
+                                  << tensorsmith::test::print_schedule(
+                                         sched::replay(workload, *trace).value());
       different.insert(*bytes);
       ++programs;
     }
