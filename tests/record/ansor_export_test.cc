@@ -135,7 +135,7 @@ TEST(AnsorExporter, StepsBehindALayoutKeepTheirSources) {
   Record record;
   record.task_key = task.key;
   record.result.seconds = {1e-3};
-  const sched::Split split{3, 0, {8}};  // of the product; 4: its activation
+  const sched::Split split{2, 0, {8}};  // of the product; stage 4 is its activation
   for (const bool fused : {false, true}) {
     const auto follow = [&](int source) {
       return fused ? sched::Step(sched::FollowFusedSplit{4, 0, {source}, 0, true})

@@ -102,7 +102,7 @@ TEST(MetaScheduleCpuTest, FactoredReductionsGiveRightValues) {
     ASSERT_TRUE(lowered.ok()) << lowered.error().message();
     const ir::Workload& workload = replayed->task->workload;
     Rng rng(5);
-    const ir::Buffer& input = workload.inputs().front();
+    const ir::Buffer input = workload.inputs().front();
     const std::vector<lower::Tensor> inputs = {lower::random_tensor(input->dtype, input->shape, rng)};
     const auto expected = lower::evaluate(workload, inputs);
     const auto computed = lower::run(lowered->program, inputs);

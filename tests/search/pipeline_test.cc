@@ -46,7 +46,8 @@ int compare(const ir::Workload& workload, int threads, uint64_t seed, int count)
     EXPECT_EQ(made.ok(), replayed.ok());
     EXPECT_EQ(fast.ok(), plain.ok());
     if (made.ok() && replayed.ok()) {
-      EXPECT_EQ(tensorsmith::test::print_schedule(schedule), tensorsmith::test::print_schedule(*replayed)) << sched::print(*trace);
+      EXPECT_EQ(tensorsmith::test::print_schedule(schedule), tensorsmith::test::print_schedule(*replayed))
+          << sched::print(*trace);
     }
     if (!fast.ok() || !plain.ok()) continue;
     EXPECT_EQ((*fast)->rows.rows, (*plain)->rows.rows);
