@@ -22,6 +22,8 @@ constexpr double kBoundOfEstimate = 0.5;
 constexpr size_t kMaxTransferred = 2;
 // Forecasts for shorter times than this are not used (--until-gain).
 constexpr double kLeastHorizonSeconds = 3;
+// No forecast before this many full batches were measured.
+constexpr int64_t kForecastBatches = 3;
 constexpr size_t kReported = 4;  // programs of each task in the report
 // A survey writes its records at this interval, because a transaction can take as long as one of
 // its short measurements. A killed survey loses this much.
@@ -379,6 +381,8 @@ double TuningRun::judged_model_seconds() const {
 
 std::optional<double> TuningRun::gain_of_as_long_again() const {
   if (options_.until_gain == 0) return std::nullopt;
+  // The first rounds are too small for a forecast.
+  if (limits_.trials() < kForecastBatches * options_.batch) return std::nullopt;
   const auto share = forecast_.share_come_true();
   const double now = judged_model_seconds();
   if (!share || !std::isfinite(now) || now <= 0) return std::nullopt;

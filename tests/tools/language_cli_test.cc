@@ -170,9 +170,9 @@ TEST_F(LanguageCli, GeneratedSchedulesAreMeasuredLater) {
 TEST_F(LanguageCli, TheShippedModelIsNamedTheSameEverywhere) {
   std::vector<Json> methods;
   for (const std::vector<std::string>& given : {std::vector<std::string>{}, {"--lm", "shipped"}}) {
-    std::vector<std::string> command = {"compare",  kNetwork, "--strategy", "lm", "--trials",     "3",
-                                        "--seeds",  "1",      "--heaviest", "1",  "--cost-model", "none",
-                                        "--frozen", "--json", "--quiet"};
+    std::vector<std::string> command = {"compare", kNetwork, "--strategy", "lm", "--trials",     "3",
+                                        "--seeds", "1",      "--heaviest", "1",  "--cost-model", "none",
+                                        "--json",  "--quiet"};
     command.insert(command.end(), given.begin(), given.end());
     const CliResult compared = cli(command);
     ASSERT_EQ(compared.exit_code, 0) << compared.err;
