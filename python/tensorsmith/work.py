@@ -184,7 +184,7 @@ def tune(
             compiled model there is replaced; anything else is kept, and is an error.
         seconds: time limit for everything until the model is written. Give `seconds`, `trials` (number of
             measurements) or `until_gain` (stops when as much time again is expected to gain less than this share).
-        objective: what each task's schedule shall have least of: "latency" (seconds), "memory" (bytes of temporary
+        objective: the cost that each task's schedule minimizes: "latency" (seconds), "memory" (bytes of temporary
             tensors), "energy" (joules of a run), or a formula such as "latency * (1 + memory / 1e6)".
         progress: True shows a bar. A function is called with each event, a dict: phase, and after each measurement
             elapsed_seconds, trials, failures, resumed, task, estimate (untuned_seconds, tuned_seconds, ratio). After

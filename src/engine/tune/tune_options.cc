@@ -32,7 +32,7 @@ std::vector<TuneOption> make_tune_options() {
        "this share, 1% or 0.01 (0 = never)"},
       {"objective", "--objective", kText, kSearch, TS_OPTION(schedules.objective), 0, 0, "FORMULA",
        "objective",
-       "What the schedule of each task shall have least of: latency (seconds), memory (bytes of temporary "
+       "The cost that the schedule of each task minimizes: latency (seconds), memory (bytes of temporary "
        "tensors), energy (joules of a run, if the processor's counters can be read), or a formula of them, "
        "for example 'latency * (1 + memory / 1e6)'"},
       {"seed", "--seed", kCount, kSearch, TS_OPTION(search.seed), 0,
