@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 
 # Page -> section -> the model used as model.onnx there, unless it is the network of the zoo.
 MODELS = {"docs/cookbook.md": {"Compile in continuous integration": "mnist", "Find out where the time of a run goes": "mnist"}}
@@ -122,8 +123,13 @@ class Reader:
                 shutil.copytree(made, self.work / name)
 
     def key(self):
-        """Returns the key of a task of model.onnx for which tensorsmith.db has records."""
-        return json.loads(self.shell("tensorsmith tasks model.onnx --json").stdout)["tasks"][0]["key"]
+        """Returns the key of the task of model.onnx with the most records in tensorsmith.db."""
+        keys = [task["key"] for task in json.loads(self.shell("tensorsmith tasks model.onnx --json").stdout)["tasks"]]
+        self.shell("tensorsmith db export tensorsmith.db counted.jsonl --force")
+        exported = self.work / "counted.jsonl"
+        lines = exported.read_text(encoding="utf-8").splitlines() if exported.is_file() else []
+        counts = Counter(entry["task"] for entry in map(json.loads, lines) if "task" in entry)
+        return max(keys, key=lambda key: counts[key])
 
     def run(self, command):
         if command in self.ran:
