@@ -45,9 +45,7 @@ Result<CollectReport> collect(const std::vector<engine::SharedTask>& tasks, cons
   std::vector<const graph::Task*> wanted_tasks;
   for (const engine::SharedTask& shared : tasks) wanted_tasks.push_back(&shared.task);
   for (const target::Device& device : options.devices) {
-    if (!engine::is_measurable(device))
-      return Error{ErrorCode::kUnsupported, "device " + device.name,
-                   "collecting measures on this machine; use local or a variant of it (local:isa=avx2)"};
+    TS_RETURN_IF_ERROR(engine::check_measurable(device, "collecting"));
     TS_RETURN_IF_ERROR(engine::register_device(device, database));
   }
   // Each turn of a device creates a measurer and a search, which repeat their warnings.

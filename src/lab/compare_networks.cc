@@ -16,7 +16,6 @@
 #include "lab/proposals.h"
 #include "learn/lm/language_model.h"
 #include "learn/search_model.h"
-#include "runtime/device/gpu_platform.h"
 #include "search/strategies.h"
 #include "search/tuner.h"
 
@@ -359,11 +358,7 @@ std::vector<NetworkMethod> network_methods(bool language_model) {
 }
 
 Status check_network_comparison(const target::Device& device, const NetworkComparison& comparison) {
-  if (!engine::is_measurable(device))
-    return Error{ErrorCode::kUnsupported, "device " + device.name,
-                 "this measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of it "
-                 "(" +
-                     runtime::gpu_names("", ", ") + ")"};
+  TS_RETURN_IF_ERROR(engine::check_measurable(device, "a comparison"));
   const auto model =
       learn::make_search_model({.model = comparison.cost_model, .kinds = &cost_model_kinds()}, device);
   if (!model.ok()) return model.error();

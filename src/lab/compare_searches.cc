@@ -18,8 +18,8 @@
 #include "ir/text.h"
 #include "lab/kinds/kinds.h"
 #include "lab/strategies/strategies.h"
+#include "lab/task_records.h"
 #include "lab/time_again.h"
-#include "runtime/device/gpu_platform.h"
 #include "search/recorded_space.h"
 #include "search/simulation.h"
 #include "space/design_space.h"
@@ -116,35 +116,14 @@ Status search_once(const Place& place, const CompareOptions& options, LogSink& l
 
 // --- recorded programs
 
-struct ReplayedTask {
-  uint32_t workload = 0, device = 0;  // index in the store
-  std::vector<int64_t> records;
-  int64_t ran = 0;
-};
-
-std::vector<ReplayedTask> recorded_tasks(const learn::Store& store, const std::vector<int64_t>& records) {
-  std::map<std::pair<uint32_t, uint32_t>, ReplayedTask> tasks;  // by device and workload
-  for (const int64_t i : records) {
-    const auto entry = store.entry(i);
-    ReplayedTask& task = tasks[{entry.device, entry.workload}];
-    task.workload = entry.workload;
-    task.device = entry.device;
-    task.records.push_back(i);
-    task.ran += entry.failed() ? 0 : 1;
-  }
-  std::vector<ReplayedTask> list;
-  for (auto& [key, task] : tasks) list.push_back(std::move(task));
-  return list;
-}
-
-int64_t trials_of(const ReplayedTask& task, const CompareOptions& options,
+int64_t trials_of(const TaskRecords& task, const CompareOptions& options,
                   const SimulationOptions& simulation) {
   if (simulation.share == 0) return options.trials;
   return std::max<int64_t>(std::llround(std::ceil(simulation.share * task.ran)), 1);
 }
 
 Result<std::shared_ptr<const search::RecordedSpace>> space_of(const learn::Store& store,
-                                                              const ReplayedTask& task,
+                                                              const TaskRecords& task,
                                                               ir::Workload workload) {
   std::vector<search::RecordedProgram> programs;
   for (const int64_t i : task.records) {
@@ -173,7 +152,7 @@ Result<std::shared_ptr<const search::RecordedSpace>> space_of(const learn::Store
 }
 
 // Runs the searches of one task.
-Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const ReplayedTask& recorded,
+Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const TaskRecords& recorded,
                                              const target::Device& device, int64_t trials,
                                              const CompareOptions& options, LogSink& log,
                                              const std::atomic<bool>& cancel) {
@@ -237,11 +216,11 @@ Result<std::vector<SearchRun>> simulate_searches(
     const learn::Store& store, const std::vector<const target::Device*>& devices,
     const std::vector<int64_t>& records, const CompareOptions& options, const SimulationOptions& simulation,
     LogSink& log, const CompareProgressFn& progress, const std::atomic<bool>& cancel) {
-  std::vector<ReplayedTask> tasks = recorded_tasks(store, records);
+  std::vector<TaskRecords> tasks = records_by_task(store, records);
   std::set<uint32_t> used;
-  for (const ReplayedTask& task : tasks)
+  for (const TaskRecords& task : tasks)
     if (used.insert(task.device).second) TS_RETURN_IF_ERROR(check_models(options, *devices[task.device]));
-  std::erase_if(tasks, [&](const ReplayedTask& task) {
+  std::erase_if(tasks, [&](const TaskRecords& task) {
     const int64_t least = simulation.least_programs > 0
                               ? simulation.least_programs
                               : kProgramsPerTrial * trials_of(task, options, simulation);
@@ -335,12 +314,7 @@ Result<std::vector<SearchRun>> measure_searches(const target::Device& device, co
                                                 const MeasuredComparison& comparison, const Clock& clock,
                                                 LogSink& log, const CompareProgressFn& progress,
                                                 const std::atomic<bool>& cancel) {
-  if (!engine::is_measurable(device)) {
-    return Error{ErrorCode::kUnsupported, "device " + device.name,
-                 "this measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of it "
-                 "(" +
-                     runtime::gpu_names("", ", ") + ")"};
-  }
+  TS_RETURN_IF_ERROR(engine::check_measurable(device, "a comparison"));
   TS_RETURN_IF_ERROR(check_models(options, device));
   measure::MeasureOptions measuring;
   const MakeMeasurer make_measurer = [&] {

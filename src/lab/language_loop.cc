@@ -237,9 +237,7 @@ Result<LanguageModel> language_loop(const std::vector<engine::ModelSource>& mode
                                     const target::Device& device, const LanguageLoopOptions& options,
                                     const Clock& clock, LogSink& log, const LanguageLoopEvents& events,
                                     const std::atomic<bool>& cancel) {
-  if (!engine::is_measurable(device))
-    return Error{ErrorCode::kUnsupported, "device " + device.name,
-                 "a loop measures on this machine; use local or a variant of it (local:isa=avx2)"};
+  TS_RETURN_IF_ERROR(engine::check_measurable(device, "a loop"));
   return LanguageLoop(device, options, clock, log, events, cancel).run(models);
 }
 

@@ -17,6 +17,7 @@
 #include "base/statistics.h"
 #include "base/thread_pool.h"
 #include "lab/kinds/kinds.h"
+#include "lab/task_records.h"
 #include "learn/latency/queries.h"
 #include "learn/metrics.h"
 #include "learn/profile/rank_sets.h"
@@ -27,28 +28,16 @@ namespace {
 
 constexpr double kUnknownScore = std::numeric_limits<double>::quiet_NaN();
 
-// A task on a device, with its measured programs in the order of the store.
-struct CurveTask {
-  uint32_t workload = 0, device = 0;
-  std::vector<int64_t> records;
-};
-
-std::vector<CurveTask> curve_tasks(const learn::Store& store, const std::vector<int64_t>& records) {
-  std::map<std::pair<uint32_t, uint32_t>, CurveTask> tasks;  // by device and workload
-  for (const int64_t i : records) {
+// Returns the tasks with their measured programs that have features, in the order of the store.
+std::vector<TaskRecords> curve_tasks(const learn::Store& store, std::vector<int64_t> records) {
+  std::erase_if(records, [&](int64_t i) {
     const learn::Store::Entry entry = store.entry(i);
-    if (entry.failed() || entry.leaves == 0) continue;
-    CurveTask& task = tasks[{entry.device, entry.workload}];
-    task.workload = entry.workload;
-    task.device = entry.device;
-    task.records.push_back(i);
-  }
-  std::vector<CurveTask> out;
-  for (auto& [key, task] : tasks) out.push_back(std::move(task));
-  return out;
+    return entry.failed() || entry.leaves == 0;
+  });
+  return records_by_task(store, records);
 }
 
-bool has_enough(const CurveTask& task, const LearningCurveOptions& options) {
+bool has_enough(const TaskRecords& task, const LearningCurveOptions& options) {
   return std::ssize(task.records) >= int64_t{options.rounds} * options.batch;
 }
 
@@ -56,7 +45,7 @@ bool has_enough(const CurveTask& task, const LearningCurveOptions& options) {
 class CurveRounds {
  public:
   CurveRounds(const learn::Store& store, const std::vector<const target::Device*>& devices,
-              const CurveTask& task, const LearningCurveOptions& options, uint64_t seed,
+              const TaskRecords& task, const LearningCurveOptions& options, uint64_t seed,
               const std::atomic<bool>& cancel)
       : store_(store), devices_(devices), options_(options), seed_(seed), cancel_(cancel) {
     order_ = task.records;
@@ -142,7 +131,7 @@ class CurveRounds {
 
 Result<std::vector<LearningCurve>> curves_of(const learn::Store& store,
                                              const std::vector<const target::Device*>& devices,
-                                             const CurveTask& task, const std::vector<CurveModel>& models,
+                                             const TaskRecords& task, const std::vector<CurveModel>& models,
                                              const LearningCurveOptions& options,
                                              const std::atomic<bool>& cancel) {
   const learn::StoredWorkload& workload = store.workloads()[task.workload];
@@ -210,7 +199,7 @@ Result<CurveModel> make_curve_model(const std::string& name, const learn::Traini
 
 Status check_rounds(const learn::Store& store, const std::vector<int64_t>& records,
                     const LearningCurveOptions& options) {
-  const std::vector<CurveTask> tasks = curve_tasks(store, records);
+  const std::vector<TaskRecords> tasks = curve_tasks(store, records);
   if (std::any_of(tasks.begin(), tasks.end(), [&](const auto& task) { return has_enough(task, options); }))
     return {};
   return Error{ErrorCode::kInvalidArgument, "",
@@ -226,10 +215,10 @@ Result<LearningCurves> learning_curves(const learn::Store& store,
                                        const LearningCurveProgress& progress,
                                        const std::atomic<bool>& cancel) {
   TS_RETURN_IF_ERROR(check_rounds(store, records, options));
-  std::vector<CurveTask> tasks = curve_tasks(store, records);
+  std::vector<TaskRecords> tasks = curve_tasks(store, records);
   LearningCurves out;
   out.left_out = static_cast<int64_t>(
-      std::erase_if(tasks, [&](const CurveTask& task) { return !has_enough(task, options); }));
+      std::erase_if(tasks, [&](const TaskRecords& task) { return !has_enough(task, options); }));
   out.tasks = std::ssize(tasks);
   std::vector<std::optional<Result<std::vector<LearningCurve>>>> done(tasks.size());
   std::mutex mutex;

@@ -160,9 +160,7 @@ Result<WrittenMeasurements> measure_written(const WrittenPrograms& written, cons
                                             const WrittenMeasuring& options, const Clock& clock, LogSink& log,
                                             const search::ProgressFn& progress,
                                             const std::atomic<bool>& cancel) {
-  if (!engine::is_measurable(device))
-    return Error{ErrorCode::kUnsupported, "device " + device.name,
-                 "programs are measured on this machine; use local or a variant of it (local:isa=avx2)"};
+  TS_RETURN_IF_ERROR(engine::check_measurable(device, "`lm measure`"));
   std::vector<graph::Task> described;
   for (const WrittenTask& task : written.tasks) {
     auto workload = ir::parse_workload(task.task.text);

@@ -1,4 +1,4 @@
-// How much of the processors others take, with a simulated /proc/stat and clock.
+// The disturbance of a measurement, read from a simulated /proc/stat and clock.
 #include "measure/disturbance.h"
 
 #include <gtest/gtest.h>

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "engine/device/gpu_device.h"
+#include "runtime/device/gpu_platform.h"
 #include "target/probe_clock.h"
 
 namespace tensorsmith::engine {
@@ -11,6 +13,15 @@ namespace tensorsmith::engine {
 bool is_local(const target::Device& device) { return device.name == "local"; }
 
 bool is_measurable(const target::Device& device) { return is_local(device) || gpu_place(device); }
+
+Status check_measurable(const target::Device& device, std::string_view work) {
+  if (is_measurable(device)) return {};
+  return Error{
+      ErrorCode::kUnsupported, "device " + device.name,
+      std::string(work) +
+          " measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of it (" +
+          runtime::gpu_names("", ", ") + ")"};
+}
 
 target::Device with_threads(target::Device device, int threads) {
   if (threads <= 0) return device;

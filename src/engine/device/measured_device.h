@@ -2,6 +2,8 @@
 // them.
 #pragma once
 
+#include <string_view>
+
 #include "record/database.h"
 #include "target/target.h"
 
@@ -12,6 +14,9 @@ bool is_local(const target::Device& device);
 
 // True for devices that programs can be measured on: local ones, and GPUs of this machine.
 bool is_measurable(const target::Device& device);
+// Returns kUnsupported, with the devices to use instead, unless the device is measurable. work: names what
+// measures, as the subject of the message ("tuning").
+Status check_measurable(const target::Device& device, std::string_view work);
 
 // Returns the device with `threads` cores and its peak rate scaled in proportion; 0 = unchanged.
 target::Device with_threads(target::Device device, int threads);

@@ -19,7 +19,6 @@
 #include "engine/tune/tune_sources.h"
 #include "learn/search_model.h"
 #include "measure/energy.h"
-#include "runtime/device/gpu_platform.h"
 #include "sched/trace_traits.h"
 
 namespace tensorsmith::engine {
@@ -527,12 +526,7 @@ Result<std::vector<TunedModel>> tune_models(const std::vector<ModelToTune>& mode
                                             const target::Device& device, const TuneModelOptions& options,
                                             record::Database& database, const Clock& clock, LogSink& log,
                                             TuneEvents& events, const std::atomic<bool>& cancel) {
-  if (!is_measurable(device)) {
-    return Error{ErrorCode::kUnsupported, "device " + device.name,
-                 "tuning measures on this machine; use local, a variant of it (local:isa=avx2), or a GPU of "
-                 "it (" +
-                     runtime::gpu_names("", ", ") + ")"};
-  }
+  TS_RETURN_IF_ERROR(check_measurable(device, "tuning"));
   TuneRun run{models, device, options, database, clock, log, events, cancel};
   TS_RETURN_IF_ERROR(run.read_sources());
   TS_RETURN_IF_ERROR(run.time_untuned_models());
