@@ -119,6 +119,8 @@ class Database {
                                  const std::function<void(const ImportReport&)>& progress = {});
 };
 
+// The file of records that commands use if none is named; it need not exist.
+inline constexpr const char* kDefaultDatabase = "tensorsmith.db";
 // Whether the path is the address of a server rather than a file.
 bool is_database_address(std::string_view path);
 // The path for display, reports and logs; an address without its password.

@@ -13,7 +13,7 @@ namespace tensorsmith::search {
 namespace {
 
 // The constants of this file were chosen on the validation part of recorded searches
-// (docs/results/recorded_searches.json).
+// (docs/decisions/057-choice-of-batches.md has the command).
 //
 // Factor on deviations in the expected improvement: below 1, known regions are preferred.
 constexpr double kBoldness = 0.7;

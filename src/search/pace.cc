@@ -36,7 +36,7 @@ double Pace::measuring_seconds_left() const {
 
 size_t Pace::batch_size(size_t task, size_t seeds) const {
   // The first batches of a task are small, so that a wrong belief about it costs few trials. Seeds do not
-  // follow from such a belief.
+  // follow from such a belief. The numbers were chosen as docs/decisions/057-choice-of-batches.md says.
   constexpr double kFirst = 3, kGrowth = 0.75;
   const size_t tasks = task_trials_.size();
   const double grown =

@@ -5,6 +5,7 @@
 #include "lab/profile_programs.h"
 #include "measure/profile/perf_events.h"
 #include "measure/profile/time_kernel.h"
+#include "record/database.h"
 #include "record/ncu_csv.h"
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -20,7 +21,7 @@ namespace {
 
 struct ProfileCommand {
   std::string source;  // a database or a model
-  std::string database = "tensorsmith.db";
+  std::string database = record::kDefaultDatabase;
   std::vector<std::string> tasks;
   DeviceOptions device;
   std::string profiler = "auto";

@@ -13,6 +13,7 @@
 #include "engine/tune/tune_options.h"
 #include "learn/dataset/import.h"
 #include "learn/training.h"
+#include "record/database.h"
 #include "record/record.h"
 #include "target/target.h"
 #include "tools/option_groups.h"
@@ -97,7 +98,7 @@ void add_tune_options(CLI::App& command, std::initializer_list<std::string_view>
 
 // The database that schedules and measurements are read from.
 struct DatabaseOption {
-  std::string path = "tensorsmith.db";
+  std::string path = record::kDefaultDatabase;
   void add_to(CLI::App& command, const std::string& description);
   // False if the command line names no database and the default one does not exist. A named
   // database must be opened, so that a wrong name is an error.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/tune/tune_model.h"
+#include "record/database.h"
 #include "tools/options.h"
 
 namespace tensorsmith::tools {
@@ -14,7 +15,7 @@ struct TuneRunOptions {
   ModelOptions import;              // for all models; its path is unused
   DeviceOptions device;
   // The database is that of --db, and the sources are the entries of --from.
-  engine::TuneModelOptions tuning{.where = {.database = "tensorsmith.db"}};
+  engine::TuneModelOptions tuning{.where = {.database = record::kDefaultDatabase}};
   // For the compiled model; with several models, the directory that contains one for each.
   std::string directory;
   // If not on the command line, the output goes beside each model.

@@ -241,6 +241,7 @@ TEST_F(Cli, SeveralModelsTransferAndNoMeasuring) {
     const CliResult unmeasured = cli({"tune", (other / "model.onnx").string(), "-o", "unmeasured-" + device,
                                       "--no-measure", "--json", "--device", device, "--db", "new.db"});
     ASSERT_EQ(unmeasured.exit_code, 0) << unmeasured.err;
+    EXPECT_NE(unmeasured.err.find("new.db does not exist"), std::string::npos) << unmeasured.err;
     for (const auto& task : nlohmann::json::parse(unmeasured.out)["tasks"])
       EXPECT_GE(task["expected_gain"].get<double>(), 1);
   }

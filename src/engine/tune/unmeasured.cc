@@ -11,6 +11,7 @@
 #include "engine/tune/candidate_times.h"
 #include "engine/tune/prepare_tasks.h"
 #include "engine/tune/tune_sources.h"
+#include "record/database.h"
 #include "search/strategies.h"
 
 namespace tensorsmith::engine {
@@ -180,7 +181,12 @@ Result<std::vector<std::vector<UnmeasuredChoice>>> compile_unmeasured(const std:
   std::error_code ignored;
   const bool has_records = options.warm_start && (record::is_database_address(database) ||
                                                   std::filesystem::exists(database, ignored));
-  if (has_records) TS_RETURN_IF_ERROR(known.add_file(database));
+  if (has_records) {
+    TS_RETURN_IF_ERROR(known.add_file(database));
+  } else if (options.warm_start && !database.empty() && database != record::kDefaultDatabase) {
+    log.log(LogLevel::kWarning, "database " + record::shown_database(database) +
+                                    " does not exist, so none of its records are used");
+  }
   SeedOptions seeds{.other_tasks = kOtherPrograms};
   for (const SourceModel& source : sources.models) {
     if (!seeds.only_tasks) seeds.only_tasks.emplace();

@@ -12,7 +12,7 @@ namespace tensorsmith::learn {
 namespace {
 
 // The constants were chosen on the validation part of recorded searches
-// (docs/results/recorded_searches.json).
+// (docs/decisions/057-choice-of-batches.md has the command).
 constexpr double kConstantVariance = 0.1;  // of the error that all programs of a task share
 constexpr double kNoise = 0.05;            // deviation of a measurement's logarithm
 constexpr double kLengths[] = {0.5, 1, 2, 4};

@@ -665,6 +665,9 @@ def main():
             check_end(browser, tensorsmith, model, folder)
             print(f"Chromium {browser.version}: {len(failures)} failures")
             browser.close()
+    # Again at the end, since a record of CI keeps only the last lines of a test.
+    for what in failures:
+        print("FAILED:", what[:300])
     return 1 if failures else 0
 
 
