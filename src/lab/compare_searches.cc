@@ -158,11 +158,12 @@ Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const Ta
                                              const std::atomic<bool>& cancel) {
   const learn::StoredWorkload& stored = store.workloads()[recorded.workload];
   TS_ASSIGN_OR_RETURN(ir::Workload workload, ir::parse_workload(stored.text));
-  const search::TaskName name{ir::structural_key(workload), stored.name};
+  learn::StoredWorkload queried = stored;
+  queried.key = ir::structural_key(workload);
   TS_ASSIGN_OR_RETURN(const auto space, space_of(store, recorded, std::move(workload)));
   search::TuneTask task;
   TS_ASSIGN_OR_RETURN(task.task,
-                      search::PreparedTask::create(name, space, std::make_shared<target::Device>(device)));
+                      search::PreparedTask::create(queried, space, std::make_shared<target::Device>(device)));
   trials = std::min<int64_t>(trials, space->size());
   std::vector<SearchRun> out;
   for (size_t m = 0; m < options.methods.size(); ++m) {
@@ -176,7 +177,7 @@ Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const Ta
       run.fastest = space->best_seconds();
       search::SimulatedClock clock;
       search::ReplayMeasurer measurer(clock);
-      measurer.add_task(name.key, space);
+      measurer.add_task(queried.key, space);
       TS_RETURN_IF_ERROR(
           search_once({task, device, measurer, clock, trials, true, 1}, options, log, cancel, run));
     }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "ir/text.h"
+#include "learn/dataset/import.h"
 #include "search/kernel_class.h"
 #include "search/plausible.h"
 
@@ -14,7 +16,9 @@ Result<std::shared_ptr<const PreparedTask>> PreparedTask::create(TaskName name, 
   if (!space.ok()) return Error{space.error().code, "task '" + name.name + "'", space.error().message()};
   auto designed = std::make_shared<const DesignedSpace>(std::move(*space));
   const space::DesignSpace& design = designed->design();
-  TS_ASSIGN_OR_RETURN(const auto made, create(std::move(name), std::move(designed), std::move(device)));
+  learn::StoredWorkload own{
+      std::move(name.key), std::move(name.name), ir::print(workload), ir::flop_count(workload), {}};
+  TS_ASSIGN_OR_RETURN(const auto made, create(std::move(own), std::move(designed), std::move(device)));
   auto task = std::make_shared<PreparedTask>(*made);
   task->design_ = &design;
   task->winograd_ = options.winograd;
@@ -22,11 +26,14 @@ Result<std::shared_ptr<const PreparedTask>> PreparedTask::create(TaskName name, 
 }
 
 Result<std::shared_ptr<const PreparedTask>> PreparedTask::create(
-    TaskName name, std::shared_ptr<const SearchSpace> space, std::shared_ptr<const target::Device> device) {
+    learn::StoredWorkload stored, std::shared_ptr<const SearchSpace> space,
+    std::shared_ptr<const target::Device> device) {
   std::shared_ptr<PreparedTask> task(new PreparedTask());
   const ir::Workload& workload = space->workload();
-  task->queried_ = std::make_shared<const QueriedTask>(std::move(name.key), std::move(name.name), workload,
-                                                       ir::flop_count(workload), *device);
+  auto queried = std::make_shared<QueriedTask>(std::move(stored), workload, *device);
+  // Stores call the devices of own records by another name.
+  if (queried->stored.foreign_keys.empty()) queried->device.name = learn::stored_device_name(*device);
+  task->queried_ = std::move(queried);
   task->kernel_class_ = search::kernel_class(workload);
   task->untuned_ = space->default_candidate();
   task->untuned_estimate_ = space->estimate(task->untuned_);

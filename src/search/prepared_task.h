@@ -23,8 +23,9 @@ class PreparedTask {
   static Result<std::shared_ptr<const PreparedTask>> create(TaskName name, const ir::Workload& workload,
                                                             std::shared_ptr<const target::Device> device,
                                                             const space::DesignSpace::Options& options);
-  // Creates a task with the programs of the given space.
-  static Result<std::shared_ptr<const PreparedTask>> create(TaskName name,
+  // Creates a task with the programs of the given space. `stored` tells cost models who compiled them: somebody
+  // else if it has foreign keys.
+  static Result<std::shared_ptr<const PreparedTask>> create(learn::StoredWorkload stored,
                                                             std::shared_ptr<const SearchSpace> space,
                                                             std::shared_ptr<const target::Device> device);
 

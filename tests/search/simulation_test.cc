@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/text.h"
 #include "lab/strategies/strategies.h"
 #include "learn/latency/kinds.h"
 #include "search_testing.h"
@@ -87,10 +88,25 @@ struct Simulated {
 };
 
 TuneTask recorded_task(const std::string& name, ir::Workload workload, size_t count, uint64_t seed) {
-  const std::string key = ir::structural_key(workload);
-  return {.task = PreparedTask::create({key, name}, recorded(std::move(workload), count, seed),
+  learn::StoredWorkload stored{ir::structural_key(workload), name, ir::print(workload), 1e6, {}};
+  return {.task = PreparedTask::create(std::move(stored), recorded(std::move(workload), count, seed),
                                        std::make_shared<const target::Device>(test::device()))
                       .value()};
+}
+
+// A cost model treats programs of another compiler as such, also in a search: it saw them in training.
+TEST(RecordedSpace, ProgramsOfAnotherCompilerStayForeign) {
+  const ir::Workload workload = matmul(16, 16, 16);
+  for (const bool foreign : {false, true}) {
+    learn::StoredWorkload stored{ir::structural_key(workload), "matmul", ir::print(workload), 1e6, {}};
+    if (foreign) stored.foreign_keys = {"key of Ansor"};
+    const auto task = PreparedTask::create(stored, recorded(workload, 4, 1),
+                                           std::make_shared<const target::Device>(test::device()));
+    ASSERT_TRUE(task.ok());
+    const QueriedTask& queried = (*task)->queried();
+    EXPECT_EQ(queried.stored.foreign_keys, stored.foreign_keys);
+    EXPECT_EQ(queried.access.workload == nullptr, foreign);
+  }
 }
 
 TEST(RecordedSpace, HoldsEachProgramOnce) {
