@@ -94,7 +94,7 @@ TuneTask recorded_task(const std::string& name, ir::Workload workload, size_t co
                       .value()};
 }
 
-// A cost model treats programs of another compiler as such, also in a search: it saw them in training.
+// A search tells the cost model which programs another compiler made.
 TEST(RecordedSpace, ProgramsOfAnotherCompilerStayForeign) {
   const ir::Workload workload = matmul(16, 16, 16);
   for (const bool foreign : {false, true}) {
