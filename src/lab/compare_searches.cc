@@ -7,6 +7,7 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "base/statistics.h"
@@ -20,6 +21,7 @@
 #include "lab/strategies/strategies.h"
 #include "lab/task_records.h"
 #include "lab/time_again.h"
+#include "learn/latency/queries.h"
 #include "search/recorded_space.h"
 #include "search/simulation.h"
 #include "space/design_space.h"
@@ -123,9 +125,11 @@ int64_t trials_of(const TaskRecords& task, const CompareOptions& options,
 }
 
 Result<std::shared_ptr<const search::RecordedSpace>> space_of(const learn::Store& store,
+                                                              std::span<const target::Device* const> devices,
                                                               const TaskRecords& task,
                                                               ir::Workload workload) {
   std::vector<search::RecordedProgram> programs;
+  learn::RecordedEstimates estimates(store, devices);
   for (const int64_t i : task.records) {
     const auto entry = store.entry(i);
     auto trace = store.trace(i);
@@ -136,6 +140,8 @@ Result<std::shared_ptr<const search::RecordedSpace>> space_of(const learn::Store
       store.leaves(i, inputs->leaves);
       inputs->rows = store.per_store(i);
       inputs->trace = *trace;
+      TS_ASSIGN_OR_RETURN(inputs->parts, estimates.of(i));
+      if (inputs->parts) program.estimate = inputs->parts->seconds;
       program.inputs = std::move(inputs);
     }
     program.trace = std::move(*trace);
@@ -153,14 +159,15 @@ Result<std::shared_ptr<const search::RecordedSpace>> space_of(const learn::Store
 
 // Runs the searches of one task.
 Result<std::vector<SearchRun>> simulate_task(const learn::Store& store, const TaskRecords& recorded,
-                                             const target::Device& device, int64_t trials,
+                                             std::span<const target::Device* const> devices, int64_t trials,
                                              const CompareOptions& options, LogSink& log,
                                              const std::atomic<bool>& cancel) {
+  const target::Device& device = *devices[recorded.device];
   const learn::StoredWorkload& stored = store.workloads()[recorded.workload];
   TS_ASSIGN_OR_RETURN(ir::Workload workload, ir::parse_workload(stored.text));
   learn::StoredWorkload queried = stored;
   queried.key = ir::structural_key(workload);
-  TS_ASSIGN_OR_RETURN(const auto space, space_of(store, recorded, std::move(workload)));
+  TS_ASSIGN_OR_RETURN(const auto space, space_of(store, devices, recorded, std::move(workload)));
   search::TuneTask task;
   TS_ASSIGN_OR_RETURN(task.task,
                       search::PreparedTask::create(queried, space, std::make_shared<target::Device>(device)));
@@ -236,8 +243,8 @@ Result<std::vector<SearchRun>> simulate_searches(
   CompareProgress so_far{0, tasks.size() * of_task};
   for_each_index(simulation.threads, tasks.size(), [&](size_t t) {
     if (cancel) return;
-    auto runs = simulate_task(store, tasks[t], *devices[tasks[t].device],
-                              trials_of(tasks[t], options, simulation), options, log, cancel);
+    auto runs = simulate_task(store, tasks[t], devices, trials_of(tasks[t], options, simulation), options,
+                              log, cancel);
     if (!runs.ok())
       runs = Error{runs.error().code, "task '" + store.workloads()[tasks[t].workload].name + "'",
                    runs.error().message()};

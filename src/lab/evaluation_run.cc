@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "learn/latency/queries.h"
+
 namespace tensorsmith::lab {
 
 namespace {
@@ -38,6 +40,7 @@ Status EvaluationRun::flush() {
     if (inputs.rows) rows[i] = p.leaves.per_store();
     queries.push_back({p.workload, &p.leaves, inputs.trace ? &p.trace : nullptr, p.device,
                        inputs.rows ? &rows[i] : nullptr});
+    queries.back().parts = p.parts ? &*p.parts : nullptr;
     places.push_back(i);
   }
   filled_ = 0;
@@ -73,14 +76,19 @@ Status EvaluationRun::flush() {
 double EvaluationRun::programs_per_second() const { return seconds_ > 0 ? predicted_ / seconds_ : 0; }
 
 Status evaluate_store(const learn::Store& store, const std::vector<const target::Device*>& devices,
-                      const std::vector<int64_t>& records, bool traces, EvaluationRun& run) {
+                      const std::vector<int64_t>& records, const learn::ModelInputs& inputs,
+                      EvaluationRun& run) {
   EvaluatedProgram program;
+  learn::RecordedEstimates estimates(store, devices);
   for (const int64_t i : records) {
     const learn::Store::Entry entry = store.entry(i);
     program.workload = &store.workloads()[entry.workload];
     program.device = devices[entry.device];
     store.leaves(i, program.leaves);
-    if (traces) {
+    if (inputs.parts) {
+      TS_ASSIGN_OR_RETURN(program.parts, estimates.of(i));
+    }
+    if (inputs.trace) {
       TS_ASSIGN_OR_RETURN(program.trace, store.trace(i));
     }
     program.seconds = entry.failed() ? std::numeric_limits<double>::infinity() : entry.mean_seconds;

@@ -15,9 +15,10 @@ namespace tensorsmith::lab {
 struct EvaluatedProgram {
   const learn::StoredWorkload* workload = nullptr;  // must outlive the run
   const target::Device* device = nullptr;           // must outlive the run
-  feature::LeafFeatures leaves;  // empty: a failed program whose features could not be extracted
-  sched::Trace trace;            // only for models that read traces
-  double seconds = 0;            // measured; +inf: failed
+  feature::LeafFeatures leaves;               // empty: a failed program whose features could not be extracted
+  sched::Trace trace;                         // only for models that read traces
+  std::optional<space::EstimateParts> parts;  // only for models that read them
+  double seconds = 0;                         // measured; +inf: failed
 };
 
 class EvaluationRun {
@@ -53,6 +54,7 @@ class EvaluationRun {
 
 // Evaluates these records of a store; `records` is ascending.
 Status evaluate_store(const learn::Store& store, const std::vector<const target::Device*>& devices,
-                      const std::vector<int64_t>& records, bool traces, EvaluationRun& run);
+                      const std::vector<int64_t>& records, const learn::ModelInputs& inputs,
+                      EvaluationRun& run);
 
 }  // namespace tensorsmith::lab

@@ -18,6 +18,7 @@
 #include "learn/dataset/store.h"
 #include "record/candidate.h"
 #include "sched/step.h"
+#include "space/estimate/parts.h"
 #include "target/target.h"
 
 namespace tensorsmith::learn {
@@ -32,6 +33,7 @@ struct ProgramQuery {
   const std::vector<float>* profile = nullptr;       // feature::cpu_profile_row of a program that has run
   const feature::ProgramSummary* summary = nullptr;  // feature::summarize_program
   const record::DesignPoint* point = nullptr;        // null also if it is not known
+  const space::EstimateParts* parts = nullptr;       // null also if the point is not known
 };
 
 // The parts of a query that a model reads besides workload and device; the others may be null.
@@ -42,6 +44,9 @@ struct ModelInputs {
   bool summary = false;
   bool trace_beside_summary = false;  // the trace is read even if there is a summary
   bool point = false;                 // the decisions, if they are known
+  bool parts = false;                 // the parts of the design space's estimate, if the decisions are known
+  // Whether all that the model reads follows from the decisions, so that no schedule has to be made.
+  bool only_parts() const { return parts && !rows && !leaves && !trace && !profile && !summary; }
 };
 
 // Properties of a query that were not in the model's training data.
@@ -152,6 +157,9 @@ class CostModel {
   virtual bool ready() const { return true; }
   // Whether update() has an effect.
   virtual bool learns() const { return false; }
+  // Whether the predictions are the design space's estimates, corrected. If not, a search weighs the two
+  // against each other.
+  virtual bool corrects_estimate() const { return false; }
   // Whether a call of predict() is so expensive that callers should pass all their queries in one call.
   virtual bool takes_large_batches() const { return false; }
   // Whether an error of predict() or update() ends a search. If not, the search continues with the design

@@ -2,6 +2,7 @@
 
 #include "feature/profile_schema_gpu.h"
 #include "feature/program_summary.h"
+#include "learn/correction/estimate_columns.h"
 #include "learn/latency/device_columns.h"
 
 namespace tensorsmith::learn {
@@ -14,6 +15,7 @@ std::vector<feature::Schema> feature_schemas() {
     out.push_back(summary.columns);
   }
   out.push_back(device_schema());
+  out.push_back(estimate_schema());
   out.push_back(feature::cpu_profile_schema());
   out.push_back(feature::gpu_profile_schema());
   return out;

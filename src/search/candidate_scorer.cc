@@ -196,6 +196,7 @@ std::vector<float> CandidateScorer::score(std::span<const space::Candidate> cand
     return without_model();
   }
   basis.scale = *scale;
+  basis.corrects_estimate = model->corrects_estimate();
   std::vector<float> scores(candidates.size(), kUnbuildable);
   for (size_t i = 0; i < scores.size(); ++i) {
     const auto judged = judge(static_cast<double>(drafts[i]), (*predictions)[i], bytes[i], basis);
@@ -231,12 +232,14 @@ std::optional<CandidateScorer::Judgement> CandidateScorer::judge(
   }
   const double predicted = basis.scale * prediction->ranked();
   if (!(predicted > 0) || !std::isfinite(predicted)) return std::nullopt;
-  if (prediction->log_sigma > 0) {
-    const double weight = model_weight(basis.draft_variance, prediction->log_sigma);
+  if (prediction->log_sigma > 0 || basis.corrects_estimate) {
+    const double weight =
+        basis.corrects_estimate ? 1 : model_weight(basis.draft_variance, prediction->log_sigma);
     const double log_speed =
         weight * std::log(basis.best_seconds / predicted) + (1 - weight) * std::log(promised);
     // Errors have long tails, and large ones matter most for the choice of a batch.
-    const double tail_sigma = std::max(prediction->log_sigma, prediction->half95() / 2);
+    const double tail_sigma =
+        prediction->log_sigma > 0 ? std::max(prediction->log_sigma, prediction->half95() / 2) : kDraftSigma;
     return Judgement{static_cast<float>(believed(gain(std::exp(log_speed)))),
                      belief(best_log_seconds - log_speed, tail_sigma, bytes, basis)};
   }
@@ -272,6 +275,7 @@ Result<std::vector<MeasuredBelief>> CandidateScorer::measured_beliefs(
     TS_ASSIGN_OR_RETURN(basis.scale, scale_of(*request.model, programs));
   }
   const bool predicts = request.model != nullptr && basis.scale > 0;
+  basis.corrects_estimate = predicts && request.model->corrects_estimate();
   const size_t together =
       predicts && !request.model->takes_large_batches() ? kPredictedTogether : rows.size();
   std::vector<MeasuredBelief> out;

@@ -86,9 +86,11 @@ class CandidateScorer {
   std::vector<size_t> choose(std::span<const ScoredCandidate> candidates, size_t count,
                              const ScoringRequest& request, const MeasuredPrograms& programs,
                              ThreadPool& pool);
-  // Whether choose() can do more than follow the scores: the run's model reads features by store. A
-  // summary replaces leaves.
-  bool knows_features() const { return inputs_.rows || (inputs_.leaves && !inputs_.summary); }
+  // Whether choose() can do more than follow the scores: the run's model reads features by store, or the
+  // parts of the estimate. A summary replaces leaves.
+  bool knows_features() const {
+    return inputs_.parts || inputs_.rows || (inputs_.leaves && !inputs_.summary);
+  }
   // Adds a measurement to the correction of the estimate.
   void take(const space::Candidate& candidate, const record::MeasureResult& result);
 
@@ -118,13 +120,14 @@ class CandidateScorer {
   using Predictions = std::vector<std::optional<learn::Prediction>>;
   // The facts about a round that turn a draft and a prediction into a score.
   struct Basis {
-    double best_seconds = 0;    // of the best measured program
-    double best_log_cost = 0;   // its cost
-    double watts = 0;           // energy / time
-    double scale = 1;           // factor on predicted seconds
-    double draft_variance = 0;  // of log(measured / estimated)
-    double draft_sigma = 0;     // deviation that remains within structures
-    double measured = 0;        // number of programs
+    double best_seconds = 0;         // of the best measured program
+    double best_log_cost = 0;        // its cost
+    double watts = 0;                // energy / time
+    double scale = 1;                // factor on predicted seconds
+    double draft_variance = 0;       // of log(measured / estimated)
+    double draft_sigma = 0;          // deviation that remains within structures
+    double measured = 0;             // number of programs
+    bool corrects_estimate = false;  // CostModel::corrects_estimate
   };
   struct Judgement {
     float score;

@@ -18,12 +18,15 @@ Status ModelUpdates::update(const std::vector<std::unique_ptr<TaskState>>& state
   if (rows == 0) return {};
   if (rows_ > 0 && rows < rows_ * (1 + kGrowth)) return {};
   if (rows_ > 0 && seconds_ > kTimeShare * limits.elapsed()) return {};
-  const bool reads_rows = inputs().rows;
+  const learn::ModelInputs wanted = inputs();
   std::vector<learn::MeasuredProgram> programs;
   for (const auto& state : states)
     for (size_t r = 0; r < state->programs().rows().size(); ++r) {
       const auto measured = state->measured_program(r);
-      if (!reads_rows || measured.program.rows->rows > 0) programs.push_back(measured);
+      // A program from outside of the design space has no parts of its estimate.
+      if (wanted.rows && measured.program.rows->rows == 0) continue;
+      if (wanted.only_parts() && measured.program.parts == nullptr) continue;
+      programs.push_back(measured);
     }
   if (programs.empty()) return {};
   const double before = clock_.monotonic_seconds();

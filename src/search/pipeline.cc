@@ -61,9 +61,14 @@ Result<std::shared_ptr<const ProgramInputs>> inputs_of(const QueriedTask& task, 
 }
 
 Result<std::shared_ptr<const ProgramInputs>> CandidateFeatures::of(const space::Candidate& candidate) {
-  TS_RETURN_IF_ERROR(space_.to_schedule(candidate, schedule_));
   auto out = std::make_shared<ProgramInputs>();
   if (wanted_.point) out->point = to_point(candidate);
+  if (wanted_.parts) {
+    TS_RETURN_IF_ERROR(space_.check(candidate));
+    space_.estimate_parts(candidate, out->parts.emplace());
+    if (wanted_.only_parts()) return std::shared_ptr<const ProgramInputs>(std::move(out));
+  }
+  TS_RETURN_IF_ERROR(space_.to_schedule(candidate, schedule_));
   TS_RETURN_IF_ERROR(
       extract(*task_, features_, schedule_, wanted_, [&] { return space_.to_trace(candidate); }, *out));
   return std::shared_ptr<const ProgramInputs>(std::move(out));

@@ -40,6 +40,7 @@ struct ProgramInputs {
   sched::Trace trace;
   std::optional<feature::ProgramSummary> summary;
   std::optional<record::DesignPoint> point;
+  std::optional<space::EstimateParts> parts;
 
   learn::ProgramQuery query(const QueriedTask& task) const {
     return {.workload = &task.stored,
@@ -48,7 +49,8 @@ struct ProgramInputs {
             .device = &task.device,
             .rows = &rows,
             .summary = summary ? &*summary : nullptr,
-            .point = point ? &*point : nullptr};
+            .point = point ? &*point : nullptr,
+            .parts = parts ? &*parts : nullptr};
   }
 };
 

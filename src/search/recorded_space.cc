@@ -120,6 +120,16 @@ Result<std::shared_ptr<const RecordedSpace>> RecordedSpace::create(ir::Workload 
   }
   if (!first) return Error{ErrorCode::kInvalidArgument, "", "none of the recorded programs ran"};
   space->default_ = *first;
+  space->has_estimates_ = std::all_of(
+      space->programs_.begin(), space->programs_.end(),
+      [](const RecordedProgram& program) { return program.estimate > 0 || !program.result.ok(); });
+  if (space->has_estimates_) {
+    for (size_t i = 0; i < space->programs_.size(); ++i) {
+      RecordedProgram& program = space->programs_[i];
+      if (!(program.estimate > 0)) program.estimate = std::numeric_limits<double>::infinity();
+      if (program.estimate < space->programs_[space->default_].estimate) space->default_ = i;
+    }
+  }
   space->find_neighbours();
   return std::shared_ptr<const RecordedSpace>(std::move(space));
 }

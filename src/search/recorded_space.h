@@ -17,16 +17,18 @@ struct RecordedProgram {
   sched::Trace trace;
   std::shared_ptr<const ProgramInputs> inputs;  // null: could not be created
   record::MeasureResult result;
+  double estimate = 0;  // seconds by the estimate of the design space that the program belongs to; 0: none
 };
 
 // A candidate consists of a structure (steps and the positions that they name) and the number of a
 // program. The distance of two programs is the difference of the numbers in their steps (lengths,
 // unrolling) in octaves. Mutation mostly steps to one of the nearest programs of the same
-// structure. There is no draft: the estimate is the same for all programs.
+// structure. If the design space's estimate is known for all programs that ran, it is their draft;
+// otherwise the estimate is the same for all programs.
 class RecordedSpace final : public SearchSpace {
  public:
-  // Keeps only the first of programs with equal traces. The untuned program is the first that
-  // ran. kInvalidArgument if none ran.
+  // Keeps only the first of programs with equal traces. The untuned program is the one with the least
+  // estimate, or the first that ran if there are no estimates. kInvalidArgument if none ran.
   static Result<std::shared_ptr<const RecordedSpace>> create(ir::Workload workload,
                                                              std::vector<RecordedProgram> programs);
 
@@ -46,7 +48,9 @@ class RecordedSpace final : public SearchSpace {
   space::Candidate crossover(const space::Candidate& a, const space::Candidate& b, Rng& rng) const override;
   std::vector<space::Candidate> listed(size_t limit) const override;
   Status check(const space::Candidate& candidate) const override;
-  double estimate(const space::Candidate&) const override { return kNoEstimate; }
+  double estimate(const space::Candidate& candidate) const override {
+    return has_estimates_ ? programs_[number_of(candidate)].estimate : kNoEstimate;
+  }
   Result<sched::Trace> to_trace(const space::Candidate& candidate) const override;
   Result<int64_t> temporary_bytes(const space::Candidate& candidate,
                                   const target::Device& device) const override;
@@ -58,7 +62,7 @@ class RecordedSpace final : public SearchSpace {
                                                      const learn::ModelInputs& wanted) const override;
 
  private:
-  // Seconds; less than any program takes, so that it bounds nothing.
+  // Seconds without a draft; less than any program takes, so that it bounds nothing.
   static constexpr double kNoEstimate = 1e-9;
 
   RecordedSpace() = default;
@@ -80,6 +84,7 @@ class RecordedSpace final : public SearchSpace {
   std::vector<std::vector<size_t>> members_;      // by structure
   size_t default_ = 0;
   double best_seconds_ = 0;
+  bool has_estimates_ = false;
 };
 
 }  // namespace tensorsmith::search

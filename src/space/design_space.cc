@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "space/design_space_impl.h"
+#include "space/estimate/parts.h"
 
 namespace tensorsmith::space {
 
@@ -56,7 +57,8 @@ Status DesignSpace::Impl::check(const Candidate& c) const {
 double DesignSpace::Impl::estimate(const Candidate& c) const {
   const auto& s = sketch(c);
   double seconds = 0;
-  for (size_t p = 0; p < s.plans.size(); ++p) seconds += s.plans[p]->estimate(s.of_plan(c.decisions, p));
+  for (size_t p = 0; p < s.plans.size(); ++p)
+    seconds += s.plans[p]->estimate(s.of_plan(c.decisions, p), nullptr);
   return seconds;
 }
 
@@ -152,6 +154,32 @@ Status DesignSpace::check(const Candidate& candidate) const { return impl_->chec
 double DesignSpace::estimate(const Candidate& candidate) const {
   if (!impl_->check(candidate).ok()) return std::numeric_limits<double>::infinity();
   return impl_->estimate(candidate);
+}
+
+void DesignSpace::estimate_parts(const Candidate& candidate, EstimateParts& parts) const {
+  const auto& s = impl_->sketch(candidate);
+  parts = {};
+  EstimateParts times;
+  double slowest = -1;
+  for (size_t p = 0; p < s.plans.size(); ++p) {
+    EstimateParts own;
+    const double estimated = s.plans[p]->estimate(s.of_plan(candidate.decisions, p), &own);
+    times.seconds += estimated;
+#define TENSORSMITH_TIME(name, meaning) times.name += own.name;
+#define TENSORSMITH_FACT(name, unit, meaning)
+    TENSORSMITH_ESTIMATE_PARTS(TENSORSMITH_TIME, TENSORSMITH_FACT)
+#undef TENSORSMITH_TIME
+#undef TENSORSMITH_FACT
+    if (estimated <= slowest) continue;
+    slowest = estimated;
+    parts = own;
+  }
+  parts.seconds = times.seconds;
+#define TENSORSMITH_TIME(name, meaning) parts.name = times.name;
+#define TENSORSMITH_FACT(name, unit, meaning)
+  TENSORSMITH_ESTIMATE_PARTS(TENSORSMITH_TIME, TENSORSMITH_FACT)
+#undef TENSORSMITH_TIME
+#undef TENSORSMITH_FACT
 }
 
 Candidate DesignSpace::default_candidate() const { return impl_->default_candidate; }

@@ -15,7 +15,8 @@
 
 namespace tensorsmith::space {
 
-struct Constants;  // estimate/constants.h
+struct Constants;      // estimate/constants.h
+struct EstimateParts;  // estimate/parts.h
 
 // How a decision is stored: the inner lengths of one split axis, or the index of a category.
 enum class DecisionKind : uint8_t { kTileLengths, kCategory };
@@ -99,6 +100,9 @@ class DesignSpace {
   // lowering (about a microsecond). This is a draft to rank many candidates, not a prediction. +inf
   // if check() refuses the candidate.
   double estimate(const Candidate& candidate) const;
+
+  // Fills the quantities that the estimate of a legal candidate is made of.
+  void estimate_parts(const Candidate& candidate, EstimateParts& parts) const;
 
   Result<sched::Trace> to_trace(const Candidate& candidate) const;
   // Computes the schedule that replaying the trace gives, without making the trace, in a tenth of

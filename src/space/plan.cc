@@ -83,12 +83,14 @@ void Plan::sample(Rng& rng, std::span<int64_t> decisions) const {
 
 AxisRanges Plan::footprint(const Read& read, const AxisRanges& ranges) const {
   AxisRanges result;
+  double points = 1;
+  for (const double range : ranges) points *= range;
   for (const AxisId d : read.indices.ids()) {
     const auto& index = read.indices[d];
     const double whole = context_.stage(read.producer).extent(d);
     double range = 1;
     if (index.coefficients.empty()) {
-      range = whole;
+      range = points;  // each point may take another index, as where rows of a table are gathered
     } else {
       for (const AxisId a : ranges.ids()) {
         const double steps = index.blocked ? std::ceil(ranges[a] / index.blocks[a]) : ranges[a];
@@ -98,6 +100,13 @@ AxisRanges Plan::footprint(const Read& read, const AxisRanges& ranges) const {
     result.push_back(std::min(range, whole));
   }
   return result;
+}
+
+double Plan::read_bytes(const StageInfo& reader, const Read& read) const {
+  const auto& producer = context_.stage(read.producer);
+  const double whole = producer.spatial_points() * producer.element_bytes;
+  if (read.affine || read.blocked) return whole;
+  return std::min(whole, reader.spatial_points() * reader.reduce_points() * producer.element_bytes);
 }
 
 }  // namespace tensorsmith::space

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "space/design_space.h"
+#include "space/estimate/parts.h"
 #include "space/plan_context.h"
 #include "space/tile_lengths.h"
 #include "space/trace_maker.h"
@@ -43,8 +44,9 @@ class Plan {
   virtual void emit(TraceMaker& maker, Decisions decisions) const = 0;
   // Returns kResourceExhausted with the reason for candidates that are not worth examining.
   virtual Status check(Decisions decisions) const = 0;
-  // Estimates seconds with an analytic model; only the order within one workload matters.
-  virtual double estimate(Decisions decisions) const = 0;
+  // Estimates seconds with an analytic model; only the order within one workload matters. parts: receives
+  // the quantities that the estimate is made of, which are zero before; may be null.
+  virtual double estimate(Decisions decisions, EstimateParts* parts) const = 0;
   virtual void sample(Rng& rng, std::span<int64_t> decisions) const;
 
  protected:
@@ -79,6 +81,9 @@ class Plan {
   // Returns how many elements of each dimension of a read are touched while the reader's axes cover
   // `ranges`.
   AxisRanges footprint(const Read& read, const AxisRanges& ranges) const;
+  // Returns the bytes that a read needs of its producer: all of them, or an element for each point of the
+  // reader if the index is not affine. Example: 128 rows that are gathered from a table of 30,522.
+  double read_bytes(const StageInfo& reader, const Read& read) const;
 
   const PlanContext& context_;
 

@@ -211,8 +211,7 @@ Status eval_one(const EvalCommand& command) {
           "the model was trained with another split of this store, so it may have been trained on these "
           "records");
     TS_ASSIGN_OR_RETURN(const auto records, chosen_records(command, data, split));
-    TS_RETURN_IF_ERROR(
-        lab::evaluate_store(data.store(), data.devices(), records, model->inputs().trace, run));
+    TS_RETURN_IF_ERROR(lab::evaluate_store(data.store(), data.devices(), records, model->inputs(), run));
   } else {
     TS_ASSIGN_OR_RETURN(const target::Device device, engine::find_device(command.device));
     TS_RETURN_IF_ERROR(evaluate_files(command, device, model->inputs().trace, run, corrupt));

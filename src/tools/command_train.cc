@@ -101,7 +101,7 @@ Result<learn::Scores> test_scores(const engine::ModelData& data, const learn::Sp
   const SystemClock clock;
   lab::EvaluationRun run(model, threads, clock);
   TS_RETURN_IF_ERROR(lab::evaluate_store(data.store(), data.devices(), split.records_of(learn::Part::kTest),
-                                         model.inputs().trace, run));
+                                         model.inputs(), run));
   return run.evaluation().total();
 }
 

@@ -115,9 +115,8 @@ Result<std::string> evaluation_table(const engine::ModelData& data, const std::v
     if (at == loaded.size())
       return Error{ErrorCode::kMismatch, file.path, "was trained with none of these splits"};
     lab::EvaluationRun run(*model, threads, clock);
-    TS_RETURN_IF_ERROR(lab::evaluate_store(data.store(), data.devices(),
-                                           test_records(data, loaded[at], model->card()),
-                                           model->inputs().trace, run));
+    TS_RETURN_IF_ERROR(lab::evaluate_store(
+        data.store(), data.devices(), test_records(data, loaded[at], model->card()), model->inputs(), run));
     auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.name == file.name; });
     if (row == rows.end())
       row = rows.insert(row, {file.name, model->ranks_only(), std::vector<Cell>(columns.size())});

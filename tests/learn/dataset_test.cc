@@ -443,6 +443,40 @@ TEST_F(DatabaseImportTest, RecordsKeepTheirDevice) {
   EXPECT_GT((*store)->per_store(1).rows, 0);
 }
 
+TEST_F(DatabaseImportTest, DesignPointsAreKept) {
+  constexpr size_t kVersionAt = 8;
+  auto chosen = record(kVectorized, 1e-3), trivial = record("", 2e-3);
+  chosen.candidate.point = record::DesignPoint{2, {1, int64_t{5'000'000'000}, 7}};
+  trivial.candidate.point = record::DesignPoint{4, {}};
+  auto unknown = record("", 3e-3);
+  unknown.settings.threads = 2;
+  ASSERT_TRUE(database_->add({chosen, unknown, trivial}).ok());
+  import({path_});
+  EXPECT_EQ(record::testing::read_file(store_)[kVersionAt], 3);
+  const auto store = Store::open(store_);
+  ASSERT_TRUE(store.ok()) << store.error().message();
+  EXPECT_TRUE((*store)->verify().ok());
+  ASSERT_EQ((*store)->size(), 3);
+  for (int64_t i = 0; i < 3; ++i) {
+    const double seconds = (*store)->entry(i).mean_seconds;
+    const auto point = (*store)->point(i);
+    EXPECT_EQ(point, seconds == 1e-3   ? chosen.candidate.point
+                     : seconds == 2e-3 ? trivial.candidate.point
+                                       : std::nullopt);
+  }
+  // The numbers of points end beyond the section, or a sketch has no such number.
+  const std::string whole = record::testing::read_file(store_);
+  const int64_t decision = 5'000'000'000;
+  const size_t at = whole.find(std::string_view(reinterpret_cast<const char*>(&decision), 8));
+  ASSERT_NE(at, std::string::npos);
+  for (const auto& [place, value] : {std::pair<size_t, int64_t>{at - 16, -1}, {at - 32, INT64_MAX}}) {
+    std::string damaged = whole;
+    damaged.replace(place, 8, reinterpret_cast<const char*>(&value), 8);
+    write_file(store_, damaged);
+    EXPECT_EQ(Store::open(store_).error().code, ErrorCode::kCorrupt) << place;
+  }
+}
+
 // A store without disturbances is one that earlier programs read.
 TEST_F(DatabaseImportTest, DisturbancesAreKept) {
   constexpr size_t kVersionAt = 8;

@@ -12,6 +12,11 @@
 namespace tensorsmith::learn::gbt_test {
 namespace {
 
+// Trees that learn the relative speeds.
+Result<PackSumFit> fit_speeds(std::span<const MeasuredProgram> programs, const GbtOptions& options) {
+  return fit_gbt(programs, per_store_rows(), relative_speeds(programs), options);
+}
+
 using ::testing::HasSubstr;
 
 // Three tasks, whose programs have 2, 4 and 7 rows. A program's speed is the sum over its rows of a
@@ -109,7 +114,7 @@ TEST(GbtTest, OwnEvaluationEqualsXgboosts) {
     options.rounds = 40;
     options.max_bins = bins;
     options.max_depth = bins == 32 ? 4 : 10;
-    auto fit = fit_gbt(train.programs, options);
+    auto fit = fit_speeds(train.programs, options);
     ASSERT_TRUE(fit.ok()) << fit.error().message();
     EXPECT_EQ(fit->forest.tree_count(), 40U);
     size_t row = 0;
@@ -140,7 +145,7 @@ TEST(GbtTest, FirstStepFollowsThePackSumGradient) {
     GbtOptions options;
     options.rounds = 1;
     options.weight_by_label = weighted;
-    auto fit = fit_gbt(corpus.programs, options);
+    auto fit = fit_speeds(corpus.programs, options);
     ASSERT_TRUE(fit.ok()) << fit.error().message();
     double gradient = 0, hessian = 0;
     for (const auto& program : corpus.programs) {
@@ -177,7 +182,7 @@ TEST(GbtTest, AllFailedOrOneProgramStillTrains) {
   // All sums of trees are 0, a speed of 0. Below .02 the logarithm is continued linearly with its
   // slope there.
   for (const double score : scores) EXPECT_NEAR(score, 0.02 * std::exp(-1), 1e-6);
-  EXPECT_TRUE(fit_gbt(std::span(corpus.programs).first(1), GbtOptions()).ok());
+  EXPECT_TRUE(fit_speeds(std::span(corpus.programs).first(1), GbtOptions()).ok());
 }
 
 // A search begins without a trained model.
@@ -206,7 +211,7 @@ TEST(GbtTest, ScoresDoNotDependOnTheBatch) {
 }
 
 TEST(GbtTest, BadTrainingDataIsRefused) {
-  auto none = fit_gbt({}, GbtOptions());
+  auto none = fit_speeds({}, GbtOptions());
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().code, ErrorCode::kInvalidArgument);
   Corpus corpus = make_corpus(1, 30);
@@ -220,9 +225,9 @@ TEST(GbtTest, BadTrainingDataIsRefused) {
   EXPECT_THAT(bad.error().message(), HasSubstr("program 1: feature float_divmod is not finite"));
   EXPECT_EQ(scores_of(*model, corpus.queries()), before);
   feature::FeatureMatrix empty;
-  EXPECT_FALSE(
-      fit_gbt(std::vector<MeasuredProgram>{{{nullptr, nullptr, nullptr, nullptr, &empty}, 1.0}}, GbtOptions())
-          .ok());
+  EXPECT_FALSE(fit_speeds(std::vector<MeasuredProgram>{{{nullptr, nullptr, nullptr, nullptr, &empty}, 1.0}},
+                          GbtOptions())
+                   .ok());
 }
 
 TEST(ForestTest, RefusesWhatIsNoTree) {

@@ -1,11 +1,13 @@
 // The estimate compared with measured times, and its parts one by one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "ir/text.h"
 #include "space/estimate/constants.h"
 #include "space/estimate/micro_kernel.h"
+#include "space/estimate/parts.h"
 #include "support/estimate_measurements.h"
 
 namespace tensorsmith::space::estimate_test {
@@ -52,6 +54,50 @@ TEST(Estimate, OrdersWhatWasMeasured) {
     EXPECT_GE(q.correlation, least) << device;
     RecordProperty("correlation_" + device, std::to_string(q.correlation));
   }
+}
+
+// The parts are those of the same estimate: they do not change it, and their cycles make up its time.
+TEST(Estimate, PartsBelongToTheEstimate) {
+  const auto tasks = test::read_measurements(std::string(TENSORSMITH_SOURCE_DIR) +
+                                             "/tests/data/estimate/measurements.jsonl");
+  ASSERT_TRUE(tasks.ok()) << tasks.error().message();
+  int candidates = 0;
+  for (const auto& task : *tasks) {
+    const auto space = DesignSpace::build(task.workload, task.device, {});
+    ASSERT_TRUE(space.ok()) << space.error().message();
+    for (const auto& trial : task.trials) {
+      const auto c = test::MeasuredTask::candidate(*space, trial);
+      if (!c.ok() || !space->check(*c).ok()) continue;
+      EstimateParts parts;
+      space->estimate_parts(*c, parts);
+      ASSERT_EQ(parts.seconds, space->estimate(*c)) << task.name;
+      ++candidates;
+      if (*c == space->plain_candidate()) continue;
+      const double longest = std::max(
+          {parts.arithmetic, parts.from_l2, parts.from_beyond, parts.waited, parts.written, parts.moved});
+      const double cycles = parts.seconds * task.device.clock_ghz * 1e9;
+      EXPECT_GT(longest, 0.1 * cycles) << task.name;
+      // Transforms and attention report what they overlap with, too.
+      EXPECT_LT(longest, 3 * cycles) << task.name;
+    }
+  }
+  EXPECT_GT(candidates, 3000);
+}
+
+// 128 rows that are gathered take as long from a large table as from a small one.
+TEST(Estimate, GatheredRowsAreNotTheWholeTable) {
+  const auto seconds = [](int64_t rows) {
+    const auto workload = ir::parse_workload(
+        "workload {\n  input ids: i64[128]\n  const table: f32[" + std::to_string(rows) +
+        ", 512]\n  gathered: f32[n: 128, c: 512] = table[ids[n], c]\n"
+        "  mean: f32[n: 128] = sum{r: 512} gathered[n, r]\n"
+        "  centred: f32[n: 128, c: 512] = gathered[n, c] - mean[n] / 512.0\n  output centred\n}");
+    EXPECT_TRUE(workload.ok()) << workload.error().message();
+    const auto space = DesignSpace::build(*workload, target::find_device("xeon-8358").value(), {});
+    EXPECT_TRUE(space.ok());
+    return space->estimate(space->default_candidate());
+  };
+  EXPECT_NEAR(seconds(30522) / seconds(1024), 1, 0.01);
 }
 
 TEST(Estimate, RankCorrelationIsThatOfPairs) {

@@ -48,6 +48,7 @@ std::vector<record::Database::Item> records_of(const std::vector<MeasuredTask>& 
       record.device_key = device_key;
       record.settings.threads = device.compute_units();
       record.trace = sched::print(*trace);
+      record.candidate.point = record::DesignPoint{candidate->sketch, candidate->decisions};
       record.result.seconds = {trial.seconds};
       record.result.runs_per_repeat = 1;
       if (known.insert(record.key()).second) out.emplace_back(std::move(record));

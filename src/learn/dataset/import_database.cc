@@ -155,6 +155,7 @@ class DatabaseImport {
                                    : std::numeric_limits<double>::infinity();
     out.seconds = result.seconds;
     out.disturbance = result.disturbance;
+    out.point = slot.record.candidate.point;
     out.leaves = std::move(slot.leaves);
     out.trace = std::move(slot.trace);
     ++report_.records;

@@ -21,7 +21,7 @@ namespace {
 
 using namespace store_format;  // NOLINT: gives access to the types of the layout
 
-// A catalog consists of the texts of the workloads and six or seven numbers per group.
+// A catalog consists of the texts of the workloads and six to eight numbers per group.
 constexpr uint64_t kMaxCatalogBytes = uint64_t{256} << 20;
 
 struct Group {
@@ -33,6 +33,8 @@ struct Group {
   std::span<const float> values;
   std::string_view traces;
   std::span<const float> disturbances;
+  std::span<const uint32_t> point_ends;
+  std::span<const int64_t> points;
 };
 
 class MappedStore : public Store {
@@ -95,8 +97,11 @@ class MappedStore : public Store {
       for (const auto bytes : {std::as_bytes(g.records), std::as_bytes(g.leaves), std::as_bytes(g.seconds),
                                std::as_bytes(g.values), std::as_bytes(std::span(g.traces))})
         hasher.add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-      if (const auto bytes = std::as_bytes(g.disturbances); !bytes.empty())
-        hasher.add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+      for (const auto bytes :
+           {std::as_bytes(g.disturbances), std::as_bytes(g.point_ends), std::as_bytes(g.points)}) {
+        if (!bytes.empty())
+          hasher.add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+      }
     }
     hasher.add(std::string_view(reinterpret_cast<const char*>(data_) + header_.catalog_offset,
                                 header_.catalog_bytes));
@@ -158,6 +163,17 @@ class MappedStore : public Store {
     return record::decode_trace(g->traces.substr(first, g->records[r].trace_end - first));
   }
 
+  std::optional<record::DesignPoint> point(int64_t i) const override {
+    const auto [g, r] = find(i);
+    if (g->point_ends.empty()) return std::nullopt;
+    const uint32_t first = r == 0 ? 0 : g->point_ends[r - 1], last = g->point_ends[r];
+    if (first == last) return std::nullopt;
+    record::DesignPoint out;
+    out.sketch = static_cast<int>(g->points[first]);
+    out.decisions.assign(g->points.begin() + first + 1, g->points.begin() + last);
+    return out;
+  }
+
  private:
   Error corrupt(const char* reason) const { return {ErrorCode::kCorrupt, path_, reason}; }
 
@@ -169,11 +185,11 @@ class MappedStore : public Store {
   }
 
   Status load_group(const std::vector<uint64_t>& numbers) {
-    if (numbers.size() != 6 && numbers.size() != 7) return corrupt("has a damaged catalog");
+    if (numbers.size() < 6 || numbers.size() > 8) return corrupt("has a damaged catalog");
     Group g;
     g.offset = numbers[0];
-    g.sizes = {numbers[1], numbers[2], numbers[3],
-               numbers[4], numbers[5], numbers.size() > 6 ? numbers[6] : 0};
+    const auto optional = [&](size_t i) { return i < numbers.size() ? numbers[i] : 0; };
+    g.sizes = {numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], optional(6), optional(7)};
     for (uint64_t n : numbers) {
       if (n > bytes_) return corrupt("is cut off");
     }
@@ -190,6 +206,10 @@ class MappedStore : public Store {
     const auto traces = section<char>(at, g.sizes.trace_bytes);
     g.traces = {traces.data(), traces.size()};
     g.disturbances = section<float>(at, g.sizes.disturbances);
+    if (g.sizes.points > 0) {
+      g.point_ends = section<uint32_t>(at, g.sizes.records);
+      g.points = section<int64_t>(at, g.sizes.points);
+    }
     TS_RETURN_IF_ERROR(check(g));
     groups_.push_back(g);
     size_ += g.sizes.records;
@@ -203,6 +223,12 @@ class MappedStore : public Store {
       return corrupt("contains damaged records");
     for (const float share : g.disturbances)
       if (!std::isnan(share) && !(share >= 0 && share <= 1)) return corrupt("contains damaged records");
+    for (uint32_t begin = 0; const uint32_t end : g.point_ends) {
+      if (end < begin || end > g.points.size()) return corrupt("contains damaged records");
+      if (end > begin && (g.points[begin] < 0 || g.points[begin] > INT32_MAX))
+        return corrupt("contains damaged records");
+      begin = end;
+    }
     Fixed last;
     for (const Fixed& r : g.records) {
       if (r.seconds_end < last.seconds_end || r.leaves_end < last.leaves_end ||

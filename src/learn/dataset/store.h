@@ -7,7 +7,8 @@
 // and sizes of each group). A group has fixed columns by record, then columns by leaf, then the
 // parts of variable length. A feature vector is stored as a bit mask of its nonzero entries
 // followed by these entries. A group in which a disturbance is known ends with a column of them; NaN
-// stands for one that is not known. The header has the format version, the feature schema version, the
+// stands for one that is not known. A group in which a design point is known then has the points' ends and
+// numbers. The header has the format version, the feature schema version, the
 // position of the catalog and a hash of everything that follows the header.
 #pragma once
 
@@ -20,13 +21,15 @@
 
 #include "base/result.h"
 #include "feature/per_store.h"
+#include "record/candidate.h"
 #include "sched/step.h"
 #include "target/target.h"
 
 namespace tensorsmith::learn {
 
-// Version 2 has disturbances; a store without any is written as version 1, which earlier programs read.
-inline constexpr uint32_t kStoreVersion = 2;
+// Version 2 has disturbances, version 3 also has design points. A store is written as the lowest version that
+// can hold its records, which earlier programs read.
+inline constexpr uint32_t kStoreVersion = 3;
 inline constexpr int64_t kGroupRecords = 4096;
 
 struct StoredWorkload {
@@ -45,6 +48,7 @@ struct StoreRecord {
   std::vector<double> seconds;             // one for each repeat
   double mean_seconds = 0;                 // +inf for a failed record
   std::optional<double> disturbance = {};  // of the measurement (record/disturbance.h)
+  std::optional<record::DesignPoint> point = {};
   feature::LeafFeatures leaves;
   sched::Trace trace;
 };
@@ -100,6 +104,8 @@ class Store {
   virtual void leaves(int64_t i, feature::LeafFeatures& out) const = 0;
   virtual feature::FeatureMatrix per_store(int64_t i) const = 0;
   virtual Result<sched::Trace> trace(int64_t i) const = 0;
+  // The program's point of its task's design space, if it is known.
+  virtual std::optional<record::DesignPoint> point(int64_t i) const = 0;
 };
 
 // Returns whether the file exists and begins like a store of any version.

@@ -50,13 +50,19 @@ static_assert(sizeof(Leaf) == 32);
 // Number of elements of each section of a group, in the order in which the sections are stored.
 struct GroupSizes {
   uint64_t records = 0, leaves = 0, seconds = 0, values = 0, trace_bytes = 0;
-  // As many as records, or 0 if none is known. Only stores of version 2 have some.
+  // As many as records, or 0 if none is known. Stores of version 1 have none.
   uint64_t disturbances = 0;
+  // Numbers of all design points, or 0 if none is known. A point is its sketch and its decisions. Before
+  // them stands the end of each record's numbers, counted from the beginning of the group. Stores of
+  // version 3 have some.
+  uint64_t points = 0;
 };
 constexpr uint64_t aligned(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 constexpr uint64_t bytes_of(const GroupSizes& g) {
   return g.records * sizeof(Fixed) + g.leaves * sizeof(Leaf) + g.seconds * sizeof(double) +
-         aligned(g.values * sizeof(float)) + aligned(g.trace_bytes) + aligned(g.disturbances * sizeof(float));
+         aligned(g.values * sizeof(float)) + aligned(g.trace_bytes) +
+         aligned(g.disturbances * sizeof(float)) +
+         (g.points > 0 ? aligned(g.records * sizeof(uint32_t)) + g.points * sizeof(int64_t) : 0);
 }
 
 }  // namespace tensorsmith::learn::store_format

@@ -98,6 +98,11 @@ class Writer : public StoreWriter {
     fixed.trace_end = trace_.size();
     records_.push_back(fixed);
     disturbances_.push_back(static_cast<float>(record.disturbance.value_or(NAN)));
+    if (record.point) {
+      points_.push_back(record.point->sketch);
+      points_.insert(points_.end(), record.point->decisions.begin(), record.point->decisions.end());
+    }
+    point_ends_.push_back(points_.size());
     return records_.size() == kGroupRecords ? flush() : Status();
   }
 
@@ -115,7 +120,7 @@ class Writer : public StoreWriter {
     const std::string catalog = root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     Header header;
     std::memcpy(header.magic, kMagic, sizeof(kMagic));
-    header.version = has_disturbances_ ? kStoreVersion : 1;
+    header.version = has_points_ ? kStoreVersion : has_disturbances_ ? 2 : 1;
     header.schema = feature::kPerStoreVersion;
     header.catalog_offset = offset_;
     header.catalog_bytes = catalog.size();
@@ -164,20 +169,29 @@ class Writer : public StoreWriter {
                                    [](float share) { return !std::isnan(share); });
     auto& group = groups_.emplace_back(std::vector<uint64_t>{offset_, records_.size(), leaves_.size(),
                                                              seconds_.size(), values_.size(), trace_.size()});
-    if (known) group.push_back(disturbances_.size());
+    const bool has_points = !points_.empty();
+    if (known || has_points) group.push_back(known ? disturbances_.size() : 0);
+    if (has_points) group.push_back(points_.size());
     has_disturbances_ = has_disturbances_ || known;
+    has_points_ = has_points_ || has_points;
     TS_RETURN_IF_ERROR(section(records_.data(), records_.size() * sizeof(Fixed)));
     TS_RETURN_IF_ERROR(section(leaves_.data(), leaves_.size() * sizeof(Leaf)));
     TS_RETURN_IF_ERROR(section(seconds_.data(), seconds_.size() * sizeof(double)));
     TS_RETURN_IF_ERROR(section(values_.data(), values_.size() * sizeof(float)));
     TS_RETURN_IF_ERROR(section(trace_.data(), trace_.size()));
     if (known) TS_RETURN_IF_ERROR(section(disturbances_.data(), disturbances_.size() * sizeof(float)));
+    if (has_points) {
+      TS_RETURN_IF_ERROR(section(point_ends_.data(), point_ends_.size() * sizeof(uint32_t)));
+      TS_RETURN_IF_ERROR(section(points_.data(), points_.size() * sizeof(int64_t)));
+    }
     records_.clear();
     leaves_.clear();
     seconds_.clear();
     values_.clear();
     trace_.clear();
     disturbances_.clear();
+    point_ends_.clear();
+    points_.clear();
     return {};
   }
 
@@ -190,7 +204,7 @@ class Writer : public StoreWriter {
   std::vector<std::string> devices_;
   nlohmann::json device_attributes_ = nlohmann::json::object();  // name -> contents of its device file
   std::vector<std::vector<uint64_t>> groups_;                    // offset, then the fields of GroupSizes
-  bool has_disturbances_ = false;                                // any group
+  bool has_disturbances_ = false, has_points_ = false;           // any group
   // The group that is being filled.
   std::vector<Fixed> records_;
   std::vector<Leaf> leaves_;
@@ -198,6 +212,8 @@ class Writer : public StoreWriter {
   std::vector<float> values_;
   std::string trace_;
   std::vector<float> disturbances_;
+  std::vector<uint32_t> point_ends_;
+  std::vector<int64_t> points_;
 };
 
 }  // namespace

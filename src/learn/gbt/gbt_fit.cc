@@ -5,6 +5,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "learn/correction/estimate_columns.h"
+
 namespace tensorsmith::learn {
 
 std::vector<float> relative_speeds(std::span<const double> seconds, std::span<const int> groups) {
@@ -34,19 +36,37 @@ std::vector<float> relative_speeds(std::span<const MeasuredProgram> programs) {
   return relative_speeds(seconds, groups);
 }
 
-Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, const GbtOptions& options) {
-  return fit_gbt(programs, relative_speeds(programs), options);
+const ForestRows& per_store_rows() {
+  static constexpr ForestRows kRows = {
+      feature::kPerStoreWidth, [](size_t column) { return feature::kPerStoreColumns[column].name(); },
+      [](const ProgramQuery& program, std::vector<float>& out) {
+        out.insert(out.end(), program.rows->values.begin(), program.rows->values.end());
+      }};
+  return kRows;
 }
 
-Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, std::span<const float> labels,
-                           const GbtOptions& options) {
+const ForestRows& estimate_rows() {
+  static constexpr ForestRows kRows = {
+      kEstimateColumns, [](size_t column) { return kEstimateSchema[column].name(); },
+      [](const ProgramQuery& program, std::vector<float>& out) {
+        const auto columns = estimate_columns(*program.parts, *program.device);
+        out.insert(out.end(), columns.begin(), columns.end());
+      }};
+  return kRows;
+}
+
+Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, const ForestRows& rows,
+                           std::span<const float> labels, const GbtOptions& options) {
   const std::vector<float> speeds = relative_speeds(programs);
   PackSumData data;
-  data.width = feature::kPerStoreWidth;
-  data.column_name = [](size_t c) { return feature::kPerStoreColumns[c].name(); };
+  data.width = rows.width;
+  data.column_name = rows.column_name;
+  std::vector<float> values;
   for (size_t p = 0; p < programs.size(); ++p) {
     const float weight = options.weight_by_label ? std::max<float>(speeds[p], options.min_weight) : 1.0F;
-    data.add(programs[p].program.rows->values, labels[p], weight * static_cast<float>(programs[p].weight));
+    values.clear();
+    rows.append(programs[p].program, values);
+    data.add(values, labels[p], weight * static_cast<float>(programs[p].weight));
   }
   PackSumOptions fit;
   fit.max_depth = options.max_depth;
@@ -60,27 +80,30 @@ Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, std::span<
   return fit_pack_sum(std::move(data), {}, fit);
 }
 
-std::vector<double> sum_rows(const Forest& forest, std::span<const ProgramQuery> programs) {
+std::vector<double> sum_rows(const Forest& forest, const ForestRows& rows,
+                             std::span<const ProgramQuery> programs) {
   // Evaluates the rows of several programs together; a single program has too few to fill the
   // pipeline.
   constexpr size_t kRows = 1024;
-  const size_t width = forest.width();
+  const size_t width = rows.width;
   std::vector<double> sums(programs.size(), 0);
-  std::vector<float> rows, predicted;
+  std::vector<float> values, predicted;
+  std::vector<size_t> ends;  // of the rows of each program
   size_t begin = 0;
   while (begin < programs.size()) {
-    rows.clear();
+    values.clear();
+    ends.clear();
     size_t end = begin;
-    for (; end < programs.size() && rows.size() < kRows * width; ++end) {
-      const auto& values = programs[end].rows->values;
-      rows.insert(rows.end(), values.begin(), values.end());
+    for (; end < programs.size() && values.size() < kRows * width; ++end) {
+      rows.append(programs[end], values);
+      ends.push_back(values.size() / width);
     }
-    predicted.resize(rows.size() / width);
-    forest.predict(rows, predicted);
+    predicted.resize(values.size() / width);
+    forest.predict(values, predicted);
     size_t row = 0;
     for (size_t p = begin; p < end; ++p) {
       float sum = 0;
-      for (int r = 0; r < programs[p].rows->rows; ++r) sum += predicted[row++];
+      while (row < ends[p - begin]) sum += predicted[row++];
       sums[p] = sum;
     }
     begin = end;

@@ -1,4 +1,4 @@
-// Boosted trees that are trained during a search, on per-store rows with TVM's labels and weights.
+// Boosted trees that are trained during a search, with TVM's labels and weights.
 #pragma once
 
 #include <span>
@@ -36,12 +36,21 @@ struct GbtOptions {
   }
 };
 
+// The rows that trees read of a program.
+struct ForestRows {
+  size_t width;  // of a row
+  std::string (*column_name)(size_t column);
+  void (*append)(const ProgramQuery& program, std::vector<float>& out);  // appends the program's rows
+};
+// One row for each store of the program. The query must have `rows`.
+const ForestRows& per_store_rows();
+// One row with the parts of the design space's estimate. The query must have `parts`.
+const ForestRows& estimate_rows();
+
 // Programs of one workload and device form a group. labels: for each program, the target of the
-// trees' sum; without them, the relative speeds. Errors: kInvalidArgument if there are no programs
-// or rows, or features are not finite.
-Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, const GbtOptions& options);
-Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, std::span<const float> labels,
-                           const GbtOptions& options);
+// trees' sum. Errors: kInvalidArgument if there are no programs or rows, or features are not finite.
+Result<PackSumFit> fit_gbt(std::span<const MeasuredProgram> programs, const ForestRows& rows,
+                           std::span<const float> labels, const GbtOptions& options);
 
 // Returns the fastest seconds of the group / seconds for each program; 0 for failed programs
 // (+inf).
@@ -50,6 +59,7 @@ std::vector<float> relative_speeds(std::span<const double> seconds, std::span<co
 std::vector<float> relative_speeds(std::span<const MeasuredProgram> programs);
 
 // Returns the sum of the trees' predictions over the rows of each program.
-std::vector<double> sum_rows(const Forest& forest, std::span<const ProgramQuery> programs);
+std::vector<double> sum_rows(const Forest& forest, const ForestRows& rows,
+                             std::span<const ProgramQuery> programs);
 
 }  // namespace tensorsmith::learn

@@ -59,8 +59,9 @@ const CostModelKinds& product_kinds();
 const CostModelKind& roofline_kind();
 const CostModelKind& xgboost_kind();
 const CostModelKind& tensorsmith_kind();
-const CostModelKind& two_step_kind();  // learn/profile/two_step.h
-const CostModelKind& profile_kind();   // learn/profile/profile_model.h
+const CostModelKind& correction_kind();  // learn/correction/correction_model.cc
+const CostModelKind& two_step_kind();    // learn/profile/two_step.h
+const CostModelKind& profile_kind();     // learn/profile/profile_model.h
 // The kinds of neural networks (learn/net/nets.h): the product's, and those kept for comparison.
 // Their functions return kUnsupported or kNotFound if libtorch is missing (learn/net/module.h).
 const std::vector<CostModelKind>& net_kinds();

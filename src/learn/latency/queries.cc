@@ -31,10 +31,35 @@ std::vector<const target::Device*> pointers_to(const std::vector<target::Device>
   return out;
 }
 
+Result<std::optional<space::EstimateParts>> RecordedEstimates::of(int64_t record) {
+  const auto point = store_.point(record);
+  if (!point) return std::optional<space::EstimateParts>();
+  const Store::Entry entry = store_.entry(record);
+  const auto [known, added] = spaces_.try_emplace({entry.workload, entry.device});
+  std::optional<space::DesignSpace>& space = known->second;
+  if (added) {
+    const auto workload = ir::parse_workload(store_.workloads()[entry.workload].text);
+    if (workload.ok()) {
+      auto built = space::DesignSpace::build(*workload, *devices_[entry.device], {});
+      if (built.ok()) space = std::move(*built);
+    }
+  }
+  if (!space) return std::optional<space::EstimateParts>();
+  const space::Candidate candidate{point->sketch, point->decisions};
+  const auto trace = space->to_trace(candidate);
+  if (!trace.ok()) return std::optional<space::EstimateParts>();
+  TS_ASSIGN_OR_RETURN(const sched::Trace recorded, store_.trace(record));
+  if (sched::print(*trace) != sched::print(recorded)) return std::optional<space::EstimateParts>();
+  std::optional<space::EstimateParts> out(std::in_place);
+  space->estimate_parts(candidate, *out);
+  return out;
+}
+
 Result<std::span<const ProgramQuery>> QueryBatch::make(std::span<const int64_t> records) {
   if (leaves_.size() < records.size()) leaves_.resize(records.size());
   if (inputs_.rows && rows_.size() < records.size()) rows_.resize(records.size());
   if (inputs_.trace && steps_.size() < records.size()) steps_.resize(records.size());
+  if (inputs_.parts && parts_.size() < records.size()) parts_.resize(records.size());
   queries_.clear();
   for (size_t i = 0; i < records.size(); ++i) {
     const Store::Entry entry = store_.entry(records[i]);
@@ -53,6 +78,10 @@ Result<std::span<const ProgramQuery>> QueryBatch::make(std::span<const int64_t> 
     if (inputs_.trace) {
       TS_ASSIGN_OR_RETURN(steps_[i], store_.trace(records[i]));
       query.trace = &steps_[i];
+    }
+    if (inputs_.parts) {
+      TS_ASSIGN_OR_RETURN(parts_[i], estimates_.of(records[i]));
+      query.parts = parts_[i] ? &*parts_[i] : nullptr;
     }
     queries_.push_back(query);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "learn/training.h"
+#include "space/design_space.h"
 
 namespace tensorsmith::learn {
 
@@ -14,13 +15,30 @@ namespace tensorsmith::learn {
 Result<std::vector<target::Device>> devices_of(const Store& store);
 std::vector<const target::Device*> pointers_to(const std::vector<target::Device>& devices);
 
+// Finds the parts of the estimates of a store's programs. Keeps the design spaces of their tasks.
+class RecordedEstimates {
+ public:
+  // devices: by device number in the store. Both arguments must outlive this object.
+  RecordedEstimates(const Store& store, std::span<const target::Device* const> devices)
+      : store_(store), devices_(devices) {}
+  // Returns nothing if the program's decisions are not known, or if the design space has changed since they
+  // were recorded, so that they would make another program.
+  Result<std::optional<space::EstimateParts>> of(int64_t record);
+
+ private:
+  const Store& store_;
+  std::span<const target::Device* const> devices_;
+  // By workload and device; without a space if the workload's text has none.
+  std::map<std::pair<uint32_t, uint32_t>, std::optional<space::DesignSpace>> spaces_;
+};
+
 // Builds queries for batches of records and reuses its memory from batch to batch.
 class QueryBatch {
  public:
   // devices: by device number in the store. inputs: which parts of a query the model reads; leaves
   // are always built. All arguments must outlive the batch.
   QueryBatch(const Store& store, std::span<const target::Device* const> devices, const ModelInputs& inputs)
-      : store_(store), devices_(devices), inputs_(inputs) {}
+      : store_(store), devices_(devices), inputs_(inputs), estimates_(store, devices) {}
   // The result is valid until the next call. kInvalidArgument for a record without features (a
   // failed program that could not be built); errors of Store::trace.
   Result<std::span<const ProgramQuery>> make(std::span<const int64_t> records);
@@ -32,6 +50,8 @@ class QueryBatch {
   std::vector<feature::LeafFeatures> leaves_;
   std::vector<feature::FeatureMatrix> rows_;
   std::vector<sched::Trace> steps_;
+  RecordedEstimates estimates_;
+  std::vector<std::optional<space::EstimateParts>> parts_;
   std::vector<ProgramQuery> queries_;
 };
 

@@ -7,8 +7,8 @@ namespace tensorsmith::learn {
 
 const CostModelKinds& product_kinds() {
   static const CostModelKinds kinds = [] {
-    std::vector<const CostModelKind*> all = {&roofline_kind(), &xgboost_kind(), &tensorsmith_kind(),
-                                             &two_step_kind(), &profile_kind()};
+    std::vector<const CostModelKind*> all = {&roofline_kind(),   &xgboost_kind(),  &tensorsmith_kind(),
+                                             &correction_kind(), &two_step_kind(), &profile_kind()};
     for (const CostModelKind& kind : net_kinds()) all.push_back(&kind);
     return CostModelKinds(std::move(all));
   }();

@@ -25,12 +25,15 @@ ResidualTask task_of(const ProgramQuery& query) { return {query.workload, query.
 class ResidualModel final : public CostModel {
  public:
   ResidualModel(std::unique_ptr<CostModel> prior, const GbtOptions& options)
-      : prior_(std::move(prior)), options_(options), card_(prior_->card()) {}
+      : prior_(std::move(prior)),
+        rows_(prior_->inputs().only_parts() ? estimate_rows() : per_store_rows()),
+        options_(options),
+        card_(prior_->card()) {}
 
   Result<std::vector<Prediction>> predict(std::span<const ProgramQuery> queries) const override {
     TS_ASSIGN_OR_RETURN(std::vector<Prediction> out, prior_->predict(queries));
     if (!forest_) return out;
-    const std::vector<double> sums = sum_rows(*forest_, queries);
+    const std::vector<double> sums = sum_rows(*forest_, rows_, queries);
     for (size_t i = 0; i < out.size(); ++i) {
       const double factor = std::exp(mean_of(task_of(queries[i])) + sums[i]);
       out[i].seconds = out[i].ranked() * factor;
@@ -43,10 +46,11 @@ class ResidualModel final : public CostModel {
   }
   ModelInputs inputs() const override {
     ModelInputs inputs = prior_->inputs();
-    inputs.rows = true;
+    if (!inputs.only_parts()) inputs.rows = true;
     return inputs;
   }
   bool ranks_only() const override { return prior_->ranks_only(); }
+  bool corrects_estimate() const override { return prior_->corrects_estimate(); }
   bool ready() const override { return prior_->ready(); }
   bool learns() const override { return true; }
   const ModelCard& card() const override { return card_; }
@@ -81,7 +85,7 @@ class ResidualModel final : public CostModel {
       labels.push_back(
           static_cast<float>(std::isfinite(measured.seconds) ? residual(measured) - mean : kFailedResidual));
     }
-    TS_ASSIGN_OR_RETURN(PackSumFit fit, fit_gbt(learned, labels, options_));
+    TS_ASSIGN_OR_RETURN(PackSumFit fit, fit_gbt(learned, rows_, labels, options_));
     forest_ = std::move(fit.forest);
     task_means_ = std::move(task_means);
     base_ = base;
@@ -97,6 +101,10 @@ class ResidualModel final : public CostModel {
     }
   };
 
+  // Returns an address that a program keeps from call to call.
+  static const void* identity(const ProgramQuery& query) {
+    return query.parts != nullptr ? static_cast<const void*>(query.parts) : query.rows;
+  }
   double mean_of(const ResidualTask& task) const {
     const auto at = task_means_.find(task);
     return at != task_means_.end() ? at->second : base_;
@@ -105,7 +113,7 @@ class ResidualModel final : public CostModel {
     return std::log(measured.seconds) - log_prior(measured);
   }
   double log_prior(const MeasuredProgram& measured) const {
-    return prior_log_seconds_.at(measured.program.rows);
+    return prior_log_seconds_.at(identity(measured.program));
   }
   double sigma(double of_prior) const {
     const double own = of_prior > 0 && !ranks_only() ? of_prior : kUnknownSigma;
@@ -118,7 +126,7 @@ class ResidualModel final : public CostModel {
     std::vector<ProgramQuery> queries;
     std::vector<double> seconds, weights;
     for (const MeasuredProgram& measured : programs) {
-      if (prior_log_seconds_.count(measured.program.rows) > 0) continue;
+      if (prior_log_seconds_.count(identity(measured.program)) > 0) continue;
       queries.push_back(measured.program);
       seconds.push_back(measured.seconds);
       weights.push_back(measured.weight);
@@ -126,10 +134,10 @@ class ResidualModel final : public CostModel {
     if (queries.empty()) return {};
     TS_ASSIGN_OR_RETURN(const auto predicted, prior_->predict(queries));
     const std::vector<double> sums =
-        forest_ ? sum_rows(*forest_, queries) : std::vector<double>(queries.size(), 0);
+        forest_ ? sum_rows(*forest_, rows_, queries) : std::vector<double>(queries.size(), 0);
     for (size_t i = 0; i < queries.size(); ++i) {
       const double log_prior = std::log(predicted[i].ranked());
-      prior_log_seconds_[queries[i].rows] = log_prior;
+      prior_log_seconds_[identity(queries[i])] = log_prior;
       if (!forest_ || !std::isfinite(seconds[i]) || !std::isfinite(log_prior)) continue;
       const double error = std::log(seconds[i]) - (log_prior + mean_of(task_of(queries[i])) + sums[i]);
       errors_.add(error * error, weights[i]);
@@ -138,13 +146,14 @@ class ResidualModel final : public CostModel {
   }
 
   std::unique_ptr<CostModel> prior_;
+  const ForestRows& rows_;
   GbtOptions options_;
   ModelCard card_;
   std::optional<Forest> forest_;
   std::map<ResidualTask, double> task_means_;
-  double base_ = 0;  // mean residual of tasks without measurements
-  std::unordered_map<const feature::FeatureMatrix*, double> prior_log_seconds_;
-  Mean errors_;  // of squared errors
+  double base_ = 0;                                            // mean residual of tasks without measurements
+  std::unordered_map<const void*, double> prior_log_seconds_;  // by identity()
+  Mean errors_;                                                // of squared errors
 };
 
 }  // namespace

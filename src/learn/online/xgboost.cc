@@ -29,7 +29,7 @@ class OnlineXgboost final : public CostModel {
       for (Prediction& prediction : out) prediction.seconds = 1;
       return out;
     }
-    const std::vector<double> speeds = sum_rows(*forest_, queries);
+    const std::vector<double> speeds = sum_rows(*forest_, per_store_rows(), queries);
     for (size_t i = 0; i < out.size(); ++i) out[i].seconds = std::exp(-log_speed(speeds[i]));
     return out;
   }
@@ -39,7 +39,8 @@ class OnlineXgboost final : public CostModel {
   bool learns() const override { return true; }
   Status update(std::span<const MeasuredProgram> programs) override {
     if (programs.size() < kMinTrainingPrograms) return {};
-    TS_ASSIGN_OR_RETURN(PackSumFit fit, fit_gbt(programs, options_));
+    TS_ASSIGN_OR_RETURN(PackSumFit fit,
+                        fit_gbt(programs, per_store_rows(), relative_speeds(programs), options_));
     forest_ = std::move(fit.forest);
     return {};
   }

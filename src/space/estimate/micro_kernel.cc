@@ -1,6 +1,7 @@
 #include "space/estimate/micro_kernel.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tensorsmith::space {
 
@@ -38,6 +39,21 @@ double step_cycles(const EstimateMachine& m, const RegisterTile& tile) {
   if ((tile.lanes & (tile.lanes - 1)) != 0) cycles *= m.masked_memory ? k.odd_lanes_masked : k.odd_lanes;
   // Long code is slower to fetch.
   return (cycles + tile.loop_cycles) * (1 + tile.instructions / k.code_size);
+}
+
+void set_tile_parts(const EstimateMachine& m, const RegisterTile& tile, double cycles, EstimateParts& parts) {
+  parts.products = tile.products;
+  parts.loads = tile.loads;
+  parts.broadcasts = tile.broadcasts;
+  parts.shuffles = tile.shuffles;
+  parts.accumulators = tile.accumulators;
+  parts.free_registers = static_cast<double>(m.registers) - tile.accumulators - tile.operands;
+  const auto lanes = static_cast<double>(tile.lanes);
+  parts.lanes = lanes;
+  parts.lane_share = std::min(1.0, lanes * tile.element_bytes / static_cast<double>(m.vector_bytes));
+  parts.chain = std::log2(std::max(1.0, std::min(tile.chain, 1e9)));
+  parts.instructions = std::log2(std::max(1.0, tile.instructions));
+  parts.efficiency = tile.products / m.fma_per_cycle / cycles;
 }
 
 double overlapped(double a, double b, double not_hidden) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "space/estimate/machine.h"
+#include "space/estimate/parts.h"
 
 namespace tensorsmith::space {
 
@@ -28,6 +29,10 @@ struct RegisterTile {
 
 // Returns the cycles of one step.
 double step_cycles(const EstimateMachine& machine, const RegisterTile& tile);
+
+// Fills the quantities of the tile. cycles: those of one step.
+void set_tile_parts(const EstimateMachine& machine, const RegisterTile& tile, double cycles,
+                    EstimateParts& parts);
 
 // Returns the time of two activities that overlap: the longer one plus the share of the shorter one
 // that is not hidden.

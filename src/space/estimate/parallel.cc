@@ -77,4 +77,10 @@ double ParallelLoop::speedup(int threads) const {
   return work_ / std::max(work_ / threads, largest_share(threads));
 }
 
+void set_loop_parts(const ParallelLoop& loop, int threads, EstimateParts& parts) {
+  parts.iterations = std::log2(std::max(1.0, loop.iterations()));
+  parts.speedup = loop.speedup(threads) / threads;
+  parts.forks = loop.iterations() > 1 ? 1 : 0;
+}
+
 }  // namespace tensorsmith::space

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 
+#include "space/estimate/parts.h"
+
 namespace tensorsmith::space {
 
 // The iterations of a parallel loop over tiles of some axes, the first axis outermost. The last
@@ -33,5 +35,8 @@ class ParallelLoop {
   std::array<Axis, 8> axes_;
   size_t num_axes_ = 0;  // axes beyond the array only count in the totals above
 };
+
+// Fills the quantities of a plan's parallel loop.
+void set_loop_parts(const ParallelLoop& loop, int threads, EstimateParts& parts);
 
 }  // namespace tensorsmith::space

@@ -30,7 +30,7 @@ class AttentionPlan final : public Plan {
   std::string describe() const override;
   void emit(TraceMaker& maker, Decisions decisions) const override;
   Status check(Decisions decisions) const override;
-  double estimate(Decisions decisions) const override;
+  double estimate(Decisions decisions, EstimateParts* parts) const override;
   void sample(Rng& rng, std::span<int64_t> decisions) const override;
 
  private:

@@ -69,7 +69,7 @@ double AttentionPlan::traffic_cycles(const Choice& c) const {
   return cycles;
 }
 
-double AttentionPlan::estimate(Decisions d) const {
+double AttentionPlan::estimate(Decisions d, EstimateParts* parts) const {
   const Choice c = decode(d);
   const auto& m = context_.machine;
   const double queries = queries_;
@@ -79,13 +79,30 @@ double AttentionPlan::estimate(Decisions d) const {
   const double compute = contraction_cycles(c.scores, c.rows, keys_, depth_, true) +
                          contraction_cycles(c.product, c.rows, width_, keys_, values_from_l2) +
                          softmax_cycles(c);
-  double cycles = batch_ * blocks * overlapped(compute, traffic_cycles(c), m.fitted().not_hidden_blocks);
+  const double traffic = traffic_cycles(c);
+  double cycles = batch_ * blocks * overlapped(compute, traffic, m.fitted().not_hidden_blocks);
+  if (parts != nullptr) {
+    parts->plan = 6;
+    parts->arithmetic = batch_ * blocks * compute;
+    parts->from_beyond = batch_ * blocks * traffic;
+    parts->moved = batch_ * blocks * softmax_cycles(c);
+    parts->tiles = std::log2(batch_ * blocks);
+    parts->accumulators = static_cast<double>(c.scores.rows) * vectors(c.scores);
+    parts->products = static_cast<double>(c.product.rows) * vectors(c.product);
+    parts->lanes = static_cast<double>(c.scores.lanes);
+    parts->loads = static_cast<double>(c.product.lanes);
+    parts->unrolled = std::log2(static_cast<double>(c.scores.unroll));
+    parts->tile_bytes = std::log2(std::max(1.0, static_cast<double>(c.rows) * keys_ * 4.0));
+    parts->packed = packs_masks(c) ? 1 : 0;
+    parts->reduced = std::log2(static_cast<double>(keys_));
+  }
   double forks = 0;
   if (c.parallel > 0) {
     ParallelLoop loop;
     loop.add_axis(c.parallel == 2 ? batch_ * blocks : batch_, 1, false);
     cycles /= loop.speedup(context_.threads());
     forks = loop.iterations() > 1 ? 1 : 0;
+    if (parts != nullptr) set_loop_parts(loop, context_.threads(), *parts);
   }
   return cycles * m.seconds_per_cycle() + forks * m.fork_seconds();
 }

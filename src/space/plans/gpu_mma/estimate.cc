@@ -23,7 +23,7 @@ double mma_cycles(const target::GpuMachine& m) {
 
 }  // namespace
 
-double GpuMmaPlan::estimate(Decisions d) const {
+double GpuMmaPlan::estimate(Decisions d, EstimateParts*) const {
   const Choice c = decode(d);
   const auto& m = context_.machine.gpu;
   const GpuConstants& k = gpu_constants();

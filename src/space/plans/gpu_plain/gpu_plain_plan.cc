@@ -29,7 +29,7 @@ class GpuPlainPlan final : public Plan {
 
   Status check(Decisions) const override { return {}; }
 
-  double estimate(Decisions) const override {
+  double estimate(Decisions, EstimateParts*) const override {
     const auto& m = context_.machine.gpu;
     const auto& info = context_.stage(output_);
     const double points = info.spatial_points(), steps = info.reduce_points();

@@ -8,7 +8,7 @@
 
 namespace tensorsmith::space {
 
-double GpuRowsPlan::estimate(Decisions d) const {
+double GpuRowsPlan::estimate(Decisions d, EstimateParts*) const {
   const auto& m = context_.machine.gpu;
   const GpuConstants& k = gpu_constants();
   GpuKernel kernel;

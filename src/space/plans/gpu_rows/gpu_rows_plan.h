@@ -25,7 +25,7 @@ class GpuRowsPlan final : public Plan {
   std::string describe() const override;
   void emit(TraceMaker& maker, Decisions d) const override;
   Status check(Decisions d) const override;
-  double estimate(Decisions d) const override;
+  double estimate(Decisions d, EstimateParts*) const override;
 
  private:
   struct Member : RowMember {

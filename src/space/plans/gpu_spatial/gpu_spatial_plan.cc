@@ -20,7 +20,7 @@ class GpuSpatialPlan final : public Plan {
   std::string describe() const override;
   void emit(TraceMaker& maker, Decisions d) const override;
   Status check(Decisions d) const override;
-  double estimate(Decisions d) const override;
+  double estimate(Decisions d, EstimateParts*) const override;
 
  private:
   // A block has 2^category warps, at most this many.
@@ -101,7 +101,7 @@ Status GpuSpatialPlan::check(Decisions d) const {
   return check_block(context_.machine.gpu, block, context_.op(output_).name, points);
 }
 
-double GpuSpatialPlan::estimate(Decisions d) const {
+double GpuSpatialPlan::estimate(Decisions d, EstimateParts*) const {
   const auto& m = context_.machine.gpu;
   const double v = vector(d), n = items(d);
   const double points = info_.spatial_points(), steps = computed_.reduce_points();

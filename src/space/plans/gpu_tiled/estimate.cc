@@ -182,7 +182,7 @@ int64_t GpuTiledPlan::pair_columns(const Choice& c, const std::vector<Copy>& cop
   return columns >= sched::kFewestPairColumns ? columns : 0;
 }
 
-double GpuTiledPlan::estimate(Decisions d) const {
+double GpuTiledPlan::estimate(Decisions d, EstimateParts*) const {
   const Choice c = decode(d);
   const auto& m = context_.machine.gpu;
   GpuKernel kernel;

@@ -24,7 +24,7 @@ class GpuTiledPlan final : public AnchoredPlan {
   std::string describe() const override;
   void emit(TraceMaker& maker, Decisions decisions) const override;
   Status check(Decisions decisions) const override;
-  double estimate(Decisions decisions) const override;
+  double estimate(Decisions decisions, EstimateParts*) const override;
   void sample(Rng& rng, std::span<int64_t> decisions) const override;
 
  private:

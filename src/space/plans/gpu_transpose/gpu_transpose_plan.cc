@@ -27,7 +27,7 @@ class GpuTransposePlan final : public Plan {
   Status check(Decisions d) const override {
     return check_block(context_.machine.gpu, block(d), context_.op(output_).name, info_.spatial_points());
   }
-  double estimate(Decisions d) const override;
+  double estimate(Decisions d, EstimateParts*) const override;
 
  private:
   int64_t side(Decisions d, AxisId axis) const {
@@ -107,7 +107,7 @@ void GpuTransposePlan::emit(TraceMaker& maker, Decisions d) const {
   maker.compute_at(copy, output_, grid);
 }
 
-double GpuTransposePlan::estimate(Decisions d) const {
+double GpuTransposePlan::estimate(Decisions d, EstimateParts*) const {
   const auto& m = context_.machine.gpu;
   const auto& producer = context_.stage(read_.producer);
   GpuKernel kernel;

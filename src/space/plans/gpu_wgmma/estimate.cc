@@ -10,7 +10,7 @@
 
 namespace tensorsmith::space {
 
-double GpuWgmmaPlan::estimate(Decisions d) const {
+double GpuWgmmaPlan::estimate(Decisions d, EstimateParts*) const {
   const Choice c = decode(d);
   const auto& m = context_.machine.gpu;
   const GpuConstants& k = gpu_constants();

@@ -25,7 +25,7 @@ class GpuWgmmaPlan final : public AnchoredPlan {
   std::string describe() const override;
   void emit(TraceMaker& maker, Decisions decisions) const override;
   Status check(Decisions decisions) const override;
-  double estimate(Decisions decisions) const override;
+  double estimate(Decisions decisions, EstimateParts*) const override;
   void sample(Rng& rng, std::span<int64_t> decisions) const override;
 
  private:

@@ -20,7 +20,8 @@ class PlainPlan final : public Plan {
     }
   }
   Status check(Decisions) const override { return {}; }
-  double estimate(Decisions) const override {
+  double estimate(Decisions, EstimateParts* parts) const override {
+    if (parts != nullptr) parts->plan = 7;
     const auto& info = context_.stage(output_);
     const double reads = info.reads.size();
     return info.spatial_points() * info.reduce_points() *

@@ -26,10 +26,13 @@ RowsPlan::Traffic RowsPlan::traffic_cycles(Decisions d) const {
     for (const Read& read : effective_reads(context_, member.stage)) {
       if (is_member(read.producer)) continue;
       const auto& producer = context_.stage(read.producer);
-      const double bytes = producer.spatial_points() * producer.element_bytes;
+      const double bytes = read_bytes(stage, read);
       if (std::find(seen.begin(), seen.end(), read.producer) != seen.end()) continue;
       seen.push_back(read.producer);
       once += bytes;
+      // Weights come through all levels, as in the estimate of tiles (space/plans/tiled/traffic.cc).
+      if (producer.constant && stage.reduction)
+        out.streamed += bytes / m.rates.l3_bytes_per_cycle + bytes / m.memory_bytes_per_cycle();
       if (!read.affine || !stage.reduction) continue;
       bool shared = true;  // by all rows
       for (const AxisId a : stage.axes())
@@ -52,10 +55,11 @@ RowsPlan::Traffic RowsPlan::traffic_cycles(Decisions d) const {
     }
   }
   out.streamed += once / stream_rate(m, once, k.usable_once);
+  out.once = once;
   return out;
 }
 
-double RowsPlan::estimate(Decisions d) const {
+double RowsPlan::estimate(Decisions d, EstimateParts* parts) const {
   const auto& m = context_.machine;
   const Constants& k = m.fitted();
   double cycles = 0;
@@ -96,18 +100,43 @@ double RowsPlan::estimate(Decisions d) const {
   }
   cycles += inlined;
   const Traffic traffic = traffic_cycles(d);
+  if (parts != nullptr) {
+    parts->plan = 2;
+    parts->arithmetic = cycles;
+    parts->from_beyond = traffic.streamed;
+    parts->waited = traffic.waited;
+    parts->lanes = contiguous_row_ ? static_cast<double>(row_width(d)) : full;
+    for (const auto& member : members_) {
+      if (member.inline_slot != kNone) parts->buffered += category(d, member.inline_slot) == 1 ? 0 : 1;
+      if (member.factor_slot != kNone)
+        parts->accumulators += static_cast<double>(factor_of(member, category(d, member.factor_slot))) / full;
+    }
+    parts->epilogue = info_.flops_per_point;
+    parts->bytes = std::log2(std::max(1.0, traffic.once));
+    parts->row = info_.contiguous_axis.valid()
+                     ? std::log2(static_cast<double>(info_.extent(info_.contiguous_axis)))
+                     : 0;
+    parts->products = static_cast<double>(members_.size());
+  }
   cycles = overlapped(cycles, traffic.streamed, k.not_hidden) + traffic.waited;
   if (!self_) cycles += info_.spatial_points() / full * (info_.flops_per_point + k.written_vector);
   const auto tail = category(d, tail_slot_) == 1 ? sched::TailPolicy::kPeel : sched::TailPolicy::kPredicate;
+  double slower = 1;
   if (contiguous_row_) {
-    cycles *= tail_factor(m, info_.extent(rows_.back()), row_width(d), true, tail, k.tail_masked);
+    slower = tail_factor(m, info_.extent(rows_.back()), row_width(d), true, tail, k.tail_masked);
   } else if (info_.contiguous_axis.valid()) {
-    cycles *= tail_factor(m, info_.extent(info_.contiguous_axis), lanes_, true, tail, k.tail_masked);
+    slower = tail_factor(m, info_.extent(info_.contiguous_axis), lanes_, true, tail, k.tail_masked);
   }
+  cycles *= slower;
   ParallelLoop loop;
   for (size_t i = 0; i < std::min(parallel(d), rows_.size()); ++i)
     loop.add_axis(info_.extent(rows_[i]), contiguous_row_ && i + 1 == rows_.size() ? row_width(d) : 1.0,
                   tail == sched::TailPolicy::kPeel);
+  if (parts != nullptr) {
+    parts->tail = std::log(slower);
+    parts->peeled = tail == sched::TailPolicy::kPeel ? 1 : 0;
+    set_loop_parts(loop, context_.threads(), *parts);
+  }
   return cycles * m.seconds_per_cycle() / loop.speedup(context_.threads()) +
          (loop.iterations() > 1 ? m.fork_seconds() : 0);
 }

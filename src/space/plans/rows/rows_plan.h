@@ -23,7 +23,7 @@ class RowsPlan final : public Plan {
 
   Status check(Decisions) const override { return {}; }
 
-  double estimate(Decisions d) const override;
+  double estimate(Decisions d, EstimateParts* parts) const override;
 
  private:
   struct Member : RowMember {
@@ -51,7 +51,8 @@ class RowsPlan final : public Plan {
   // share is streamed again for each row if it exceeds L1. `waited` is not hidden by anything: that
   // repeated data, and pieces of rows that are pages apart.
   struct Traffic {
-    double streamed = 0, waited = 0;
+    double streamed = 0, waited = 0;  // cycles
+    double once = 0;                  // bytes that are read at least once
   };
   Traffic traffic_cycles(Decisions d) const;
 

@@ -19,7 +19,7 @@ class SpatialPlan final : public Plan {
 
   Status check(Decisions d) const override;
 
-  double estimate(Decisions d) const override;
+  double estimate(Decisions d, EstimateParts* parts) const override;
 
  private:
   // Categories of the flat slot: 0 = rows, else combinations of vector length and vectors per

@@ -94,7 +94,7 @@ double TiledPlan::steps_of_a_sum(const Choice& c) const {
   return steps;
 }
 
-double TiledPlan::micro_kernel_cycles(const Choice& c) const {
+double TiledPlan::micro_kernel_cycles(const Choice& c, EstimateParts* parts) const {
   const auto& m = context_.machine;
   const double full_lanes = m.lanes(info_.element_bytes);
   const double accumulated = accumulators(c);
@@ -103,9 +103,16 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
     const auto rows = static_cast<double>(tile->row_tiles), columns = static_cast<double>(tile->column_tiles);
     const double depth = tile->depth, products = rows * columns;
     // Sums are loaded before and stored after; they were set to zero in memory before that.
-    return (std::max(products * k.tile_product, (rows + columns) * k.tile_load) + loop_exit_cycles(c)) /
-               depth +
-           3 * products * k.tile_load / steps_of_a_sum(c);
+    const double cycles =
+        (std::max(products * k.tile_product, (rows + columns) * k.tile_load) + loop_exit_cycles(c)) / depth +
+        3 * products * k.tile_load / steps_of_a_sum(c);
+    if (parts != nullptr) {
+      parts->products = parts->accumulators = products;
+      parts->loads = rows + columns;
+      parts->lanes = static_cast<double>(c.lanes);
+      parts->efficiency = products * k.tile_product / depth / cycles;
+    }
+    return cycles;
   }
   const bool vectorized = c.lanes > 1;
   const AxisId v = c.vector_axis;
@@ -167,7 +174,9 @@ double TiledPlan::micro_kernel_cycles(const Choice& c) const {
   tile.instructions = unrolled_instructions(c);
   tile.chain = steps_of_a_sum(c);
   tile.loop_cycles = waits + loop_exit_cycles(c) + m.fitted().loop_step / unrolled_steps(c);
-  return step_cycles(m, tile);
+  const double cycles = step_cycles(m, tile);
+  if (parts != nullptr) set_tile_parts(m, tile, cycles, *parts);
+  return cycles;
 }
 
 // Returns whether the rows of the local tile are apart by a multiple of the distance at which
@@ -251,10 +260,51 @@ double TiledPlan::tail_cost(const Choice& c, AxisId axis, int64_t tile) const {
                      context_.machine.fitted().tail_masked);
 }
 
-double TiledPlan::estimate(Decisions d) const {
+void TiledPlan::set_choice_parts(const Choice& c, double tail, EstimateParts& parts) const {
+  const auto log2_of = [](double x) { return std::log2(std::max(1.0, x)); };
+  parts.plan = two_level_ ? 1 : 0;
+  parts.tail = std::log(tail);
+  parts.peeled = c.tail == sched::TailPolicy::kPeel ? 1 : 0;
+  double useful = 1;
+  for (const AxisId a : live_) {
+    const double whole = extent(a), length = c.register_length(a);
+    useful *= whole / (std::ceil(whole / length) * length);
+  }
+  parts.wasted = 1 - useful;
+  parts.packed = c.pack ? 1 : 0;
+  for (const auto& operand : operands_) parts.copied += (c.copied & operand.bit) != 0 ? 1 : 0;
+  parts.buffered = c.cache_write || !self_ ? 1 : 0;
+  parts.outer_attached = c.attach_outer ? 1 : 0;
+  parts.scattered = !contiguous_.valid() || (contiguous_ != c.vector_axis && c.lanes > 1) ? 1 : 0;
+  if (contiguous_.valid())
+    parts.row = log2_of(static_cast<double>(c.region[contiguous_] * info_.element_bytes));
+  parts.unrolled = log2_of(static_cast<double>(c.unroll));
+  AxisRanges ranges(info_.num_axes(), 1);
+  for (const AxisId a : info_.spatial_axes()) ranges[a] = static_cast<double>(c.region[a]);
+  for (const AxisId r : info_.reduce_axes()) ranges[r] = static_cast<double>(inner_steps(c, r));
+  double bytes = 0;
+  for (const auto& operand : operands_) {
+    double elements = context_.stage(operand.read.producer).element_bytes;
+    for (const double touched : footprint(operand.read, ranges)) elements *= touched;
+    bytes += elements;
+  }
+  parts.tile_bytes = log2_of(bytes);
+  double all = info_.spatial_points() * info_.element_bytes, rows = 1;
+  for (const auto& operand : operands_) all += bytes_of(operand);
+  for (const AxisId a : live_) rows *= a == c.vector_axis ? 1.0 : static_cast<double>(c.register_length(a));
+  parts.bytes = log2_of(all);
+  parts.rows = log2_of(rows);
+  parts.streams = broadcast_streams(c);
+  parts.epilogue = self_ ? 0 : context_.stage(output_).flops_per_point;
+  double reduced = 1;
+  for (const AxisId r : info_.reduce_axes()) reduced *= static_cast<double>(extent(r));
+  parts.reduced = log2_of(reduced);
+}
+
+double TiledPlan::estimate(Decisions d, EstimateParts* parts) const {
   const Choice c = decode(d);
   const Constants& k = context_.machine.fitted();
-  const double micro = micro_kernel_cycles(c);
+  const double micro = micro_kernel_cycles(c, parts);
   double steps = 1, tiles = 1;
   for (const AxisId a : live_) tiles *= register_tiles(c, a, micro);
   for (const AxisId r : live_reduce_) {
@@ -275,21 +325,37 @@ double TiledPlan::estimate(Decisions d) const {
     cycles += tiles * steps / std::max(1.0, steps_inside) * accumulators(c) * k.accumulator_move;
   // The output is not a local buffer, so its rows are far apart.
   if (direct) cycles *= k.not_local;
-  for (const AxisId a : live_) cycles *= tail_cost(c, a, c.tile(a));
-  for (const AxisId r : live_reduce_) cycles *= tail_cost(c, r, c.r1[r]);
+  double tail = 1;
+  for (const AxisId a : live_) tail *= tail_cost(c, a, c.tile(a));
+  for (const AxisId r : live_reduce_) tail *= tail_cost(c, r, c.r1[r]);
+  cycles *= tail;
   const Traffic traffic = traffic_cycles(c);
+  if (parts != nullptr) {
+    parts->arithmetic = cycles;
+    parts->from_l2 = traffic.from_l2;
+    parts->from_beyond = traffic.from_beyond;
+    parts->tiles = std::log2(std::max(1.0, tiles));
+    set_choice_parts(c, tail, *parts);
+  }
   cycles = overlapped(cycles, traffic.from_l2, k.not_hidden_l2);
   // All rows of a tile are requested at once.
   const auto tile = matrix_tile(c);
   const double waited = tile ? traffic.waited / tile->depth : traffic.waited;
-  cycles = overlapped(cycles, traffic.from_beyond, k.not_hidden) + waited + write_cycles(c);
-  cycles += copy_cycles(c);
+  const double written = write_cycles(c), copied = copy_cycles(c), padded = pad_cycles(c);
+  cycles = overlapped(cycles, traffic.from_beyond, k.not_hidden) + waited + written;
+  cycles += copied;
   ParallelLoop parallel;
   for (size_t i = 0; i < std::min(c.parallel, c.outer_order.size()); ++i) {
     const AxisId a = c.outer_order[i];
     parallel.add_axis(extent(a), std::min(extent(a), c.tile(a)), c.tail == sched::TailPolicy::kPeel);
   }
-  cycles += pad_cycles(c);
+  cycles += padded;
+  if (parts != nullptr) {
+    parts->waited = waited;
+    parts->written = written;
+    parts->moved = copied + padded;
+    set_loop_parts(parallel, context_.threads(), *parts);
+  }
   return cycles * context_.machine.seconds_per_cycle() / parallel.speedup(context_.threads()) +
          (parallel.iterations() > 1 ? context_.machine.fork_seconds() : 0);
 }

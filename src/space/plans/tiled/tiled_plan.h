@@ -24,7 +24,7 @@ class TiledPlan final : public AnchoredPlan {
   std::string describe() const override;
   void emit(TraceMaker& maker, Decisions decisions) const override;
   Status check(Decisions decisions) const override;
-  double estimate(Decisions decisions) const override;
+  double estimate(Decisions decisions, EstimateParts* parts) const override;
   void sample(Rng& rng, std::span<int64_t> decisions) const override;
 
  private:
@@ -106,7 +106,9 @@ class TiledPlan final : public AnchoredPlan {
   double loop_exit_cycles(const Choice& c) const;
   bool aliased_rows(const Choice& c) const;
   double steps_of_a_sum(const Choice& c) const;
-  double micro_kernel_cycles(const Choice& c) const;
+  double micro_kernel_cycles(const Choice& c, EstimateParts* parts) const;
+  // Fills the facts of the choice.
+  void set_choice_parts(const Choice& c, double tail, EstimateParts& parts) const;
   // Cycles of the data that comes from L2, and from L3 and memory, while products are computed, and
   // cycles that products wait for.
   struct Traffic {

@@ -9,10 +9,7 @@
 
 namespace tensorsmith::space {
 
-double TiledPlan::bytes_of(const Operand& operand) const {
-  const auto& producer = context_.stage(operand.read.producer);
-  return producer.spatial_points() * producer.element_bytes;
-}
+double TiledPlan::bytes_of(const Operand& operand) const { return read_bytes(info_, operand.read); }
 
 double TiledPlan::row_distance(const Operand& operand) const {
   const auto& producer = context_.stage(operand.read.producer);

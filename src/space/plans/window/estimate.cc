@@ -8,7 +8,7 @@
 
 namespace tensorsmith::space {
 
-double WindowPlan::estimate(Decisions d) const {
+double WindowPlan::estimate(Decisions d, EstimateParts* parts) const {
   const auto& m = context_.machine;
   double tiles = 1, vectors = strip(d);  // `vectors`: of one tile
   for (const AxisId a : live_) {
@@ -17,15 +17,51 @@ double WindowPlan::estimate(Decisions d) const {
     if (a != vector_axis_) vectors *= t;
   }
   const Constants& k = m.fitted();
-  double cycles = tiles * (tile_cycles(d, vectors) + k.window_tile);
+  double cycles = tiles * (tile_cycles(d, vectors) + k.window_tile), tail = 1;
   for (const AxisId a : live_) {
     if (a == vector_axis_) {
-      cycles *= tail_factor(m, extent(a), width(d) * strip(d), true, tail_of(d), k.tail_masked_window);
+      tail *= tail_factor(m, extent(a), width(d) * strip(d), true, tail_of(d), k.tail_masked_window);
     } else {
-      cycles *= tail_factor(m, extent(a), tile(d, a), false, tail_of(d), k.tail_masked_window);
+      tail *= tail_factor(m, extent(a), tile(d, a), false, tail_of(d), k.tail_masked_window);
     }
   }
-  cycles = overlapped(cycles, traffic_cycles(d, tiles), k.not_hidden_blocks);
+  cycles *= tail;
+  const double traffic = traffic_cycles(d, tiles), padded = pad_cycles(d);
+  if (parts != nullptr) {
+    parts->plan = 4;
+    parts->arithmetic = cycles * k.window_measured;
+    parts->from_beyond = traffic;
+    parts->moved = padded;
+    parts->tiles = std::log2(tiles);
+    parts->tail = std::log(tail);
+    parts->peeled = tail_of(d) == sched::TailPolicy::kPeel ? 1 : 0;
+    parts->accumulators = vectors;
+    parts->lanes = static_cast<double>(width(d));
+    parts->lane_share = parts->lanes / static_cast<double>(lanes_);
+    parts->unrolled = std::log2(vectors * info_.reduce_points());
+    double bytes = context_.stage(output_).spatial_points() * info_.element_bytes, rows = 1;
+    for (const auto& read : reads_) {
+      parts->loads += distinct_loads(read, d);
+      bytes += read_bytes(info_, read);
+      if (!read.strides.empty() && read.depends_on(vector_axis_) && std::abs(read.stride(vector_axis_)) > 1)
+        parts->shuffles += 1;
+    }
+    for (const AxisId a : live_) rows *= a == vector_axis_ ? 1.0 : static_cast<double>(tile_length(d, a));
+    parts->bytes = std::log2(bytes);
+    parts->rows = std::log2(rows);
+    double useful = 1;
+    for (const AxisId a : live_) {
+      const double whole = extent(a), length = tile_length(d, a);
+      useful *= whole / (std::ceil(whole / length) * length);
+    }
+    parts->wasted = 1 - useful;
+    for (size_t p = 0; p < pads_.size(); ++p)
+      parts->buffered += location(d, p) != PadLocation::kInline ? 1 : 0;
+    parts->row = std::log2(parts->lanes * static_cast<double>(strip(d)) * info_.element_bytes);
+    parts->epilogue = anchor_ == output_ ? 0 : context_.stage(output_).flops_per_point;
+    parts->reduced = std::log2(info_.reduce_points());
+  }
+  cycles = overlapped(cycles, traffic, k.not_hidden_blocks);
   ParallelLoop loop;
   size_t left = parallel(d);
   for (const AxisId a : live_) {
@@ -34,10 +70,11 @@ double WindowPlan::estimate(Decisions d) const {
     loop.add_axis(extent(a), tile_length(d, a), tail_of(d) == sched::TailPolicy::kPeel);
     --left;
   }
-  cycles += pad_cycles(d);
+  cycles += padded;
   // Measured times exceed the sum by this factor. The estimates of other plans for the same stage
   // have no such factor.
   cycles *= k.window_measured;
+  if (parts != nullptr) set_loop_parts(loop, context_.threads(), *parts);
   return cycles * m.seconds_per_cycle() / loop.speedup(context_.threads()) +
          (loop.iterations() > 1 ? m.fork_seconds() : 0);
 }

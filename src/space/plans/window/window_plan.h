@@ -26,7 +26,7 @@ class WindowPlan final : public AnchoredPlan {
 
   void sample(Rng& rng, std::span<int64_t> d) const override;
 
-  double estimate(Decisions d) const override;
+  double estimate(Decisions d, EstimateParts* parts) const override;
 
  private:
   // Most window points in the code of one tile; compile time grows with them.

@@ -36,7 +36,7 @@ double WinogradPlan::strip_bytes(const Choice& c) const {
   return 4 * a * a * tiles * (in_channels_ + out_channels_);
 }
 
-double WinogradPlan::product_cycles(const Choice& c) const {
+double WinogradPlan::product_cycles(const Choice& c, EstimateParts* parts) const {
   const auto& m = context_.machine;
   const double a = stages_.m + 2;
   const auto tile_cycles = [&](double width, double channels) {
@@ -53,8 +53,9 @@ double WinogradPlan::product_cycles(const Choice& c) const {
     tile.instructions = tile.accumulators * c.unroll;
     tile.chain = in_channels_;
     tile.loop_cycles = m.fitted().loop_step / c.unroll;
-    return step_cycles(m, tile) * in_channels_ + m.fitted().accumulator_move * tile.accumulators +
-           m.fitted().loop_exit;
+    const double cycles = step_cycles(m, tile);
+    if (parts != nullptr && parts->products == 0) set_tile_parts(m, tile, cycles, *parts);  // the widest tile
+    return cycles * in_channels_ + m.fitted().accumulator_move * tile.accumulators + m.fitted().loop_exit;
   };
   const bool shifted = shifts_tiles(c);
   const int64_t wide = tiles_w_ / c.tile_w + (shifted ? 1 : 0), rest_w = shifted ? 0 : tiles_w_ % c.tile_w;
@@ -134,11 +135,27 @@ double WinogradPlan::output_cycles(const Choice& c) const {
   return cycles;
 }
 
-double WinogradPlan::estimate(Decisions d) const {
+double WinogradPlan::estimate(Decisions d, EstimateParts* parts) const {
   const Choice c = decode(d);
   const auto& m = context_.machine;
-  double cycles = overlapped(product_cycles(c), weights_cycles(c), m.fitted().not_hidden_blocks) +
-                  data_cycles(c) + output_cycles(c);
+  const double products = product_cycles(c, parts), weights = weights_cycles(c), data = data_cycles(c),
+               output = output_cycles(c);
+  double cycles = overlapped(products, weights, m.fitted().not_hidden_blocks) + data + output;
+  if (parts != nullptr) {
+    parts->plan = 5;
+    parts->arithmetic = products;
+    parts->from_beyond = weights;
+    parts->moved = data;
+    parts->written = output;
+    parts->unrolled = std::log2(static_cast<double>(c.unroll));
+    parts->buffered = static_cast<double>(c.data);
+    parts->outer_attached = c.strips ? 1 : 0;
+    parts->tiles = std::log2(static_cast<double>(c.strips ? batch_ * (tiles_h_ / c.strip) : 1));
+    parts->tile_bytes = std::log2(std::max(1.0, strip_bytes(c)));
+    parts->epilogue = self_ ? 0 : context_.stage(output_).flops_per_point;
+    parts->reduced = std::log2(static_cast<double>(in_channels_));
+    parts->row = static_cast<double>(stages_.m);
+  }
   double forks = 0;
   if (c.parallel) {
     ParallelLoop loop;
@@ -146,6 +163,10 @@ double WinogradPlan::estimate(Decisions d) const {
     cycles /= loop.speedup(context_.threads());
     forks = c.strips ? 1 : 3;
     if (c.data == DataLocation::kRoot) forks += 1;
+    if (parts != nullptr) {
+      set_loop_parts(loop, context_.threads(), *parts);
+      parts->forks = forks;
+    }
   }
   return cycles * m.seconds_per_cycle() + forks * m.fork_seconds();
 }

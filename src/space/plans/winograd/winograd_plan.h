@@ -35,7 +35,7 @@ class WinogradPlan final : public Plan {
   std::string describe() const override;
   void emit(TraceMaker& maker, Decisions decisions) const override;
   Status check(Decisions decisions) const override;
-  double estimate(Decisions decisions) const override;
+  double estimate(Decisions decisions, EstimateParts* parts) const override;
   void sample(Rng& rng, std::span<int64_t> decisions) const override;
 
  private:
@@ -72,7 +72,7 @@ class WinogradPlan final : public Plan {
   void emit_data_transform(TraceMaker& maker, const Choice& c, LoopId strip) const;
   sched::Layout packed_weights(const Choice& c) const;
 
-  double product_cycles(const Choice& c) const;
+  double product_cycles(const Choice& c, EstimateParts* parts) const;
   double weights_cycles(const Choice& c) const;
   double data_cycles(const Choice& c) const;
   double output_cycles(const Choice& c) const;
