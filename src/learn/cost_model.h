@@ -158,7 +158,7 @@ class CostModel {
   // Whether update() has an effect.
   virtual bool learns() const { return false; }
   // Whether the predictions are the design space's estimates, corrected. If not, a search weighs the two
-  // against each other.
+  // against each other. Such a model is trained on the order of a task's programs.
   virtual bool corrects_estimate() const { return false; }
   // Whether a call of predict() is so expensive that callers should pass all their queries in one call.
   virtual bool takes_large_batches() const { return false; }

@@ -16,8 +16,6 @@ namespace {
 // The constants of this file were chosen on the validation part of recorded searches
 // (docs/decisions/057-choice-of-batches.md has the command).
 //
-// Factor on deviations in the expected improvement: below 1, known regions are preferred.
-constexpr double kBoldness = 0.7;
 // With equal beliefs, a random program is as good as any until this many programs are measured.
 constexpr size_t kLeastMeasured = 8;
 constexpr double kEqualBeliefs = 1e-6;
@@ -128,7 +126,7 @@ std::vector<size_t> choose_batch(const std::vector<BelievedProgram>& programs,
     for (size_t i = next; i < programs.size(); ++i) {
       if (taken[i]) continue;
       const double mean = programs[i].belief.log_cost + process.mean(i);
-      const double gain = expected_improvement(best, mean, kBoldness * std::sqrt(process.variance(i)));
+      const double gain = expected_improvement(best, mean, std::sqrt(process.variance(i)));
       if (!(gain > most)) continue;
       most = gain;
       next = i;

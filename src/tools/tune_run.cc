@@ -202,7 +202,11 @@ Result<engine::Report> report_of(const TuneRunOptions& options,
                                                                    database, nullptr, clock));
   report.settings = run_settings(options);
   add_importance(report);
-  TS_RETURN_IF_ERROR(add_predictions(predictor_of(options), report));
+  Status predicted = add_predictions(predictor_of(options), report);
+  // The run's model may only rank programs; the shipped one predicts latency.
+  if (!predicted.ok() && predicted.error().code == ErrorCode::kUnsupported)
+    predicted = add_predictions("", report);
+  TS_RETURN_IF_ERROR(predicted);
   return report;
 }
 

@@ -90,7 +90,7 @@ Result<Prediction> predict(const ModelSource& source, const PredictOptions& opti
   std::unique_ptr<learn::CostModel> latency_model;
   if (!file.empty()) {
     TS_ASSIGN_OR_RETURN(latency_model, options.kinds->load(file));
-    if (latency_model->ranks_only()) {
+    if (latency_model->ranks_only() || latency_model->corrects_estimate()) {
       return Error{ErrorCode::kInvalidArgument, file,
                    "only ranks the programs of a task; use a model that predicts seconds"};
     }

@@ -51,7 +51,7 @@ void set_tile_parts(const EstimateMachine& m, const RegisterTile& tile, double c
   const auto lanes = static_cast<double>(tile.lanes);
   parts.lanes = lanes;
   parts.lane_share = std::min(1.0, lanes * tile.element_bytes / static_cast<double>(m.vector_bytes));
-  parts.chain = std::log2(std::max(1.0, std::min(tile.chain, 1e9)));
+  parts.chain = std::isfinite(tile.chain) ? std::log2(std::max(1.0, tile.chain)) : 0;
   parts.instructions = std::log2(std::max(1.0, tile.instructions));
   parts.efficiency = tile.products / m.fma_per_cycle / cycles;
 }

@@ -10,7 +10,7 @@
   TIME(waited, "data that products wait for")                                                     \
   TIME(written, "results that are written, with the operations on them")                          \
   TIME(moved, "operands that are copied, padded or transformed before the loops")                 \
-  FACT(plan, "index in the table of plans", "kind of plan")                                       \
+  FACT(plan, "number", "kind of plan, by estimate/plan_number.h")                                 \
   FACT(products, "vectors", "products of a step of the register tile")                            \
   FACT(loads, "vectors", "loads of a step, with broadcasts")                                      \
   FACT(broadcasts, "vectors", "loads of a step that broadcast an element")                        \

@@ -5,6 +5,7 @@
 #include "space/estimate/access.h"
 #include "space/estimate/micro_kernel.h"
 #include "space/estimate/parallel.h"
+#include "space/estimate/plan_number.h"
 #include "space/plans/attention/attention_plan.h"
 
 namespace tensorsmith::space {
@@ -82,7 +83,7 @@ double AttentionPlan::estimate(Decisions d, EstimateParts* parts) const {
   const double traffic = traffic_cycles(c);
   double cycles = batch_ * blocks * overlapped(compute, traffic, m.fitted().not_hidden_blocks);
   if (parts != nullptr) {
-    parts->plan = 6;
+    parts->plan = plan_number(PlanNumber::kAttention);
     parts->arithmetic = batch_ * blocks * compute;
     parts->from_beyond = batch_ * blocks * traffic;
     parts->moved = batch_ * blocks * softmax_cycles(c);
@@ -92,7 +93,7 @@ double AttentionPlan::estimate(Decisions d, EstimateParts* parts) const {
     parts->lanes = static_cast<double>(c.scores.lanes);
     parts->loads = static_cast<double>(c.product.lanes);
     parts->unrolled = std::log2(static_cast<double>(c.scores.unroll));
-    parts->tile_bytes = std::log2(std::max(1.0, static_cast<double>(c.rows) * keys_ * 4.0));
+    parts->tile_bytes = std::log2(std::max(1.0, static_cast<double>(c.rows) * keys_ * 4));
     parts->packed = packs_masks(c) ? 1 : 0;
     parts->reduced = std::log2(static_cast<double>(keys_));
   }

@@ -1,4 +1,5 @@
 // Only a parallel outermost loop: legal for every stage.
+#include "space/estimate/plan_number.h"
 #include "space/plan_kind.h"
 
 namespace tensorsmith::space {
@@ -21,7 +22,7 @@ class PlainPlan final : public Plan {
   }
   Status check(Decisions) const override { return {}; }
   double estimate(Decisions, EstimateParts* parts) const override {
-    if (parts != nullptr) parts->plan = 7;
+    if (parts != nullptr) parts->plan = plan_number(PlanNumber::kPlain);
     const auto& info = context_.stage(output_);
     const double reads = info.reads.size();
     return info.spatial_points() * info.reduce_points() *

@@ -4,6 +4,7 @@
 #include "space/estimate/access.h"
 #include "space/estimate/micro_kernel.h"
 #include "space/estimate/parallel.h"
+#include "space/estimate/plan_number.h"
 #include "space/plans/rows/rows_plan.h"
 
 namespace tensorsmith::space {
@@ -101,7 +102,7 @@ double RowsPlan::estimate(Decisions d, EstimateParts* parts) const {
   cycles += inlined;
   const Traffic traffic = traffic_cycles(d);
   if (parts != nullptr) {
-    parts->plan = 2;
+    parts->plan = plan_number(PlanNumber::kRows);
     parts->arithmetic = cycles;
     parts->from_beyond = traffic.streamed;
     parts->waited = traffic.waited;

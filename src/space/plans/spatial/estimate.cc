@@ -4,6 +4,7 @@
 #include "space/estimate/access.h"
 #include "space/estimate/micro_kernel.h"
 #include "space/estimate/parallel.h"
+#include "space/estimate/plan_number.h"
 #include "space/plans/spatial/spatial_plan.h"
 
 namespace tensorsmith::space {
@@ -35,7 +36,7 @@ double SpatialPlan::estimate(Decisions d, EstimateParts* parts) const {
   if (!is_flat(d) && v < e) vectors *= std::ceil(e / v) * v / e;
   double cycles = vectors * per_vector + points / std::max(1.0, width * unrolled(d)) * k.vector_step;
   if (parts != nullptr) {
-    parts->plan = 3;
+    parts->plan = plan_number(PlanNumber::kSpatial);
     parts->arithmetic = cycles;
     parts->lanes = v;
     parts->lane_share = v / (std::ceil(v / full) * full);

@@ -6,6 +6,7 @@
 #include "space/estimate/access.h"
 #include "space/estimate/micro_kernel.h"
 #include "space/estimate/parallel.h"
+#include "space/estimate/plan_number.h"
 #include "space/plan_steps.h"
 #include "space/plans/tiled/tiled_plan.h"
 
@@ -262,7 +263,7 @@ double TiledPlan::tail_cost(const Choice& c, AxisId axis, int64_t tile) const {
 
 void TiledPlan::set_choice_parts(const Choice& c, double tail, EstimateParts& parts) const {
   const auto log2_of = [](double x) { return std::log2(std::max(1.0, x)); };
-  parts.plan = two_level_ ? 1 : 0;
+  parts.plan = plan_number(two_level_ ? PlanNumber::kTiledTwice : PlanNumber::kTiled);
   parts.tail = std::log(tail);
   parts.peeled = c.tail == sched::TailPolicy::kPeel ? 1 : 0;
   double useful = 1;

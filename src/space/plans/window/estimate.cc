@@ -4,6 +4,7 @@
 #include "space/estimate/access.h"
 #include "space/estimate/micro_kernel.h"
 #include "space/estimate/parallel.h"
+#include "space/estimate/plan_number.h"
 #include "space/plans/window/window_plan.h"
 
 namespace tensorsmith::space {
@@ -28,7 +29,7 @@ double WindowPlan::estimate(Decisions d, EstimateParts* parts) const {
   cycles *= tail;
   const double traffic = traffic_cycles(d, tiles), padded = pad_cycles(d);
   if (parts != nullptr) {
-    parts->plan = 4;
+    parts->plan = plan_number(PlanNumber::kWindow);
     parts->arithmetic = cycles * k.window_measured;
     parts->from_beyond = traffic;
     parts->moved = padded;

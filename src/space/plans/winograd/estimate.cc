@@ -5,6 +5,7 @@
 #include "space/estimate/access.h"
 #include "space/estimate/micro_kernel.h"
 #include "space/estimate/parallel.h"
+#include "space/estimate/plan_number.h"
 #include "space/plans/winograd/winograd_plan.h"
 
 namespace tensorsmith::space {
@@ -142,7 +143,7 @@ double WinogradPlan::estimate(Decisions d, EstimateParts* parts) const {
                output = output_cycles(c);
   double cycles = overlapped(products, weights, m.fitted().not_hidden_blocks) + data + output;
   if (parts != nullptr) {
-    parts->plan = 5;
+    parts->plan = plan_number(PlanNumber::kWinograd);
     parts->arithmetic = products;
     parts->from_beyond = weights;
     parts->moved = data;
