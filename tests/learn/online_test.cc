@@ -211,6 +211,12 @@ TEST(SearchModelTest, ShippedModelsBecomePriors) {
   EXPECT_TRUE((*cpu)->learns());
   EXPECT_FALSE((*cpu)->ranks_only());
   EXPECT_TRUE((*cpu)->inputs().trace);
+  // A change of the estimate's constants or parts needs this model trained again (models/README.md).
+  const auto correction = make_search_model({.model = models + "cpu_correction.safetensors"}, device());
+  ASSERT_TRUE(correction.ok()) << correction.error().message();
+  EXPECT_TRUE((*correction)->ready() && (*correction)->learns() && (*correction)->corrects_estimate());
+  // The trees that learn during the search read no more than the model, so no schedule is made.
+  EXPECT_TRUE((*correction)->inputs().only_parts());
 }
 
 }  // namespace
