@@ -74,7 +74,7 @@ class CorrectionModel final : public CostModel {
  public:
   ModelCard model_card;
   double log_shift = 0;  // median over the tasks of log(measured / estimated seconds)
-  // Deviations of errors within a task: for tasks, and for processors, that the fit has not seen. 0: not known.
+  // Deviations of errors within a task: for workloads, and for processors, that the fit has not seen. 0: not known.
   double log_sigma = 0, log_sigma_unseen = 0;
   std::vector<Forest> members;
 
@@ -168,9 +168,10 @@ struct Programs {
   std::vector<float> rows;
   std::vector<double> errors;  // log(measured / estimated seconds)
   std::vector<float> weights;
-  std::vector<size_t> processors;  // of each program
-  std::vector<size_t> tasks;       // of each program: index in `medians`
-  std::vector<double> medians;     // of each task's errors
+  std::vector<int64_t> records;               // of each program: its number in the store
+  std::vector<size_t> workloads, processors;  // of each program
+  std::vector<size_t> tasks;                  // of each program: index in `medians`
+  std::vector<double> medians;                // of each task's errors
   size_t size() const { return errors.size(); }
   std::span<const float> row(size_t i) const {
     return std::span(rows).subspan(i * kEstimateColumns, kEstimateColumns);
@@ -203,6 +204,8 @@ Result<Programs> gather(const TrainingData& data, std::span<const int64_t> recor
     out.errors.push_back(std::log(entry.mean_seconds / parts->seconds));
     out.weights.push_back(static_cast<float>(record::trust(entry.disturbance)));
     out.tasks.push_back(task->second);
+    out.records.push_back(i);
+    out.workloads.push_back(entry.workload);
     out.processors.push_back(
         processors.try_emplace(data.devices[entry.device]->processor, processors.size()).first->second);
     of_task[task->second].push_back(out.errors.back());
@@ -244,14 +247,19 @@ class CorrectionTrainer final : public CostModelTrainer {
     model->log_shift = quantile(medians, 0.5);
     constexpr size_t kFolds = 4;
     std::vector<size_t> folds;
-    for (const size_t task : programs.tasks) folds.push_back(task % kFolds);
+    // A workload is in one fold on all devices: its programs on one device tell much of those on another.
+    for (const size_t workload : programs.workloads) folds.push_back(workload % kFolds);
     TS_ASSIGN_OR_RETURN(model->log_sigma, sigma_of_unseen(programs, folds, control));
     TS_ASSIGN_OR_RETURN(model->log_sigma_unseen, sigma_of_unseen(programs, programs.processors, control));
     std::vector<size_t> all(programs.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = i;
     TS_ASSIGN_OR_RETURN(model->members, fit_members(programs, all, control, control.progress));
     model->model_card = make_card("correction", data, control, parameters_);
-    TS_ASSIGN_OR_RETURN(model->model_card.metrics, validation_metrics(*model, data));
+    // The model predicts nothing for records without decisions, such as those of other compilers.
+    TrainingData known = data;
+    TS_ASSIGN_OR_RETURN(const Programs validation, gather(data, data.validation));
+    known.validation = validation.records;
+    TS_ASSIGN_OR_RETURN(model->model_card.metrics, validation_metrics(*model, known));
     return std::unique_ptr<CostModel>(std::move(model));
   }
   Result<std::unique_ptr<CostModel>> fine_tune(const CostModel& /*model*/, const TrainingData& /*data*/,
