@@ -7,6 +7,7 @@
 
 namespace tensorsmith {
 
+std::string to_base64(std::string_view bytes);
 // Returns nullopt for text that is not the base64 of any bytes. Line breaks are not accepted.
 std::optional<std::string> from_base64(std::string_view text);
 

@@ -6,6 +6,7 @@
 #include "record/ansor/export.h"
 #include "record/database.h"
 #include "record/jsonl.h"
+#include "record/metaschedule/export.h"
 #include "tools/commands.h"
 #include "tools/console.h"
 #include "tools/named_tasks.h"
@@ -25,7 +26,7 @@ struct DbOptions {
   std::vector<std::string> without;  // models whose tasks' records are excluded
   std::vector<std::string> tasks;    // as in named_tasks(); empty: all
   std::string format = "tensorsmith";
-  std::string workloads;  // output file, for TVM's format
+  std::string workloads;  // output file, for TVM's formats
   bool force = false;
   bool json = false;
 };
@@ -85,12 +86,13 @@ std::string text_of(const TvmCounts& counts, const std::string& file) {
   return out;
 }
 
-// Writes both files or neither.
+// Writes both files or neither. `Exporter`: one of record/ansor or record/metaschedule.
+template <class Exporter>
 Result<TvmCounts> export_tvm(record::Database& db, const DbOptions& options,
                              const record::Database::ExportOptions& what) {
   TS_ASSIGN_OR_RETURN(const auto lines, record::AtomicFileWriter::open(options.file));
   TS_ASSIGN_OR_RETURN(const auto workloads, record::AtomicFileWriter::open(options.workloads));
-  record::AnsorExporter exporter;
+  Exporter exporter;
   std::map<std::string, target::Device> devices;
   TvmCounts counts;
   TS_RETURN_IF_ERROR(db.for_each_item(what, [&](const record::Database::Item& item) -> Status {
@@ -115,7 +117,8 @@ Result<TvmCounts> export_tvm(record::Database& db, const DbOptions& options,
     return {};
   }));
   counts.tasks = exporter.tasks();
-  TS_RETURN_IF_ERROR(workloads->write_line(exporter.workloads()));
+  const std::string all = exporter.workloads();
+  if (!all.empty()) TS_RETURN_IF_ERROR(workloads->write_line(all));
   TS_RETURN_IF_ERROR(lines->commit());
   TS_RETURN_IF_ERROR(workloads->commit());
   return counts;
@@ -156,14 +159,20 @@ Result<std::string> select_records(record::Database& db, int64_t count, const Db
 }
 
 Status export_lines(const DbOptions& options) {
-  const bool tvm = options.format == "tvm";
+  const bool metaschedule = options.format == "metaschedule", tvm = options.format == "tvm" || metaschedule;
   if (tvm != !options.workloads.empty())
     return Error{ErrorCode::kInvalidArgument, "--workloads",
-                 tvm ? "is missing: --format tvm also writes a file of compute DAGs, so give that file's name"
-                     : "belongs to TVM's format; add --format tvm"};
-  const OutputPath output{"FILE", options.file, tvm ? OutputKind::kAnsorLines : OutputKind::kRecordLines};
+                 tvm ? "is missing: --format " + options.format + " also writes a file of " +
+                           (metaschedule ? "modules" : "compute DAGs") + ", so give that file's name"
+                     : "belongs to TVM's formats; add --format tvm or --format metaschedule"};
+  const OutputPath output{"FILE", options.file,
+                          metaschedule ? OutputKind::kTvmRecords
+                          : tvm        ? OutputKind::kAnsorLines
+                                       : OutputKind::kRecordLines};
   std::vector<OutputPath> outputs = {output};
-  if (tvm) outputs.push_back({"--workloads", options.workloads, OutputKind::kWorkloads});
+  if (tvm)
+    outputs.push_back(
+        {"--workloads", options.workloads, metaschedule ? OutputKind::kTvmModules : OutputKind::kWorkloads});
   TS_RETURN_IF_ERROR(check_outputs(outputs, {{"DATABASE", options.database}}, options.force));
   TS_ASSIGN_OR_RETURN(auto db, record::Database::open_read_only(options.database));
   TS_ASSIGN_OR_RETURN(const int64_t count, db->record_count());
@@ -171,7 +180,9 @@ Status export_lines(const DbOptions& options) {
   record::Database::ExportOptions what;
   TS_ASSIGN_OR_RETURN(const std::string which, select_records(*db, count, options, what));
   if (tvm) {
-    TS_ASSIGN_OR_RETURN(const TvmCounts counts, export_tvm(*db, options, what));
+    TS_ASSIGN_OR_RETURN(const TvmCounts counts,
+                        metaschedule ? export_tvm<record::MetaScheduleExporter>(*db, options, what)
+                                     : export_tvm<record::AnsorExporter>(*db, options, what));
     if (options.json) {
       print_json(nlohmann::json{{"database", record::shown_database(options.database)},
                                 {"file", options.file},
@@ -280,13 +291,15 @@ void add_db_command(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   export_command
       ->add_option("--format", export_options->format,
-                   "Format of the file: tensorsmith (tasks, devices and records, for `db import`) or tvm "
-                   "(records of TVM's auto-scheduler)")
-      ->check(CLI::IsMember({"tensorsmith", "tvm"}))
+                   "Format of the file: tensorsmith (tasks, devices and records, for `db import`), tvm "
+                   "(records of TVM's auto-scheduler) or metaschedule (database_tuning_record.json of TVM's "
+                   "MetaSchedule)")
+      ->check(CLI::IsMember({"tensorsmith", "tvm", "metaschedule"}))
       ->capture_default_str();
   export_command->add_option(
       "--workloads", export_options->workloads,
-      "With --format tvm: JSON file to write; it maps each workload key to its compute DAG");
+      "With --format tvm: JSON file to write; it maps each workload key to its compute "
+      "DAG. With --format metaschedule: database_workload.json");
   add_force(*export_command, export_options->force);
   add("import",
       "Add tasks and records from a JSON lines file; records that the database already has are skipped", true,

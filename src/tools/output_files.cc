@@ -20,6 +20,7 @@
 #include "learn/lm/language_model.h"
 #include "record/jsonl.h"
 #include "record/line_reader.h"
+#include "record/metaschedule/instruction.h"
 #include "tools/npy.h"
 #include "tools/report_page.h"
 #include "tools/svg.h"
@@ -136,6 +137,14 @@ KindTraits traits(OutputKind kind) {
     case OutputKind::kAnsorLines:
       return {"file of `lm generate --records` or `db export --format tvm`",
               [](const std::string& path) { return begin_of(path, 6) == "{\"i\":["; }};
+    case OutputKind::kTvmRecords:
+      return {"file of `db export --format metaschedule`", [](const std::string& path) {
+                return record::looks_like_metaschedule_record(begin_of(path, 64));
+              }};
+    case OutputKind::kTvmModules:
+      return {"file of workloads of `db export --format metaschedule`", [](const std::string& path) {
+                return record::looks_like_metaschedule_workload(begin_of(path, 64));
+              }};
     case OutputKind::kProgramLines:
       return {"file of `lm generate`",
               [](const std::string& path) { return is_type(first_line(path), {"programs"}); }};

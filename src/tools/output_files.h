@@ -19,6 +19,8 @@ enum class OutputKind {
   kStoreLines,      // `dataset export`
   kFeatureLines,    // `dataset features`
   kAnsorLines,      // `lm generate --records`, `db export --format tvm`
+  kTvmRecords,      // `db export --format metaschedule`
+  kTvmModules,      // its --workloads
   kProgramLines,    // `lm generate -o`
   kWorkloads,       // `db export --workloads`
   kSplit,

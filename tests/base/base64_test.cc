@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
-#include "support/base64.h"
 
 namespace tensorsmith::base64_test {
 namespace {
@@ -17,7 +16,7 @@ TEST(Base64, ExamplesOfTheStandard) {
                                     {"foob", "Zm9vYg=="},
                                     {"fooba", "Zm9vYmE="},
                                     {"foobar", "Zm9vYmFy"}}) {
-    EXPECT_EQ(test::to_base64(bytes), text);
+    EXPECT_EQ(to_base64(bytes), text);
     EXPECT_EQ(from_base64(text), bytes);
   }
 }
@@ -27,7 +26,7 @@ TEST(Base64, AllBytesComeBack) {
   for (size_t size = 0; size < 70; ++size) {
     std::string bytes;
     for (size_t i = 0; i < size; ++i) bytes += static_cast<char>(rng.next());
-    EXPECT_EQ(from_base64(test::to_base64(bytes)), bytes);
+    EXPECT_EQ(from_base64(to_base64(bytes)), bytes);
   }
 }
 

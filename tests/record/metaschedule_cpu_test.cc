@@ -7,13 +7,13 @@
 #include "lower/lower.h"
 #include "record/line_reader.h"
 #include "record/metaschedule/workloads.h"
+#include "record/stage_loops.h"
 #include "support/print_schedule.h"
 
 namespace tensorsmith::record::metaschedule_cpu_test {
 namespace {
 
 using Json = nlohmann::json;
-using Loops = std::vector<std::pair<int64_t, std::string>>;  // extent and annotation, outer to inner
 
 const std::string kFolder = TENSORSMITH_SOURCE_DIR "/tests/data/metaschedule_cpu/";
 
@@ -42,19 +42,6 @@ std::vector<MetaScheduleRecord> records() {
   return out;
 }
 
-// Adds the leaves of the stage up to `last`, or all of them, after those of the stages around it.
-void add_loops(const sched::Schedule& schedule, const sched::Bounds& bounds, sched::StageId s,
-               std::optional<sched::IteratorId> last, Loops& out) {
-  const sched::Stage& stage = schedule.stages[s];
-  if (stage.attach == sched::AttachKind::kAt)
-    add_loops(schedule, bounds, stage.attach_stage, stage.attach_iterator, out);
-  for (const sched::IteratorId leaf : stage.leaves) {
-    const int64_t extent = bounds.stages[s].extents[leaf];
-    if (extent != 1) out.emplace_back(extent, sched::to_string(stage.iterators[leaf].annotation));
-    if (last == leaf) return;
-  }
-}
-
 // Returns the loops around each block, without those that run once, as loops.golden.jsonl has them.
 Json loops_of(const sched::Schedule& schedule) {
   const auto bounds = sched::infer_bounds(schedule);
@@ -66,8 +53,8 @@ Json loops_of(const sched::Schedule& schedule) {
     if (stage.is_placeholder() || stage.attach == sched::AttachKind::kInlined) continue;
     std::string name = stage.op->name;  // ours is "sum.rf", TVM's "sum_rf"
     std::replace(name.begin(), name.end(), '.', '_');
-    Loops loops;
-    add_loops(schedule, *bounds, s, std::nullopt, loops);
+    testing::StageLoops loops;
+    testing::add_stage_loops(schedule, *bounds, s, std::nullopt, loops);
     out[name] = {{"loops", loops}, {"unroll", stage.auto_unroll_max_step}};
   }
   return out;

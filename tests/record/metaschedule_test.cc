@@ -9,7 +9,6 @@
 #include "record/line_reader.h"
 #include "record/metaschedule/workloads.h"
 #include "record/record_testing.h"
-#include "support/base64.h"
 #include "support/print_schedule.h"
 
 namespace tensorsmith::record::metaschedule_test {
@@ -72,7 +71,7 @@ MetaScheduleWorkloads with_constants(int line, const std::vector<std::pair<int, 
       break;
     }
   }
-  json[1] = test::to_base64(module.substr(0, 8) + graph.dump());
+  json[1] = to_base64(module.substr(0, 8) + graph.dump());
   const testing::TempDir folder;
   testing::write_file(folder.file("workloads.json"), json.dump() + "\n");
   auto loaded = MetaScheduleWorkloads::load(folder.file("workloads.json"));
@@ -301,7 +300,7 @@ TEST(MetaScheduleWorkloadsTest, DamagedModulesAreRefused) {
               HasSubstr("workloads.json:1: is not a workload of MetaSchedule"));
   const MetaScheduleRecord record = must_parse("[0,[[[],[]],[1],{},[]]]");
   const auto reason = [&](const std::string& module) {
-    const auto loaded = load(Json({"1", test::to_base64("12345678" + module)}).dump() + "\n");
+    const auto loaded = load(Json({"1", to_base64("12345678" + module)}).dump() + "\n");
     const auto replayed = loaded->replay(record);
     return replayed.ok() ? "" : replayed.error().message();
   };

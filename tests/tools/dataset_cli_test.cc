@@ -453,6 +453,19 @@ TEST_F(DatasetCli, OwnRecordsGoOutInTheFormatOfTvm) {
   EXPECT_EQ(run_cli({"db", "export", database, lines, "--format", "tvm", "--workloads", computes}).exit_code,
             0);
   EXPECT_EQ(run_cli({"db", "export", database, lines, "--format", "tvm", "--workloads", cpu_}).exit_code, 1);
+
+  const std::string tuned = folder_.file("database_tuning_record.json"),
+                    modules = folder_.file("database_workload.json");
+  const std::vector<std::string> to_metaschedule = {
+      "db", "export", database, tuned, "--format", "metaschedule", "--workloads", modules, "--json"};
+  const CliResult second = run_cli(to_metaschedule);
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  const CliResult read = run_cli({"dataset", "import", tuned, modules, "--device", "xeon-8358", "-o",
+                                  folder_.file("again.store"), "--json"});
+  ASSERT_EQ(read.exit_code, 0) << read.err;
+  EXPECT_GT(Json::parse(second.out)["records"], 10) << second.out;
+  EXPECT_EQ(Json::parse(read.out)["records"], Json::parse(second.out)["records"]) << read.err;
+  EXPECT_EQ(run_cli(to_metaschedule).exit_code, 0);
 }
 
 }  // namespace

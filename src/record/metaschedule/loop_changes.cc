@@ -214,4 +214,11 @@ Status LoopChanger::make(const PlaceInit& change) {
   return builder_.apply(sched::DecomposeReduction{place.stage, place.position});
 }
 
+Status LoopChanger::make(const AlignStorage& change) {
+  const auto position = stage(change.block).leaf_position(IteratorId(change.dimension));
+  if (!position) return not_expressible("a dimension is aligned whose loop was changed before");
+  return builder_.apply(sched::StorageAlign{static_cast<int>(stage_of(change.block).place()),
+                                            static_cast<int>(*position), change.factor, change.offset});
+}
+
 }  // namespace tensorsmith::record

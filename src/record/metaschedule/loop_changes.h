@@ -56,8 +56,14 @@ struct AttachConsumer {
 struct PlaceInit {
   BlockTreeId block, loop;
 };
+// Aligns the stride of a dimension of the block's tensor; its loop must be whole.
+struct AlignStorage {
+  BlockTreeId block;
+  size_t dimension = 0;
+  int64_t factor = 1, offset = 0;
+};
 using LoopChange = std::variant<NewLoops, SplitLoop, FuseLoops, ReorderLoops, AnnotateLoop, UnrollInside,
-                                AttachProducer, AttachConsumer, PlaceInit>;
+                                AttachProducer, AttachConsumer, PlaceInit, AlignStorage>;
 
 // Applies changes to the schedule of a builder, with the output of each block as the name of its
 // stage. Errors: those of the steps' checks, and kUnsupported for what our schedules cannot express.
@@ -90,6 +96,7 @@ class LoopChanger {
   Status make(const AttachProducer& change);
   Status make(const AttachConsumer& change);
   Status make(const PlaceInit& change);
+  Status make(const AlignStorage& change);
 
   sched::StageId stage_of(BlockTreeId block) const;
   const sched::Stage& stage(BlockTreeId block) const { return builder_.schedule().stages[stage_of(block)]; }

@@ -1,5 +1,6 @@
 #include "record/metaschedule/node_graph.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,28 @@ using Json = nlohmann::json;
 
 Error bad_graph(const std::string& reason) {
   return Error{ErrorCode::kCorrupt, "", "the module is not a graph of TVM's nodes: " + reason};
+}
+
+// Quotes Infinity, -Infinity and NaN, which TVM writes as Python does and JSON lacks.
+std::string with_quoted_numbers(std::string_view json) {
+  constexpr std::array<std::string_view, 3> kWords = {"-Infinity", "Infinity", "NaN"};
+  std::string out;
+  out.reserve(json.size());
+  bool quoted = false;
+  while (!json.empty()) {
+    const auto word = std::find_if(kWords.begin(), kWords.end(),
+                                   [&](std::string_view w) { return !quoted && json.starts_with(w); });
+    if (word != kWords.end()) {
+      out += '"' + std::string(*word) + '"';
+      json.remove_prefix(word->size());
+      continue;
+    }
+    const size_t letters = quoted && json.front() == '\\' && json.size() > 1 ? 2 : 1;
+    if (json.front() == '"') quoted = !quoted;
+    out += json.substr(0, letters);
+    json.remove_prefix(letters);
+  }
+  return out;
 }
 
 // Returns the member, or null if `json` has none of this name.
@@ -191,7 +214,7 @@ class OldAttributes {
 }  // namespace
 
 Result<NodeGraph> NodeGraph::parse(std::string_view text) {
-  const Json json = parse_json<Json>(text);
+  const Json json = parse_json<Json>(with_quoted_numbers(text));
   if (!json.is_object()) return bad_graph("not a JSON object");
   const Json* nodes = member_of(json, "nodes");
   const Json* new_root = member_of(json, "root_index");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "record/metaschedule/factored_axes.h"
 #include "sched/relations.h"
 
 namespace tensorsmith::record {
@@ -75,6 +76,7 @@ const MetaScheduleReplayer::Row MetaScheduleReplayer::kRows[] = {
     {"SetScope", &MetaScheduleReplayer::set_scope},
     {"DecomposeReduction", &MetaScheduleReplayer::decompose_reduction},
     {"RFactor", &MetaScheduleReplayer::rfactor},
+    {"StorageAlign", &MetaScheduleReplayer::storage_align},
     {"EnterPostproc", &MetaScheduleReplayer::nothing},
 };
 
@@ -238,6 +240,10 @@ Status MetaScheduleReplayer::take_out(BlockTreeId block) {
       if (loop_owners_.at(around.place()) == block)
         return Error{ErrorCode::kUnsupported, "", "it moves a block with another block in its loops"};
     }
+  }
+  for (const Change& made : changes_) {
+    if (made.block == block && std::holds_alternative<AlignStorage>(made.change))
+      return Error{ErrorCode::kUnsupported, "", "it moves a block whose tensor was aligned before"};
   }
   std::erase_if(changes_, [&](const Change& c) { return c.block == block; });
   tree_.take_out(block);
@@ -430,6 +436,18 @@ Status MetaScheduleReplayer::decompose_reduction(const Instruction& i) {
   return bind_nodes(i, Variable::Kind::kBlock, {tree_.add_block()});
 }
 
+Status MetaScheduleReplayer::storage_align(const Instruction& i) {
+  TS_ASSIGN_OR_RETURN(const BlockTreeId of, block(i, 0));
+  TS_ASSIGN_OR_RETURN(const int64_t dimension, attribute(i, 1));
+  TS_ASSIGN_OR_RETURN(const int64_t factor, attribute(i, 2));
+  TS_ASSIGN_OR_RETURN(const int64_t offset, attribute(i, 3));
+  const auto rank = static_cast<int64_t>(stage(of).op->spatial.size());
+  if (dimension < -rank || dimension >= rank) return bad_argument("the tensor has no such dimension");
+  change(of,
+         AlignStorage{of, static_cast<size_t>(dimension < 0 ? dimension + rank : dimension), factor, offset});
+  return {};
+}
+
 // Our step starts from the loops of the block as they are, so these are changed now. Returns the step,
 // but for the place of the new axis.
 Result<sched::Rfactor> MetaScheduleReplayer::split_for_rfactor(BlockTreeId block, BlockTreeId loop) {
@@ -451,8 +469,6 @@ Result<sched::Rfactor> MetaScheduleReplayer::split_for_rfactor(BlockTreeId block
   return sched::Rfactor{position_of(block), static_cast<int>(*position), 0};
 }
 
-// In TVM both blocks keep the order of the loops; the axis of the loop is the first of their axes. Our new
-// stage has its spatial axes first. A loop and the axis that is made of it have one name.
 Status MetaScheduleReplayer::rfactor(const Instruction& i) {
   TS_ASSIGN_OR_RETURN(const BlockTreeId at, loop(i, 0));
   TS_ASSIGN_OR_RETURN(const int64_t place, attribute(i, 0));
@@ -463,39 +479,21 @@ Status MetaScheduleReplayer::rfactor(const Instruction& i) {
   const size_t rank = before.op->spatial.size();
   if (place < -static_cast<int64_t>(rank) - 1 || std::cmp_greater(place, rank))
     return bad_argument("the new dimension is none of the tensor's");
-  step.factor_axis = static_cast<int>(place < 0 ? place + static_cast<int64_t>(rank) + 1 : place);
+  const size_t factor = static_cast<size_t>(place < 0 ? place + static_cast<int64_t>(rank) + 1 : place);
+  step.factor_axis = static_cast<int>(factor);
   TS_RETURN_IF_ERROR(builder_.apply(step));
   const sched::Stage& partial = builder_.schedule().stages[sched::StageId(stage_of(of).place() - 1)];
-  std::vector<size_t> partial_axes, rest_axes;
-  std::vector<char> used(partial.num_roots(), 0);
-  for (size_t p = 0; p < before.leaves.size(); ++p) {
-    const sched::Iterator& leaf = before.iterators[before.leaves[p]];
-    size_t axis = 0;
-    while (axis < used.size() && (used[axis] != 0 || partial.iterators[partial.root(axis)].name != leaf.name))
-      ++axis;
-    if (axis == used.size())
-      return Error{ErrorCode::kUnsupported, "", "another axis that is summed over was split or fused before"};
-    used[axis] = 1;
-    partial_axes.push_back(axis);
-    if (std::cmp_equal(p, step.iterator)) {
-      rest_axes.push_back(rank);
-    } else if (leaf.kind == sched::IterKind::kSpatial) {
-      rest_axes.push_back(before.leaves[p].place());
-    }
-  }
-  const std::string name = blocks_.at(of.place()).name + "_rf";
+  std::vector<size_t> axes = blocks_.at(of.place()).axes;
+  for (size_t axis = 0; axes.size() < before.num_roots(); ++axis) axes.push_back(axis);
+  TS_ASSIGN_OR_RETURN(
+      auto blocks,
+      blocks_after_rfactor(before, axes, before.leaves[static_cast<size_t>(step.iterator)], partial, factor));
   const BlockTreeId made = tree_.add_block();
-  Block& added = blocks_[made.place()];
-  added = {name, partial.op->output()};
-  added.axes.push_back(static_cast<size_t>(step.factor_axis));
-  for (size_t axis = 0; axis < partial.num_roots(); ++axis) {
-    if (std::cmp_not_equal(axis, step.factor_axis)) added.axes.push_back(axis);
-  }
-  Block& rest = blocks_.at(of.place());
-  rest.axes = {rank};
-  for (size_t axis = 0; axis < rank; ++axis) rest.axes.push_back(axis);
-  place_at_root(made, position, std::move(partial_axes));
-  place_at_root(of, position + 1, std::move(rest_axes));
+  blocks_[made.place()] = {blocks_.at(of.place()).name + "_rf", partial.op->output(),
+                           std::move(blocks.partial.axes)};
+  blocks_.at(of.place()).axes = std::move(blocks.rest.axes);
+  place_at_root(made, position, std::move(blocks.partial.loops));
+  place_at_root(of, position + 1, std::move(blocks.rest.loops));
   return bind_nodes(i, Variable::Kind::kBlock, {made});
 }
 

@@ -102,6 +102,7 @@ class MetaScheduleReplayer {
   Status set_scope(const Instruction& i);
   Status decompose_reduction(const Instruction& i);
   Status rfactor(const Instruction& i);
+  Status storage_align(const Instruction& i);
   Result<sched::Rfactor> split_for_rfactor(BlockTreeId block, BlockTreeId loop);
   Status annotate_loop(const Instruction& i, sched::Annotation annotation);
 

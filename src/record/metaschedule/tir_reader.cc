@@ -13,7 +13,7 @@ using ir::Expr;
 
 constexpr int kMaxTirNesting = 1000;  // a cycle of nodes nests without end
 
-constexpr std::array<std::pair<std::string_view, ir::BinaryOp>, 16> kTirOperators = {{
+constexpr std::array<std::pair<std::string_view, ir::BinaryOp>, 21> kTirOperators = {{
     {"tir.Add", ir::BinaryOp::kAdd},
     {"tir.Sub", ir::BinaryOp::kSub},
     {"tir.Mul", ir::BinaryOp::kMul},
@@ -30,9 +30,14 @@ constexpr std::array<std::pair<std::string_view, ir::BinaryOp>, 16> kTirOperator
     {"tir.GE", ir::BinaryOp::kGe},
     {"tir.And", ir::BinaryOp::kAnd},
     {"tir.Or", ir::BinaryOp::kOr},
+    {"tir.BitwiseAnd", ir::BinaryOp::kBitAnd},
+    {"tir.BitwiseOr", ir::BinaryOp::kBitOr},
+    {"tir.BitwiseXor", ir::BinaryOp::kBitXor},
+    {"tir.LShift", ir::BinaryOp::kShl},
+    {"tir.RShift", ir::BinaryOp::kShr},
 }};
 
-constexpr std::array<std::pair<std::string_view, ir::Intrinsic>, 24> kTirFunctions = {{
+constexpr std::array<std::pair<std::string_view, ir::Intrinsic>, 27> kTirFunctions = {{
     {"tir.fabs", ir::Intrinsic::kAbs},    {"tir.abs", ir::Intrinsic::kAbs},
     {"tir.sqrt", ir::Intrinsic::kSqrt},   {"tir.exp", ir::Intrinsic::kExp},
     {"tir.log", ir::Intrinsic::kLog},     {"tir.sin", ir::Intrinsic::kSin},
@@ -45,6 +50,8 @@ constexpr std::array<std::pair<std::string_view, ir::Intrinsic>, 24> kTirFunctio
     {"tir.round", ir::Intrinsic::kRound}, {"tir.trunc", ir::Intrinsic::kTrunc},
     {"tir.isnan", ir::Intrinsic::kIsNan}, {"tir.isinf", ir::Intrinsic::kIsInf},
     {"tir.pow", ir::Intrinsic::kPow},     {"tir.fmod", ir::Intrinsic::kFmod},
+    {"tir.asinh", ir::Intrinsic::kAsinh}, {"tir.acosh", ir::Intrinsic::kAcosh},
+    {"tir.atanh", ir::Intrinsic::kAtanh},
 }};
 
 template <class Rows>
@@ -55,6 +62,8 @@ auto find_row(const Rows& rows, std::string_view name) {
   }
   return std::optional<Value>();
 }
+
+bool is_bitwise(ir::BinaryOp op) { return op >= ir::BinaryOp::kBitAnd; }
 
 const std::string& no_text() {
   static const std::string empty;
@@ -241,9 +250,9 @@ Expr TirReader::binary(size_t node, ir::BinaryOp op) {
     fail(node, ErrorCode::kUnsupported, "arithmetic on conditions is not supported");
     return 0;
   }
-  const bool integers = op == ir::BinaryOp::kFloorDiv || op == ir::BinaryOp::kFloorMod;
+  const bool integers = op == ir::BinaryOp::kFloorDiv || op == ir::BinaryOp::kFloorMod || is_bitwise(op);
   if (integers && ir::is_float(a.dtype())) {
-    fail(node, ErrorCode::kUnsupported, "floordiv and floormod are only supported for integers");
+    fail(node, ErrorCode::kUnsupported, "floordiv, floormod and bits are only supported for integers");
     return 0;
   }
   return ir::binary(op, a, b);
