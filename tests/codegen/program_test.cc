@@ -4,6 +4,7 @@
 
 #include "codegen/llvm/codegen.h"
 #include "codegen/runner.h"
+#include "ir/text.h"
 
 namespace tensorsmith::program_test {
 namespace {
@@ -119,6 +120,36 @@ TEST(LlvmCode, LocalBuffersBeyondTheRegistersStayInMemory) {
     ASSERT_TRUE(text.ok()) << text.error().message();
     EXPECT_EQ(text->find("alloca") != std::string::npos, over == 1);
     EXPECT_EQ(text->find("phi") != std::string::npos, over == 1);
+  }
+}
+
+// Seven of the eight lanes are inactive under the first condition, and their rows do not exist: LLVM 19 would
+// load the second half of the first vector without a mask.
+TEST(Program, PartsOfVectorsWithoutActiveLanesAreNotLoaded) {
+  for (const int rows : {1, 2, 3}) {
+    std::string text = R"(program kernel {
+  input x: i64[N, 2]
+  output y: i64[8, 1]
+  alloc last: i64[8, 1] {
+    vectorized i in 8 {
+      last[i, 0] = -9
+    }
+    for r in 2 {
+      vectorized i in 8 {
+        last[i, 0] = max(last[i, 0], select(select(i < N, select(x[i, r] < 0, x[i, r] + 1, x[i, r]) == 0, false), r, -1))
+      }
+    }
+    vectorized i in 8 {
+      y[i, 0] = last[i, 0]
+    }
+  }
+}
+)";
+    for (size_t at = text.find('N'); at != std::string::npos; at = text.find('N'))
+      text.replace(at, 1, std::to_string(rows));
+    const auto program = ir::parse_program(text);
+    ASSERT_TRUE(program.ok()) << program.error().message();
+    check(*program);
   }
 }
 

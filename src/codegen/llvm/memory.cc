@@ -42,6 +42,26 @@ Value* fill_up_mask(llvm::IRBuilder<>& builder, Value* mask, int64_t wide) {
   return fill_up(builder, mask, wide, llvm::Constant::getNullValue(mask->getType()));
 }
 
+// Returns whether a lane of a mask may be true.
+bool may_be_active(Value* mask, int lane) {
+  if (auto* known = llvm::dyn_cast<llvm::Constant>(mask)) {
+    const llvm::Constant* value = known->getAggregateElement(lane);
+    return value == nullptr || !value->isNullValue();
+  }
+  if (auto* both = llvm::dyn_cast<llvm::BinaryOperator>(mask);
+      both != nullptr && both->getOpcode() == llvm::Instruction::And)
+    return may_be_active(both->getOperand(0), lane) && may_be_active(both->getOperand(1), lane);
+  if (auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(mask)) {
+    Value* first = shuffle->getOperand(0);
+    const auto lanes =
+        static_cast<int>(llvm::cast<llvm::FixedVectorType>(first->getType())->getNumElements());
+    const int from = shuffle->getMaskValue(lane);
+    if (from < 0) return false;
+    return from < lanes ? may_be_active(first, from) : may_be_active(shuffle->getOperand(1), from - lanes);
+  }
+  return true;
+}
+
 }  // namespace
 
 // Loaded values are cached, because unrolled code reads the same elements repeatedly, for example
@@ -149,10 +169,42 @@ Val MemoryEmitter::load_from(const Address& at, ZeroRequest* zero) {
   return {values_.from_memory(at.info->dtype, v), false};
 }
 
+// LLVM 19 splits masked loads that are longer than a register. If it knows that all lanes of a part are
+// inactive and nobody uses them, it loads this part without a mask, also where there is no memory. So the
+// parts are loaded one by one here, without those.
+Value* MemoryEmitter::load_active_parts(const Address& at, int64_t lanes, Value* guard, Value* mask,
+                                        llvm::Align align) {
+  const int64_t part = context_.traits.vector_bytes / ir::bytes_of(at.info->dtype);
+  auto* vector = llvm::FixedVectorType::get(type_of(at), lanes);
+  Value* result = llvm::Constant::getNullValue(vector);
+  for (int64_t begin = 0; begin < lanes; begin += part) {
+    const int64_t length = std::min(part, lanes - begin);
+    bool active = false;
+    for (int64_t lane = begin; lane < begin + length; ++lane)
+      active = active || may_be_active(mask, static_cast<int>(lane));
+    if (!active) continue;
+    Address start = at;
+    start.element.constant += begin;
+    llvm::SmallVector<int, 64> own(length), whole(lanes, -1), merge(lanes);
+    std::iota(own.begin(), own.end(), static_cast<int>(begin));
+    std::iota(whole.begin(), whole.begin() + length, 0);
+    std::iota(merge.begin(), merge.end(), 0);
+    std::iota(merge.begin() + begin, merge.begin() + begin + length, static_cast<int>(lanes));
+    Value* loaded = load_vector(start, length, guard, b_.CreateShuffleVector(mask, own),
+                                begin == 0 ? align : element_alignment(at));
+    result = b_.CreateShuffleVector(result, b_.CreateShuffleVector(loaded, whole), merge);
+  }
+  return result;
+}
+
 // Loads consecutive elements, beginning with the first lane's. LLVM would load a vector that is not
 // a power of two long in pieces; where masks are cheap, it is loaded as the next power of two.
 Value* MemoryEmitter::load_vector(const Address& at, int64_t lanes, Value* guard, Value* mask,
                                   llvm::Align align) {
+  if (mask != nullptr && lanes > context_.traits.vector_bytes / ir::bytes_of(at.info->dtype))
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      if (!may_be_active(mask, static_cast<int>(lane)))
+        return load_active_parts(at, lanes, guard, mask, align);
   llvm::Type* element = type_of(at);
   auto* vector = llvm::FixedVectorType::get(element, lanes);
   const int64_t wide = masked_lanes(lanes);

@@ -99,6 +99,8 @@ class MemoryEmitter {
   void remember_constant(const Address& at, const Val& value);
   llvm::Value* load_vector(const Address& at, int64_t lanes, llvm::Value* guard, llvm::Value* mask,
                            llvm::Align align);
+  llvm::Value* load_active_parts(const Address& at, int64_t lanes, llvm::Value* guard, llvm::Value* mask,
+                                 llvm::Align align);
   void note_read(const Address& at);
   // Returns the pieces as the reads of a step, if they have the same length and equal distances.
   static std::optional<StepReads> step_of(const InputReads& reads);
