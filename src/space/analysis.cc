@@ -1,11 +1,13 @@
 #include "space/analysis.h"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
 #include "ir/analysis.h"
 #include "ir/bounds.h"
 #include "ir/linear.h"
+#include "ir/structural.h"
 
 namespace tensorsmith::space {
 
@@ -56,16 +58,40 @@ double cost_of(ir::Intrinsic intrinsic) {
 }
 
 // Walks a body and tracks whether a select guards the current place. Indices of loads are walked as
-// index arithmetic, which is not counted.
+// index arithmetic, which is not counted. Neither is arithmetic that has the same value in the whole inner
+// loop, nor the second of two equal expressions: generated code computes both once.
 class BodyWalker {
  public:
   BodyWalker(const ir::Operation& op, const ir::Workload& workload, StageInfo& info)
       : op_(op), workload_(workload), info_(info) {
     for (const auto& axis : op.spatial) axes_.push_back(axis.var);
     for (const auto& axis : op.reduce) axes_.push_back(axis.var);
+    for (const AxisId a : axes_.ids())
+      if (info.is_reduce(a) ? info.extent(a) > 1 : !info.reduction && a == info.contiguous_axis)
+        inner_.push_back(axes_[a]);
   }
 
   void walk(const Expr& e, bool guarded) {
+    const bool counts = counts_;
+    counts_ = counts && is_computed_each_time(e);
+    walk_parts(e, guarded);
+    counts_ = counts;
+  }
+
+ private:
+  bool is_computed_each_time(const Expr& e) {
+    if (ir::as<ir::Unary>(e) == nullptr && ir::as<ir::Binary>(e) == nullptr && ir::as<ir::Call>(e) == nullptr)
+      return true;
+    if (!inner_.empty() &&
+        std::ranges::none_of(inner_, [&](const ir::Var& axis) { return ir::uses_var(e, axis); }))
+      return false;
+    if (std::ranges::any_of(computed_, [&](const Expr& other) { return ir::structural_equal(other, e); }))
+      return false;
+    computed_.push_back(e);
+    return true;
+  }
+
+  void walk_parts(const Expr& e, bool guarded) {
     ir::visit(ir::overloaded{
                   [](const ir::IntImm&) {},
                   [](const ir::FloatImm&) {},
@@ -92,7 +118,7 @@ class BodyWalker {
                   [&](const ir::Cast& c) { walk(c.a, guarded); },
                   [&](const ir::Call& c) {
                     const double cost = cost_of(c.intrinsic);
-                    info_.flops_per_point += cost;
+                    if (counts_) info_.flops_per_point += cost;
                     if (cost > 1) info_.expensive = true;
                     if (ir::is_dot(c.intrinsic)) info_.dot = c.intrinsic;
                     for (const auto& a : c.args) walk(a, guarded);
@@ -102,13 +128,12 @@ class BodyWalker {
               e);
   }
 
- private:
   static const ir::FloatImm* as_constant(const Expr& e) { return ir::as<ir::FloatImm>(e); }
 
   void count(const Expr& e, double cost) {
     // Index arithmetic inside conditions is cheap and mostly loop invariant; only data arithmetic
     // counts.
-    if (e->dtype != ir::DType::kI64 && e->dtype != ir::DType::kBool) info_.flops_per_point += cost;
+    if (counts_ && e->dtype != ir::DType::kI64 && e->dtype != ir::DType::kBool) info_.flops_per_point += cost;
   }
 
   void add_read(const ir::Load& load, bool guarded) {
@@ -190,6 +215,9 @@ class BodyWalker {
   const ir::Workload& workload_;
   StageInfo& info_;
   IdVector<AxisId, ir::Var> axes_;
+  std::vector<ir::Var> inner_;  // axes of the inner loops: those reduced, else the contiguous one
+  std::vector<Expr> computed_;  // arithmetic that was counted
+  bool counts_ = true;          // whether the current place is counted
 };
 
 bool misses_a_spatial_axis(const StageInfo& info, const Read& read) {

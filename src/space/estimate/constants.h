@@ -134,9 +134,9 @@
   /* Elementwise */                                                                                          \
   CONSTANT(vector_step, 0.5, "cycles", "counted",                                                            \
            "iteration of a loop over vectors, shared by its unrolled copies")                                \
-  CONSTANT(strided_lines, 4, "times", "fitted", "bytes that strided reads move, over those that they use")   \
-  CONSTANT(strided_lines_tiled, 1.5, "times", "fitted",                                                      \
-           "strided_lines if tiles use the neighbouring elements soon")                                      \
+  CONSTANT(strided_line, 6, "cycles", "fitted",                                                              \
+           "wait for a cache line that a strided read fetches from beyond L1")                               \
+  CONSTANT(strided_element_tiled, 1, "cycles", "fitted", "strided_element, in elementwise stages")           \
   CONSTANT(plain_point, 5, "cycles", "counted", "a point of a loop nest that is not scheduled")              \
   /* Matrix units, emulated instructions */                                                                  \
   CONSTANT(tile_product, 16, "cycles", "counted", "a product of two tiles of a matrix unit")                 \

@@ -83,15 +83,18 @@ double RowsPlan::estimate(Decisions d, EstimateParts* parts) const {
       if (stage.reduction) gathers = std::max(gathers, m.rates.fma_latency / rows - flops / width);
     } else if (!stage.reduction) {
       width = std::min(full, stage.spatial_points());
-    } else if (member.factor_slot != kNone && category(d, member.factor_slot) > 0) {
-      // The vectors in flight share the dependent chain of additions; then the lanes are added up
-      // by halving.
-      const double factor = factor_of(member, category(d, member.factor_slot));
-      width =
-          std::min(factor, full) / std::max(1.0, m.rates.fma_latency * full / std::max(factor, full) / flops);
-      extra = stage.spatial_points() * (factor / full + k.halving * std::log2(std::min(factor, full)));
     } else {
-      width = flops / m.rates.fma_latency;
+      // Each addition to an accumulator waits for the one before. The accumulators of a row, and rows that
+      // are in flight together, hide the wait; then the lanes of a row are added up by halving.
+      const bool factored = member.factor_slot != kNone && category(d, member.factor_slot) > 0;
+      const double factor = factored ? factor_of(member, category(d, member.factor_slot)) : 1;
+      width = std::min(factor, full);
+      const double instructions = stage.reduce_points() / width * flops + k.halving * std::log2(full);
+      const double chains =
+          std::max(factor / full, 1.0) * std::max(m.rates.reorder_buffer / (2 * instructions), 1.0);
+      width /= std::max(1.0, m.fma_per_cycle * m.rates.fma_latency / (chains * flops));
+      if (factored)
+        extra = stage.spatial_points() * (factor / full + k.halving * std::log2(std::min(factor, full)));
     }
     if (member.inline_slot != kNone && category(d, member.inline_slot) == 1) {
       inlined += stage.flops_per_point * stage.consumers.size() * points / full;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "space/estimate/access.h"
 #include "space/estimate/micro_kernel.h"
@@ -8,6 +9,42 @@
 #include "space/plans/spatial/spatial_plan.h"
 
 namespace tensorsmith::space {
+
+double SpatialPlan::tile_length(Decisions d, AxisId axis) const {
+  const auto extent = static_cast<double>(info_.extent(axis));
+  if (axis == vector_axis_) return std::min(extent, static_cast<double>(vector_length(d) * unrolled(d)));
+  return tile_slots_[axis] == kNone ? 1 : static_cast<double>(lengths(d, tile_slots_[axis])[0]);
+}
+
+// The elements of a line are used one after the other by the loop over the axis along which the read is
+// contiguous. The line is still in L1 if the lines between two steps of that loop find room there. With a
+// stride of 2048 bytes, for example, all of them fall into two sets.
+double SpatialPlan::fetched_lines(Decisions d, const Read& read) const {
+  const auto& m = context_.machine;
+  const double element_bytes = context_.stage(read.producer).element_bytes;
+  const auto stride = static_cast<double>(std::abs(read.stride(vector_axis_))) * element_bytes;
+  const double apart = std::min(1.0, stride / m.line_bytes);  // lines from one lane to the next
+  const auto unit = std::ranges::find_if(
+      live_, [&](AxisId a) { return a != vector_axis_ && std::abs(read.stride(a)) == 1; });
+  if (unit == live_.end()) return apart;
+  // Without a tile along this axis, the loops inside its own are those over whole axes.
+  const bool tiled = tile_length(d, *unit) > 1;
+  const double run = tiled ? tile_length(d, *unit) : static_cast<double>(info_.extent(*unit));
+  const auto length = [&](AxisId a) {
+    return tiled ? tile_length(d, a) : static_cast<double>(info_.extent(a));
+  };
+  double between = length(vector_axis_) * apart;
+  for (auto a = std::next(unit); a != live_.end(); ++a)
+    if (*a != vector_axis_ && read.stride(*a) != 0) between *= length(*a);
+  const auto way = static_cast<int64_t>(kPageBytes);
+  const double sets = std::min(static_cast<double>(way) / m.line_bytes,
+                               static_cast<double>(way / std::gcd(static_cast<int64_t>(stride), way)));
+  const double ways = m.l1_bytes / kPageBytes;
+  // Caches do not replace exactly the oldest line: some remain even if there are twice as many as ways.
+  const double missing = std::clamp((between / sets - ways) / (3 * ways), 0.0, 1.0);
+  const double used = std::min(run, m.line_bytes / element_bytes);
+  return apart * ((1 - missing) / used + missing);
+}
 
 double SpatialPlan::estimate(Decisions d, EstimateParts* parts) const {
   const auto& m = context_.machine;
@@ -22,19 +59,29 @@ double SpatialPlan::estimate(Decisions d, EstimateParts* parts) const {
   };
   const double width = std::min(v, full);
   double per_vector = info_.flops_per_point * std::ceil(v / full) + 1;
+  double strided = 0, lines = 0;  // cycles of a vector for strided elements; lines fetched for it
   for (const auto& read : reads_) {
     // An index that repeats (like i / 2) is a single element for a vector inside a block.
     const bool repeats =
         !read.affine && vectorized && read.blocked && read.block_of(vector_axis_) % vector == 0;
     if (read.affine || repeats)
-      per_vector += is_strided(read) ? v * k.strided_element
-                                     : std::ceil(v / full) * (read.guarded ? k.guarded_vector : 1);
+      if (is_strided(read)) {
+        strided += v * k.strided_element_tiled;
+        if (!is_flat(d)) lines += v * fetched_lines(d, read);
+      } else {
+        per_vector += std::ceil(v / full) * (read.guarded ? k.guarded_vector : 1);
+      }
     else
       per_vector += v * k.gathered_element;
   }
   double vectors = points / v;
   if (!is_flat(d) && v < e) vectors *= std::ceil(e / v) * v / e;
-  double cycles = vectors * per_vector + points / std::max(1.0, width * unrolled(d)) * k.vector_step;
+  // Vectors of 3, 24, 49, ... lanes end in a piece that is accessed under a mask or in smaller pieces.
+  const bool odd = vector % lanes_ != 0 && (vector & (vector - 1)) != 0;
+  if (odd) per_vector *= m.masked_memory ? k.odd_lanes_masked : k.odd_lanes;
+  lines *= vectors;
+  double cycles = vectors * (per_vector + strided) + lines * k.strided_line +
+                  points / std::max(1.0, width * unrolled(d)) * k.vector_step;
   if (parts != nullptr) {
     parts->plan = plan_number(PlanNumber::kSpatial);
     parts->arithmetic = cycles;
@@ -60,20 +107,13 @@ double SpatialPlan::estimate(Decisions d, EstimateParts* parts) const {
       }
     parts->rows = std::log2(tile);
   }
-  // Strided reads fetch a cache line per element unless neighbours are used soon (tiles).
-  double bytes = points * info_.element_bytes;
-  for (const auto& read : reads_) {
-    double factor = 1;
-    if (is_strided(read)) factor = tiled_ ? k.strided_lines_tiled : k.strided_lines;
-    bytes += points * context_.stage(read.producer).element_bytes * factor;
-  }
+  double bytes = points * info_.element_bytes + lines * m.line_bytes;
+  for (const auto& read : reads_)
+    if (!is_strided(read)) bytes += points * context_.stage(read.producer).element_bytes;
   if (parts != nullptr) parts->bytes = std::log2(std::max(1.0, bytes));
   const double moved =
       bytes / (bytes > k.usable_once * m.l2_bytes ? m.rates.l3_bytes_per_cycle : m.rates.l2_bytes_per_cycle);
   if (parts != nullptr) (bytes > k.usable_once * m.l2_bytes ? parts->from_beyond : parts->from_l2) = moved;
-  // Vectors of 3, 24, 49, ... lanes end in a piece that is accessed under a mask or in smaller pieces.
-  const bool odd = vector % lanes_ != 0 && (vector & (vector - 1)) != 0;
-  if (odd) cycles *= m.masked_memory ? k.odd_lanes_masked : k.odd_lanes;
   cycles = overlapped(cycles, moved, k.not_hidden);
   // A condition is evaluated for each vector.
   if (!is_flat(d) && vectorized && row % (vector_length(d) * unrolled(d)) != 0 &&

@@ -31,6 +31,10 @@ class SpatialPlan final : public Plan {
   int64_t vector_length(Decisions d) const { return lengths(d, tile_slot_)[1]; }
   int64_t unrolled(Decisions d) const { return vector_axis_.valid() ? lengths(d, tile_slot_)[0] : 1; }
 
+  // Length of a tile along an axis of live_: 1 if the axis is not tiled. Not for flat rows.
+  double tile_length(Decisions d, AxisId axis) const;
+  // Returns how many cache lines a strided read fetches from beyond L1, per element.
+  double fetched_lines(Decisions d, const Read& read) const;
   // Returns whether every read runs through memory like the output, or does not move.
   bool flat_compatible() const;
 
