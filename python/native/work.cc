@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/shipped_file.h"
 #include "bindings.h"
 #include "cost_model.h"
 #include "engine/device/gpu_device.h"
 #include "engine/device/measured_device.h"
 #include "engine/model/compile_model.h"
 #include "engine/predict/predict.h"
-#include "engine/predict/shipped_file.h"
 #include "engine/report/report_json.h"
 #include "engine/report/speedup.h"
 #include "engine/tune/tune_model.h"
@@ -269,7 +269,6 @@ void bind_tuning(nb::module_& module) {
          const std::string& name, const std::string& device, int threads, const std::string& database,
          const std::string& settings, const nb::object& cost_model) {
         engine::TuneModelOptions options = tune_options_of(settings, database);
-        if (!Json::parse(settings).contains("cost_model")) options.cost_model.model.clear();
         PythonCostModel own(cost_model);
         if (!cost_model.is_none()) options.cost_model.make_scorer = own.maker();
         LongCall call;
@@ -315,7 +314,7 @@ void bind_predicting(nb::module_& module) {
          bool winograd) {
         engine::PredictOptions options;
         options.kinds = &lab::cost_model_kinds();
-        options.cpu_model = engine::shipped_file(engine::kCostModelFile);
+        options.cpu_model = shipped_file(kCostModelFile);
         options.latency_model = latency_model;
         options.roofline = roofline;
         options.device = device;

@@ -16,6 +16,7 @@
 #include "engine/report/speedup.h"
 #include "engine/tune/source_models.h"
 #include "engine/tune/warm_start.h"
+#include "learn/search_model.h"
 #include "record/database.h"
 #include "target/target.h"
 
@@ -69,11 +70,11 @@ struct NetworkComparison {
   int seeds = 1;
   size_t programs = 8;         // of each task that are transferred or written, and random ones, at most
   std::string language_model;  // file, for kWritten
-  std::string cost_model = "xgboost";  // of the searches
-  int batch = 16;                      // of the searches
-  double limit = 600;                  // seconds of kUntilMatch
-  std::vector<std::string> worker;     // the command line of measure's worker processes
-  int threads = 1;                     // of a search
+  std::string cost_model = learn::kShippedModel;  // of the searches
+  int batch = 16;                                 // of the searches
+  double limit = 600;                             // seconds of kUntilMatch
+  std::vector<std::string> worker;                // the command line of measure's worker processes
+  int threads = 1;                                // of a search
   // `find` fills in a part that an earlier call made and returns true. `keep` stores a new part with its
   // records.
   std::function<bool(NetworkRun&)> find = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/shipped_file.h"
 #include "learn/custom/command_model.h"
 #include "learn/latency/held_out.h"
 #include "learn/latency/kinds.h"
@@ -11,6 +12,15 @@
 namespace tensorsmith::learn {
 
 namespace {
+
+Result<std::string> shipped_search_model(const target::Device& device) {
+  if (device.kind() == target::DeviceKind::kGpu) return std::string("xgboost");
+  std::string file = shipped_file(kSearchModelFile);
+  if (!file.empty()) return file;
+  return Error{ErrorCode::kNotFound, std::string("cost model '") + kShippedModel + "'",
+               std::string(kSearchModelFile) +
+                   ", which comes with Tensorsmith, is missing; install Tensorsmith again or use xgboost"};
+}
 
 Result<std::unique_ptr<CostModel>> find_model(const SearchModelOptions& options,
                                               const target::Device& device) {
@@ -48,7 +58,7 @@ Result<std::unique_ptr<CostModel>> find_custom_model(const SearchModelOptions& o
 }  // namespace
 
 std::string search_models_without_file(const CostModelKinds& kinds) {
-  std::string names;
+  std::string names = std::string(kShippedModel) + ", ";
   for (const std::string& kind : kinds.untrained_names()) names += kind + ", ";
   return names + "none";
 }
@@ -61,10 +71,14 @@ Result<std::unique_ptr<CostModel>> make_search_model(const SearchModelOptions& o
   }
   TS_ASSIGN_OR_RETURN(std::unique_ptr<CostModel> custom, find_custom_model(options, device));
   if (custom != nullptr) return custom;
-  TS_ASSIGN_OR_RETURN(std::unique_ptr<CostModel> model, find_model(options, device));
+  SearchModelOptions named = options;
+  if (named.model == kShippedModel) {
+    TS_ASSIGN_OR_RETURN(named.model, shipped_search_model(device));
+  }
+  TS_ASSIGN_OR_RETURN(std::unique_ptr<CostModel> model, find_model(named, device));
   if (options.frozen) {
     if (!model->learns()) return model;
-    return Error{ErrorCode::kInvalidArgument, "cost model '" + options.model + "'",
+    return Error{ErrorCode::kInvalidArgument, "cost model '" + named.model + "'",
                  "learns only during the search, so --frozen would leave it untrained"};
   }
   if (model->learns()) return model;

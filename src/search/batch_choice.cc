@@ -6,7 +6,6 @@
 #include <numbers>
 #include <numeric>
 
-#include "learn/correction/estimate_columns.h"
 #include "learn/online/error_process.h"
 
 namespace tensorsmith::search {
@@ -25,13 +24,8 @@ constexpr double kFailed = 1;
 constexpr size_t kFastest = 64, kLatest = 128;
 constexpr double kLeastSigma = 0.1, kMostSigma = 1;
 
-// Returns a row of the same length for all programs of a task: the parts of the estimate if the model reads
-// them, else per column of the program's rows their sum and their largest value. Empty if there are neither.
+// Returns per column of the program's rows their sum and their largest value. Empty if there are no rows.
 std::vector<float> pooled(const ProgramInputs& inputs) {
-  if (inputs.parts) {
-    const auto columns = learn::parts_columns(*inputs.parts);
-    return {columns.begin(), columns.end()};
-  }
   const feature::FeatureMatrix& rows = inputs.rows.rows > 0 ? inputs.rows : inputs.leaves.vectors;
   if (rows.rows == 0) return {};
   std::vector<float> out(2 * feature::kPerStoreWidth, 0);

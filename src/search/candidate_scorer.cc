@@ -26,9 +26,9 @@ constexpr double kFailedResidual = 2;
 constexpr double kVariancePrior = 8;
 // Number of candidates that a thread passes to the model at a time.
 constexpr int64_t kPredictedTogether = 16;
-// Most candidates among which a batch is chosen: those with the highest scores. Without predictions, the
-// features of each are computed just for the choice.
-constexpr size_t kChosenFrom = 1024, kChosenFromUnpredicted = 256;
+// Most candidates among which a batch is chosen: those with the highest scores. If the scores did not need
+// their features, these are computed just for the choice, for fewer candidates.
+constexpr size_t kChosenFrom = 1024, kChosenFromScored = 256;
 
 // Discounts the promise of a candidate to be faster than the best program so far. `speed`: best seconds /
 // predicted seconds.
@@ -105,7 +105,11 @@ void CandidateScorer::begin_proposal() {
 std::shared_ptr<const ProgramInputs> CandidateScorer::inputs_of_scored(
     const space::Candidate& candidate) const {
   const auto at = scored_.find(candidate.hash());
-  return at == scored_.end() ? nullptr : at->second.inputs;
+  return at == scored_.end() || !can_compare(at->second.inputs) ? nullptr : at->second.inputs;
+}
+
+bool CandidateScorer::can_compare(const std::shared_ptr<const ProgramInputs>& inputs) const {
+  return inputs != nullptr && (!compared_inputs_.rows || inputs->rows.rows > 0);
 }
 
 Result<CandidateScorer::Predictions> CandidateScorer::predict(std::span<const space::Candidate> candidates,
@@ -133,7 +137,7 @@ Result<CandidateScorer::Predictions> CandidateScorer::predict(std::span<const sp
     judged_ += places.size();
   };
   const auto work = [&](int64_t begin, int64_t end) {
-    auto extractor = take_extractor();
+    auto extractor = take_extractor(scoring_extractors_, inputs_);
     for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
       if (request.out_of_time && request.out_of_time()) break;
       out[k] = learn::Prediction();
@@ -141,7 +145,7 @@ Result<CandidateScorer::Predictions> CandidateScorer::predict(std::span<const sp
       if (auto inputs = extractor->of(candidates[k]); inputs.ok()) made[k] = std::move(*inputs);
     }
     if (!all_at_once) ask(static_cast<size_t>(begin), static_cast<size_t>(end));
-    give_back(std::move(extractor));
+    give_back(scoring_extractors_, std::move(extractor));
   };
   pool.parallel_for(std::ssize(candidates), kPredictedTogether, work);
   if (all_at_once) ask(0, candidates.size());
@@ -233,8 +237,7 @@ std::optional<CandidateScorer::Judgement> CandidateScorer::judge(
   const double predicted = basis.scale * prediction->ranked();
   if (!(predicted > 0) || !std::isfinite(predicted)) return std::nullopt;
   if (prediction->log_sigma > 0 || basis.corrects_estimate) {
-    const double weight =
-        basis.corrects_estimate ? 1 : model_weight(basis.draft_variance, prediction->log_sigma);
+    const double weight = model_weight(basis.draft_variance, prediction->log_sigma, basis.corrects_estimate);
     const double log_speed =
         weight * std::log(basis.best_seconds / predicted) + (1 - weight) * std::log(promised);
     // Errors have long tails, and large ones matter most for the choice of a batch.
@@ -308,13 +311,13 @@ void CandidateScorer::complete_inputs(std::span<const ScoredCandidate> candidate
                                       ThreadPool& pool) {
   std::vector<std::shared_ptr<const ProgramInputs>> made(places.size());
   const auto work = [&](int64_t begin, int64_t end) {
-    auto extractor = take_extractor();
+    auto extractor = take_extractor(comparing_extractors_, compared_inputs_);
     for (auto k = static_cast<size_t>(begin); k < static_cast<size_t>(end); ++k) {
       if (request.out_of_time && request.out_of_time()) break;
       if (auto inputs = extractor->of(candidates[places[k]].candidate); inputs.ok())
         made[k] = std::move(*inputs);
     }
-    give_back(std::move(extractor));
+    give_back(comparing_extractors_, std::move(extractor));
   };
   pool.parallel_for(std::ssize(places), kPredictedTogether, work);
   for (size_t k = 0; k < places.size(); ++k)
@@ -333,14 +336,15 @@ std::vector<size_t> CandidateScorer::choose(std::span<const ScoredCandidate> can
     order.resize(std::min(order.size(), count));
     return order;
   }
-  order.resize(std::min(order.size(), std::max(count, request.model ? kChosenFrom : kChosenFromUnpredicted)));
+  const bool scores_suffice = request.model != nullptr && !inputs_.only_parts();
+  order.resize(std::min(order.size(), std::max(count, scores_suffice ? kChosenFrom : kChosenFromScored)));
   std::vector<size_t> incomplete;
   for (const size_t i : order)
-    if (scored_[candidates[i].candidate.hash()].inputs == nullptr) incomplete.push_back(i);
+    if (!can_compare(scored_[candidates[i].candidate.hash()].inputs)) incomplete.push_back(i);
   complete_inputs(candidates, incomplete, request, pool);
   std::erase_if(order, [&](size_t i) {
     const Scored& scored = scored_[candidates[i].candidate.hash()];
-    return scored.inputs == nullptr || !std::isfinite(scored.belief.log_cost);
+    return !can_compare(scored.inputs) || !std::isfinite(scored.belief.log_cost);
   });
   if (order.empty()) return {};
   std::vector<BelievedProgram> believed_programs;
@@ -359,24 +363,26 @@ std::vector<size_t> CandidateScorer::choose(std::span<const ScoredCandidate> can
   return chosen;
 }
 
-std::unique_ptr<InputsOfCandidates> CandidateScorer::take_extractor() {
+std::unique_ptr<InputsOfCandidates> CandidateScorer::take_extractor(Extractors& idle,
+                                                                    const learn::ModelInputs& inputs) {
   const std::lock_guard lock(mutex_);
-  if (idle_extractors_.empty()) return task_.make_extractor(inputs_);
-  auto taken = std::move(idle_extractors_.back());
-  idle_extractors_.pop_back();
+  if (idle.empty()) return task_.make_extractor(inputs);
+  auto taken = std::move(idle.back());
+  idle.pop_back();
   return taken;
 }
 
-void CandidateScorer::give_back(std::unique_ptr<InputsOfCandidates> extractor) {
+void CandidateScorer::give_back(Extractors& idle, std::unique_ptr<InputsOfCandidates> extractor) {
   const std::lock_guard lock(mutex_);
-  idle_extractors_.push_back(std::move(extractor));
+  idle.push_back(std::move(extractor));
 }
 
 Result<std::shared_ptr<const ProgramInputs>> CandidateScorer::make_inputs(const Proposal& proposal) {
-  if (!proposal.candidate) return inputs_of(task_.queried(), task_.workload(), proposal.trace, inputs_);
-  auto extractor = take_extractor();
+  if (!proposal.candidate)
+    return inputs_of(task_.queried(), task_.workload(), proposal.trace, compared_inputs_);
+  auto extractor = take_extractor(comparing_extractors_, compared_inputs_);
   auto made = extractor->of(*proposal.candidate);
-  give_back(std::move(extractor));
+  give_back(comparing_extractors_, std::move(extractor));
   return made;
 }
 

@@ -23,9 +23,10 @@ namespace tensorsmith::search {
 // the task is measured.
 inline constexpr double kDraftSigma = 0.5;
 // Returns the weight, in [0, 1], of a cost model's prediction against the estimate. Both estimate
-// the logarithm of a program's seconds, so each has the weight of its precision (1 / variance).
-inline double model_weight(double draft_variance, double model_sigma) {
-  return draft_variance / (draft_variance + model_sigma * model_sigma);
+// the logarithm of a program's seconds, so each has the weight of its precision (1 / variance). A model that
+// corrects the estimate replaces it.
+inline double model_weight(double draft_variance, double model_sigma, bool corrects_estimate) {
+  return corrects_estimate ? 1 : draft_variance / (draft_variance + model_sigma * model_sigma);
 }
 
 // Corrects the estimates of a task's candidates by the ratio of measured to estimated seconds.
@@ -68,8 +69,12 @@ class CandidateScorer {
       : task_(task),
         uses_draft_(uses_draft),
         inputs_(inputs),
+        compared_inputs_(inputs),
         objective_(objective),
-        correction_(task.space().num_sketches()) {}
+        correction_(task.space().num_sketches()) {
+    // The parts of an estimate do not tell programs apart whose estimates err for different reasons.
+    if (inputs.only_parts()) compared_inputs_.rows = true;
+  }
 
   // Returns minus the logarithm of the cost (Objective::log_cost) by the estimated seconds after correction;
   // -inf for a candidate that cannot be built. watts: MeasuredPrograms::watts; the energy is believed to be
@@ -86,18 +91,18 @@ class CandidateScorer {
   std::vector<size_t> choose(std::span<const ScoredCandidate> candidates, size_t count,
                              const ScoringRequest& request, const MeasuredPrograms& programs,
                              ThreadPool& pool);
-  // Whether choose() can do more than follow the scores: the run's model reads features by store, or the
-  // parts of the estimate. A summary replaces leaves.
+  // Whether choose() can do more than follow the scores: it knows features by store. A summary replaces
+  // leaves.
   bool knows_features() const {
-    return inputs_.parts || inputs_.rows || (inputs_.leaves && !inputs_.summary);
+    return compared_inputs_.rows || (compared_inputs_.leaves && !compared_inputs_.summary);
   }
   // Adds a measurement to the correction of the estimate.
   void take(const space::Candidate& candidate, const record::MeasureResult& result);
 
   // Forgets model_error(), judged() and the inputs of scored candidates.
   void begin_proposal();
-  // Returns the inputs of a candidate that was scored since forget_inputs() or begin_proposal();
-  // null if it was not.
+  // Returns the inputs of a candidate that was scored since forget_inputs() or begin_proposal(); null if it
+  // was not, or if choose() needs more inputs of a measured program than its score.
   std::shared_ptr<const ProgramInputs> inputs_of_scored(const space::Candidate& candidate) const;
   void forget_inputs() { scored_.clear(); }
   // Computes the inputs of a program.
@@ -152,18 +157,22 @@ class CandidateScorer {
   // Computes the inputs of candidates that have none yet, until the time is up.
   void complete_inputs(std::span<const ScoredCandidate> candidates, std::span<const size_t> places,
                        const ScoringRequest& request, ThreadPool& pool);
-  std::unique_ptr<InputsOfCandidates> take_extractor();
-  void give_back(std::unique_ptr<InputsOfCandidates> extractor);
+  // Extractors of the inputs by which candidates are scored, and of those by which a batch is chosen.
+  using Extractors = std::vector<std::unique_ptr<InputsOfCandidates>>;
+  std::unique_ptr<InputsOfCandidates> take_extractor(Extractors& idle, const learn::ModelInputs& inputs);
+  void give_back(Extractors& idle, std::unique_ptr<InputsOfCandidates> extractor);
+  bool can_compare(const std::shared_ptr<const ProgramInputs>& inputs) const;
 
   const PreparedTask& task_;
   bool uses_draft_;
-  learn::ModelInputs inputs_;
+  learn::ModelInputs inputs_;           // for scores
+  learn::ModelInputs compared_inputs_;  // for the choice of a batch: those for scores, and more
   const Objective& objective_;
   DraftCorrection correction_;
   // Guards the extractors and judged_ while several threads predict.
   std::mutex mutex_;
-  std::vector<std::unique_ptr<InputsOfCandidates>> idle_extractors_;
-  // Candidates that were scored, by their hash: their inputs if a model read them, and what is believed.
+  Extractors scoring_extractors_, comparing_extractors_;
+  // Candidates that were scored, by their hash: their inputs if they are known, and what is believed.
   struct Scored {
     std::shared_ptr<const ProgramInputs> inputs;
     Belief belief;

@@ -15,6 +15,7 @@
 #include "lab/strategies/strategies.h"
 #include "learn/dataset/split.h"
 #include "learn/latency/queries.h"
+#include "learn/search_model.h"
 #include "record/jsonl.h"
 #include "tools/commands.h"
 #include "tools/console.h"
@@ -103,7 +104,9 @@ Result<std::vector<lab::SearchMethod>> methods_of(const CompareCommand& command)
   const auto strategies = command.strategies.empty()
                               ? std::vector<std::string>{std::string(search::kDefaultStrategy.name)}
                               : command.strategies;
-  const auto models = command.models.empty() ? std::vector<std::string>{"xgboost"} : command.models;
+  // The shipped model knows programs by their decisions, which stores of other compilers lack.
+  const std::string by_default = command.store.empty() ? learn::kShippedModel : "xgboost";
+  const auto models = command.models.empty() ? std::vector<std::string>{by_default} : command.models;
   // A strategy without a language model may stand beside one that uses the named models, not alone.
   const search::StrategyKind* asks = nullptr;
   for (const std::string& strategy : strategies) {
@@ -377,7 +380,8 @@ void add_compare_command(CLI::App& app, int& exit_code) {
       ->allow_extra_args(false);
   sub->add_option("--cost-model", o->models,
                   "Cost models to compare (repeatable): a file that `train` wrote, command:PROGRAM, or " +
-                      learn::search_models_without_file(lab::cost_model_kinds()) + " (default: xgboost)")
+                      learn::search_models_without_file(lab::cost_model_kinds()) +
+                      " (default: shipped; with --store: xgboost)")
       ->allow_extra_args(false);
   sub->add_option("--lm", o->language_models,
                   "Language model that writes schedules (repeatable): a file, or shipped for the one that "

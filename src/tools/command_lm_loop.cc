@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/processors.h"
+#include "base/shipped_file.h"
 #include "engine/device/usable_threads.h"
-#include "engine/predict/shipped_file.h"
 #include "lab/kinds/kinds.h"
 #include "lab/language_loop.h"
 #include "measure/measurer.h"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/shipped_file.h"
 #include "engine/predict/predict.h"
-#include "engine/predict/shipped_file.h"
 #include "engine/report/report_json.h"
 #include "lab/kinds/kinds.h"
 #include "tools/commands.h"
@@ -69,7 +69,7 @@ void print(const engine::Prediction& prediction) {
 Status predict(const PredictOptions& options) {
   engine::PredictOptions predict_options;
   predict_options.kinds = &lab::cost_model_kinds();
-  predict_options.cpu_model = engine::shipped_file(engine::kCostModelFile);
+  predict_options.cpu_model = shipped_file(kCostModelFile);
   predict_options.roofline = options.latency_model == "none";
   if (!predict_options.roofline) predict_options.latency_model = options.latency_model;
   predict_options.device = options.device.device;

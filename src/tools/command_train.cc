@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/json_text.h"
+#include "base/shipped_file.h"
 #include "engine/predict/model_data.h"
-#include "engine/predict/shipped_file.h"
 #include "lab/evaluation_run.h"
 #include "lab/kinds/kinds.h"
 #include "learn/dataset/import.h"
@@ -109,7 +109,7 @@ Result<learn::Scores> test_scores(const engine::ModelData& data, const learn::Sp
 Result<Json> compare_on_test(const engine::ModelData& data, const learn::Split& split,
                              const learn::CostModel& model, const TrainCommand& command) {
   std::vector<std::pair<std::string, std::unique_ptr<learn::CostModel>>> others;
-  if (const std::string shipped = engine::shipped_file(engine::kCostModelFile); !shipped.empty()) {
+  if (const std::string shipped = shipped_file(kCostModelFile); !shipped.empty()) {
     TS_ASSIGN_OR_RETURN(auto other, lab::cost_model_kinds().load(shipped));
     others.emplace_back("shipped", std::move(other));
   }

@@ -41,7 +41,6 @@ void add_tune_command(CLI::App& app, int& exit_code) {
   command->callback([=, &exit_code] {
     exit_code = run_command([&]() -> Status {
       TS_ASSIGN_OR_RETURN(options->tuning.search.strategy, lab::find_tuning_strategy(*strategy));
-      options->cost_model_given = command->count("--cost-model") > 0;
       if (*no_measure) return run_unmeasured(*options);
       search::TuneOptions& search = options->tuning.search;
       if (search.trials == 0 && search.seconds == 0 && search.until_gain == 0) {

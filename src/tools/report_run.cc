@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/processors.h"
-#include "engine/predict/shipped_file.h"
+#include "base/shipped_file.h"
 #include "engine/report/report_importance.h"
 #include "engine/report/report_predictions.h"
 #include "lab/kinds/kinds.h"
@@ -38,7 +38,7 @@ Status add_predictions(const std::string& given, engine::Report& report) {
   const bool cpu = std::any_of(report.setups.begin(), report.setups.end(), [](const auto& setup) {
     return setup.device && setup.device->kind() == target::DeviceKind::kCpu;
   });
-  const std::string shipped = engine::shipped_file(engine::kCostModelFile);
+  const std::string shipped = shipped_file(kCostModelFile);
   if (!cpu || shipped.empty()) return {};
   if (auto status = engine::add_predictions(shipped, lab::cost_model_kinds(), threads, report); !status.ok())
     report.notes.push_back("no predictions: " + status.error().message());

@@ -167,7 +167,7 @@ std::string results_text(const TuneRunOptions& options, const std::vector<engine
 std::string predictor_of(const TuneRunOptions& options) {
   std::error_code ignored;
   const std::string& model = options.tuning.cost_model.model;
-  return options.cost_model_given && fs::is_regular_file(model, ignored) ? model : std::string();
+  return model != learn::kShippedModel && fs::is_regular_file(model, ignored) ? model : std::string();
 }
 
 // Prints the result of each model.
@@ -216,7 +216,6 @@ Status run_unmeasured(const TuneRunOptions& options) {
   TS_ASSIGN_OR_RETURN(const target::Device device, options.device.resolve());
   TS_ASSIGN_OR_RETURN(std::vector<engine::ModelToTune> models, plan_outputs(options));
   engine::TuneModelOptions tuning = options.tuning;
-  if (!options.cost_model_given) tuning.cost_model.model.clear();
   StderrLogSink log(options.quiet ? LogLevel::kError : LogLevel::kWarning);
   const std::atomic<bool>& cancel_requested = catch_interrupts();
   TS_ASSIGN_OR_RETURN(const auto loaded, load_models(options, device, [](const graph::Graph& graph) {

@@ -21,11 +21,10 @@ struct TuneRunOptions {
   // If not on the command line, the output goes beside each model.
   const CLI::Option* directory_option = nullptr;
   bool seconds_by_default = false;  // the command line sets no limit of any kind
-  bool cost_model_given = false;
-  std::string tensorboard;  // directory for event files; empty: none
-  std::string report;       // path of the page written at the end; empty: none
-  int serve = -1;           // port that shows the report during the run, 0 = any free one; -1: none
-  std::string version;      // of the program, for the page
+  std::string tensorboard;          // directory for event files; empty: none
+  std::string report;               // path of the page written at the end; empty: none
+  int serve = -1;                   // port that shows the report during the run, 0 = any free one; -1: none
+  std::string version;              // of the program, for the page
   bool force = false;
   bool json = false;
   bool quiet = false;
@@ -38,8 +37,7 @@ std::vector<std::string> folder_names(const std::vector<std::string>& models);
 // Adds the options that both commands share, before those of the search.
 void add_tune_run_options(CLI::App& command, TuneRunOptions& options);
 
-// Runs `tune --no-measure`: engine::compile_unmeasured() with the shipped cost model, unless
-// options.cost_model_given is set.
+// Runs `tune --no-measure`: engine::compile_unmeasured().
 Status run_unmeasured(const TuneRunOptions& options);
 
 // command: name of the command, for error messages.

@@ -243,7 +243,8 @@ Status add_networks(const std::vector<std::string>& networks, const engine::Warm
 
 Status compare_whole_networks(const WholeNetworks& options) {
   lab::NetworkComparison comparison;
-  TS_ASSIGN_OR_RETURN(comparison.cost_model, single(options.cost_models, "--cost-model", "xgboost"));
+  TS_ASSIGN_OR_RETURN(comparison.cost_model,
+                      single(options.cost_models, "--cost-model", learn::kShippedModel));
   TS_ASSIGN_OR_RETURN(const std::string language_model, single(options.language_models, "--lm", "none"));
   if (language_model != "none") {
     TS_ASSIGN_OR_RETURN(comparison.language_model, engine::language_model_file(language_model));

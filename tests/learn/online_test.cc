@@ -189,10 +189,10 @@ TEST(SearchModelTest, BadNamesSayWhatToDo) {
     EXPECT_THAT(model.error().message(), HasSubstr(text));
   };
   const CostModelKinds* kinds = &lab::cost_model_kinds();
-  expect_error({.model = "no-such-file"}, "neither a file nor one of roofline, xgboost, none");
-  expect_error({.model = "draft"}, "neither a file nor one of roofline, xgboost, none");
+  expect_error({.model = "no-such-file"}, "neither a file nor one of shipped, roofline, xgboost, none");
+  expect_error({.model = "draft"}, "neither a file nor one of shipped, roofline, xgboost, none");
   expect_error({.model = "no-such-file", .kinds = kinds},
-               "neither a file nor one of roofline, xgboost, random, draft, none");
+               "neither a file nor one of shipped, roofline, xgboost, random, draft, none");
   expect_error({.model = "none", .frozen = true}, "leave it out");
   expect_error({.model = "cdmpp", .kinds = kinds}, "tensorsmith train --model cdmpp");
   expect_error({.model = "tensorsmith"}, "must be trained before");
@@ -217,6 +217,13 @@ TEST(SearchModelTest, ShippedModelsBecomePriors) {
   EXPECT_TRUE((*correction)->ready() && (*correction)->learns() && (*correction)->corrects_estimate());
   // The trees that learn during the search read no more than the model, so no schedule is made.
   EXPECT_TRUE((*correction)->inputs().only_parts());
+  const auto shipped = make_search_model({}, device());
+  ASSERT_TRUE(shipped.ok()) << shipped.error().message();
+  EXPECT_EQ((*shipped)->card().store_hash, (*correction)->card().store_hash);
+  target::Device gpu = *target::find_device("v100");
+  const auto on_gpu = make_search_model({}, gpu);
+  ASSERT_TRUE(on_gpu.ok()) << on_gpu.error().message();
+  EXPECT_EQ((*on_gpu)->card().kind, "xgboost");
 }
 
 }  // namespace

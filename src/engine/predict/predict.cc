@@ -89,11 +89,7 @@ Result<Prediction> predict(const ModelSource& source, const PredictOptions& opti
                       : "the roofline, which is the least time that the device's peak rates allow";
   std::unique_ptr<learn::CostModel> latency_model;
   if (!file.empty()) {
-    TS_ASSIGN_OR_RETURN(latency_model, options.kinds->load(file));
-    if (latency_model->ranks_only() || latency_model->corrects_estimate()) {
-      return Error{ErrorCode::kInvalidArgument, file,
-                   "only ranks the programs of a task; use a model that predicts seconds"};
-    }
+    TS_ASSIGN_OR_RETURN(latency_model, load_latency_model(*options.kinds, file));
     out.predictor = file + " (" + latency_model->card().kind + ")";
     TS_RETURN_IF_ERROR(check_knows_device(latency_model->card(), file, out.device));
   }

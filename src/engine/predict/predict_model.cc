@@ -187,6 +187,15 @@ void replay_calls(const LoadedModel& model, const target::Device& device, double
 
 }  // namespace
 
+Result<std::unique_ptr<learn::CostModel>> load_latency_model(const learn::CostModelKinds& kinds,
+                                                             const std::string& file) {
+  TS_ASSIGN_OR_RETURN(auto model, kinds.load(file));
+  if (model->ranks_only() || model->corrects_estimate())
+    return Error{ErrorCode::kUnsupported, file,
+                 "only orders the programs of a task; name a model that predicts latencies, or none"};
+  return model;
+}
+
 Result<TaskPrediction> predict_task(const graph::Task& task, const sched::Trace& trace,
                                     const target::Device& device, const learn::CostModel* latency_model) {
   TS_ASSIGN_OR_RETURN(const TaskProgram program, program_of(task, trace, device));

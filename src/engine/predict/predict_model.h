@@ -2,11 +2,13 @@
 // Nothing is compiled or run.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/model/compile_model.h"
 #include "learn/cost_model.h"
+#include "learn/latency/kinds.h"
 
 namespace tensorsmith::engine {
 
@@ -44,6 +46,11 @@ struct ModelPrediction {
   double low_seconds() const;
   double high_seconds() const;
 };
+
+// Loads a cost model whose predictions are latencies. Errors: those of CostModelKinds::load; kUnsupported for
+// a model that only orders the programs of a task.
+Result<std::unique_ptr<learn::CostModel>> load_latency_model(const learn::CostModelKinds& kinds,
+                                                             const std::string& file);
 
 // Predicts one task with one schedule as predict_model() does. Errors: a schedule that does not
 // replay.

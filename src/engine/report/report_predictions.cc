@@ -49,10 +49,7 @@ std::optional<TaskPrediction> predict(const ReportTask& task, const std::string&
 
 Status add_predictions(const std::string& file, const learn::CostModelKinds& kinds, int threads,
                        Report& report) {
-  TS_ASSIGN_OR_RETURN(const auto model, kinds.load(file));
-  if (model->ranks_only() || model->corrects_estimate())
-    return Error{ErrorCode::kUnsupported, file,
-                 "only ranks programs; name a model that predicts latency, or none"};
+  TS_ASSIGN_OR_RETURN(const auto model, load_latency_model(kinds, file));
   const std::string predictor =
       std::filesystem::path(file).filename().string() + " (" + model->card().kind + ")";
   std::vector<ReportPrediction> asked;

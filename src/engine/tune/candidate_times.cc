@@ -40,9 +40,8 @@ std::vector<double> CandidateTimes::log_seconds(std::span<const space::Candidate
     if (!(seconds > 0) || !std::isfinite(seconds)) continue;
     // A model that gives no deviation counts as much as the estimate.
     const double sigma = prediction.log_sigma > 0 ? prediction.log_sigma : search::kDraftSigma;
-    const double weight = model_->corrects_estimate()
-                              ? 1
-                              : search::model_weight(search::kDraftSigma * search::kDraftSigma, sigma);
+    const double weight =
+        search::model_weight(search::kDraftSigma * search::kDraftSigma, sigma, model_->corrects_estimate());
     double& mixed = result[places[q]];
     mixed = weight * std::log(seconds) + (1 - weight) * mixed;
   }

@@ -41,8 +41,9 @@ std::vector<TuneOption> make_tune_options() {
        "Cost model that predicts which schedules are fast, so that only these are measured: a file made by "
        "`train`, command:PROGRAM for a program of yours, or " +
            learn::search_models_without_file(learn::product_kinds()) +
-           ". It learns from the measurements of this run; xgboost starts untrained, none leaves the choice "
-           "to the estimate of the design space"},
+           ". It learns from the measurements of this run; shipped: the model for CPUs that comes with "
+           "Tensorsmith, and xgboost for GPUs; xgboost starts untrained, none leaves the choice to the "
+           "estimate of the design space"},
       {"frozen", "--frozen", kFlag, kSearch, TS_OPTION(cost_model.frozen), 0, 0, "", "",
        "Do not let the cost model learn from the measurements of this run"},
       {"sources", "--from", kFiles, kSearch, TS_OPTION(sources), 0, 0, "FILE", "",

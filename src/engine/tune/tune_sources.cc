@@ -1,7 +1,7 @@
 #include "engine/tune/tune_sources.h"
 
+#include "base/shipped_file.h"
 #include "engine/model/load_model.h"
-#include "engine/predict/shipped_file.h"
 
 namespace tensorsmith::engine {
 

@@ -7,7 +7,6 @@
 #include "base/hash.h"
 #include "base/thread_pool.h"
 #include "engine/model/compile_model.h"
-#include "engine/predict/shipped_file.h"
 #include "engine/tune/candidate_times.h"
 #include "engine/tune/prepare_tasks.h"
 #include "engine/tune/tune_sources.h"
@@ -134,15 +133,10 @@ Result<std::vector<UnmeasuredChoice>> choose_unmeasured(const LoadedModel& model
 }
 
 Result<std::unique_ptr<learn::CostModel>> ranking_model(learn::SearchModelOptions options,
-                                                        const target::Device& device, int threads,
-                                                        LogSink& log) {
-  if (options.model.empty()) options.model = shipped_file(kCostModelFile);
-  if (options.model.empty()) {
-    log.log(LogLevel::kWarning,
-            std::string("the cost model that comes with Tensorsmith, ") + kCostModelFile +
-                ", is missing; candidates are ranked by the design space's estimate only");
-    options.model = "none";
-  }
+                                                        const target::Device& device, int threads) {
+  // For GPUs, the shipped model is one that learns during a search.
+  const bool learns = options.model == learn::kShippedModel && device.kind() == target::DeviceKind::kGpu;
+  if (learns) options.model = "none";
   options.frozen = options.model != "none";  // nothing is measured, so nothing is learned
   options.threads = threads;
   return learn::make_search_model(options, device);
@@ -192,8 +186,7 @@ Result<std::vector<std::vector<UnmeasuredChoice>>> compile_unmeasured(const std:
     if (!seeds.only_tasks) seeds.only_tasks.emplace();
     seeds.only_tasks->insert(source.tasks.begin(), source.tasks.end());
   }
-  TS_ASSIGN_OR_RETURN(const auto cost_model,
-                      ranking_model(options.cost_model, device, local.cpu().cores, log));
+  TS_ASSIGN_OR_RETURN(const auto cost_model, ranking_model(options.cost_model, device, local.cpu().cores));
   std::vector<std::vector<UnmeasuredChoice>> out;
   for (const ModelToTune& model : models) {
     TS_ASSIGN_OR_RETURN(auto choices, choose_unmeasured(*model.model, device, known, cost_model.get(), seeds,

@@ -1,10 +1,10 @@
-#include "engine/predict/shipped_file.h"
+#include "base/shipped_file.h"
 
 #include <filesystem>
 
 #include "base/code_file.h"
 
-namespace tensorsmith::engine {
+namespace tensorsmith {
 
 namespace fs = std::filesystem;
 
@@ -18,4 +18,4 @@ std::string shipped_file(const std::string& name) {
   return {};
 }
 
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith

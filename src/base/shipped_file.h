@@ -3,12 +3,14 @@
 
 #include <string>
 
-namespace tensorsmith::engine {
+namespace tensorsmith {
 
 // Records of fast programs on CPUs, from which searches start.
 inline constexpr const char* kStarterFile = "starter.jsonl.zst";
-// Cost model for searches and latency predictions on CPUs.
+// Cost model for latency predictions on CPUs.
 inline constexpr const char* kCostModelFile = "cpu.safetensors";
+// Cost model for searches on CPUs.
+inline constexpr const char* kSearchModelFile = "cpu_correction.safetensors";
 // Language model that writes schedules for CPUs.
 inline constexpr const char* kLanguageModelFile = "cpu.lm";
 
@@ -17,4 +19,4 @@ inline constexpr const char* kLanguageModelFile = "cpu.lm";
 // directory. Empty if there is none.
 std::string shipped_file(const std::string& name);
 
-}  // namespace tensorsmith::engine
+}  // namespace tensorsmith
