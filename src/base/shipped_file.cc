@@ -11,8 +11,12 @@ namespace fs = std::filesystem;
 std::string shipped_file(const std::string& name) {
   std::error_code error;
   const fs::path folder = fs::path(code_file()).parent_path();
-  for (const char* place : {"../share/tensorsmith", "../../models"}) {
-    const fs::path file = (folder / place / name).lexically_normal();
+  fs::path file = (folder / "../share/tensorsmith" / name).lexically_normal();
+  if (fs::is_regular_file(file, error)) return file;
+  // Tests are deeper in the build directory than the program.
+  for (fs::path build = folder; build.has_relative_path(); build = build.parent_path()) {
+    if (!fs::is_regular_file(build / "CMakeCache.txt", error)) continue;
+    file = (build / "../../models" / name).lexically_normal();
     if (fs::is_regular_file(file, error)) return file;
   }
   return {};

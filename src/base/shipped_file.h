@@ -15,8 +15,8 @@ inline constexpr const char* kSearchModelFile = "cpu_correction.safetensors";
 inline constexpr const char* kLanguageModelFile = "cpu.lm";
 
 // Returns the path of a shipped file: in ../share/tensorsmith relative to the directory of the
-// program or library that contains this code, or, in a build directory, in the source tree's models
-// directory. Empty if there is none.
+// program or library that contains this code, or, in a build directory BUILD/PRESET of the source tree, in
+// its models directory. Empty if there is none.
 std::string shipped_file(const std::string& name);
 
 }  // namespace tensorsmith

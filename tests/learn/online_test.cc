@@ -170,7 +170,7 @@ target::Device device() { return target::find_device("xeon-8358").value(); }
 
 TEST(SearchModelTest, ByNameOrNothing) {
   EXPECT_EQ(make_search_model({.model = "none"}, device()).value(), nullptr);
-  const auto xgboost = make_search_model({}, device()).value();
+  const auto xgboost = make_search_model({.model = "xgboost"}, device()).value();
   EXPECT_TRUE(xgboost->learns());
   EXPECT_FALSE(xgboost->ready());
   const CostModelKinds* kinds = &lab::cost_model_kinds();

@@ -14,7 +14,9 @@ namespace tensorsmith::space::estimate_test {
 namespace {
 
 struct Quality {
-  double correlation = 0, trials = 0, found = 0;
+  // Means over the tasks: rank correlation, and time of the program with the least estimate over the least time.
+  double correlation = 0, chosen = 0;
+  double trials = 0, found = 0;
   int tasks = 0;
 };
 
@@ -34,25 +36,38 @@ Quality quality_of(const std::vector<test::MeasuredTask>& tasks, const std::stri
       seconds.push_back(trial.seconds);
     }
     q.correlation += test::rank_correlation(estimates, seconds);
+    const auto least = std::min_element(estimates.begin(), estimates.end()) - estimates.begin();
+    q.chosen += seconds[static_cast<size_t>(least)] / *std::min_element(seconds.begin(), seconds.end());
     ++q.tasks;
   }
   q.correlation /= q.tasks;
+  q.chosen /= q.tasks;
   return q;
 }
 
-// 48 tasks of the zoo, some twenty candidates each, one thread of an Emerald Rapids. Mean rank
-// correlations: .62 for AVX2, .62 for AVX-512, and .49 for SSE4.2, to which nothing was fitted.
+// 48 tasks of the zoo, some twenty candidates each, one thread of an Emerald Rapids and of a Zen 4. For AVX2,
+// AVX-512 and SSE4.2 the correlations are .65, .65 and .51 on the first, .66, .60 and .52 on the second; what is
+// chosen takes 1.08, 1.10 and 1.10, and 1.07, 1.08 and 1.16 times as long as the fastest. Nothing was fitted to
+// SSE4.2.
 TEST(Estimate, OrdersWhatWasMeasured) {
-  const auto tasks = test::read_measurements(std::string(TENSORSMITH_SOURCE_DIR) +
-                                             "/tests/data/estimate/measurements.jsonl");
-  ASSERT_TRUE(tasks.ok()) << tasks.error().message();
-  for (const auto& [device, least] :
-       {std::pair<std::string, double>{"avx2", 0.57}, {"avx512", 0.58}, {"sse4.2", 0.42}}) {
-    const Quality q = quality_of(*tasks, device);
-    EXPECT_GE(q.tasks, 45) << device;
-    EXPECT_GE(q.found, 0.95 * q.trials) << device << ": collect the measurements again (bench_estimate)";
-    EXPECT_GE(q.correlation, least) << device;
-    RecordProperty("correlation_" + device, std::to_string(q.correlation));
+  struct Limit {
+    const char* file;
+    const char* device;
+    double correlation, chosen;
+  };
+  for (const Limit& limit :
+       {Limit{"measurements", "avx2", 0.60, 1.13}, Limit{"measurements", "avx512", 0.60, 1.15},
+        Limit{"measurements", "sse4.2", 0.46, 1.15}, Limit{"measurements_zen4", "avx2", 0.61, 1.12},
+        Limit{"measurements_zen4", "avx512", 0.55, 1.13}, Limit{"measurements_zen4", "sse4.2", 0.47, 1.21}}) {
+    const std::string name = std::string(limit.file) + " " + limit.device;
+    const auto tasks = test::read_measurements(std::string(TENSORSMITH_SOURCE_DIR) + "/tests/data/estimate/" +
+                                               limit.file + ".jsonl");
+    ASSERT_TRUE(tasks.ok()) << tasks.error().message();
+    const Quality q = quality_of(*tasks, limit.device);
+    EXPECT_GE(q.tasks, 45) << name;
+    EXPECT_GE(q.found, 0.95 * q.trials) << name << ": collect the measurements again (bench_estimate)";
+    EXPECT_GE(q.correlation, limit.correlation) << name;
+    EXPECT_LE(q.chosen, limit.chosen) << name;
   }
 }
 
@@ -82,6 +97,24 @@ TEST(Estimate, PartsBelongToTheEstimate) {
     }
   }
   EXPECT_GT(candidates, 3000);
+}
+
+// The elements that a vector of this transposition reads are 2048 bytes apart, so their lines fall into two sets of
+// L1. If a tile reads more lines than these hold, each line is fetched again for each element, and the program takes
+// 2 to 13 times as long.
+TEST(Estimate, StridedLinesMustFitIntoTheirSets) {
+  int devices = 0;
+  for (const char* file : {"measurements", "measurements_zen4"}) {
+    auto tasks = test::read_measurements(std::string(TENSORSMITH_SOURCE_DIR) + "/tests/data/estimate/" +
+                                         file + ".jsonl");
+    ASSERT_TRUE(tasks.ok()) << tasks.error().message();
+    std::erase_if(*tasks, [](const test::MeasuredTask& task) { return task.name != "move_1x8x64x128"; });
+    for (const test::MeasuredTask& task : *tasks) {
+      ++devices;
+      EXPECT_LT(quality_of({task}, task.device_id).chosen, 1.6) << file << " " << task.device_id;
+    }
+  }
+  EXPECT_EQ(devices, 6);
 }
 
 // 128 rows that are gathered take as long from a large table as from a small one.
