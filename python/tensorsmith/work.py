@@ -201,7 +201,8 @@ def tune(
             the records that come with the package.
         warm_start: False starts without schedules of other models, machines and runs.
         cost_model: a file of `train`, the name of a kind that learns during the search, "command:PROGRAM", or a
-            model of your own: a `CostModel`, or a function from `Programs` to scores.
+            model of your own: a `CostModel`, or a function from `Programs` to scores. Default: the model that comes
+            with the package.
         frozen: the cost model does not learn from this run.
         strategy, language_model, epsilon, batch, seed, fleet: see `tensorsmith tune --help`.
         flush_cache: measures with cold caches.

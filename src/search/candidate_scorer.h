@@ -161,6 +161,7 @@ class CandidateScorer {
   using Extractors = std::vector<std::unique_ptr<InputsOfCandidates>>;
   std::unique_ptr<InputsOfCandidates> take_extractor(Extractors& idle, const learn::ModelInputs& inputs);
   void give_back(Extractors& idle, std::unique_ptr<InputsOfCandidates> extractor);
+  // Returns whether these inputs are enough for choose().
   bool can_compare(const std::shared_ptr<const ProgramInputs>& inputs) const;
 
   const PreparedTask& task_;

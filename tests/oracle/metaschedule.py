@@ -45,7 +45,7 @@ def layer_norm(x, scale, shift):
     return centered / numpy.sqrt(variance + 1e-5) * scale + shift
 
 
-# What a module with this block computes, of its inputs in their order.
+# By the name of a block that a module has: the module's result as a function of its inputs, in their order.
 REFERENCES = {
     "matmul": lambda a, b, bias: numpy.maximum(a @ b + bias, 0),
     "conv2d": conv2d,

@@ -48,7 +48,7 @@ Quality quality_of(const std::vector<test::MeasuredTask>& tasks, const std::stri
 // 48 tasks of the zoo, some twenty candidates each, one thread of an Emerald Rapids and of a Zen 4. For AVX2,
 // AVX-512 and SSE4.2 the correlations are .65, .65 and .51 on the first, .66, .60 and .52 on the second; what is
 // chosen takes 1.08, 1.10 and 1.10, and 1.07, 1.08 and 1.16 times as long as the fastest. Nothing was fitted to
-// SSE4.2.
+// SSE4.2. With 90 other tasks on a Zen 3 these are .57 and 1.17; nothing was fitted to that either.
 TEST(Estimate, OrdersWhatWasMeasured) {
   struct Limit {
     const char* file;
@@ -58,7 +58,8 @@ TEST(Estimate, OrdersWhatWasMeasured) {
   for (const Limit& limit :
        {Limit{"measurements", "avx2", 0.60, 1.13}, Limit{"measurements", "avx512", 0.60, 1.15},
         Limit{"measurements", "sse4.2", 0.46, 1.15}, Limit{"measurements_zen4", "avx2", 0.61, 1.12},
-        Limit{"measurements_zen4", "avx512", 0.55, 1.13}, Limit{"measurements_zen4", "sse4.2", 0.47, 1.21}}) {
+        Limit{"measurements_zen4", "avx512", 0.55, 1.13}, Limit{"measurements_zen4", "sse4.2", 0.47, 1.21},
+        Limit{"measurements_zen3", "avx2", 0.52, 1.22}}) {
     const std::string name = std::string(limit.file) + " " + limit.device;
     const auto tasks = test::read_measurements(std::string(TENSORSMITH_SOURCE_DIR) + "/tests/data/estimate/" +
                                                limit.file + ".jsonl");

@@ -11,8 +11,9 @@ const feature::Schema& estimate_schema() {
   return kSchema;
 }
 
-std::array<float, kPartsColumns> parts_columns(const space::EstimateParts& parts) {
-  std::array<float, kPartsColumns> out{};
+std::array<float, kEstimateColumns> estimate_columns(const space::EstimateParts& parts,
+                                                     const target::Device& device) {
+  std::array<float, kEstimateColumns> out{};
   double cycles = 0;
 #define TENSORSMITH_TIME(name, meaning) cycles += parts.name;
 #define TENSORSMITH_FACT(name, unit, meaning)
@@ -27,16 +28,8 @@ std::array<float, kPartsColumns> parts_columns(const space::EstimateParts& parts
   TENSORSMITH_ESTIMATE_PARTS(TENSORSMITH_TIME, TENSORSMITH_FACT)
 #undef TENSORSMITH_TIME
 #undef TENSORSMITH_FACT
-  return out;
-}
-
-std::array<float, kEstimateColumns> estimate_columns(const space::EstimateParts& parts,
-                                                     const target::Device& device) {
-  std::array<float, kEstimateColumns> out{};
-  const auto of_parts = parts_columns(parts);
-  std::copy(of_parts.begin(), of_parts.end(), out.begin());
-  out[kPartsColumns] = static_cast<float>(device.register_bytes());
-  out[kPartsColumns + 1] = static_cast<float>(device.compute_units());
+  put(device.register_bytes());
+  put(device.compute_units());
   return out;
 }
 

@@ -24,10 +24,8 @@ inline constexpr auto kEstimateSchema = std::to_array<feature::Column>({
 #undef TENSORSMITH_FACT
 
 inline constexpr size_t kEstimateColumns = kEstimateSchema.size();
-inline constexpr size_t kPartsColumns = kEstimateColumns - 2;  // those that are not the device's
 const feature::Schema& estimate_schema();
-// Both return columns in the order of the schema; all values are finite.
-std::array<float, kPartsColumns> parts_columns(const space::EstimateParts& parts);
+// Returns the columns in the order of the schema; all values are finite.
 std::array<float, kEstimateColumns> estimate_columns(const space::EstimateParts& parts,
                                                      const target::Device& device);
 

@@ -118,6 +118,8 @@
   CONSTANT(row_pass, 3, "cycles", "counted",                                                                 \
            "a vector of a row in all passes of a softmax, without the arithmetic")                           \
   CONSTANT(halving, 3, "cycles", "counted", "a step that halves the lanes of a sum")                         \
+  CONSTANT(overlapped_rows, 0.5, "share", "fitted",                                                          \
+           "part of the reorder buffer in which sums of rows overlap")                                       \
   /* Windows */                                                                                              \
   CONSTANT(window_tile, 8, "cycles", "counted", "a tile: loop, addresses, conditions of the border")         \
   CONSTANT(window_crossing, 1.2, "times", "fitted", "slowdown of loads half of which cross a cache line")    \
@@ -136,7 +138,9 @@
            "iteration of a loop over vectors, shared by its unrolled copies")                                \
   CONSTANT(strided_line, 6, "cycles", "fitted",                                                              \
            "wait for a cache line that a strided read fetches from beyond L1")                               \
-  CONSTANT(strided_element_tiled, 1, "cycles", "fitted", "strided_element, in elementwise stages")           \
+  CONSTANT(elementwise_strided, 1, "cycles", "fitted", "strided_element, in elementwise stages")             \
+  CONSTANT(overfull_sets, 3, "times", "fitted",                                                              \
+           "lines beyond those that their sets of L1 hold, over these, at which each is fetched again")      \
   CONSTANT(plain_point, 5, "cycles", "counted", "a point of a loop nest that is not scheduled")              \
   /* Matrix units, emulated instructions */                                                                  \
   CONSTANT(tile_product, 16, "cycles", "counted", "a product of two tiles of a matrix unit")                 \

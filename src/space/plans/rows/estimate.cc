@@ -90,8 +90,8 @@ double RowsPlan::estimate(Decisions d, EstimateParts* parts) const {
       const double factor = factored ? factor_of(member, category(d, member.factor_slot)) : 1;
       width = std::min(factor, full);
       const double instructions = stage.reduce_points() / width * flops + k.halving * std::log2(full);
-      const double chains =
-          std::max(factor / full, 1.0) * std::max(m.rates.reorder_buffer / (2 * instructions), 1.0);
+      const double chains = std::max(factor / full, 1.0) *
+                            std::max(k.overlapped_rows * m.rates.reorder_buffer / instructions, 1.0);
       width /= std::max(1.0, m.fma_per_cycle * m.rates.fma_latency / (chains * flops));
       if (factored)
         extra = stage.spatial_points() * (factor / full + k.halving * std::log2(std::min(factor, full)));

@@ -41,7 +41,7 @@ double SpatialPlan::fetched_lines(Decisions d, const Read& read) const {
                                static_cast<double>(way / std::gcd(static_cast<int64_t>(stride), way)));
   const double ways = m.l1_bytes / kPageBytes;
   // Caches do not replace exactly the oldest line: some remain even if there are twice as many as ways.
-  const double missing = std::clamp((between / sets - ways) / (3 * ways), 0.0, 1.0);
+  const double missing = std::clamp((between / sets - ways) / (m.fitted().overfull_sets * ways), 0.0, 1.0);
   const double used = std::min(run, m.line_bytes / element_bytes);
   return apart * ((1 - missing) / used + missing);
 }
@@ -66,7 +66,7 @@ double SpatialPlan::estimate(Decisions d, EstimateParts* parts) const {
         !read.affine && vectorized && read.blocked && read.block_of(vector_axis_) % vector == 0;
     if (read.affine || repeats)
       if (is_strided(read)) {
-        strided += v * k.strided_element_tiled;
+        strided += v * k.elementwise_strided;
         if (!is_flat(d)) lines += v * fetched_lines(d, read);
       } else {
         per_vector += std::ceil(v / full) * (read.guarded ? k.guarded_vector : 1);
