@@ -41,15 +41,18 @@ namespace {
 using Json = nlohmann::json;
 using Shapes = std::map<std::string, std::vector<int64_t>>;
 using Dims = std::map<std::string, int64_t>;
+using Texts = std::map<std::string, std::string>;
 
 // Options for reading a model.
 class Import {
  public:
-  Import(Shapes shapes, Dims dims, const std::vector<std::string>& absent, bool bounded, bool tf32) {
+  Import(Shapes shapes, Dims dims, const std::vector<std::string>& absent, Texts constants, bool bounded,
+         bool tf32) {
     source_.import.shapes = std::move(shapes);
     source_.import.dims = std::move(dims);
     source_.import.shape_advice = shape_advice;
     source_.import.absent = {absent.begin(), absent.end()};
+    source_.import.constant_texts = std::move(constants);
     source_.import.bounded = bounded;
     source_.tf32 = tf32;
   }
@@ -213,7 +216,7 @@ Json call_json(const engine::LoadedModel& model, const graph::Call& call) {
       if (value != graph::kNoValue) list.push_back(model.graph.values[value].name);
     return list;
   };
-  return {{"task", model.partition.tasks[call.task].name},
+  return {{"task", call.task ? model.partition.tasks[*call.task].name : call.name},
           {"inputs", names(call.inputs)},
           {"outputs", names(call.outputs)}};
 }
@@ -382,8 +385,9 @@ void bind_facts(nb::module_& module) {
 
 void bind_work(nb::module_& module) {
   nb::class_<Import>(module, "Import", "Options for reading a model.")
-      .def(nb::init<Shapes, Dims, std::vector<std::string>, bool, bool>(), nb::kw_only(), nb::arg("shapes"),
-           nb::arg("dims"), nb::arg("absent"), nb::arg("bounded"), nb::arg("tf32"));
+      .def(nb::init<Shapes, Dims, std::vector<std::string>, Texts, bool, bool>(), nb::kw_only(),
+           nb::arg("shapes"), nb::arg("dims"), nb::arg("absent"), nb::arg("constants"), nb::arg("bounded"),
+           nb::arg("tf32"));
   bind_tuning(module);
   bind_compiling(module);
   bind_predicting(module);

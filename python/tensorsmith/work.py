@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from . import _native, errors
 from .commands import command_path
 from .cost_model import Adapter, Scorer
@@ -21,6 +23,7 @@ from .sources import ModelSource, model_file, model_name
 PathLike = str | os.PathLike[str]
 Shapes = Mapping[str, Sequence[int]]
 Dims = Mapping[str, int]
+Constants = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,7 @@ def tune(
     shapes: Shapes | None = None,
     dims: Dims | None = None,
     absent: Sequence[str] = (),
+    constants: Constants | None = None,
     bounded: bool = False,
     tf32: bool = False,
     device: str = "local",
@@ -192,6 +196,8 @@ def tune(
         shapes: shapes of inputs by name, for inputs with symbolic dimensions or instead of fixed shapes.
         dims: lengths of symbolic dimensions by name, in all inputs that have them: {"batch": 1}.
         absent: optional inputs that are not given.
+        constants: contents of inputs by name, numbers or arrays, {"sr": 16000}; these inputs become constants of
+            the compiled model.
         bounded: results whose number of rows depends on the data get their largest shape, padded.
         tf32: computes products of f32 on tensor cores, with factors rounded to TF32 (10 bits of fraction instead of
             23).
@@ -241,7 +247,7 @@ def tune(
             _native.tune,
             model,
             output,
-            import_of(shapes, dims, absent, bounded, tf32),
+            import_of(shapes, dims, absent, constants, bounded, tf32),
             device=device,
             threads=threads,
             database=os.fspath(database),
@@ -301,6 +307,7 @@ def compile(
     shapes: Shapes | None = None,
     dims: Dims | None = None,
     absent: Sequence[str] = (),
+    constants: Constants | None = None,
     bounded: bool = False,
     tf32: bool = False,
     device: str = "local",
@@ -321,7 +328,7 @@ def compile(
         _native.compile,
         model,
         output,
-        import_of(shapes, dims, absent, bounded, tf32),
+        import_of(shapes, dims, absent, constants, bounded, tf32),
         device=device,
         threads=threads,
         database="" if untuned else known_database(database),
@@ -345,6 +352,7 @@ def compile_unmeasured(
     shapes: Shapes | None = None,
     dims: Dims | None = None,
     absent: Sequence[str] = (),
+    constants: Constants | None = None,
     bounded: bool = False,
     tf32: bool = False,
     device: str = "local",
@@ -375,7 +383,7 @@ def compile_unmeasured(
         _native.compile_unmeasured,
         model,
         output,
-        import_of(shapes, dims, absent, bounded, tf32),
+        import_of(shapes, dims, absent, constants, bounded, tf32),
         device=device,
         threads=threads,
         database=os.fspath(database),
@@ -415,6 +423,7 @@ def predict(
     shapes: Shapes | None = None,
     dims: Dims | None = None,
     absent: Sequence[str] = (),
+    constants: Constants | None = None,
     bounded: bool = False,
     tf32: bool = False,
     threads: int = 0,
@@ -434,7 +443,7 @@ def predict(
         report = json.loads(
             _native.predict(
                 path,
-                import_of(shapes, dims, absent, bounded, tf32),
+                import_of(shapes, dims, absent, constants, bounded, tf32),
                 device=device,
                 threads=threads,
                 latency_model=os.fspath(cost_model),
@@ -468,12 +477,13 @@ def tasks(
     shapes: Shapes | None = None,
     dims: Dims | None = None,
     absent: Sequence[str] = (),
+    constants: Constants | None = None,
     bounded: bool = False,
     tf32: bool = False,
 ) -> list[dict[str, Any]]:
     """Returns the distinct tensor programs of the model as dicts: name, key, calls (of a run)."""
     with model_file(model) as path:
-        text = _native.tasks(path, import_of(shapes, dims, absent, bounded, tf32), device=device)
+        text = _native.tasks(path, import_of(shapes, dims, absent, constants, bounded, tf32), device=device)
     return json.loads(text)["tasks"]
 
 
@@ -515,6 +525,7 @@ def import_of(
     shapes: Shapes | None = None,
     dims: Dims | None = None,
     absent: Sequence[str] = (),
+    constants: Constants | None = None,
     bounded: bool = False,
     tf32: bool = False,
 ) -> _native.Import:
@@ -527,7 +538,17 @@ def import_of(
     for name, length in lengths.items():
         if length <= 0:
             raise errors.InvalidArgument(f"{length} is no length: lengths are at least 1", f"dims['{name}']")
-    return _native.Import(shapes=given, dims=lengths, absent=list(absent), bounded=bounded, tf32=tf32)
+    texts = {}
+    for name, value in (constants or {}).items():
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf" or array.size == 0:
+            raise errors.InvalidArgument(f"{value!r} is no number or array of numbers", f"constants['{name}']")
+        texts[name] = ",".join("true" if x is True else "false" if x is False else repr(x) for x in array.ravel().tolist())
+        if array.ndim > 0:
+            given[name] = list(array.shape)
+    return _native.Import(
+        shapes=given, dims=lengths, absent=list(absent), constants=texts, bounded=bounded, tf32=tf32
+    )
 
 
 def _settings(**values: Any) -> str:

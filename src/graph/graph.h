@@ -101,6 +101,9 @@ struct ImportOptions {
   std::map<std::string, int64_t> dims;
   // NAME -> contents. These inputs become constants and are no longer run-time inputs of the graph.
   std::map<std::string, lower::Tensor> constant_inputs;
+  // NAME -> contents as text, for inputs that become constants, too: numbers, or true and false, separated by
+  // commas. One number fills an input whose shape is known.
+  std::map<std::string, std::string> constant_texts;
   // Optional inputs that are not given, and sequences that are empty.
   std::set<std::string> absent;
   // Results whose number of rows depends on the data (NonMaxSuppression, NonZero, Compress, Unique,
@@ -114,18 +117,19 @@ struct ImportOptions {
   // None: nothing is appended.
   std::function<std::string(std::span<const OpenInput>)> shape_advice;
 };
-// Reads an ONNX model (opset 7 to 24; older ones as far as their operators mean the same), resolves
-// all shapes and folds small constant expressions (shape arithmetic). External tensor data is read
-// from files beside the model. Model-local functions and the bodies of If, Loop and Scan are
-// inlined; the tensors of a sequence are inputs and outputs named NAME[0], NAME[1], ...
+// Reads an ONNX model (opset 7 to 28; older ones as far as their operators mean the same; operators of
+// newer opsets are read as those of opset 28, with a note), resolves all shapes and folds small constant
+// expressions (shape arithmetic). External tensor data is read from files beside the model. Model-local
+// functions and the bodies of If, Loop and Scan are inlined; the tensors of a sequence are inputs and
+// outputs named NAME[0], NAME[1], ...
 //
 // Errors:
 //  - kNotFound, kIo, kCorrupt: unreadable or corrupt file;
-//  - kUnsupported: unsupported operators (all of them in one line, each with its node) and dtypes, and opsets
-//    beyond the newest known one;
-//  - kInvalidArgument: open inputs (all of them in one line, with ImportOptions::shape_advice); a shape or
-//    length for a name that the model does not have (with the nearest name); given shapes that contradict each
-//    other or that a node was not exported for;
+//  - kUnsupported: unsupported operators (all of them in one line, each with its node) and dtypes;
+//  - kInvalidArgument: an input, output or attribute that this version of the operator does not have; open
+//    inputs (all of them in one line, with ImportOptions::shape_advice); a shape or length for a name that
+//    the model does not have (with the nearest name); given shapes that contradict each other or that a node
+//    was not exported for;
 //  - kResourceExhausted: too much constant data.
 Result<Graph> import_onnx(const std::string& path, const ImportOptions& options);
 // As above, from memory; external data is an error.
@@ -134,6 +138,14 @@ Result<Graph> import_onnx_bytes(std::string_view bytes, const ImportOptions& opt
 
 // Reads a TensorProto file (ONNX test data).
 Result<lower::Tensor> read_tensor_proto(const std::string& path);
+// A value of ONNX's test data: a tensor (TensorProto), or the tensors of a sequence or an optional
+// (SequenceProto, OptionalProto), which may have none.
+struct TestValue {
+  std::string name;  // may be empty
+  bool is_list = false;
+  std::vector<lower::Tensor> tensors;
+};
+Result<TestValue> read_test_value(const std::string& path);
 Status write_tensor_proto(const std::string& path, const std::string& name, const lower::Tensor& tensor);
 
 struct OptimizeOptions {

@@ -9,6 +9,7 @@
 #include "graph/emit.h"
 #include "graph/infer.h"
 #include "graph/passes/passes.h"
+#include "graph/routines.h"
 #include "ir/analysis.h"
 #include "ir/linear.h"
 
@@ -159,14 +160,17 @@ Result<NodeFacts> examine(const Graph& graph, const Node& node) {
 // The groups as a union-find over nodes, with the post-dominator tree of the data flow.
 class Grouper {
  public:
-  Grouper(const Graph& graph, const Views& views) : graph_(graph), views_(views) {}
+  Grouper(const Graph& graph, const Views& views, bool routines)
+      : graph_(graph), views_(views), routines_(routines) {}
 
   Result<Grouping> run() {
     const auto nodes = graph_.nodes.ids();
     for (const NodeId i : nodes) {
       NodeFacts facts;
       facts.cls = NodeClass::kAlias;
-      if (!views_.is_view[i]) {
+      if (!views_.is_view[i] && routines_ && routine_of(graph_, graph_.nodes[i])) {
+        facts.cls = NodeClass::kRoutine;
+      } else if (!views_.is_view[i]) {
         TS_ASSIGN_OR_RETURN(facts, examine(graph_, graph_.nodes[i]));
       }
       facts_.push_back(std::move(facts));
@@ -412,7 +416,8 @@ class Grouper {
     const NodeId reader_group = group_of_[consumers_[node].front()];
     const ValueId value = graph_.nodes[node].outputs.front();
     for (NodeId c : consumers_[node]) {
-      if (group_of_[c] != reader_group || cls(c) == NodeClass::kAlias) return;
+      if (group_of_[c] != reader_group || cls(c) == NodeClass::kAlias || cls(c) == NodeClass::kRoutine)
+        return;
       const bool free = members.size() == 1 && facts_[node].selects_channels;
       if (!free && facts_[c].reads_per_element.count(value) &&
           facts_[c].reads_per_element.at(value) > kMaxPrologueReads)
@@ -434,6 +439,7 @@ class Grouper {
 
   const Graph& graph_;
   const Views& views_;
+  const bool routines_;
   const IdVector<ValueId, NodeId> producer_ = find_producers(graph_);
   IdVector<NodeId, NodeFacts> facts_;
   IdVector<NodeId, std::vector<NodeId>> consumers_;
@@ -446,6 +452,8 @@ class Grouper {
 
 }  // namespace
 
-Result<Grouping> group_nodes(const Graph& graph, const Views& views) { return Grouper(graph, views).run(); }
+Result<Grouping> group_nodes(const Graph& graph, const Views& views, bool routines) {
+  return Grouper(graph, views, routines).run();
+}
 
 }  // namespace tensorsmith::graph

@@ -14,6 +14,7 @@ enum class NodeClass {
                  // indices
   kInjective,    // moves elements (Transpose, Concat, Slice, Gather, Resize, broadcast)
   kReduction,    // contains a reduction
+  kRoutine,      // a routine of the runtime library computes it (graph/routines.h), alone
 };
 
 struct Grouping {
@@ -21,6 +22,7 @@ struct Grouping {
   std::vector<std::vector<NodeId>> groups;  // nodes of each kernel, ascending; aliases are in no group
 };
 
-Result<Grouping> group_nodes(const Graph& graph, const Views& views);
+// `routines`: calls of the model may be routines.
+Result<Grouping> group_nodes(const Graph& graph, const Views& views, bool routines);
 
 }  // namespace tensorsmith::graph

@@ -5,6 +5,7 @@
 
 #include "graph/emit.h"
 #include "graph/ops/registry.h"
+#include "graph/routines.h"
 
 namespace tensorsmith::graph {
 
@@ -186,13 +187,20 @@ Status infer_node(Graph& graph, const Node& node, FoldLimits& limits) {
   };
   const bool cheap = is_fill(node.op) || (has_trait(node.op, kReshapes) && !aliases_only);
   if (bytes > (cheap ? limits.max_fill_bytes : limits.max_bytes)) return {};
-  if (!cheap && !aliases_only && evaluation_cost(work.workload) > limits.max_cost) return {};
+  const bool costly = !cheap && !aliases_only && evaluation_cost(work.workload) > limits.max_cost;
+  const std::optional<RoutineUse> routine = costly && constant ? routine_of(graph, node) : std::nullopt;
+  if (costly && !routine) return {};
   if (bytes > limits.constant_bytes_left) {
     if (!limits.fail_when_exhausted) return {};
     return Error{ErrorCode::kResourceExhausted, node.name,
                  node.op + ": the model's constants take too much memory"};
   }
   limits.constant_bytes_left -= bytes;
+  if (routine) {
+    TS_ASSIGN_OR_RETURN(std::vector<TensorRef> results, run_routine(graph, node, *routine, inputs));
+    for (size_t i = 0; i < results.size(); ++i) set(i, std::move(results[i]));
+    return {};
+  }
   if (cheap) {
     set(0, is_fill(node.op) ? fill(node, work.outputs[0]) : with_shape(*inputs[0], work.outputs[0]->shape));
     return {};

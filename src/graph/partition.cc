@@ -7,6 +7,7 @@
 #include "graph/emit.h"
 #include "graph/grouping.h"
 #include "graph/passes/passes.h"
+#include "graph/routines.h"
 #include "graph/tasks.h"
 #include "graph/views.h"
 #include "ir/analysis.h"
@@ -68,24 +69,45 @@ ir::Workload prune(const std::vector<ir::OperationRef>& operations, std::vector<
   return workload;
 }
 
+std::string lower_case(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, int64_t alignment) : graph_(graph), alignment_(alignment) {}
+  Partitioner(const Graph& graph, const PartitionOptions& options) : graph_(graph), options_(options) {}
 
   Result<Partition> run() {
-    Views views = find_views(graph_, alignment_);
-    TS_ASSIGN_OR_RETURN(Grouping grouping, group_nodes(graph_, views));
+    Views views = find_views(graph_, options_.alignment);
+    TS_ASSIGN_OR_RETURN(Grouping grouping, group_nodes(graph_, views, options_.routines));
     partition_.storage_of = std::move(views.storage_of);
     partition_.storage_offset = std::move(views.offset);
     // A kernel runs at the position of its last node, where all its inputs are available.
     std::vector<std::vector<NodeId>> groups = grouping.groups;
     std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.back() < b.back(); });
-    for (const auto& group : groups) TS_RETURN_IF_ERROR(add_group(group));
+    for (const auto& group : groups) {
+      if (grouping.classes[group.front()] == NodeClass::kRoutine) {
+        add_routine(graph_.nodes[group.front()]);
+      } else {
+        TS_RETURN_IF_ERROR(add_group(group));
+      }
+    }
     TS_RETURN_IF_ERROR(add_output_copies());
     return std::move(partition_);
   }
 
  private:
+  void add_routine(const Node& node) {
+    RoutineUse use = *routine_of(graph_, node);
+    Call call;
+    for (const size_t i : use.inputs) call.inputs.push_back(node.inputs[i]);
+    for (const size_t o : use.outputs) call.outputs.push_back(node.outputs[o]);
+    call.routine = std::move(use.call);
+    call.name = lower_case(node.op) + "_" + shape_text(graph_.values[node.inputs[0]].shape);
+    partition_.calls.push_back(std::move(call));
+  }
+
   Status add_group(const std::vector<NodeId>& group) {
     // Finds the values that leave the group: they are read by a node outside or by the user.
     std::unordered_map<ValueId, int> uses_inside;
@@ -238,9 +260,7 @@ class Partitioner {
     if (added) {
       task.flops = ir::flop_count(task.workload);
       for (NodeId n : group) {
-        std::string op = graph_.nodes[n].op;
-        std::transform(op.begin(), op.end(), op.begin(), [](unsigned char c) { return std::tolower(c); });
-        task.name += (task.name.empty() ? "" : "_") + op;
+        task.name += (task.name.empty() ? "" : "_") + lower_case(graph_.nodes[n].op);
       }
       if (group.empty()) task.name = "copy";
       constexpr size_t kLongestName = 60;
@@ -259,7 +279,7 @@ class Partitioner {
       partition_.tasks.push_back(std::move(task));
     }
     call.task = it->second;
-    ++partition_.tasks[call.task].calls;
+    ++partition_.tasks[it->second].calls;
     partition_.calls.push_back(std::move(call));
     return {};
   }
@@ -308,7 +328,7 @@ class Partitioner {
   }
 
   const Graph& graph_;
-  const int64_t alignment_;
+  const PartitionOptions options_;
   Partition partition_;
   const IdVector<ValueId, int> uses_ = count_uses(graph_);
   std::unordered_map<std::string, size_t> task_index_;
@@ -323,8 +343,8 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return out.empty() ? "scalar" : out;
 }
 
-Result<Partition> partition(const Graph& graph, int64_t alignment) {
-  return Partitioner(graph, alignment).run();
+Result<Partition> partition(const Graph& graph, const PartitionOptions& options) {
+  return Partitioner(graph, options).run();
 }
 
 }  // namespace tensorsmith::graph

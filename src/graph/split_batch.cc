@@ -66,6 +66,7 @@ class BatchSplitter {
               sliced(graph_.values[id].shape) && sliced(graph_.values[storage].shape));
     };
     return std::all_of(partition_.calls.begin(), partition_.calls.end(), [&](const Call& call) {
+      if (!call.task) return false;  // routines are not split
       return std::all_of(call.inputs.begin(), call.inputs.end(), whole) &&
              std::all_of(call.outputs.begin(), call.outputs.end(), whole);
     });
@@ -98,7 +99,7 @@ class BatchSplitter {
     for (const Call& call : partition_.calls) {
       for (size_t i = 0; i < call.inputs.size(); ++i) {
         const Value& value = graph_.values[call.inputs[i]];
-        if (!value.constant || !slices_[call.task].sliced[i] || constant_parts_.contains(call.inputs[i]))
+        if (!value.constant || !slices_[*call.task].sliced[i] || constant_parts_.contains(call.inputs[i]))
           continue;
         const auto shape = sliced(value.shape);
         if (!shape) return false;
@@ -164,12 +165,12 @@ class BatchSplitter {
     std::map<std::string, size_t> known;
     std::map<size_t, size_t> place;  // by old task
     for (const Call& call : calls) {
-      if (place.contains(call.task)) continue;
-      const ir::Workload& workload = slices_[call.task].workload;
+      if (place.contains(*call.task)) continue;
+      const ir::Workload& workload = slices_[*call.task].workload;
       const auto [at, fresh] = known.emplace(ir::structural_key(workload), tasks.size());
-      place[call.task] = at->second;
+      place[*call.task] = at->second;
       if (!fresh) continue;
-      Task task = std::move(partition_.tasks[call.task]);
+      Task task = std::move(partition_.tasks[*call.task]);
       task.key = at->first;
       slice_task(task, workload, graph_.values[call.outputs[0]].shape);
       tasks.push_back(std::move(task));
@@ -180,15 +181,15 @@ class BatchSplitter {
       std::map<ValueId, ValueId> made;
       for (const Call& call : calls) {
         Call next;
-        next.task = place.at(call.task);
+        next.task = place.at(*call.task);
         for (size_t i = 0; i < call.inputs.size(); ++i) {
           const ValueId id = call.inputs[i];
-          next.inputs.push_back(!graph_.values[id].constant    ? part_value(id, part, made)
-                                : slices_[call.task].sliced[i] ? constants.at(id)
-                                                               : id);
+          next.inputs.push_back(!graph_.values[id].constant     ? part_value(id, part, made)
+                                : slices_[*call.task].sliced[i] ? constants.at(id)
+                                                                : id);
         }
         for (const ValueId id : call.outputs) next.outputs.push_back(part_value(id, part, made));
-        ++partition_.tasks[next.task].calls;
+        ++partition_.tasks[*next.task].calls;
         partition_.calls.push_back(std::move(next));
       }
     }

@@ -1,6 +1,7 @@
 // Divides a graph into tensor programs (tasks) and plans their execution.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,13 @@ struct Task {
   int calls = 0;  // number of times that the model runs it
 };
 
-// One kernel call.
+// One call of a kernel or of a routine.
 struct Call {
-  size_t task = 0;
-  std::vector<ValueId> inputs;   // by workload.inputs()
-  std::vector<ValueId> outputs;  // by workload.outputs
+  std::optional<size_t> task;    // nothing for a routine
+  std::vector<ValueId> inputs;   // by workload.inputs(), or by the routine's buffers
+  std::vector<ValueId> outputs;  // by workload.outputs, likewise
+  runtime::RoutineCall routine = {};
+  std::string name = {};  // of a routine's call, for reports: "topk_1x24000"
 };
 
 struct Partition {
@@ -43,11 +46,17 @@ struct Partition {
   IdVector<ValueId, int64_t> storage_offset;
 };
 
+struct PartitionOptions {
+  int64_t alignment = runtime::kBufferAlignment;  // of the positions of values inside others, in bytes
+  // Nodes that have a routine become calls of it. Without routines they are kernels, which may take much
+  // longer: for GPUs, and for source code that needs no library.
+  bool routines = true;
+};
 // Fuses elementwise epilogues and cheap prologues into reductions, and injective chains into one
 // kernel; each group becomes one task. Graph outputs that would share storage with an input, a
 // constant or another output get a copy kernel. Error: an operator that cannot be expressed (the
-// node is the place). `alignment` applies to the positions of values inside others, in bytes.
-Result<Partition> partition(const Graph& graph, int64_t alignment = runtime::kBufferAlignment);
+// node is the place).
+Result<Partition> partition(const Graph& graph, const PartitionOptions& options = {});
 
 // Returns the number of sequential parts of a batch that minimizes the bytes transferred between
 // memory and a cache of cache_bytes: the weights are loaded once per part, and a call's inputs and

@@ -236,6 +236,10 @@ CallInfo read_call(const Json& element, const std::string& place, Status& status
   call.predicted_seconds = reader.number("predicted_seconds");
   call.measured_seconds = reader.number("measured_seconds");
   call.outputs = reader.integer("outputs");
+  if (reader.has("routine")) {
+    ObjectReader routine(element["routine"], place + ".routine", status);
+    call.routine = RoutineCall{routine.text("name"), routine.integers("parameters")};
+  }
   if (reader.has("launches")) {
     call.module_begin = reader.integer("module_begin");
     call.module_bytes = reader.integer("module_bytes");
@@ -332,6 +336,8 @@ std::string print_manifest(const ModelDescription& d) {
                      {"thread_workspace_bytes", call.thread_workspace_bytes},
                      {"outputs", call.outputs},
                      {"buffers", std::move(buffers)}});
+    if (call.routine)
+      calls.back()["routine"] = {{"name", call.routine->name}, {"parameters", call.routine->parameters}};
     if (!call.launches.empty()) {
       calls.back()["module_begin"] = call.module_begin;
       calls.back()["module_bytes"] = call.module_bytes;

@@ -16,6 +16,7 @@
 #include "runtime/file_io.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/kernel_pool.h"
+#include "runtime/routine.h"
 
 namespace tensorsmith::runtime {
 namespace {
@@ -113,10 +114,28 @@ struct Patch {
   int64_t begin = 0;
 };
 
+// A call: a kernel, or a routine with its parameters.
 struct Kernel {
   TensorsmithKernel function = nullptr;
   size_t first_argument = 0;
+  const Routine* routine = nullptr;
+  std::span<const int64_t> parameters = {};  // of the description
 };
+
+}  // namespace
+
+namespace {
+
+// The call must outlive the kernel.
+Kernel kernel_of(const CallInfo& call, TensorsmithKernel function) {
+  Kernel kernel;
+  kernel.function = function;
+  if (!call.routine) return kernel;
+  kernel.routine = find_routine(call.routine->name);
+  TS_CHECK(kernel.routine != nullptr, "the routine is validated with the description");
+  kernel.parameters = call.routine->parameters;
+  return kernel;
+}
 
 }  // namespace
 
@@ -157,7 +176,8 @@ struct Model::Impl {
   Status place();  // sets up all memory that kernels receive
   Status place_memory();
   void place_arguments();
-  void run_calls();
+  Status run_call(const Kernel& kernel);
+  Status run_calls();
   Status load_modules(const fs::path& base);
   Status place_on_gpu(std::span<const char> modules);
   Status run_on_gpu(std::span<const void* const> inputs, std::span<void* const> outputs);
@@ -279,27 +299,40 @@ Status Model::Impl::place() {
   return {};
 }
 
-void Model::Impl::run_calls() {
+Status Model::Impl::run_call(const Kernel& kernel) {
+  void* const* buffers = arguments.data() + kernel.first_argument;
+  if (kernel.routine == nullptr) {
+    kernel.function(&context, buffers);
+    return {};
+  }
+  Status status = kernel.routine->run(context, kernel.parameters, buffers);
+  if (status.ok()) return status;
+  const CallInfo& call = description.calls[&kernel - kernels.data()];
+  return Error{status.error().code, "'" + call.task + "'", status.error().reason};
+}
+
+Status Model::Impl::run_calls() {
   if (!options.profile) {
-    for (const Kernel& kernel : kernels) kernel.function(&context, arguments.data() + kernel.first_argument);
-    return;
+    for (const Kernel& kernel : kernels) TS_RETURN_IF_ERROR(run_call(kernel));
+    return {};
   }
   for (size_t i = 0; i < kernels.size(); ++i) {
-    const auto run = [&] {
+    const auto run = [&]() -> Result<double> {
       const auto start = std::chrono::steady_clock::now();
-      kernels[i].function(&context, arguments.data() + kernels[i].first_argument);
+      TS_RETURN_IF_ERROR(run_call(kernels[i]));
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     };
     CallTime& time = times[i];
-    const double seconds = run();
+    TS_ASSIGN_OR_RETURN(const double seconds, run());
     // A kernel overwrites its outputs completely and never its inputs, so that it may run again.
     for (int repeat = 0; repeat < options.repeats_alone; ++repeat) {
-      const double alone = run();
+      TS_ASSIGN_OR_RETURN(const double alone, run());
       const bool first = time.runs == 0 && repeat == 0;
       time.min_seconds_alone = first ? alone : std::min(time.min_seconds_alone, alone);
     }
     count(time, seconds);
   }
+  return {};
 }
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -344,8 +377,15 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
   }
 
   const fs::path library = base / kernels_file(d);
-  TS_ASSIGN_OR_RETURN(impl->library, load_kernels(library, d.kernels_hash));
+  // Without kernels, the file is empty.
+  if (std::ranges::any_of(d.calls, [](const CallInfo& call) { return !call.routine; })) {
+    TS_ASSIGN_OR_RETURN(impl->library, load_kernels(library, d.kernels_hash));
+  }
   for (const auto& call : d.calls) {
+    if (call.routine) {
+      impl->kernels.push_back(kernel_of(call, nullptr));
+      continue;
+    }
     void* symbol = impl->library.symbol(call.symbol);
     if (!symbol) return Error{ErrorCode::kCorrupt, library.string(), "has no kernel '" + call.symbol + "'"};
     const auto* demands =
@@ -354,7 +394,7 @@ Result<std::unique_ptr<Model>> Model::load(const std::string& directory, const L
       return Error{ErrorCode::kCorrupt, library.string(),
                    "does not say what its kernel '" + call.symbol + "' needs; compile the model again"};
     if (auto fits = check_call(call, demands); !fits.ok()) return in_file(base, fits.error());
-    impl->kernels.push_back({reinterpret_cast<TensorsmithKernel>(symbol), 0});
+    impl->kernels.push_back(kernel_of(call, reinterpret_cast<TensorsmithKernel>(symbol)));
   }
 
   if (auto placed = impl->place(); !placed.ok()) return in_file(base, placed.error());
@@ -384,7 +424,8 @@ Result<std::unique_ptr<Model>> Model::from_memory(ModelDescription description,
       return Error{ErrorCode::kInvalidArgument, "weight '" + weight.name + "'", "is not aligned"};
     impl->weight_addresses.push_back(weight.bytes.data());
   }
-  for (const TensorsmithKernel kernel : kernels) impl->kernels.push_back({kernel, 0});
+  const auto& calls = impl->description.calls;
+  for (size_t c = 0; c < kernels.size(); ++c) impl->kernels.push_back(kernel_of(calls[c], kernels[c]));
   TS_RETURN_IF_ERROR(impl->place());
   return std::unique_ptr<Model>(new Model(std::move(impl)));
 }
@@ -437,7 +478,7 @@ Status Model::run(std::span<const void* const> inputs, std::span<void* const> ou
     m.arguments[patch.argument] =
         static_cast<std::byte*>(patch.output ? m.bound_outputs[patch.tensor] : m.bound_inputs[patch.tensor]) +
         patch.begin;
-  m.run_calls();
+  TS_RETURN_IF_ERROR(m.run_calls());
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (m.bound_outputs[i] != outputs[i]) std::memcpy(outputs[i], m.bound_outputs[i], d.outputs[i].bytes());
   }

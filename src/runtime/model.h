@@ -43,7 +43,7 @@ class Model {
   // features and symbols, and that each call gives its kernel the buffers and workspaces that the
   // library demands. Errors name the file and the part.
   static Result<std::unique_ptr<Model>> load(const std::string& directory, const LoadOptions& options = {});
-  // Makes a model without files, directly from the compiler. `kernels` are by call, `weights` by
+  // Makes a model without files, directly from the compiler. `kernels` are by call (null for a routine), `weights` by
   // number, at addresses that are divisible by kBufferAlignment; both must outlive the model. The
   // description's places of weights are ignored.
   static Result<std::unique_ptr<Model>> from_memory(ModelDescription description,

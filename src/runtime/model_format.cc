@@ -132,6 +132,20 @@ Status check_overlap(const std::string& place, const CallInfo& call) {
   return {};
 }
 
+// Checks that a routine exists and gets what it demands.
+Status check_routine(const std::string& place, const CallInfo& call, bool gpu) {
+  if (gpu) return corrupt(place, "a routine cannot run on a GPU");
+  const auto demands = demands_of(*call.routine);
+  if (!demands.ok()) return corrupt(place, demands.error().place + " " + demands.error().reason);
+  bool fits = call.buffers.size() == demands->buffer_bytes.size() &&
+              std::cmp_equal(call.outputs, demands->outputs) &&
+              call.shared_workspace_bytes >= demands->shared_bytes &&
+              call.thread_workspace_bytes >= demands->thread_bytes;
+  for (size_t b = 0; fits && b < call.buffers.size(); ++b)
+    fits = call.buffers[b].bytes >= demands->buffer_bytes[b];
+  return fits ? Status() : Status(corrupt(place, "does not give its routine the buffers that it demands"));
+}
+
 Status check_launches(const std::string& place, const CallInfo& call, bool gpu) {
   if (!gpu) {
     if (call.launches.empty()) return {};
@@ -219,7 +233,8 @@ Status validate(const ModelDescription& d) {
     const std::string place = item("calls", i);
     TS_RETURN_IF_ERROR(check_text(place, call.symbol));
     TS_RETURN_IF_ERROR(check_text(place, call.task));
-    if (call.symbol.empty()) return corrupt(place, "a call needs a symbol");
+    if (call.symbol.empty() != call.routine.has_value())
+      return corrupt(place, "a call needs either a symbol or a routine");
     TS_RETURN_IF_ERROR(check_size(place + ".shared_workspace_bytes", call.shared_workspace_bytes));
     TS_RETURN_IF_ERROR(check_size(place + ".thread_workspace_bytes", call.thread_workspace_bytes));
     for (size_t b = 0; b < call.buffers.size(); ++b)
@@ -227,6 +242,7 @@ Status validate(const ModelDescription& d) {
     if (call.outputs < 0 || static_cast<uint64_t>(call.outputs) > call.buffers.size())
       return corrupt(place + ".outputs", "is negative or more than its number of buffers");
     TS_RETURN_IF_ERROR(check_overlap(place, call));
+    if (call.routine) TS_RETURN_IF_ERROR(check_routine(place, call, platform_of(d.arch) != nullptr));
     TS_RETURN_IF_ERROR(check_launches(place, call, platform_of(d.arch) != nullptr));
   }
   return {};

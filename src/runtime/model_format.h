@@ -25,11 +25,12 @@
 #include "base/result.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/launch.h"
+#include "runtime/routine.h"
 
 namespace tensorsmith::runtime {
 
 // Incremented when a manifest written by one version cannot be run by the other.
-inline constexpr int kModelFormatVersion = 4;
+inline constexpr int kModelFormatVersion = 5;
 // Size limits for reading a compiled model's files.
 inline constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 inline constexpr int64_t kMaxKernelBytes = int64_t{4} << 30;
@@ -67,9 +68,9 @@ struct BufferRef {
   int64_t begin = 0;  // kInput, kOutput: offset of the first of these bytes, a multiple of kBufferAlignment
 };
 
-// One kernel call; calls run in order.
+// One call of a kernel or a routine; calls run in order.
 struct CallInfo {
-  std::string symbol;                  // in kernels.so
+  std::string symbol;                  // in kernels.so; empty for a routine
   std::vector<BufferRef> buffers;      // inputs, then outputs
   int64_t outputs = 0;                 // number of buffers that are written
   int64_t shared_workspace_bytes = 0;  // per call
@@ -80,8 +81,9 @@ struct CallInfo {
   // For reports.
   std::string task;
   double flops = 0;
-  double predicted_seconds = 0;  // 0 = not known
-  double measured_seconds = 0;   // 0 = not known
+  double predicted_seconds = 0;             // 0 = not known
+  double measured_seconds = 0;              // 0 = not known
+  std::optional<RoutineCall> routine = {};  // what is called in place of a kernel; only on processors
 };
 
 // Seconds of a run before and after tuning, for reports.

@@ -226,7 +226,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   options->database.add_to(*command, "Record database to take schedules from");
   command->add_flag("--untuned", options->untuned, "Use the default schedules and no database");
   add_tune_option(*command, "winograd", &options->schedules.winograd);
-  for (const char* name : {"--shape", "--dim", "--absent", "--bounded", "--tf32", "--device", "--db",
+  for (const char* name : {"--shape", "--dim", "--absent", "--set", "--bounded", "--tf32", "--device", "--db",
                            "--untuned", "--no-winograd"})
     options->for_compiling.push_back(command->get_option(name));
   add_seconds(*command, "--seconds", options->seconds, 0, kMaxSeconds, "How long to measure: 3, 3s, 1m");

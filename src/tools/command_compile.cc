@@ -43,7 +43,9 @@ Status compile(const CompileCommandOptions& options) {
                                    {{"MODEL", options.model.path},
                                     {"--db", options.untuned ? "" : options.database.path},
                                     {"--device", device_file(options.device.device)}}));
-  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, options.model.load(&device));
+  ModelOptions source = options.model;
+  source.routines = !as_c;  // C sources need no library
+  TS_ASSIGN_OR_RETURN(const engine::LoadedModel model, source.load(&device));
   engine::CompileOptions compile_options;
   compile_options.directory = directory;
   if (as_c) compile_options.c_prefix = options.prefix;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/model/load_model.h"
@@ -38,17 +39,55 @@ struct RunOptions {
   bool json = false, force = false;
 };
 
-Result<std::vector<lower::Tensor>> read_numbered(const fs::path& directory, const std::string& prefix,
-                                                 size_t count) {
-  std::vector<lower::Tensor> tensors;
-  for (size_t i = 0; i < count; ++i) {
-    TS_ASSIGN_OR_RETURN(
-        lower::Tensor tensor,
-        graph::read_tensor_proto((directory / (prefix + std::to_string(i) + ".pb")).string()));
-    tensors.push_back(std::move(tensor));
+// The values of a test data set, input_0.pb, input_1.pb, ... or output_0.pb, ...
+class TestData {
+ public:
+  // `kind`: "input" or "output".
+  static Result<TestData> read(const fs::path& folder, const std::string& kind) {
+    TestData data(folder, kind);
+    std::error_code ignored;
+    for (fs::path file = data.file(0); fs::exists(file, ignored); file = data.file(data.values_.size())) {
+      TS_ASSIGN_OR_RETURN(data.values_.emplace_back(), graph::read_test_value(file.string()));
+    }
+    return data;
   }
-  return tensors;
-}
+
+  // Returns the tensors of the model's inputs or outputs. Values are found by their names (NAME[0], NAME[1],
+  // ... are the tensors of a sequence), or by their numbers if one has no name.
+  Result<std::vector<lower::Tensor>> tensors(std::span<const runtime::TensorInfo> wanted) const {
+    std::map<std::string, const lower::Tensor*> by_name;
+    for (const graph::TestValue& value : values_) {
+      for (size_t i = 0; i < value.tensors.size(); ++i) {
+        by_name[value.name + "[" + std::to_string(i) + "]"] = &value.tensors[i];
+        if (value.tensors.size() == 1) by_name[value.name] = &value.tensors[i];
+      }
+    }
+    const bool named = std::ranges::all_of(
+        wanted, [&](const runtime::TensorInfo& info) { return by_name.contains(info.name); });
+    std::vector<lower::Tensor> tensors;
+    if (named) {
+      for (const runtime::TensorInfo& info : wanted) tensors.push_back(*by_name.at(info.name));
+      return tensors;
+    }
+    for (const graph::TestValue& value : values_)
+      tensors.insert(tensors.end(), value.tensors.begin(), value.tensors.end());
+    if (tensors.size() >= wanted.size()) {
+      tensors.resize(wanted.size());
+      return tensors;
+    }
+    return Error{ErrorCode::kNotFound, folder_.string(),
+                 "has " + std::to_string(tensors.size()) + " tensors of " + kind_ + "s, but the model has " +
+                     std::to_string(wanted.size()) + " " + kind_ + "s"};
+  }
+
+ private:
+  TestData(fs::path folder, std::string kind) : folder_(std::move(folder)), kind_(std::move(kind)) {}
+  fs::path file(size_t i) const { return folder_ / (kind_ + "_" + std::to_string(i) + ".pb"); }
+
+  fs::path folder_;
+  std::string kind_;
+  std::vector<graph::TestValue> values_;
+};
 
 Result<std::vector<lower::Tensor>> given_inputs(const runtime::Model& model,
                                                 const std::vector<std::string>& options) {
@@ -156,9 +195,11 @@ Status check_data_sets(runtime::Model& model, const RunOptions& options) {
   }
   bool all = true;
   for (const auto& set : sets) {
-    TS_ASSIGN_OR_RETURN(const auto inputs, read_numbered(set, "input_", model.inputs().size()));
+    TS_ASSIGN_OR_RETURN(const TestData given, TestData::read(set, "input"));
+    TS_ASSIGN_OR_RETURN(const TestData expected, TestData::read(set, "output"));
+    TS_ASSIGN_OR_RETURN(const auto inputs, given.tensors(model.inputs()));
     Outputs outputs;
-    TS_ASSIGN_OR_RETURN(outputs.expected, read_numbered(set, "output_", model.outputs().size()));
+    TS_ASSIGN_OR_RETURN(outputs.expected, expected.tensors(model.outputs()));
     TS_ASSIGN_OR_RETURN(outputs.got, engine::run_model(model, inputs));
     all = report_comparison(model, compare(model, outputs, options.tolerance), set.string(), options.json) &&
           all;

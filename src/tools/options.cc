@@ -16,22 +16,25 @@
 #include "tools/console.h"
 #include "tools/numbers.h"
 #include "tools/shape_advice.h"
+#include "tools/tensor_input.h"
 
 namespace tensorsmith::tools {
 
 Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const std::string& text) {
   const Error bad{ErrorCode::kInvalidArgument, "--shape " + text,
-                  "write it as NAME=1x3x48x320, positive integers"};
+                  "write it as NAME=1x3x48x320, or NAME=scalar"};
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) return bad;
   std::vector<int64_t> dims;
+  if (text.substr(equals + 1) == "scalar") return std::pair{text.substr(0, equals), std::move(dims)};
+  if (equals + 1 == text.size()) return bad;
   size_t begin = equals + 1;
   while (begin < text.size()) {
     size_t end = text.find_first_of("x,", begin);
     if (end == std::string::npos) end = text.size();
     int64_t value = 0;
     const auto [ptr, ec] = std::from_chars(text.data() + begin, text.data() + end, value);
-    if (ec != std::errc() || ptr != text.data() + end || value <= 0) return bad;
+    if (ec != std::errc() || ptr != text.data() + end || value < 0) return bad;
     dims.push_back(value);
     begin = end + 1;
     if (end + 1 == text.size()) return bad;  // trailing separator
@@ -48,6 +51,27 @@ Result<std::pair<std::string, int64_t>> parse_dim_option(const std::string& text
   if (equals == std::string::npos || equals == 0 || error != std::errc() || stop != end || length < 1)
     return Error{ErrorCode::kInvalidArgument, "--dim " + text, "write it as NAME=8, a positive integer"};
   return std::pair{text.substr(0, equals), length};
+}
+
+Status parse_set_option(const std::string& text, graph::ImportOptions& import) {
+  const auto bad = [&](std::string reason) {
+    return Error{ErrorCode::kInvalidArgument, "--set " + text, std::move(reason)};
+  };
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    return bad("write it as NAME=16000, NAME=1,3,224, or NAME=@FILE");
+  const std::string name = text.substr(0, equals);
+  if (import.constant_inputs.contains(name) || import.constant_texts.contains(name))
+    return bad("input '" + name + "' is given twice");
+  if (text[equals + 1] != '@') {
+    import.constant_texts[name] = text.substr(equals + 1);
+    return {};
+  }
+  const std::string file = text.substr(equals + 2);
+  for (const char* ending : {".raw", ".bin", ".npz"})
+    if (file.ends_with(ending)) return bad("give a .npy file or an ONNX TensorProto, which say their shape");
+  TS_ASSIGN_OR_RETURN(import.constant_inputs[name], read_tensor(file, {}));
+  return {};
 }
 
 learn::ImportFile import_file(const std::string& text) {
@@ -70,8 +94,8 @@ std::vector<CLI::Option*> ModelOptions::add_import_options(CLI::App& command) {
       command
           .add_option(
               "--shape", shapes,
-              "Shape of an input, NAME=1x3x48x320 (repeatable). It replaces the shape in the model, and is "
-              "needed where that has unknown dimensions")
+              "Shape of an input, NAME=1x3x48x320 or NAME=scalar (repeatable). It replaces the shape in the "
+              "model, and is needed where that has unknown dimensions")
           ->allow_extra_args(false)
           ->type_name("NAME=SHAPE"),
       command
@@ -84,6 +108,13 @@ std::vector<CLI::Option*> ModelOptions::add_import_options(CLI::App& command) {
                       "Leave out an optional input, or give an empty sequence as input (repeatable)")
           ->allow_extra_args(false)
           ->type_name("NAME"),
+      command
+          .add_option("--set", fixed,
+                      "Contents of an input, which becomes a constant: numbers, or true and false, "
+                      "NAME=16000, NAME=1,3,224 (one number fills an input of any shape), or a .npy file or "
+                      "ONNX TensorProto, NAME=@FILE (repeatable)")
+          ->allow_extra_args(false)
+          ->type_name("NAME=VALUES"),
       command.add_flag("--bounded", bounded,
                        "Pad results whose number of rows depends on the data (NonMaxSuppression, NonZero, "
                        "...) to the largest "
@@ -103,6 +134,7 @@ Result<engine::ModelSource> ModelOptions::source() const {
   out.import.absent = {absent.begin(), absent.end()};
   out.import.bounded = bounded;
   out.tf32 = tf32;
+  out.routines = routines;
   for (const auto& text : shapes) {
     TS_ASSIGN_OR_RETURN(auto entry, parse_shape_option(text));
     if (!out.import.shapes.emplace(entry.first, entry.second).second) {
@@ -110,6 +142,7 @@ Result<engine::ModelSource> ModelOptions::source() const {
                    "input '" + entry.first + "' is given twice"};
     }
   }
+  for (const auto& text : fixed) TS_RETURN_IF_ERROR(parse_set_option(text, out.import));
   for (const auto& text : dims) {
     TS_ASSIGN_OR_RETURN(const auto entry, parse_dim_option(text));
     if (!out.import.dims.emplace(entry).second)

@@ -22,6 +22,8 @@ namespace tensorsmith::tools {
 
 // Parses "NAME=1x3x48x320" to NAME, {1, 3, 48, 320}.
 Result<std::pair<std::string, std::vector<int64_t>>> parse_shape_option(const std::string& text);
+// Parses "NAME=1,2" or "NAME=@FILE" to the contents of an input.
+Status parse_set_option(const std::string& text, graph::ImportOptions& import);
 // Parses "NAME=8" to NAME, 8.
 Result<std::pair<std::string, int64_t>> parse_dim_option(const std::string& text);
 
@@ -30,8 +32,10 @@ struct ModelOptions {
   std::vector<std::string> shapes;
   std::vector<std::string> dims;
   std::vector<std::string> absent;
+  std::vector<std::string> fixed;  // NAME=VALUES or NAME=@FILE
   bool bounded = false;
   bool tf32 = false;
+  bool routines = true;      // engine::ModelSource
   bool has_options = false;  // the command has import options, which errors may then mention
   void add_to(CLI::App& command);
   std::vector<CLI::Option*> add_import_options(CLI::App& command);  // all but the path

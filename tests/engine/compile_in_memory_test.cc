@@ -102,12 +102,17 @@ TEST_F(CompileInMemory, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(runtime::Model::from_memory(description, kernels, unaligned, load_options_).ok());
 }
 
-// Plain loops compute what the untuned schedules do, up to rounding: the sums have another order.
+// Plain loops compute what the untuned schedules do, up to rounding.
 TEST_F(CompileInMemory, VariantsOfAModelHaveTheSameOutputs) {
   const auto tasks = prepare_tasks(model_->partition, device_);
   ASSERT_TRUE(tasks.ok()) << tasks.error().message();
   std::vector<TaskSchedule> plain;
-  for (const auto& task : *tasks) plain.push_back({task->plain_trace()});
+  bool another = false;  // the two variants are different programs
+  for (size_t t = 0; t < tasks->size(); ++t) {
+    plain.push_back({(*tasks)[t]->plain_trace()});
+    another = another || sched::print(plain.back().trace) != sched::print(schedules_[t].trace);
+  }
+  EXPECT_TRUE(another);
   const SystemClock clock;
   ModelTrials trials(*model_, device_, codegen::default_backend(), 2, /*seed=*/3, clock);
   ASSERT_TRUE(trials.add(schedules_).ok());
@@ -117,7 +122,6 @@ TEST_F(CompileInMemory, VariantsOfAModelHaveTheSameOutputs) {
   EXPECT_EQ(same->worst_absolute, 0);
   EXPECT_TRUE(other->ok) << other->detail;
   EXPECT_EQ(other->elements, 1000);
-  EXPECT_GT(other->worst_absolute, 0) << "another program ran";
 }
 
 }  // namespace

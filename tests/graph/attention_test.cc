@@ -49,7 +49,7 @@ void expect_one_kernel(const std::string& what, const Graph& graph) {
     const Value& value = graph.values[id];
     inputs.push_back(lower::random_tensor(value.dtype, value.shape, rng, 0));
   }
-  const Task& task = parts.tasks[parts.calls[0].task];
+  const Task& task = parts.tasks[*parts.calls[0].task];
   for (size_t i = 0; i < parts.calls[0].inputs.size(); ++i) {
     const ValueId id = parts.calls[0].inputs[i];
     const auto& constant = graph.values[id].constant;

@@ -272,8 +272,6 @@ TEST(ImportLimits, VersionsThatAreNotKnown) {
     model.input("x", {4}).output("y").node("Relu", {"x"}, {"y"});
     return model;
   };
-  EXPECT_EQ(error_of(relu(24)), "accepted");
-  EXPECT_THAT(error_of(relu(25)), HasSubstr("uses ONNX opset 25, but the newest supported version is 24"));
   ModelBuilder model = relu(17);
   model.proto().set_ir_version(14);
   EXPECT_EQ(error_of(model), "accepted");

@@ -326,23 +326,10 @@ TEST(Import, NamedDimensionsThatContradict) {
                HasSubstr("input 'b' has 1 in dimension 0, which ('N') is given as 5 elsewhere"));
 }
 
-TEST(Import, OpsetsBeyondTheNewestKnown) {
-  const auto relu_of_opset = [](int opset) {
-    ModelBuilder model(opset);
-    model.input("x", {2, 3}).output("y").node("Relu", {"x"}, {"y"});
-    return model;
-  };
-  EXPECT_TRUE(relu_of_opset(24).import().ok());
-  expect_error(
-      relu_of_opset(25).import(), ErrorCode::kUnsupported,
-      HasSubstr("the model uses ONNX opset 25, but the newest supported version is 24; export or convert"));
-}
-
 TEST(Import, UnsupportedDtypes) {
   ModelBuilder strings;
   strings.input("x", {2}, 8).output("y").node("Identity", {"x"}, {"y"});
-  expect_error(strings.import(), ErrorCode::kUnsupported,
-               HasSubstr("input 'x' has ONNX data type 8 (string)"));
+  expect_error(strings.import(), ErrorCode::kUnsupported, HasSubstr("input 'x' has type string, which"));
   ModelBuilder mixed;
   mixed.input("a", {2}, 1).input("b", {2}, 7).output("y").node("Add", {"a", "b"}, {"y"});
   expect_error(mixed.import(), ErrorCode::kUnsupported, HasSubstr("Add: input 1 has dtype i64"));
@@ -425,7 +412,8 @@ TEST(Import, ConstantInputs) {
   EXPECT_EQ(graph->inputs.size(), 1u);
   EXPECT_EQ(graph->values[graph->outputs[0]].shape, (std::vector<int64_t>{2, 3}));
   options.constant_inputs["s"] = lower::Tensor::zeros(ir::DType::kF32, {2});
-  expect_error(model.import(options), ErrorCode::kInvalidArgument, HasSubstr("wrong dtype"));
+  expect_error(model.import(options), ErrorCode::kInvalidArgument,
+               HasSubstr("are f32[2], but the model declares i64"));
 }
 
 TEST(Import, ConstantsHaveALimit) {

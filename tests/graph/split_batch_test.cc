@@ -34,7 +34,7 @@ std::vector<lower::Tensor> run(const Graph& graph, const Partition& partition,
   for (size_t i = 0; i < inputs.size(); ++i)
     std::memcpy(place(graph.inputs[i]), inputs[i].data.data(), inputs[i].data.size());
   for (const Call& call : partition.calls) {
-    const ir::Workload& workload = partition.tasks[call.task].workload;
+    const ir::Workload& workload = partition.tasks[*call.task].workload;
     std::vector<lower::Tensor> given;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const ir::Buffer buffer = workload.inputs()[i];

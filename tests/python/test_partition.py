@@ -31,12 +31,12 @@ def mixed(batch):
     ]
     nodes = [
         helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1, 1, 1, 1]),
-        helper.make_node("QuickGelu", ["a"], ["b"], domain="com.microsoft", alpha=1.5),
+        helper.make_node("Trilu", ["a"], ["b"], domain="com.microsoft", upper=1),
         helper.make_node("Conv", ["b", "w1"], ["c"], pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c"], ["y"]),
-        helper.make_node("QuickGelu", ["x"], ["z"], domain="com.microsoft"),
+        helper.make_node("Trilu", ["x"], ["z"], domain="com.microsoft"),
     ]
-    # ONNX does not know the shapes of QuickGelu, and the file gives none.
+    # ONNX does not know the shapes of this Trilu, and the file gives none.
     return model_of(
         nodes,
         [value("x", [batch, 3, 12, 12])],
@@ -59,7 +59,7 @@ def test_computes_what_onnx_runtime_does(batch, caplog):
                 np.testing.assert_allclose(mine, its, rtol=1e-3, atol=1e-4, err_msg=f"seed {seed}")
     said = [r.getMessage() for r in caplog.records if "ONNX Runtime" in r.getMessage()]
     assert len(said) == 1
-    assert said[0].startswith("2 of 5 nodes run by ONNX Runtime (QuickGelu)")
+    assert said[0].startswith("2 of 5 nodes run by ONNX Runtime (Trilu)")
     (parted,) = ours._shapes.ready()
     assert [[n.op_type for n in part.nodes] for part in parted.parts if part.ours] == [["Conv"], ["Conv", "Relu"]]
 
@@ -75,7 +75,7 @@ def test_all_of_it_by_onnx_runtime():
 def test_bodies_that_read_from_outside():
     """An If whose body reads a value of the surrounding graph."""
     body = helper.make_graph(
-        [helper.make_node("QuickGelu", ["a"], ["t"], domain="com.microsoft")], "then", [], [value("t", [4, 4])]
+        [helper.make_node("Trilu", ["a"], ["t"], domain="com.microsoft")], "then", [], [value("t", [4, 4])]
     )
     other = helper.make_graph([helper.make_node("Neg", ["a"], ["e"])], "else", [], [value("e", [4, 4])])
     nodes = [

@@ -91,7 +91,7 @@ TEST(Manifest, EveryBadValueIsFound) {
       {[](D& d) { d.weights[1].offset = INT64_MAX; }, "weights[1]: reaches outside"},
       {[](D& d) { d.weights[1].offset = 8; }, "weights[1]: offset 8 is not a multiple of 64"},
       {[](D& d) { d.weights_bytes = 575; }, "weights[1]: reaches outside"},
-      {[](D& d) { d.calls[0].symbol = ""; }, "calls[0]: a call needs a symbol"},
+      {[](D& d) { d.calls[0].symbol = ""; }, "calls[0]: a call needs either a symbol or a routine"},
       {[](D& d) { d.calls[0].shared_workspace_bytes = -5; }, "calls[0].shared_workspace_bytes: size of -5"},
       {[](D& d) { d.calls[0].thread_workspace_bytes = INT64_MAX; },
        "calls[0].thread_workspace_bytes: size of"},
@@ -129,6 +129,50 @@ TEST(Manifest, EveryBadValueIsFound) {
     ASSERT_FALSE(parsed.ok()) << c.message;
     EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
     EXPECT_THAT(parsed.error().message(), HasSubstr(c.message));
+  }
+}
+
+// The second call becomes a routine: the largest 16 of 64 numbers, with their indices.
+ModelDescription with_routine() {
+  ModelDescription d = complete();
+  CallInfo& call = d.calls[1];
+  call.symbol.clear();
+  call.routine = RoutineCall{"top_k", {static_cast<int64_t>(DType::kF32), 1, 64, 1, 16, 1, 3}};
+  call.outputs = 2;
+  call.buffers = {
+      {BufferKind::kArena, 0, 256}, {BufferKind::kArena, 256, 64}, {BufferKind::kArena, 320, 128}};
+  d.arena_bytes = 448;
+  call.thread_workspace_bytes = demands_of(*call.routine)->thread_bytes;
+  return d;
+}
+
+TEST(Manifest, RoutinesAreReadAsTheyWereWritten) {
+  const ModelDescription d = with_routine();
+  const auto parsed = parse_manifest(print_manifest(d));
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  EXPECT_EQ(parsed->calls[1].routine, d.calls[1].routine);
+  EXPECT_FALSE(parsed->calls[0].routine);
+}
+
+TEST(Manifest, RoutinesThatDoNotGetWhatTheyDemandAreRefused) {
+  using D = ModelDescription;
+  const std::pair<std::function<void(D&)>, std::string> cases[] = {
+      {[](D& d) { d.calls[1].symbol = "kernel"; }, "a call needs either a symbol or a routine"},
+      {[](D& d) { d.calls[1].routine->name = "no_such"; },
+       "routine 'no_such' does not exist in this version"},
+      {[](D& d) { d.calls[1].routine->parameters[2] = -1; }, "routine 'top_k' a parameter is out of range"},
+      {[](D& d) { d.calls[1].routine->parameters[2] = 65; }, "does not give its routine the buffers"},
+      {[](D& d) { d.calls[1].routine->parameters.pop_back(); }, "routine 'top_k' a parameter is missing"},
+      {[](D& d) { d.calls[1].thread_workspace_bytes = 8; }, "does not give its routine the buffers"},
+      {[](D& d) { d.calls[1].outputs = 1; }, "does not give its routine the buffers"},
+  };
+  for (const auto& [damage, message] : cases) {
+    ModelDescription d = with_routine();
+    damage(d);
+    const auto parsed = parse_manifest(print_manifest(d));
+    ASSERT_FALSE(parsed.ok()) << message;
+    EXPECT_EQ(parsed.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(parsed.error().message(), HasSubstr(message));
   }
 }
 

@@ -242,8 +242,12 @@ TEST(Model, DamagedModelsGiveErrors) {
   expect_load_error([](S s) { write_text(s / "m/manifest.json", "{\"format\": 3}"); }, ErrorCode::kCorrupt,
                     "not the manifest");
   expect_load_error(
-      [](S s) { replace_in(s / "m/manifest.json", "\"format_version\": 4", "\"format_version\": 5"); },
-      ErrorCode::kMismatch, "the model has format 5, but this runtime reads format 4");
+      [](S s) {
+        replace_in(s / "m/manifest.json", "\"format_version\": " + std::to_string(kModelFormatVersion),
+                   "\"format_version\": 999");
+      },
+      ErrorCode::kMismatch,
+      "the model has format 999, but this runtime reads format " + std::to_string(kModelFormatVersion));
   expect_load_error([](S s) { replace_in(s / "m/manifest.json", "\"index\": 1", "\"index\": 0"); },
                     ErrorCode::kCorrupt, "do not have the hash");
   expect_load_error([](S s) { fs::remove(s / "m/weights.bin"); }, ErrorCode::kNotFound, "weights.bin");

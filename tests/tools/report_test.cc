@@ -35,7 +35,7 @@ TEST(Options, ParsesShapes) {
   EXPECT_EQ(good->first, "x.y");
   EXPECT_EQ(good->second, (std::vector<int64_t>{1, 3, 48, 320}));
   for (const char* bad :
-       {"x", "=1x2", "x=1x", "x=1xx2", "x=0x2", "x=-1", "x=1x2y", "x=99999999999999999999"}) {
+       {"x", "=1x2", "x=1x", "x=1xx2", "x=", "x=scalarx2", "x=-1", "x=1x2y", "x=99999999999999999999"}) {
     const auto result = parse_shape_option(bad);
     ASSERT_FALSE(result.ok()) << bad;
     EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);

@@ -130,6 +130,32 @@ Result<runtime::BufferRef> locate(const LoadedModel& model, graph::ValueId id, i
   return runtime::BufferRef{runtime::BufferKind::kArena, offset, bytes};
 }
 
+// Returns the call of a routine, whose buffers are as in the graph.
+Result<runtime::CallInfo> routine_info(const LoadedModel& model, const graph::Call& call,
+                                       WeightTable& weights) {
+  TS_ASSIGN_OR_RETURN(const runtime::RoutineDemands demands, runtime::demands_of(call.routine));
+  runtime::CallInfo info;
+  info.routine = call.routine;
+  info.task = call.name;
+  info.flops = demands.operations;
+  info.shared_workspace_bytes = demands.shared_bytes;
+  info.thread_workspace_bytes = demands.thread_bytes;
+  info.outputs = static_cast<int64_t>(demands.outputs);
+  std::vector<graph::ValueId> values = call.inputs;
+  values.insert(values.end(), call.outputs.begin(), call.outputs.end());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const graph::Value& value = model.graph.values[values[i]];
+    if (value.constant) {
+      const int64_t weight = weights.add({values[i], nullptr, value.shape});
+      info.buffers.push_back({runtime::BufferKind::kWeight, weight, demands.buffer_bytes[i]});
+      continue;
+    }
+    TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref, locate(model, values[i], demands.buffer_bytes[i]));
+    info.buffers.push_back(ref);
+  }
+  return info;
+}
+
 // A compiled model before its files are written.
 struct AssembledModel {
   runtime::ModelDescription description;
@@ -159,9 +185,10 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
   description.arch = arch_of(device);
   // A process must request the AMX tile feature from the system, which may refuse, so models that
   // do not use it do not require it.
-  const bool tiles = std::any_of(
-      partition.calls.begin(), partition.calls.end(),
-      [&](const graph::Call& call) { return out.built[call.task].task->kernel.uses_matrix_units; });
+  const bool tiles =
+      std::any_of(partition.calls.begin(), partition.calls.end(), [&](const graph::Call& call) {
+        return call.task && out.built[*call.task].task->kernel.uses_matrix_units;
+      });
   for (const auto& feature : device.features) {
     if (feature.empty() || feature[0] != '+' || (!tiles && feature.starts_with("+amx"))) continue;
     description.cpu_features.push_back(feature.substr(1));
@@ -181,19 +208,25 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
 
   WeightTable weights;
   for (const graph::Call& call : partition.calls) {
-    const codegen::BuiltKernel& task = *out.built[call.task].task;
+    if (!call.task) {
+      TS_ASSIGN_OR_RETURN(runtime::CallInfo info, routine_info(model, call, weights));
+      description.calls.push_back(std::move(info));
+      continue;
+    }
+    const size_t t = *call.task;
+    const codegen::BuiltKernel& task = *out.built[t].task;
     runtime::CallInfo info;
     info.symbol = task.kernel.symbol;
     info.shared_workspace_bytes = task.kernel.shared_workspace_bytes;
     info.thread_workspace_bytes = task.kernel.thread_workspace_bytes;
     info.launches = task.kernel.launches;
-    info.module_begin = out.module_begin[call.task];
+    info.module_begin = out.module_begin[t];
     info.module_bytes = info.launches.empty() ? 0 : task.kernel.object.size();
-    info.task = partition.tasks[call.task].name;
-    info.flops = partition.tasks[call.task].flops;
-    info.measured_seconds = out.built[call.task].measured_seconds;
+    info.task = partition.tasks[t].name;
+    info.flops = partition.tasks[t].flops;
+    info.measured_seconds = out.built[t].measured_seconds;
     const ir::Program& program = task.lowered.program;
-    const std::vector<ir::Buffer> task_inputs = partition.tasks[call.task].workload.inputs();
+    const std::vector<ir::Buffer> task_inputs = partition.tasks[t].workload.inputs();
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const int64_t bytes = bytes_of(program.inputs[i]);
       if (model.graph.values[call.inputs[i]].constant) {
@@ -272,7 +305,10 @@ Status compile_model(const LoadedModel& model, const target::Device& device,
     return write_c_model(options.directory, options.c_prefix, assembled.description, symbols, objects,
                          assembled.weights);
   }
-  TS_ASSIGN_OR_RETURN(const std::vector<char> library, backend->link(objects));
+  std::vector<char> library;  // empty if all calls are routines
+  if (!objects.empty()) {
+    TS_ASSIGN_OR_RETURN(library, backend->link(objects));
+  }
   return runtime::write_model(options.directory, std::move(assembled.description),
                               std::span<const char>(library), assembled.weights);
 }
@@ -313,7 +349,7 @@ Result<ModelInMemory> compile_in_memory(const LoadedModel& model, const target::
   }
   std::vector<TensorsmithKernel> functions;
   for (const graph::Call& call : model.partition.calls)
-    functions.push_back(out.kernels[call.task]->function());
+    functions.push_back(call.task ? out.kernels[*call.task]->function() : nullptr);
   TS_ASSIGN_OR_RETURN(out.model, runtime::Model::from_memory(std::move(assembled.description), functions,
                                                              assembled.weights, load_options));
   return out;

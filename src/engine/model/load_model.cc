@@ -30,37 +30,38 @@ Result<graph::Graph> import_model(const ModelSource& source) {
   return graph::zoo::import(request);
 }
 
-Result<LoadedModel> prepare_model(graph::Graph graph, int64_t alignment,
+Result<LoadedModel> prepare_model(graph::Graph graph, const graph::PartitionOptions& parts,
                                   const graph::OptimizeOptions& options) {
   LoadedModel model;
   model.graph = std::move(graph);
   model.quantization_steps = quantization_steps(model.graph);
   TS_RETURN_IF_ERROR(graph::optimize(model.graph, options));
-  TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph, alignment));
-  model.memory = graph::plan_memory(model.graph, model.partition, alignment);
+  TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph, parts));
+  model.memory = graph::plan_memory(model.graph, model.partition, parts.alignment);
   return model;
 }
 
 namespace {
 
-Result<LoadedModel> load_aligned(const ModelSource& source, int64_t alignment) {
+Result<LoadedModel> load_with(const ModelSource& source, const graph::PartitionOptions& parts) {
   TS_ASSIGN_OR_RETURN(auto graph, import_model(source));
   graph::OptimizeOptions options;
   options.tf32 = source.tf32;
-  return prepare_model(std::move(graph), alignment, options);
+  return prepare_model(std::move(graph), parts, options);
 }
 
 }  // namespace
 
 Result<LoadedModel> load_model(const ModelSource& source) {
-  return load_aligned(source, runtime::kBufferAlignment);
+  return load_with(source, {.routines = source.routines});
 }
 
 Result<LoadedModel> load_model(const ModelSource& source, const target::Device& device) {
   if (source.tf32 && !sched::has_mma(target::compute_capability(device), ir::DType::kF32, ir::DType::kF32))
     return Error{ErrorCode::kInvalidArgument, "tf32",
                  device.name + " does not support TF32; NVIDIA GPUs from sm_80 on do"};
-  if (device.kind() == target::DeviceKind::kGpu) return load_aligned(source, runtime::kGpuOffsetAlignment);
+  if (device.kind() == target::DeviceKind::kGpu)
+    return load_with(source, {.alignment = runtime::kGpuOffsetAlignment, .routines = false});
   TS_ASSIGN_OR_RETURN(LoadedModel model, load_model(source));
   // Bytes of recently written data per core that are still in the caches, see docs/decisions/042.
   constexpr int64_t kBytesACore = int64_t{16} << 20;
@@ -75,7 +76,8 @@ Result<LoadedModel> load_model(const ModelSource& source, const target::Device& 
 std::vector<InputShapes> input_shapes(const LoadedModel& model) {
   std::vector<InputShapes> shapes(model.partition.tasks.size());
   for (const graph::Call& call : model.partition.calls) {
-    InputShapes& of_task = shapes[call.task];
+    if (!call.task) continue;
+    InputShapes& of_task = shapes[*call.task];
     if (!of_task.empty()) continue;
     for (const graph::ValueId value : call.inputs) of_task.push_back(model.graph.values[value].shape);
   }

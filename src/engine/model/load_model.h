@@ -15,6 +15,7 @@ struct ModelSource {
   std::string path;
   graph::ImportOptions import = {};  // not used for networks of the zoo
   bool tf32 = false;                 // graph::OptimizeOptions
+  bool routines = true;              // graph::PartitionOptions; GPUs have none
 };
 
 struct LoadedModel {
@@ -26,9 +27,8 @@ struct LoadedModel {
 };
 
 Result<graph::Graph> import_model(const ModelSource& options);
-// Optimizes and partitions the graph and plans the memory. `alignment` is that of values in the
-// memory, in bytes.
-Result<LoadedModel> prepare_model(graph::Graph graph, int64_t alignment = runtime::kBufferAlignment,
+// Optimizes and partitions the graph and plans the memory.
+Result<LoadedModel> prepare_model(graph::Graph graph, const graph::PartitionOptions& parts = {},
                                   const graph::OptimizeOptions& options = {});
 // Imports the model, then calls prepare_model().
 Result<LoadedModel> load_model(const ModelSource& options);

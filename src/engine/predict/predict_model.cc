@@ -10,6 +10,7 @@
 #include "learn/latency/least_time.h"
 #include "search/pipeline.h"
 #include "space/estimate/gpu_constants.h"
+#include "target/machine.h"
 
 namespace tensorsmith::engine {
 namespace {
@@ -124,7 +125,8 @@ double bytes_of_run(const LoadedModel& model) {
   const std::set<graph::ValueId> inputs(model.graph.inputs.begin(), model.graph.inputs.end());
   std::map<graph::ValueId, double> part;  // bytes of a weight or an input that the calls read
   for (const auto& call : model.partition.calls) {
-    const auto& workload = model.partition.tasks[call.task].workload;
+    if (!call.task) continue;  // its inputs are read completely, and its time is that of its operations
+    const auto& workload = model.partition.tasks[*call.task].workload;
     const std::vector<double> read = learn::read_bytes(workload);
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       const graph::ValueId id = call.inputs[i];
@@ -138,6 +140,13 @@ double bytes_of_run(const LoadedModel& model) {
   return bytes;
 }
 
+// Predicted seconds of a call. A routine takes the time of its operations, a cycle each.
+double seconds_of(const graph::Call& call, const target::Device& device, const ModelPrediction& prediction) {
+  if (call.task) return prediction.tasks[*call.task].seconds;
+  const auto demands = runtime::demands_of(call.routine);
+  return demands.ok() ? demands->operations * target::CpuMachine(device).seconds_per_cycle() : 0;
+}
+
 // Replays the calls one after another with the predicted times of the tasks.
 void replay_calls(const LoadedModel& model, const target::Device& device, double cache_retention,
                   ModelPrediction& out) {
@@ -145,18 +154,19 @@ void replay_calls(const LoadedModel& model, const target::Device& device, double
   const bool cpu = device.kind() == target::DeviceKind::kCpu;
   const double launch = cpu ? 1e-6 * device.launch_overhead_us : 0;
   double alone = 0;
-  for (const auto& call : partition.calls) alone += out.tasks[call.task].seconds;
+  for (const auto& call : partition.calls) alone += seconds_of(call, device, out);
   const std::vector<double> refill = refills(model, device, alone, cache_retention);
   for (size_t c = 0; c < partition.calls.size(); ++c) {
     out.seconds += launch;
     out.launch_seconds += launch;
-    const double seconds = out.tasks[partition.calls[c].task].seconds + refill[c];
+    const double seconds = seconds_of(partition.calls[c], device, out) + refill[c];
     out.calls.push_back({out.seconds, seconds, refill[c]});
     out.refill_seconds += refill[c];
     out.seconds += seconds;
   }
   out.least_seconds = out.launch_seconds;
-  for (const auto& call : partition.calls) out.least_seconds += out.tasks[call.task].least_seconds;
+  for (const auto& call : partition.calls)
+    out.least_seconds += call.task ? out.tasks[*call.task].least_seconds : 0;
   out.least_seconds = std::max(out.least_seconds, learn::streaming_seconds(bytes_of_run(model), device));
   if (out.seconds < out.least_seconds && !out.calls.empty()) {
     // The memory traffic of the whole run takes longer than the kernels with their refills.

@@ -134,10 +134,11 @@ nlohmann::json to_json(const Prediction& prediction) {
   }
   nlohmann::json calls = nlohmann::json::array();
   for (size_t c = 0; c < p.calls.size(); ++c)
-    calls.push_back({{"task", partition.calls[c].task},
-                     {"start_seconds", p.calls[c].start_seconds},
-                     {"seconds", p.calls[c].seconds},
-                     {"refill_seconds", p.calls[c].refill_seconds}});
+    calls.push_back(
+        {{"task", partition.calls[c].task ? nlohmann::json(*partition.calls[c].task) : nlohmann::json()},
+         {"start_seconds", p.calls[c].start_seconds},
+         {"seconds", p.calls[c].seconds},
+         {"refill_seconds", p.calls[c].refill_seconds}});
   nlohmann::json assumed = nlohmann::json::object();
   for (const auto& attribute : prediction.assumed) assumed[attribute.name] = attribute.value;
   const nlohmann::json unknown;

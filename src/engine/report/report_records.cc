@@ -329,7 +329,7 @@ void connect_run(const Report& report, const LoadedModel& loaded, const TunedMod
     model.tasks.push_back(part);
   }
   for (size_t c = 0; c < model.kernels.size() && c < loaded.partition.calls.size(); ++c)
-    model.kernels[c].place = places[loaded.partition.calls[c].task];
+    if (const auto task = loaded.partition.calls[c].task) model.kernels[c].place = places[*task];
   if (tuned != nullptr) {
     model.estimate = tuned->estimate;
     if (tuned->in_model) model.end_to_end = tuned->in_model->whole;

@@ -71,7 +71,8 @@ Status ModelTrials::time(double seconds) {
     variant.task_seconds.assign(model_.partition.tasks.size(), 0);
     const auto profile = variant.compiled.model->profile();
     for (size_t c = 0; c < profile.size(); ++c)
-      variant.task_seconds[model_.partition.calls[c].task] += profile[c].min_seconds;
+      if (const auto task = model_.partition.calls[c].task)
+        variant.task_seconds[*task] += profile[c].min_seconds;
   }
   return {};
 }

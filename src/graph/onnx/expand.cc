@@ -51,7 +51,9 @@ Result<ValueId> Expansion::cast(ValueId id, ir::DType dtype) {
 }
 
 const ExpandEntry* find_expanded_operator(std::string_view op) {
-  for (const auto& family : {attention_expansions(), text_expansions()}) {
+  for (const auto& family :
+       {attention_expansions(), contributed_expansions(), einsum_expansions(), quantized_expansions(),
+        signal_expansions(), state_expansions(), text_expansions()}) {
     for (const ExpandEntry& entry : family)
       if (entry.op == op) return &entry;
   }

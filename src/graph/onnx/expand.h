@@ -57,18 +57,28 @@ class Expansion {
   int made_ = 0;
 };
 
+// Returns the type of intermediate values: f16 and bf16 are only used for storage.
+inline ir::DType wide(ir::DType dtype) { return dtype == ir::DType::kF64 ? dtype : ir::DType::kF32; }
+
 // Returns the values of the node's outputs.
 using Expander = Result<std::vector<ValueId>> (*)(Expansion&);
 struct ExpandEntry {
   std::string_view op;
   std::string_view signature;  // as in ops/registry.h
   Expander expand;
+  // Names of its attributes, separated by spaces, if ONNX does not define the operator.
+  std::string_view attributes = {};
 };
 // Returns null if there is none.
 const ExpandEntry* find_expanded_operator(std::string_view op);
 
 // One list per family of operators.
 std::span<const ExpandEntry> attention_expansions();
+std::span<const ExpandEntry> contributed_expansions();
+std::span<const ExpandEntry> einsum_expansions();
+std::span<const ExpandEntry> quantized_expansions();
+std::span<const ExpandEntry> signal_expansions();
+std::span<const ExpandEntry> state_expansions();
 std::span<const ExpandEntry> text_expansions();
 
 }  // namespace tensorsmith::graph

@@ -1,8 +1,9 @@
-// Expands Attention (opset 23, and 24 with nonpad_kv_seqlen) into nodes that grouping turns into one
+// Expands Attention (opset 23, 24 with nonpad_kv_seqlen, 25 with windows) into nodes that grouping turns into one
 // kernel, and RotaryEmbedding (opset 23) into simpler nodes. f16 and bf16 are only used for storage:
 // intermediate values are f32.
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "graph/onnx/expand.h"
 
@@ -30,13 +31,23 @@ struct Sizes {
   int64_t batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0, depth = 0, width = 0;
 };
 
-// Returns a mask of shape (queries, keys). Element (i, j) is 0 if j <= i + offset, so that query i may see
-// key j; otherwise it is -inf.
-lower::Tensor causal_mask(const Sizes& s, int64_t offset, DType dtype) {
+// A query at position p may see the keys p - left to p + right; nothing = without limit.
+struct Window {
+  std::optional<int64_t> left, right;
+
+  bool limits() const { return left || right; }
+  bool shows(int64_t position, int64_t key) const {
+    return (!left || key >= position - *left) && (!right || key <= position + *right);
+  }
+};
+
+// Returns a mask of shape (queries, keys). Element (i, j) is 0 if query i, which is at position i + offset,
+// may see key j; otherwise it is -inf.
+lower::Tensor window_mask(const Sizes& s, int64_t offset, const Window& window, DType dtype) {
   lower::Tensor mask = lower::Tensor::zeros(dtype, {s.queries, s.keys});
   for (int64_t i = 0; i < s.queries; ++i)
-    for (int64_t j = std::max<int64_t>(i + offset + 1, 0); j < s.keys; ++j)
-      mask.set(i * s.keys + j, ir::scalar_float(dtype, -kInfinity));
+    for (int64_t j = 0; j < s.keys; ++j)
+      if (!window.shows(i + offset, j)) mask.set(i * s.keys + j, ir::scalar_float(dtype, -kInfinity));
   return mask;
 }
 
@@ -97,7 +108,7 @@ class Bias {
   }
 
   // Masks the keys from lengths[b] on in element b of the batch. `lengths` has the shape (batch).
-  Status add_lengths(ValueId lengths, bool causal) {
+  Status add_lengths(ValueId lengths, const Window& window) {
     if (e_.shape(lengths) != Shape{s_.batch} || e_.dtype(lengths) != DType::kI64)
       return e_.ctx.invalid("nonpad_kv_seqlen must have one i64 per batch");
     TS_ASSIGN_OR_RETURN(const ValueId length, e_.reshape(lengths, {s_.batch, 1, 1, 1}));
@@ -106,20 +117,25 @@ class Bias {
     TS_ASSIGN_OR_RETURN(const ValueId padding, where(inside));
     TS_RETURN_IF_ERROR(add(padding));
     can_hide_rows = true;
-    if (!causal) return {};
-    // The last query is aligned with the last key: j <= i + length - queries.
-    lower::Tensor from_end = counted(s_.queries, {s_.queries, 1});
-    for (int64_t i = 0; i < s_.queries; ++i) from_end.set(i, ir::scalar_int(DType::kI64, i - s_.queries));
-    TS_ASSIGN_OR_RETURN(const ValueId last, e_.op("Add", {length, e_.constant(std::move(from_end))}));
-    TS_ASSIGN_OR_RETURN(const ValueId seen, e_.op("LessOrEqual", {key, last}));
-    TS_ASSIGN_OR_RETURN(const ValueId future, where(seen));
-    return add(future);
+    // The last query is aligned with the last key: query i is at position i + length - queries.
+    const auto add_limit = [&](const char* comparison, int64_t shift) -> Status {
+      lower::Tensor from_end = counted(s_.queries, {s_.queries, 1});
+      for (int64_t i = 0; i < s_.queries; ++i)
+        from_end.set(i, ir::scalar_int(DType::kI64, i - s_.queries + shift));
+      TS_ASSIGN_OR_RETURN(const ValueId limit, e_.op("Add", {length, e_.constant(std::move(from_end))}));
+      TS_ASSIGN_OR_RETURN(const ValueId seen, e_.op(comparison, {key, limit}));
+      TS_ASSIGN_OR_RETURN(const ValueId unseen, where(seen));
+      return add(unseen);
+    };
+    if (window.right) TS_RETURN_IF_ERROR(add_limit("LessOrEqual", *window.right));
+    if (window.left) TS_RETURN_IF_ERROR(add_limit("GreaterOrEqual", -*window.left));
+    return {};
   }
 
   ValueId sum = kNoValue;
   bool can_hide_rows = false;  // all keys of a query may be masked
 
- private:
+  // Returns whether the mask is known and leaves each query at least one key.
   bool shows_each_row(ValueId mask) const {
     const lower::Tensor* known = e_.known(mask);
     if (known == nullptr || known->num_elements() == 0) return false;
@@ -132,12 +148,11 @@ class Bias {
     return true;
   }
 
+ private:
   Expansion& e_;
   const Sizes& s_;
   DType dtype_, mask_dtype_;
 };
-
-DType wide(DType dtype) { return dtype == DType::kF64 ? DType::kF64 : DType::kF32; }
 
 // The expansion of one Attention node. Its steps must be called in the order in which they are declared.
 struct Attention {
@@ -146,7 +161,7 @@ struct Attention {
   Expansion& e;
   OpContext& ctx = e.ctx;
   const size_t rank = ctx.rank(0);
-  const bool causal = ctx.int_attr("is_causal", 0) != 0;
+  const Window window = {limit("left_window_size"), right_limit()};
   const double softcap = ctx.float_attr("softcap", 0);
   const int64_t mode = ctx.int_attr("qk_matmul_output_mode", 0);
   const int64_t precision = ctx.int_attr("softmax_precision", 0);
@@ -165,6 +180,15 @@ struct Attention {
   ValueId scores = kNoValue, probabilities = kNoValue;
   std::vector<ValueId> stages;  // of the scores, by output mode
   ValueId hidden = kNoValue;    // queries for which all keys are masked
+
+  // A negative attribute sets no limit.
+  std::optional<int64_t> limit(const char* attribute) const {
+    const int64_t keys = ctx.int_attr(attribute, -1);
+    return keys < 0 ? std::nullopt : std::optional(std::min(keys, kMaxGeometry));
+  }
+  std::optional<int64_t> right_limit() const {
+    return ctx.int_attr("is_causal", 0) != 0 ? std::optional<int64_t>(0) : limit("right_window_size");
+  }
 
   Status read_inputs() {
     if ((rank != 3 && rank != 4) || ctx.rank(1) != rank || ctx.rank(2) != rank)
@@ -215,12 +239,13 @@ struct Attention {
 
   Status find_bias() {
     if (ctx.has(3)) TS_RETURN_IF_ERROR(bias.add_mask(e.in(3)));
-    if (ctx.has(6)) TS_RETURN_IF_ERROR(bias.add_lengths(e.in(6), causal));
-    if (!causal || ctx.has(6)) return {};
+    if (ctx.has(6)) TS_RETURN_IF_ERROR(bias.add_lengths(e.in(6), window));
+    if (!window.limits() || ctx.has(6)) return {};
     constexpr int64_t kMaxMask = int64_t{1} << 28;
     if (s.queries * s.keys > kMaxMask) return ctx.unsupported("a causal mask of more than 2^28 elements");
-    TS_RETURN_IF_ERROR(bias.add(e.constant(causal_mask(s, offset, dtype))));
-    bias.can_hide_rows = bias.can_hide_rows || ctx.has(3);
+    const ValueId mask = e.constant(window_mask(s, offset, window, dtype));
+    bias.can_hide_rows = bias.can_hide_rows || ctx.has(3) || !bias.shows_each_row(mask);
+    TS_RETURN_IF_ERROR(bias.add(mask));
     return {};
   }
 

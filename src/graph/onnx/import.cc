@@ -43,8 +43,7 @@ Importer::Importer(const onnx::ModelProto& model, const ImportOptions& options, 
   source_.bytes_left = options.max_constant_bytes;
 }
 
-Result<int> Importer::opset_of(
-    const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) const {
+Result<int> Importer::opset_of(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) {
   std::optional<int64_t> version;
   for (const auto& import : imports) {
     if (!import.domain().empty() && import.domain() != "ai.onnx") continue;
@@ -57,12 +56,36 @@ Result<int> Importer::opset_of(
   if (!version) return corrupt("the model does not say which ONNX opset it uses");
   if (*version < 1) return corrupt("the model's ONNX opset is " + std::to_string(*version));
   if (*version > kNewestOpset) {
-    return Error{ErrorCode::kUnsupported, place_,
-                 "the model uses ONNX opset " + std::to_string(*version) +
-                     ", but the newest supported version is " + std::to_string(kNewestOpset) +
-                     "; export or convert it to that opset"};
+    const std::string newest = std::to_string(kNewestOpset);
+    const std::string note = "The model uses ONNX opset " + std::to_string(*version) +
+                             "; its operators are read as those of opset " + newest +
+                             ", the newest that is known. Check the outputs (run --check).";
+    if (std::ranges::find(graph_.notes, note) == graph_.notes.end()) graph_.notes.push_back(note);
+    return kNewestOpset;
   }
   return *version;
+}
+
+// Refuses what the operator's version does not take, since it would be ignored silently.
+Status Importer::check_version(const onnx::NodeProto& node, const std::string& op, int opset) const {
+  NodeParts parts;
+  std::vector<std::string_view> attributes;
+  for (const auto& attribute : node.attribute()) attributes.push_back(attribute.name());
+  parts.attributes = attributes;
+  for (int i = 0; i < node.input_size(); ++i)
+    if (!node.input(i).empty()) parts.inputs = i + 1;
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty()) parts.outputs = i + 1;
+  std::string fault = not_taken(op, opset, parts);
+  // ONNX does not know the attributes of operators of other domains.
+  const ExpandEntry* entry = find_expanded_operator(op);
+  if (entry != nullptr && (op.find('.') != std::string::npos || !entry->attributes.empty())) {
+    for (const std::string_view attribute : attributes)
+      if (!has_word(entry->attributes, attribute) && !attribute.starts_with("__"))
+        fault = op + " has no attribute '" + std::string(attribute) + "'";
+  }
+  if (fault.empty()) return {};
+  return at_node(node, ErrorCode::kInvalidArgument, shown(fault));
 }
 
 const onnx::FunctionProto* Importer::find_function(const onnx::NodeProto& proto) const {
@@ -360,6 +383,7 @@ Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth)
                    "has more than " + std::to_string(kMaxNodeValues) +
                        " inputs or outputs; split it into several nodes");
   const std::string op = full_op(proto.domain(), proto.op_type());
+  TS_RETURN_IF_ERROR(check_version(proto, op, scope.opset));
   if (const Structural structural = structural_operator(op); structural != nullptr)
     return (this->*structural)(proto, scope, depth);
   const ExpandEntry* expanded = find_expanded_operator(op);

@@ -14,14 +14,12 @@
 #include "graph/onnx/bounded.h"
 #include "graph/onnx/expand.h"
 #include "graph/onnx/narrow.h"
+#include "graph/onnx/operator_versions.h"
 #include "graph/onnx/shape_overrides.h"
 #include "graph/onnx/tensor.h"
 #include "graph/ops/op_context.h"
 
 namespace tensorsmith::graph {
-
-// A later opset may give an operator another meaning under the same name.
-inline constexpr int kNewestOpset = 24;
 
 // The object that a name refers to. Sequences are lists of known length, and it is known whether
 // optionals have a value: neither exists after the import.
@@ -102,7 +100,9 @@ class Importer final : public NodeSink {
   static constexpr size_t kMaxShownReason = 600;
 
   // import.cc
-  Result<int> opset_of(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) const;
+  // Returns the opset that the operators are read as: at most kNewestOpset, with a note.
+  Result<int> opset_of(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
+  Status check_version(const onnx::NodeProto& node, const std::string& op, int opset) const;
   void collect_unsupported(const NodeList& nodes, int depth,
                            std::map<std::string, std::vector<std::string>>& found) const;
   Status check_operators() const;
@@ -111,6 +111,8 @@ class Importer final : public NodeSink {
   Status check_given_names(const Scope& scope) const;
   Error open_inputs_error() const;
   Result<Shape> input_shape(const std::string& name, const onnx::TypeProto::Tensor& type);
+  Result<std::optional<lower::Tensor>> fixed_contents(const std::string& name, ir::DType dtype,
+                                                      const onnx::TypeProto::Tensor& type) const;
   Result<ValueId> add_tensor_input(const std::string& name, const onnx::TypeProto::Tensor& type);
   Result<Item> add_input(const std::string& name, const onnx::TypeProto& type, std::set<std::string>& names);
   Status add_output(ValueId id, const std::string& name);

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/nearest.h"
+#include "graph/onnx/fixed_inputs.h"
 #include "graph/onnx/importer.h"
 
 namespace tensorsmith::graph {
@@ -52,6 +53,13 @@ std::string quoted_list(const std::vector<std::string>& names) {
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? "'" : ", '") + shown(name) + "'";
   return out;
+}
+
+template <class T>
+std::vector<std::string> keys_of(const std::map<std::string, T>& map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : map) keys.push_back(key);
+  return keys;
 }
 
 // Suggestion that follows the name of something that the model does not have.
@@ -132,27 +140,57 @@ Result<Shape> Importer::input_shape(const std::string& name, const onnx::TypePro
   return shape;
 }
 
+// Returns the contents that an option gives the input; nothing if there are none.
+Result<std::optional<lower::Tensor>> Importer::fixed_contents(const std::string& name, ir::DType dtype,
+                                                              const onnx::TypeProto::Tensor& type) const {
+  const auto tensor = options_.constant_inputs.find(name);
+  if (tensor != options_.constant_inputs.end()) {
+    if (tensor->second.dtype == dtype && is_reasonable(tensor->second.shape))
+      return std::optional(tensor->second);
+    return Error{ErrorCode::kInvalidArgument, place_,
+                 "the given contents of input '" + name + "' are " +
+                     describe(tensor->second.dtype, tensor->second.shape) + ", but the model declares " +
+                     std::string(ir::to_string(dtype))};
+  }
+  const auto text = options_.constant_texts.find(name);
+  if (text == options_.constant_texts.end()) return std::optional<lower::Tensor>();
+  std::optional<Shape> lengths;
+  if (const auto given = options_.shapes.find(name); given != options_.shapes.end()) {
+    lengths = given->second;
+    if (type.has_shape() && type.shape().dim_size() != std::ssize(*lengths))
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   "the given shape of input '" + name + "' has " + std::to_string(lengths->size()) +
+                       " dimensions, the model's " + std::to_string(type.shape().dim_size())};
+  } else if (type.has_shape()) {
+    lengths.emplace();
+    for (const DeclaredDimension& dim : dimensions(type)) {
+      const auto known = known_dims_.find(dim.name);
+      lengths->push_back(dim.length < 0 && !dim.name.empty() && known != known_dims_.end() ? known->second
+                                                                                           : dim.length);
+    }
+  }
+  auto made = tensor_of_text(text->second, dtype, lengths);
+  if (made.ok()) return std::optional(*std::move(made));
+  return Error{made.error().code, place_,
+               "the given contents of input '" + name + "': " + made.error().reason};
+}
+
 Result<ValueId> Importer::add_tensor_input(const std::string& name, const onnx::TypeProto::Tensor& type) {
   const std::optional<ir::DType> narrow = narrow_dtype(type.elem_type());
   const auto dtype = narrow ? narrow : onnx_dtype(type.elem_type());
   if (!dtype) {
-    const int64_t number = type.elem_type();
-    return Error{ErrorCode::kUnsupported, place_,
-                 "input '" + name + "' has ONNX data type " + std::to_string(number) +
-                     (number == 8 ? " (string)" : "") + ", which is not supported"};
+    return Error{
+        ErrorCode::kUnsupported, place_,
+        "input '" + name + "' has type " + onnx_type_name(type.elem_type()) + ", which is not supported"};
   }
   const ValueId id = add_value(name);
   if (narrow) narrow_.mark(id, narrow_bits(type.elem_type()));
-  const auto constant = options_.constant_inputs.find(name);
-  if (constant != options_.constant_inputs.end()) {
+  TS_ASSIGN_OR_RETURN(std::optional<lower::Tensor> fixed, fixed_contents(name, *dtype, type));
+  if (fixed) {
     Value& value = graph_.values.back();
-    value.dtype = constant->second.dtype;
-    value.shape = constant->second.shape;
-    value.constant = std::make_shared<const lower::Tensor>(constant->second);
-    if (value.dtype != *dtype || !is_reasonable(value.shape)) {
-      return Error{ErrorCode::kInvalidArgument, place_,
-                   "the given contents of input '" + name + "' have the wrong dtype"};
-    }
+    value.dtype = fixed->dtype;
+    value.shape = fixed->shape;
+    value.constant = std::make_shared<const lower::Tensor>(*std::move(fixed));
     return id;
   }
   TS_ASSIGN_OR_RETURN(graph_.values.back().shape, input_shape(name, type));
@@ -184,7 +222,9 @@ Result<Item> Importer::add_input(const std::string& name, const onnx::TypeProto&
   std::vector<ValueId> elements;
   for (;;) {
     const std::string element = name + "[" + std::to_string(elements.size()) + "]";
-    if (!options_.shapes.contains(element) && !options_.constant_inputs.contains(element)) break;
+    if (!options_.shapes.contains(element) && !options_.constant_inputs.contains(element) &&
+        !options_.constant_texts.contains(element))
+      break;
     names.insert(element);
     TS_ASSIGN_OR_RETURN(const ValueId id,
                         add_tensor_input(element, type.sequence_type().elem_type().tensor_type()));
@@ -274,6 +314,15 @@ Status Importer::add_inputs(Scope& scope) {
     if (item == scope.names.end() || item->second.is_tensor() || !item->second.elements.empty()) {
       return Error{ErrorCode::kInvalidArgument, place_,
                    "'" + name + "' is given as absent, but is not an optional or sequence input"};
+    }
+  }
+  for (const auto& given : {keys_of(options_.constant_inputs), keys_of(options_.constant_texts)}) {
+    for (const std::string& name : given) {
+      if (names.contains(name)) continue;
+      const std::vector<std::string> known(names.begin(), names.end());
+      return Error{ErrorCode::kInvalidArgument, place_,
+                   "contents are given for '" + name + "', but the model has no input of this name" +
+                       suggestion(name, known) + "; its inputs are " + quoted_list(known)};
     }
   }
   for (const auto& [name, shape] : options_.shapes) {

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
 #include <bit>
@@ -14,6 +15,7 @@
 #include "graph/onnx/expand.h"
 #include "graph/onnx/narrow.h"
 #include "graph/ops/op_context.h"
+#include "onnx/onnx-data_pb.h"
 
 namespace tensorsmith::graph {
 
@@ -134,8 +136,7 @@ Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSo
   const auto dtype = narrow ? ir::DType::kU8 : onnx_dtype(proto.data_type());
   if (!dtype) {
     return Error{ErrorCode::kUnsupported, "tensor '" + proto.name() + "'",
-                 "ONNX data type " + std::to_string(proto.data_type()) +
-                     (proto.data_type() == 8 ? " (string)" : "") + " is not supported"};
+                 "its type " + onnx_type_name(proto.data_type()) + " is not supported"};
   }
   if (proto.has_segment()) {
     return Error{ErrorCode::kUnsupported, "tensor '" + proto.name() + "'", "is stored in segments"};
@@ -203,6 +204,67 @@ Result<lower::Tensor> read_tensor_proto(const std::string& path) {
     return error;
   }
   return tensor;
+}
+
+namespace {
+
+// Sequences and optionals have the same fields: a name, the kind of their elements, tensors. Returns false if
+// the bytes are neither, or have no tensor: then they may be a TensorProto.
+bool list_of(const std::string& bytes, onnx::SequenceProto& list) {
+  const auto has_tensors = [&] {
+    return list.tensor_values_size() > 0 &&
+           std::ranges::all_of(list.tensor_values(), [](const auto& t) { return t.data_type() != 0; });
+  };
+  if (list.ParseFromString(bytes) && list.elem_type() == onnx::SequenceProto::TENSOR && has_tensors())
+    return true;
+  onnx::OptionalProto optional;
+  if (!optional.ParseFromString(bytes) || optional.elem_type() != onnx::OptionalProto::SEQUENCE) return false;
+  list = optional.sequence_value();
+  list.set_name(optional.name());
+  return has_tensors();
+}
+
+}  // namespace
+
+Result<TestValue> read_test_value(const std::string& path) {
+  TS_ASSIGN_OR_RETURN(const std::string bytes, read_input(path, std::numeric_limits<int>::max()));
+  const google::protobuf::LogSilencer silencer;
+  TestValue value;
+  TensorSource source;
+  const auto add = [&](const onnx::TensorProto& proto) -> Status {
+    auto tensor = tensor_from_proto(proto, source);
+    if (!tensor.ok()) {
+      Error error = std::move(tensor).error();
+      error.place = path + ": " + error.place;
+      return error;
+    }
+    value.tensors.push_back(*std::move(tensor));
+    return {};
+  };
+  onnx::SequenceProto list;
+  if (list_of(bytes, list)) {
+    value.name = list.name();
+    value.is_list = true;
+    for (const auto& proto : list.tensor_values()) TS_RETURN_IF_ERROR(add(proto));
+    return value;
+  }
+  onnx::TensorProto proto;
+  const Status parsed = parse_message(bytes, WireMessage::kTensor, proto);
+  if (parsed.ok() && proto.data_type() != 0 && add(proto).ok()) {
+    value.name = proto.name();
+    return value;
+  }
+  value.tensors.clear();
+  if (list.ParseFromString(bytes) && list.tensor_values_size() == 0 && !list.name().empty()) {
+    value.name = list.name();  // an empty sequence or optional
+    value.is_list = true;
+    return value;
+  }
+  if (parsed.ok()) return add(proto).error();
+  if (parsed.error().code != ErrorCode::kCorrupt)
+    return Error{parsed.error().code, path, parsed.error().reason};
+  return Error{ErrorCode::kCorrupt, path,
+               "is no ONNX tensor, sequence or optional (truncated or of another format)"};
 }
 
 Status write_tensor_proto(const std::string& path, const std::string& name, const lower::Tensor& tensor) {

@@ -96,15 +96,15 @@ Result<Buffers> variadic(OpContext& ctx) {
   return Buffers{ctx.compute(lower_case(ctx.node().op), std::move(axes), std::move(body))};
 }
 
-// With fmod = 0, the remainder has the divisor's sign (the standard allows only integers; floats
-// follow Python, too).
+// With fmod = 0, the remainder has the divisor's sign, also if it is 0 (floats since opset 28).
 Expr mod(OpContext& ctx, const Expr& a, const Expr& b) {
   const bool fmod = ctx.int_attr("fmod", 0) != 0;
   if (ir::is_float(a.dtype())) {
     const Expr r = ir::call(Intrinsic::kFmod, {a, b});
     if (fmod) return r;
     const Expr zero = ir::make_const(a.dtype(), 0);
-    return ir::select(r != zero && (r < zero) != (b < zero), r + b, r);
+    const Expr signed_zero = ir::select(b < zero, ir::make_const(a.dtype(), -0.0), zero);
+    return ir::select(r == zero, signed_zero, ir::select((r < zero) != (b < zero), r + b, r));
   }
   return fmod ? a - (a / b) * b : ir::floormod(a, b);
 }
@@ -180,8 +180,14 @@ Expr divide(OpContext&, const Expr& a, const Expr& b) {
   return exact ? a * ir::make_const(a.dtype(), 1.0 / divisor->value) : a / b;
 }
 
+// A right shift of a signed integer copies the sign, also by more than all bits (opset 28).
 Expr bit_shift(OpContext& ctx, const Expr& a, const Expr& b) {
-  return ir::binary(ctx.string_attr("direction", "") == "LEFT" ? BinaryOp::kShl : BinaryOp::kShr, a, b);
+  const bool left = ctx.string_attr("direction", "") == "LEFT";
+  const Expr shifted = ir::binary(left ? BinaryOp::kShl : BinaryOp::kShr, a, b);
+  if (left || !ir::is_signed_int(a.dtype())) return shifted;
+  const Expr zero = ir::make_const(a.dtype(), 0);
+  const Expr inside = b >= zero && b < ir::make_const(a.dtype(), 8 * ir::bytes_of(a.dtype()));
+  return ir::select(inside, shifted, ir::select(a < zero, ir::make_const(a.dtype(), -1), zero));
 }
 
 Expr exclusive_or(OpContext&, const Expr& a, const Expr& b) { return a != b; }
@@ -189,6 +195,13 @@ Expr exclusive_or(OpContext&, const Expr& a, const Expr& b) { return a != b; }
 // `slope` broadcasts to x, but not vice versa.
 Expr prelu(OpContext&, const Expr& x, const Expr& slope) {
   return ir::select(x < ir::make_const(x.dtype(), 0), wrapping(BinaryOp::kMul, x, slope), x);
+}
+
+// Swish of the gate, times the value (opset 28).
+Expr swiglu(OpContext& ctx, const Expr& gate, const Expr& value) {
+  const Expr unit = ir::make_const(gate.dtype(), 1);
+  const Expr scaled = gate * ir::make_const(gate.dtype(), ctx.float_attr("alpha", 1.0));
+  return gate * (unit / (unit + ir::call(Intrinsic::kExp, {-scaled}))) * value;
 }
 
 Result<Buffers> emit_where(OpContext& ctx) {
@@ -205,7 +218,7 @@ std::span<const OpEntry> binary_operators() {
   static const OpEntry kEntries[] = {
       {"Add", "n:TT", binary<arithmetic<BinaryOp::kAdd>>, kElementwise, 6},
       {"And", "b:TT", binary<plain<BinaryOp::kAnd>>, kElementwise, 6},
-      {"BitShift", "u:TT", binary<bit_shift>, kElementwise},
+      {"BitShift", "i:TT", binary<bit_shift>, kElementwise},
       {"BitwiseAnd", "i:TT", binary<plain<BinaryOp::kBitAnd>>, kElementwise},
       {"BitwiseOr", "i:TT", binary<plain<BinaryOp::kBitOr>>, kElementwise},
       {"BitwiseXor", "i:TT", binary<plain<BinaryOp::kBitXor>>, kElementwise},
@@ -224,6 +237,7 @@ std::span<const OpEntry> binary_operators() {
       {"PRelu", "n:TT", binary<prelu>, 0, 6},
       {"Pow", "n:TN", binary<pow>, kElementwise, 6},
       {"Sub", "n:TT", binary<arithmetic<BinaryOp::kSub>>, kElementwise, 6},
+      {"SwiGLU", "f:TT", binary<swiglu>, kElementwise},
       {"Sum", "f:T*", variadic<BinaryOp::kAdd>, kElementwise | kMayReturnInput},
       {"Where", "a:BTT", emit_where, kElementwise},
       {"Xor", "b:TT", binary<exclusive_or>, kElementwise, 6},

@@ -76,7 +76,7 @@ Result<Buffers> emit_eye_like(OpContext& ctx) {
   ir::DType dtype = ctx.dtype(0);
   if (ctx.has_attr("dtype")) {
     const auto wanted = onnx_dtype(ctx.int_attr("dtype", 1));
-    if (!wanted) return ctx.unsupported("ONNX data type " + std::to_string(ctx.int_attr("dtype", 1)));
+    if (!wanted) return ctx.unsupported("the type " + onnx_type_name(ctx.int_attr("dtype", 1)));
     dtype = *wanted;
   }
   const int64_t k = std::clamp(ctx.int_attr("k", 0), -kMaxElements, kMaxElements);

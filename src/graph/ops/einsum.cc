@@ -1,6 +1,8 @@
-// Einsum: sums of products, with ellipsis and repeated labels.
+// Einsum: sums of products, with ellipsis and repeated labels. Products of more than two tensors are imported as several
+// nodes (onnx/expand_einsum.cc).
+#include "graph/ops/einsum.h"
+
 #include <algorithm>
-#include <map>
 
 #include "graph/ops/index.h"
 #include "graph/ops/registry.h"
@@ -10,10 +12,6 @@ namespace tensorsmith::graph {
 namespace {
 
 using ir::Expr;
-
-// One label per dimension. The dimensions of an ellipsis are labelled -1, -2, ... from the last
-// one, so that operands with fewer of them broadcast.
-using Labels = std::vector<int>;
 
 // Parses "ab...c" into labels; ellipsis_rank is the number of dimensions that the dots stand for.
 std::optional<Labels> parse_term(const std::string& term, size_t ellipsis_rank) {
@@ -56,14 +54,16 @@ Equation split_equation(std::string text) {
   return equation;
 }
 
-Result<Buffers> emit_einsum(OpContext& ctx) {
+}  // namespace
+
+Result<EinsumTerms> read_einsum(OpContext& ctx) {
   const std::string text = ctx.string_attr("equation", "");
   const Equation equation = split_equation(text);
   const auto malformed = [&] { return ctx.invalid("the equation '" + text + "' does not fit the inputs"); };
   if (equation.terms.size() != ctx.num_inputs()) return malformed();
 
-  std::vector<Labels> operands;
-  std::map<int, int64_t> extents;
+  EinsumTerms terms;
+  auto& [operands, output, extents] = terms;
   std::map<int, int> occurrences;
   size_t ellipsis = 0;
   for (size_t i = 0; i < equation.terms.size(); ++i) {
@@ -85,7 +85,6 @@ Result<Buffers> emit_einsum(OpContext& ctx) {
     }
     operands.push_back(*labels);
   }
-  Labels output;
   if (equation.output) {
     const auto labels = parse_term(*equation.output, ellipsis);
     if (!labels) return malformed();
@@ -98,15 +97,25 @@ Result<Buffers> emit_einsum(OpContext& ctx) {
       if (label > 0 && count == 1) output.push_back(label);
     }
   }
+  for (size_t i = 0; i < output.size(); ++i)
+    if (!extents.contains(output[i]) ||
+        std::find(output.begin(), output.begin() + i, output[i]) != output.begin() + i)
+      return malformed();
+  return terms;
+}
+
+namespace {
+
+Result<Buffers> emit_einsum(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const EinsumTerms terms, read_einsum(ctx));
+  const auto& [operands, output, extents] = terms;
   const auto name_of = [](int label) {
     return label > 0 ? std::string(1, static_cast<char>(label)) : "e" + std::to_string(-label);
   };
   std::map<int, Expr> variables;
   std::vector<ir::Axis> spatial;
   for (int label : output) {
-    const auto extent = extents.find(label);
-    if (extent == extents.end() || variables.contains(label)) return malformed();
-    spatial.push_back({ir::Var(name_of(label)), extent->second});
+    spatial.push_back({ir::Var(name_of(label)), extents.at(label)});
     variables.emplace(label, spatial.back().var);
   }
   std::vector<ir::Axis> reduce;

@@ -130,6 +130,50 @@ Result<Buffers> emit_scatter(OpContext& ctx, const std::function<Updates(std::sp
   return Buffers{ctx.compute("scatter", std::move(out), std::move(body))};
 }
 
+// Returns the first parameters of both scatter routines; nothing for a reduction that they do not have.
+std::optional<std::vector<int64_t>> scatter_parameters(OpContext& ctx) {
+  constexpr std::string_view kReductions[] = {"none", "add", "mul", "min",
+                                              "max"};  // runtime::ScatterReduction
+  const auto* found = std::ranges::find(kReductions, ctx.string_attr("reduction", "none"));
+  if (found == std::end(kReductions)) return std::nullopt;
+  const int64_t reduction = found - std::begin(kReductions);
+  if (ctx.dtype(0) == ir::DType::kBool && reduction != 0) return std::nullopt;
+  return std::vector<int64_t>{static_cast<int64_t>(ctx.dtype(0)), ctx.dtype(1) == ir::DType::kI64 ? 1 : 0,
+                              reduction};
+}
+
+Result<std::optional<RoutineUse>> route_scatter_elements(OpContext& ctx) {
+  const Shape& x = ctx.shape(0);
+  const Shape& indices = ctx.shape(1);
+  if (indices.size() != x.size() || ctx.shape(2) != indices || product(indices) == 0)
+    return std::optional<RoutineUse>();
+  TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(ctx.int_attr("axis", 0), x.size()));
+  auto parameters = scatter_parameters(ctx);
+  if (!parameters || indices[axis] <= kShortLoop) return std::optional<RoutineUse>();
+  for (size_t d = 0; d < x.size(); ++d)
+    if (d != axis && indices[d] > x[d]) return std::optional<RoutineUse>();
+  parameters->insert(parameters->end(), {static_cast<int64_t>(axis), std::ssize(x)});
+  parameters->insert(parameters->end(), x.begin(), x.end());
+  parameters->insert(parameters->end(), indices.begin(), indices.end());
+  return std::optional(
+      RoutineUse{{std::string(runtime::kScatterElements.name), *std::move(parameters)}, {0, 1, 2}, {0}});
+}
+
+Result<std::optional<RoutineUse>> route_scatter_nd(OpContext& ctx) {
+  const std::span<const int64_t> x(ctx.shape(0)), indices(ctx.shape(1));
+  if (indices.empty() || indices.back() < 1 || indices.back() > std::ssize(x))
+    return std::optional<RoutineUse>();
+  const int64_t updates = product(indices.first(indices.size() - 1));
+  auto parameters = scatter_parameters(ctx);
+  if (!parameters || updates <= kShortLoop) return std::optional<RoutineUse>();
+  const auto extents = x.first(indices.back()), row = x.subspan(indices.back());
+  if (product(ctx.shape(2)) != updates * product(row)) return std::optional<RoutineUse>();
+  parameters->insert(parameters->end(), {updates, product(row)});
+  parameters->insert(parameters->end(), extents.begin(), extents.end());
+  return std::optional(
+      RoutineUse{{std::string(runtime::kScatterRows.name), *std::move(parameters)}, {0, 1, 2}, {0}});
+}
+
 Result<Buffers> emit_scatter_elements(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   const Shape& indices = ctx.shape(1);
@@ -245,9 +289,9 @@ std::span<const OpEntry> gather_operators() {
       {"GatherElements", "a:TI", emit_gather_elements, kMovesElements},
       {"GatherND", "a:TL", emit_gather_nd, kMovesElements},
       {"OneHot", "a:NNT", emit_one_hot},
-      {"Scatter", "a:TIT", emit_scatter_elements},
-      {"ScatterElements", "a:TIT", emit_scatter_elements},
-      {"ScatterND", "a:TLT", emit_scatter_nd},
+      {"Scatter", "a:TIT", emit_scatter_elements, 0, 1, route_scatter_elements},
+      {"ScatterElements", "a:TIT", emit_scatter_elements, 0, 1, route_scatter_elements},
+      {"ScatterND", "a:TLT", emit_scatter_nd, 0, 1, route_scatter_nd},
   };
   return kEntries;
 }

@@ -11,6 +11,10 @@ namespace tensorsmith::graph {
 
 using Exprs = std::vector<ir::Expr>;
 
+// Loops over at most so many elements for each element of the result are left to the emitters: such a kernel takes part
+// in fusion, which a routine does not.
+inline constexpr int64_t kShortLoop = 8;
+
 // Makes one axis per dimension: "i0", "i1", ... (or with `prefix` instead of "i").
 std::vector<ir::Axis> axes_for(const Shape& shape, const std::string& prefix = "i");
 Exprs vars_of(std::span<const ir::Axis> axes);

@@ -4,6 +4,44 @@
 
 namespace tensorsmith::graph {
 
+std::string onnx_type_name(int64_t data_type) {
+  if (const auto dtype = onnx_dtype(data_type)) return std::string(row_of(*dtype).onnx_name);
+  switch (data_type) {
+    case 8:
+      return "string";
+    case 14:
+      return "complex64";
+    case 15:
+      return "complex128";
+    case 17:
+      return "float8e4m3fn";
+    case 18:
+      return "float8e4m3fnuz";
+    case 19:
+      return "float8e5m2";
+    case 20:
+      return "float8e5m2fnuz";
+    case 21:
+      return "uint4";
+    case 22:
+      return "int4";
+    case 23:
+      return "float4e2m1";
+    case 24:
+      return "float8e8m0";
+    case 25:
+      return "uint2";
+    case 26:
+      return "int2";
+    case 27:
+      return "float6e2m3";
+    case 28:
+      return "float6e3m2";
+    default:
+      return "ONNX data type " + std::to_string(data_type);
+  }
+}
+
 std::string describe(ir::DType dtype, const Shape& shape) {
   std::string text(ir::to_string(dtype));
   text += '[';

@@ -29,6 +29,8 @@ inline constexpr int64_t kMaxGeometry = int64_t{1} << 30;
 inline std::optional<ir::DType> onnx_dtype(int64_t data_type) {
   return find_dtype(&DTypeRow::onnx, data_type);
 }
+// Returns the name of an ONNX TensorProto.DataType number, "float8e4m3fn", also of types that are not supported.
+std::string onnx_type_name(int64_t data_type);
 // Returns, for example, "f32[1,3,224,224]".
 std::string describe(ir::DType dtype, const Shape& shape);
 // Returns whether each extent is >= 0, the rank is at most kMaxRank and the product of the non-zero

@@ -1,4 +1,4 @@
-// Reduce*, ArgMax, ArgMin, CumSum.
+// Reduce*, ArgMax, ArgMin, CumSum, CumProd.
 #include <algorithm>
 #include <numeric>
 
@@ -202,13 +202,40 @@ Result<Buffers> emit_arg(OpContext& ctx) {
       map_elements(ctx, "last_index", best[1], [extent](const Expr& x) { return Expr(extent - 1) - x; })};
 }
 
-// out[i] = sum over r <= i (or <, or from the back) of x[r].
-Result<Buffers> emit_cumsum(OpContext& ctx) {
+struct ScanOf {
+  size_t axis = 0;
+  bool exclusive = false, reverse = false;
+};
+
+Result<ScanOf> read_scan(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, ctx.constant_ints(1, "axis"));
   if (axes.size() != 1) return ctx.invalid("input 1 (axis) must be one number");
-  TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(axes[0], ctx.rank(0)));
-  const bool exclusive = ctx.int_attr("exclusive", 0) != 0;
-  const bool reverse = ctx.int_attr("reverse", 0) != 0;
+  ScanOf scan;
+  TS_ASSIGN_OR_RETURN(scan.axis, ctx.normalize_axis(axes[0], ctx.rank(0)));
+  scan.exclusive = ctx.int_attr("exclusive", 0) != 0;
+  scan.reverse = ctx.int_attr("reverse", 0) != 0;
+  return scan;
+}
+
+template <Combiner C>
+Result<std::optional<RoutineUse>> route_scan(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const ScanOf scan, read_scan(ctx));
+  const std::span<const int64_t> x(ctx.shape(0));
+  if (x[scan.axis] <= kShortLoop) return std::optional<RoutineUse>();
+  RoutineUse use{{std::string(runtime::kPrefixScan.name),
+                  {static_cast<int64_t>(ctx.dtype(0)), product(x.first(scan.axis)), x[scan.axis],
+                   product(x.subspan(scan.axis + 1)), C == Combiner::kProd ? 1 : 0, scan.exclusive ? 1 : 0,
+                   scan.reverse ? 1 : 0}},
+                 {0},
+                 {0}};
+  return std::optional(std::move(use));
+}
+
+// out[i] = sum or product over r <= i (or <, or from the back) of x[r].
+template <Combiner C>
+Result<Buffers> emit_scan(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const ScanOf scan, read_scan(ctx));
+  const auto [axis, exclusive, reverse] = scan;
   std::vector<ir::Axis> spatial = axes_for(ctx.shape(0));
   std::vector<ir::Axis> reduce = {{ir::Var("r"), ctx.shape(0)[axis]}};
   Exprs indices = vars_of(spatial);
@@ -216,9 +243,10 @@ Result<Buffers> emit_cumsum(OpContext& ctx) {
   const Expr r = reduce[0].var;
   indices[axis] = r;
   const Expr included = reverse ? (exclusive ? r > i : r >= i) : (exclusive ? r < i : r <= i);
-  Expr body = ir::select(included, ir::load(ctx.in(0), indices), ir::make_const(ctx.dtype(0), 0));
+  constexpr bool kSums = C == Combiner::kSum;
+  Expr body = ir::select(included, ir::load(ctx.in(0), indices), ir::make_const(ctx.dtype(0), kSums ? 0 : 1));
   return Buffers{
-      ctx.reduce("cumsum", std::move(spatial), std::move(reduce), Combiner::kSum, std::move(body))};
+      ctx.reduce(kSums ? "cumsum" : "cumprod", std::move(spatial), std::move(reduce), C, std::move(body))};
 }
 
 }  // namespace
@@ -227,7 +255,8 @@ std::span<const OpEntry> reduce_operators() {
   static const OpEntry kEntries[] = {
       {"ArgMax", "n:T", emit_arg<Combiner::kArgMax>, kReduces},
       {"ArgMin", "n:T", emit_arg<Combiner::kArgMin>, kReduces},
-      {"CumSum", "n:TI", emit_cumsum},
+      {"CumProd", "n:TI", emit_scan<Combiner::kProd>, 0, 1, route_scan<Combiner::kProd>},
+      {"CumSum", "n:TI", emit_scan<Combiner::kSum>, 0, 1, route_scan<Combiner::kSum>},
       {"ReduceL1", "n:Tl", emit_l1, kReduces | kMayReturnInput},
       {"ReduceL2", "n:Tl", emit_l2, kReduces | kMayReturnInput},
       {"ReduceLogSum", "n:Tl", emit_log_sum, kReduces | kMayReturnInput},

@@ -6,10 +6,14 @@
 #include <vector>
 
 #include "graph/ops/op_context.h"
+#include "graph/routines.h"
 
 namespace tensorsmith::graph {
 
 using Emitter = Result<Buffers> (*)(OpContext&);
+// Returns the routine that computes the node on a processor; nothing if the loops that the emitter makes are as good.
+// The inputs have the dtypes of the model. Errors are those of the emitter.
+using Router = Result<std::optional<RoutineUse>> (*)(OpContext&);
 
 // Facts about an operator that the importer, the passes and the engine need.
 enum OpTrait : uint32_t {
@@ -37,6 +41,7 @@ struct OpEntry {
   Emitter emit;
   uint32_t traits = 0;   // the OpTrait bits that apply
   int oldest_opset = 1;  // older forms of the operator are not supported
+  Router route = nullptr;
 };
 
 // An operator that is evaluated only on constants, because the shape of its result depends on the

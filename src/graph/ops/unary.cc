@@ -110,8 +110,7 @@ Result<Buffers> emit_cast(OpContext& ctx) {
   if (!ctx.has_attr("to")) return ctx.invalid("attribute to is missing");
   const int64_t to = ctx.int_attr("to", 0);
   const auto dtype = onnx_dtype(to);
-  if (!dtype)
-    return ctx.unsupported("cast to ONNX data type " + std::to_string(to) + (to == 8 ? " (string)" : ""));
+  if (!dtype) return ctx.unsupported("cast to " + onnx_type_name(to));
   if (*dtype == ctx.dtype(0)) return Buffers{ctx.in(0)};
   return Buffers{map_elements(ctx, "cast", ctx.in(0), [&](const Expr& x) { return ir::cast(*dtype, x); })};
 }

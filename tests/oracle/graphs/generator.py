@@ -9,7 +9,7 @@ from .operators.registry import GENERATORS, WEIGHTS
 from .oracles import NotComputed, schema_of, split_name
 from .truth import Conflict, Undefined
 
-NEWEST_OPSET = 24
+NEWEST_OPSET = 28
 OLDEST_OPSET = 7
 # Graphs with operators of one kind find bugs that mixtures hide.
 FAMILIES = {

@@ -216,3 +216,9 @@ def where(b, op):
     if np.prod(shape) > 5000:
         raise Skip("too large")
     b.add(op, [condition, x, y])
+
+
+@operator("SwiGLU")
+def swiglu(b, op):
+    gate = b.value(b.allowed(op, "T"), rank=(0, 4))
+    b.add(op, [gate, b.value([gate.dtype], shape=gate.shape)], alpha=b.pick([None, 1.0, 1.7]))

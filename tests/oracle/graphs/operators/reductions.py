@@ -53,7 +53,7 @@ def arg(b, op):
     )
 
 
-@operator("CumSum")
+@operator("CumSum", "CumProd")
 def cumsum(b, op):
     x = b.value(b.allowed(op, "T"), rank=(1, 4))
     axis = b.constant(np.array(signed(b, b.integer(0, x.rank - 1), x.rank), dtype=b.pick([np.int64, np.int32])))
