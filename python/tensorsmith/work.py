@@ -543,12 +543,11 @@ def import_of(
         array = np.asarray(value)
         if array.dtype.kind not in "biuf" or array.size == 0:
             raise errors.InvalidArgument(f"{value!r} is no number or array of numbers", f"constants['{name}']")
-        texts[name] = ",".join("true" if x is True else "false" if x is False else repr(x) for x in array.ravel().tolist())
+        words = {True: "true", False: "false"} if array.dtype.kind == "b" else {}
+        texts[name] = ",".join(words.get(x) or repr(x) for x in array.ravel().tolist())
         if array.ndim > 0:
             given[name] = list(array.shape)
-    return _native.Import(
-        shapes=given, dims=lengths, absent=list(absent), constants=texts, bounded=bounded, tf32=tf32
-    )
+    return _native.Import(shapes=given, dims=lengths, absent=list(absent), constants=texts, bounded=bounded, tf32=tf32)
 
 
 def _settings(**values: Any) -> str:

@@ -17,6 +17,18 @@ int64_t bytes_of(const ir::Buffer& buffer) { return ir::bytes_of(buffer->dtype, 
 
 bool is_fill(const std::string& op) { return op == "ConstantOfShape"; }
 
+// Returns whether a large result has more elements than each input, and computing one takes a few operations: then a
+// kernel that computes them takes no longer than one that reads them, and needs no memory.
+bool repeats_elements(const Node& node, const NodeWorkload& work, int64_t bytes) {
+  constexpr int64_t kLarge = int64_t{1} << 20;
+  if (bytes <= kLarge || !(is_fill(node.op) || has_trait(node.op, kMovesElements | kElementwise)))
+    return false;
+  int64_t most = 0;
+  for (const ir::Buffer& input : work.inputs)
+    if (input != nullptr) most = std::max(most, input->num_elements());
+  return work.outputs[0] != nullptr && work.outputs[0]->num_elements() > most;
+}
+
 TensorRef fill(const Node& node, const ir::Buffer& output) {
   auto tensor = std::make_shared<lower::Tensor>(lower::Tensor::zeros(output->dtype, output->shape));
   const auto* value = node.find<lower::Tensor>("value");
@@ -185,6 +197,7 @@ Status infer_node(Graph& graph, const Node& node, FoldLimits& limits) {
   const auto set = [&](size_t i, TensorRef tensor) {
     if (node.outputs[i] != kNoValue) graph.values[node.outputs[i]].constant = std::move(tensor);
   };
+  if (repeats_elements(node, work, bytes)) return {};
   const bool cheap = is_fill(node.op) || (has_trait(node.op, kReshapes) && !aliases_only);
   if (bytes > (cheap ? limits.max_fill_bytes : limits.max_bytes)) return {};
   const bool costly = !cheap && !aliases_only && evaluation_cost(work.workload) > limits.max_cost;

@@ -1,5 +1,5 @@
 // ONNX's own test cases (Debian's libonnx-testdata) with the importer and the reference
-// interpreter. Cases that do not pass are listed in docs/operators.md.
+// interpreter. scripts/conformance runs those of the newest ONNX through the command line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

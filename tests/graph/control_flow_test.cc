@@ -289,7 +289,7 @@ TEST(NarrowIntegers, OnlyQuantizationAndMovesTakeThem) {
   ModelBuilder m(21);
   m.raw("w", {3}, kInt4, std::string("\x98\x07", 2)).input("x", {3}, 3).output("y");
   m.node("Add", {"x", "w"}, {"y"});
-  expect_refused(m, {"Add", "reads 'w'", "4-bit"});
+  expect_refused(m, {"Add", "reads 'w'", "type int4"});
 }
 
 // The operator is expanded into nodes that become one kernel, with keys shared by heads and with

@@ -418,8 +418,10 @@ TEST(Import, ConstantInputs) {
 
 TEST(Import, ConstantsHaveALimit) {
   ModelBuilder model;
-  model.input("x", {1}).output("y").integers("s", {1 << 20, 256}).node("ConstantOfShape", {"s"}, {"c"});
-  model.node("Add", {"x", "c"}, {"y"});
+  model.input("x", {1})
+      .output("y")
+      .initializer("c", {1 << 19}, std::vector<float>(1 << 19))
+      .node("Add", {"x", "c"}, {"y"});
   ImportOptions options;
   options.max_constant_bytes = 1 << 20;
   expect_error(model.import(options), ErrorCode::kResourceExhausted, HasSubstr("take too much memory"));

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 import tensorsmith
 from conftest import data_set
@@ -234,3 +235,28 @@ def test_trains_and_evaluates(mnist):
     assert scores
     with pytest.raises(tensorsmith.errors.CommandFailed, match="nonsense"):
         tensorsmith.train("other.model", from_db="tensorsmith.db", parameters={"nonsense": 1})
+
+
+def test_inputs_become_constants(tmp_path):
+    """Contents of an input are part of the compiled model, as numbers or as an array of the input's type."""
+    nodes = [helper.make_node("Reshape", ["x", "s"], ["r"]), helper.make_node("Mul", ["r", "f"], ["y"])]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "constants",
+        [
+            value("x", TensorProto.FLOAT, [6]),
+            value("s", TensorProto.INT64, [2]),
+            value("f", TensorProto.FLOAT, []),
+        ],
+        [value("y", TensorProto.FLOAT, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    constants = {"s": [3, -1], "f": 0.5}
+    compiled = tensorsmith.compile(model, tmp_path / "fixed", untuned=True, constants=constants).load()
+    x = np.arange(6, dtype=np.float32)
+    np.testing.assert_array_equal(compiled.run({"x": x})["y"], x.reshape(3, 2) / 2)
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match=r"no input of this name \(did you mean 's'"):
+        tensorsmith.compile(model, tmp_path / "wrong", untuned=True, constants={"ss": [3, 2]})
+    with pytest.raises(tensorsmith.errors.InvalidArgument, match="constants"):
+        tensorsmith.compile(model, tmp_path / "wrong", untuned=True, constants={"s": "three"})

@@ -95,7 +95,14 @@ int64_t bytes_of(const ir::Buffer& buffer) {
 // The constants of a model's calls; constants with equal bytes are stored once.
 class WeightTable {
  public:
+  explicit WeightTable(const graph::Graph& graph) : graph_(graph) {
+    for (const graph::ValueId id : graph.values.ids())
+      if (graph.values[id].constant) first_of_.emplace(graph.values[id].constant.get(), id);
+  }
+
   int64_t add(WantedWeight wanted) {
+    // Several values may be the same constant, for example by Identity nodes.
+    wanted.value = first_of_.at(graph_.values[wanted.value].constant.get());
     const auto [it, added] = index_.emplace(wanted.key(), static_cast<int64_t>(wanted_.size()));
     if (added) wanted_.push_back(std::move(wanted));
     return it->second;
@@ -105,6 +112,8 @@ class WeightTable {
  private:
   std::vector<WantedWeight> wanted_;
   std::map<std::string, int64_t> index_;
+  const graph::Graph& graph_;
+  std::map<const lower::Tensor*, graph::ValueId> first_of_;  // the first value of each constant
 };
 
 // Returns the position of a value among the model's inputs or outputs.
@@ -206,7 +215,7 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
   }
   description.arena_bytes = model.memory.arena_bytes;
 
-  WeightTable weights;
+  WeightTable weights(model.graph);
   for (const graph::Call& call : partition.calls) {
     if (!call.task) {
       TS_ASSIGN_OR_RETURN(runtime::CallInfo info, routine_info(model, call, weights));

@@ -1,5 +1,7 @@
 #include "graph/onnx/expand.h"
 
+#include "graph/ops/registry.h"
+
 namespace tensorsmith::graph {
 
 Result<std::vector<ValueId>> Expansion::ops(const std::string& op, std::vector<ValueId> inputs,
@@ -11,7 +13,23 @@ Result<std::vector<ValueId>> Expansion::ops(const std::string& op, std::vector<V
             std::move(attributes),
             std::move(inputs),
             {}};
+  const ExpandEntry* entry = find_expanded_operator(op);
+  if (entry != nullptr && find_operator(op) == nullptr) return expand(*entry, std::move(node), outputs);
   return sink_.add(std::move(node), outputs);
+}
+
+Result<std::vector<ValueId>> Expansion::expand(const ExpandEntry& entry, Node node, size_t outputs) {
+  node.outputs.assign(outputs, ValueId(0));  // wanted; which values they are is known afterwards
+  WorkloadBuilder builder;
+  std::vector<ir::Buffer> buffers;
+  for (const ValueId id : node.inputs)
+    buffers.push_back(id == kNoValue ? nullptr : builder.placeholder("in", dtype(id), shape(id), false));
+  OpContext context(sink_.graph(), node, buffers, builder);
+  TS_RETURN_IF_ERROR(check_signature(context, entry.signature));
+  Expansion inner(sink_, node, context);
+  auto values = entry.expand(inner);
+  if (values.ok() && context.error()) return *context.error();
+  return values;
 }
 
 Result<ValueId> Expansion::op(const std::string& op, std::vector<ValueId> inputs,
@@ -51,9 +69,9 @@ Result<ValueId> Expansion::cast(ValueId id, ir::DType dtype) {
 }
 
 const ExpandEntry* find_expanded_operator(std::string_view op) {
-  for (const auto& family :
-       {attention_expansions(), contributed_expansions(), einsum_expansions(), quantized_expansions(),
-        signal_expansions(), state_expansions(), text_expansions()}) {
+  for (const auto& family : {attention_expansions(), contributed_attention_expansions(),
+                             contributed_expansions(), einsum_expansions(), quantized_expansions(),
+                             signal_expansions(), state_expansions(), text_expansions()}) {
     for (const ExpandEntry& entry : family)
       if (entry.op == op) return &entry;
   }

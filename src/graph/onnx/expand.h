@@ -37,7 +37,8 @@ class Expansion {
   ir::DType dtype(ValueId id) const { return value(id).dtype; }
   const lower::Tensor* known(ValueId id) const { return sink_.graph().constant(id); }
 
-  // Adds a node of opset 18, in which the axes of reductions, Squeeze and Split are inputs.
+  // Adds a node of opset 18, in which the axes of reductions, Squeeze and Split are inputs. An operator that is
+  // itself expanded is added as its nodes.
   Result<ValueId> op(const std::string& op, std::vector<ValueId> inputs,
                      std::map<std::string, Attribute> attributes = {});
   Result<std::vector<ValueId>> ops(const std::string& op, std::vector<ValueId> inputs, size_t outputs,
@@ -52,6 +53,8 @@ class Expansion {
   Result<ValueId> cast(ValueId id, ir::DType dtype);
 
  private:
+  Result<std::vector<ValueId>> expand(const struct ExpandEntry& entry, Node node, size_t outputs);
+
   NodeSink& sink_;
   const Node& node_;
   int made_ = 0;
@@ -74,6 +77,7 @@ const ExpandEntry* find_expanded_operator(std::string_view op);
 
 // One list per family of operators.
 std::span<const ExpandEntry> attention_expansions();
+std::span<const ExpandEntry> contributed_attention_expansions();
 std::span<const ExpandEntry> contributed_expansions();
 std::span<const ExpandEntry> einsum_expansions();
 std::span<const ExpandEntry> quantized_expansions();

@@ -194,6 +194,38 @@ Result<Values> expand_contributed_rotary(Expansion& e) {
   return only(e.op("RotaryEmbedding", {e.in(0), e.in(2), e.in(3), positions}, std::move(attributes)));
 }
 
+// Sum of the embeddings of words, positions and segments, normalized. Inputs: input_ids, segment_ids, tables of words,
+// positions and segments, gamma, beta, mask, position_ids. Outputs: the result, the number of tokens that the mask
+// shows, the sum.
+Result<Values> expand_embedding(Expansion& e) {
+  OpContext& ctx = e.ctx;
+  if (ctx.rank(0) != 2) return ctx.invalid("input_ids must have rank 2");
+  TS_ASSIGN_OR_RETURN(ValueId sum, e.op("Gather", {e.in(2), e.in(0)}));
+  ValueId positions = kNoValue;
+  if (ctx.has(8)) {
+    TS_ASSIGN_OR_RETURN(positions, e.op("Gather", {e.in(3), e.in(8)}));
+  } else {
+    TS_ASSIGN_OR_RETURN(positions, e.slice(e.in(3), 0, 0, ctx.shape(0)[1]));
+  }
+  TS_ASSIGN_OR_RETURN(sum, e.op("Add", {sum, positions}));
+  if (ctx.has(1) && ctx.has(4)) {
+    TS_ASSIGN_OR_RETURN(const ValueId segments, e.op("Gather", {e.in(4), e.in(1)}));
+    TS_ASSIGN_OR_RETURN(sum, e.op("Add", {sum, segments}));
+  }
+  TS_ASSIGN_OR_RETURN(const ValueId result,
+                      e.op("LayerNormalization", {sum, e.in(5), e.in(6)},
+                           {{"axis", int64_t{-1}}, {"epsilon", ctx.float_attr("epsilon", 1e-12)}}));
+  ValueId shown = kNoValue;
+  if (ctx.wants_output(1)) {
+    if (ctx.has(7)) {
+      TS_ASSIGN_OR_RETURN(shown, e.op("ReduceSum", {e.in(7), e.ints({1})}, {{"keepdims", int64_t{0}}}));
+    } else {
+      shown = e.constant(lower::Tensor::zeros(DType::kI32, {ctx.shape(0)[0]}));
+    }
+  }
+  return Values{result, shown, sum};
+}
+
 // Softmax of the sum of data and bias, of which the dimensions from `axis` on are one.
 Result<Values> expand_bias_softmax(Expansion& e) {
   TS_ASSIGN_OR_RETURN(const ValueId sum, e.op("Add", {e.in(0), e.in(1)}));
@@ -215,6 +247,7 @@ std::span<const ExpandEntry> contributed_expansions() {
       {"com.microsoft.BiasGelu", "f:TT", expand_bias_gelu, ""},
       {"com.microsoft.BiasSoftmax", "f:TT", expand_bias_softmax, "axis is_inner_broadcast"},
       {"com.microsoft.BiasSplitGelu", "f:TT", expand_bias_split_gelu, ""},
+      {"com.microsoft.EmbedLayerNormalization", "f:IiTTtTTii", expand_embedding, "epsilon mask_index_type"},
       {"com.microsoft.FastGelu", "f:Tt", expand_fast_gelu, ""},
       {"com.microsoft.FusedConv", "f:TTtt", expand_fused_conv,
        "activation activation_params auto_pad dilations group kernel_shape pads strides"},

@@ -191,6 +191,20 @@ class Fourier {
   bool inverse_;
 };
 
+// Returns all bins of the transform of a real signal from the first half of them, (rows, length / 2 + 1, 2): bin
+// length - k is the conjugate of bin k.
+Result<ValueId> with_conjugates(Expansion& e, ValueId x, int64_t length) {
+  std::vector<int64_t> places;
+  for (int64_t k = length / 2 + 1; k < length; ++k) places.push_back(length - k);
+  if (places.empty()) return x;
+  TS_ASSIGN_OR_RETURN(ValueId rest, e.op("Gather", {x, e.ints(places)}, {{"axis", int64_t{1}}}));
+  lower::Tensor signs = lower::Tensor::zeros(e.dtype(x), {2});
+  signs.set(0, ir::scalar_float(signs.dtype, 1));
+  signs.set(1, ir::scalar_float(signs.dtype, -1));
+  TS_ASSIGN_OR_RETURN(rest, e.op("Mul", {rest, e.constant(std::move(signs))}));
+  return e.op("Concat", {x, rest}, {{"axis", int64_t{1}}});
+}
+
 Result<Values> expand_dft(Expansion& e) {
   OpContext& ctx = e.ctx;
   const Shape x = ctx.shape(0);
@@ -205,15 +219,18 @@ Result<Values> expand_dft(Expansion& e) {
   TS_ASSIGN_OR_RETURN(const size_t axis, ctx.normalize_axis(axis_number, x.size()));
   if (axis + 1 == x.size()) return ctx.invalid("the axis must not be the last one");
   const bool inverse = ctx.int_attr("inverse", 0) != 0, onesided = ctx.int_attr("onesided", 0) != 0;
-  if (inverse && onesided) return ctx.unsupported("the inverse of a onesided transform");
-  int64_t length = x[axis];
+  const bool real_result = inverse && onesided;
+  if (real_result && x.back() != 2)
+    return ctx.invalid("the inverse of a onesided transform takes complex numbers");
+  int64_t length = real_result ? 2 * (x[axis] - 1) : x[axis];
   if (ctx.has(1)) {
     TS_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths, ctx.constant_ints(1, "dft_length"));
     if (lengths.size() != 1) return ctx.invalid("input 1 (dft_length) must be one number");
     length = lengths[0];
   }
   if (length < 1 || length > kMaxGeometry) return ctx.invalid("the length must be positive");
-  const int64_t bins = onesided ? length / 2 + 1 : length;
+  const int64_t bins = onesided && !inverse ? length / 2 + 1 : length;
+  const int64_t samples = real_result ? length / 2 + 1 : length;  // that are read
   Shape result_shape = x;
   result_shape[axis] = bins;
   result_shape.back() = 2;
@@ -222,11 +239,11 @@ Result<Values> expand_dft(Expansion& e) {
   const DType dtype = wide(ctx.dtype(0));
   TS_ASSIGN_OR_RETURN(ValueId value, e.cast(e.in(0), dtype));
   // Samples beyond the length are left out, and missing ones are 0.
-  if (length < x[axis]) {
-    TS_ASSIGN_OR_RETURN(value, e.slice(value, static_cast<int64_t>(axis), 0, length));
-  } else if (length > x[axis]) {
+  if (samples < x[axis]) {
+    TS_ASSIGN_OR_RETURN(value, e.slice(value, static_cast<int64_t>(axis), 0, samples));
+  } else if (samples > x[axis]) {
     std::vector<int64_t> pads(2 * x.size(), 0);
-    pads[x.size() + axis] = length - x[axis];
+    pads[x.size() + axis] = samples - x[axis];
     TS_ASSIGN_OR_RETURN(value, e.op("Pad", {value, e.ints(pads)}));
   }
   // (..., points, rest, parts) to (..., rest, points, parts)
@@ -243,13 +260,19 @@ Result<Values> expand_dft(Expansion& e) {
   }
   Shape moved = e.shape(value);
   const int64_t rows = product(std::span<const int64_t>(moved).first(moved.size() - 2));
-  TS_ASSIGN_OR_RETURN(value, e.reshape(value, {rows, length, x.back()}));
+  TS_ASSIGN_OR_RETURN(value, e.reshape(value, {rows, samples, x.back()}));
+  if (real_result) {
+    TS_ASSIGN_OR_RETURN(value, with_conjugates(e, value, length));
+  }
   TS_ASSIGN_OR_RETURN(value, Fourier(e, dtype, inverse).transform(value, bins));
+  if (real_result) {
+    TS_ASSIGN_OR_RETURN(value, e.slice(value, 2, 0, 1));
+  }
   if (inverse) {
     TS_ASSIGN_OR_RETURN(value, e.op("Mul", {value, e.scalar(dtype, 1.0 / static_cast<double>(length))}));
   }
   moved[moved.size() - 2] = bins;
-  moved.back() = 2;
+  moved.back() = real_result ? 1 : 2;
   TS_ASSIGN_OR_RETURN(value, e.reshape(value, moved));
   if (moves) {
     TS_ASSIGN_OR_RETURN(value, e.transpose(value, back));

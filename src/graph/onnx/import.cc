@@ -307,8 +307,8 @@ Status Importer::inline_function(const onnx::FunctionProto& function, const onnx
 // contents.
 Status Importer::finish_node(Node node) {
   TS_RETURN_IF_ERROR(count(1 + node.inputs.size()));
-  auto bits = narrow_.check(graph_, node);
-  if (!bits.ok()) return in_file(std::move(bits).error());
+  const auto narrow = narrow_.check(graph_, node);
+  if (!narrow.ok()) return in_file(narrow.error());
   // Quantized weights stay integers, so that fuse_quantized can decide about them.
   FoldLimits none;
   none.max_bytes = -1;
@@ -323,7 +323,7 @@ Status Importer::finish_node(Node node) {
   for (ValueId id : node.outputs) {
     if (id == kNoValue) continue;
     folded = folded && value(id).constant != nullptr;
-    if (*bits != 0) narrow_.mark(id, *bits);
+    narrow_.mark(id, *narrow);
   }
   if (!folded) graph_.nodes.push_back(std::move(node));
   return {};
@@ -428,15 +428,15 @@ Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth)
     output.dtype = value->dtype;
     output.shape = value->shape;
     output.constant = std::make_shared<const lower::Tensor>(*std::move(value));
-    for (const auto& attribute : proto.attribute()) {
-      if (narrow_bits(attribute.t().data_type()) != 0)
-        narrow_.mark(node.outputs[0], narrow_bits(attribute.t().data_type()));
-    }
+    for (const auto& attribute : proto.attribute())
+      narrow_.mark(node.outputs[0], find_narrow(attribute.t().data_type()));
     return define(output.name, node.outputs[0], scope);
   }
   std::vector<ValueId> outputs = node.outputs;
   if (find_fold_operator(op) != nullptr) {
     TS_RETURN_IF_ERROR(add_data_dependent(std::move(node)));
+  } else if (converts_narrow_float(node)) {
+    TS_RETURN_IF_ERROR(convert_narrow_float(node));
   } else {
     TS_RETURN_IF_ERROR(finish_node(std::move(node)));
   }

@@ -121,6 +121,18 @@ class Importer final : public NodeSink {
   Status add_node(const onnx::NodeProto& proto, Scope& scope, int depth);
   Error explain_overrides(Error error) const;
   Status finish_node(Node node);
+
+  // narrow_floats.cc
+  const NarrowType* narrow_target(const Node& node) const;  // type of the result; null: it has a dtype
+  bool converts_narrow_float(const Node& node) const;
+  Status convert_narrow_float(const Node& node);
+  Result<ValueId> decoded(const Node& node, ValueId id);
+  Result<ValueId> encoded(const Node& node, ValueId x, const NarrowType& type);
+  // Adds a node that stands for a part of the given one.
+  Result<ValueId> add_part(const Node& node, const std::string& op, std::vector<ValueId> inputs,
+                           std::map<std::string, Attribute> attributes = {});
+
+  // import.cc
   Status expand_node(const ExpandEntry& entry, const Node& node, const onnx::NodeProto& proto, Scope& scope);
   Status inline_function(const onnx::FunctionProto& function, const onnx::NodeProto& proto, Scope& scope,
                          int depth);

@@ -22,7 +22,7 @@ Status Importer::add_initializers(const onnx::GraphProto& graph, Scope& scope) {
     value.dtype = tensor->dtype;
     value.shape = tensor->shape;
     value.constant = std::make_shared<const lower::Tensor>(*std::move(tensor));
-    if (narrow_bits(proto.data_type()) != 0) narrow_.mark(id, narrow_bits(proto.data_type()));
+    narrow_.mark(id, find_narrow(proto.data_type()));
     TS_RETURN_IF_ERROR(define(proto.name(), id, scope));
   }
   return {};
@@ -176,15 +176,15 @@ Result<std::optional<lower::Tensor>> Importer::fixed_contents(const std::string&
 }
 
 Result<ValueId> Importer::add_tensor_input(const std::string& name, const onnx::TypeProto::Tensor& type) {
-  const std::optional<ir::DType> narrow = narrow_dtype(type.elem_type());
-  const auto dtype = narrow ? narrow : onnx_dtype(type.elem_type());
+  const NarrowType* narrow = find_narrow(type.elem_type());
+  const auto dtype = narrow != nullptr ? std::optional(narrow->held) : onnx_dtype(type.elem_type());
   if (!dtype) {
     return Error{
         ErrorCode::kUnsupported, place_,
         "input '" + name + "' has type " + onnx_type_name(type.elem_type()) + ", which is not supported"};
   }
   const ValueId id = add_value(name);
-  if (narrow) narrow_.mark(id, narrow_bits(type.elem_type()));
+  narrow_.mark(id, narrow);
   TS_ASSIGN_OR_RETURN(std::optional<lower::Tensor> fixed, fixed_contents(name, *dtype, type));
   if (fixed) {
     Value& value = graph_.values.back();

@@ -119,12 +119,14 @@ Status read_external(const onnx::TensorProto& proto, const TensorSource& source,
   return read_exactly(*file, full.string(), offset, tensor.data.data(), bytes);
 }
 
-// Unpacks two elements per byte, the first in the lower half.
-lower::Tensor unpacked(const lower::Tensor& bytes, ir::DType dtype, std::vector<int64_t> shape) {
-  lower::Tensor tensor = lower::Tensor::zeros(dtype, std::move(shape));
+// Unpacks several elements per byte, the first in the lowest bits.
+lower::Tensor unpacked(const lower::Tensor& bytes, const NarrowType& type, std::vector<int64_t> shape) {
+  lower::Tensor tensor = lower::Tensor::zeros(type.held, std::move(shape));
+  const int64_t per_byte = 8 / type.bits, range = int64_t{1} << type.bits;
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-    const int64_t value = (bytes.at(i / 2).i >> (i % 2 * 4)) & 15;
-    tensor.set(i, ir::scalar_int(dtype, ir::is_signed_int(dtype) && value > 7 ? value - 16 : value));
+    const int64_t value = (bytes.at(i / per_byte).i >> (i % per_byte * type.bits)) & (range - 1);
+    const bool negative = ir::is_signed_int(type.held) && value >= range / 2;
+    tensor.set(i, ir::scalar_int(type.held, negative ? value - range : value));
   }
   return tensor;
 }
@@ -132,8 +134,8 @@ lower::Tensor unpacked(const lower::Tensor& bytes, ir::DType dtype, std::vector<
 }  // namespace
 
 Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSource& source) {
-  const std::optional<ir::DType> narrow = narrow_dtype(proto.data_type());
-  const auto dtype = narrow ? ir::DType::kU8 : onnx_dtype(proto.data_type());
+  const NarrowType* narrow = find_narrow(proto.data_type());
+  const auto dtype = narrow != nullptr ? ir::DType::kU8 : onnx_dtype(proto.data_type());
   if (!dtype) {
     return Error{ErrorCode::kUnsupported, "tensor '" + proto.name() + "'",
                  "its type " + onnx_type_name(proto.data_type()) + " is not supported"};
@@ -148,10 +150,11 @@ Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSo
     return corrupt(proto, "has the unreasonable shape " + describe(*dtype, tensor.shape));
   }
   const std::vector<int64_t> shape = tensor.shape;
-  if (narrow) tensor.shape = {(tensor.num_elements() + 1) / 2};
+  const int64_t per_byte = narrow != nullptr ? 8 / narrow->bits : 1;
+  if (narrow != nullptr) tensor.shape = {(tensor.num_elements() + per_byte - 1) / per_byte};
   const int64_t count = tensor.num_elements();
   const int64_t bytes = ir::bytes_of(*dtype, count);
-  if (bytes * (narrow ? 2 : 1) > source.bytes_left) {
+  if (bytes * per_byte > source.bytes_left) {
     return Error{ErrorCode::kResourceExhausted, "tensor '" + proto.name() + "'",
                  "the model's constants take too much memory"};
   }
@@ -167,8 +170,8 @@ Result<lower::Tensor> tensor_from_proto(const onnx::TensorProto& proto, TensorSo
   } else {
     TS_RETURN_IF_ERROR(copy_typed(proto, count, tensor));
   }
-  source.bytes_left -= bytes * (narrow ? 2 : 1);
-  if (narrow) return unpacked(tensor, *narrow, shape);
+  source.bytes_left -= bytes * per_byte;
+  if (narrow != nullptr) return unpacked(tensor, *narrow, shape);
   if (*dtype == ir::DType::kBool) {
     for (std::byte& b : tensor.data) b = b == std::byte{0} ? b : std::byte{1};
   }

@@ -76,7 +76,38 @@ class Parameters {
   int64_t block_ = 0;
 };
 
-// The importer's attribute `bits` marks elements of 4 bits, which are held in bytes.
+// Returns x / scale. The type of the division is that of the scale from opset 23 on; for earlier opsets, runtimes divide
+// 16-bit floats in f32. The steps that follow it are exact in f32.
+Result<Expr> quotient_of(OpContext& ctx, const Parameters& parameters, const Exprs& vars) {
+  TS_ASSIGN_OR_RETURN(Expr scale, parameters.at(1, vars));
+  Expr x = ir::load(ctx.in(0), vars);
+  DType precision = ctx.opset() >= 23 ? ctx.declared_dtype(1) : scale.dtype();
+  if (const int64_t wanted = ctx.int_attr("precision", 0); wanted != 0) {
+    const auto known = onnx_dtype(wanted);
+    if (!known || !ir::is_float(*known)) return ctx.unsupported("precision " + onnx_type_name(wanted));
+    precision = *known;
+  }
+  const DType compute = precision == DType::kF64 ? DType::kF64 : DType::kF32;
+  if (x.dtype() != compute) x = ir::cast(compute, x);
+  if (scale.dtype() != compute) scale = ir::cast(compute, scale);
+  Expr quotient = x / scale;
+  if (precision != compute) quotient = ir::cast(compute, ir::cast(precision, quotient));
+  return quotient;
+}
+
+// The importer makes it for a QuantizeLinear to a float type without a dtype.
+Result<Buffers> emit_quotient(OpContext& ctx) {
+  TS_ASSIGN_OR_RETURN(const Parameters parameters, Parameters::read(ctx));
+  std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
+  TS_ASSIGN_OR_RETURN(Expr quotient, quotient_of(ctx, parameters, vars_of(axes)));
+  quotient = ir::cast(DType::kF32, quotient);
+  // The zero point, which is 0, makes a negative zero positive.
+  const Expr nothing = zero(DType::kF32);
+  return Buffers{
+      ctx.compute("quotient", std::move(axes), ir::select(quotient == nothing, nothing, quotient))};
+}
+
+// The importer's attribute `bits` marks elements of 4 or 2 bits, which are held in bytes.
 Result<Buffers> emit_quantize_linear(OpContext& ctx) {
   DType dtype = DType::kU8;
   if (ctx.has(2)) {
@@ -93,25 +124,11 @@ Result<Buffers> emit_quantize_linear(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const Parameters parameters, Parameters::read(ctx));
   std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(axes);
-  TS_ASSIGN_OR_RETURN(Expr scale, parameters.at(1, vars));
   Expr zero_point = zero(dtype);
   if (ctx.has(2)) {
     TS_ASSIGN_OR_RETURN(zero_point, parameters.at(2, vars));
   }
-  Expr x = ir::load(ctx.in(0), vars);
-  // Type of the division; the following steps are exact in f32. From opset 23 on it is the scale's
-  // type. For earlier opsets, runtimes divide 16-bit floats in f32.
-  DType precision = ctx.opset() >= 23 ? ctx.declared_dtype(1) : scale.dtype();
-  if (const int64_t wanted = ctx.int_attr("precision", 0); wanted != 0) {
-    const auto known = onnx_dtype(wanted);
-    if (!known || !ir::is_float(*known)) return ctx.unsupported("precision " + std::to_string(wanted));
-    precision = *known;
-  }
-  const DType compute = precision == DType::kF64 ? DType::kF64 : DType::kF32;
-  if (x.dtype() != compute) x = ir::cast(compute, x);
-  if (scale.dtype() != compute) scale = ir::cast(compute, scale);
-  Expr quotient = x / scale;
-  if (precision != compute) quotient = ir::cast(compute, ir::cast(precision, quotient));
+  TS_ASSIGN_OR_RETURN(const Expr quotient, quotient_of(ctx, parameters, vars));
   if (bits == 0)
     return Buffers{ctx.compute("quantize", std::move(axes), quantize(quotient, zero_point, dtype))};
   const int64_t low = ir::is_signed_int(dtype) ? -(int64_t{1} << (bits - 1)) : 0;
@@ -122,13 +139,14 @@ Result<Buffers> emit_quantize_linear(OpContext& ctx) {
   return Buffers{ctx.compute("quantize", std::move(axes), std::move(body))};
 }
 
-// (x - zero_point) * scale
+// (x - zero_point) * scale; the importer makes it for floats that it has decoded, which have no zero point.
 Result<Buffers> emit_dequantize_linear(OpContext& ctx) {
   TS_ASSIGN_OR_RETURN(const Parameters parameters, Parameters::read(ctx));
   std::vector<ir::Axis> axes = axes_for(ctx.shape(0));
   const Exprs vars = vars_of(axes);
   TS_ASSIGN_OR_RETURN(const Expr scale, parameters.at(1, vars));
-  Expr centered = ir::cast(DType::kI32, ir::load(ctx.in(0), vars));
+  const Expr x = ir::load(ctx.in(0), vars);
+  Expr centered = ir::is_float(x.dtype()) ? x : ir::cast(DType::kI32, x);
   if (ctx.has(2)) {
     TS_ASSIGN_OR_RETURN(const Expr zero_point, parameters.at(2, vars));
     centered = centered - ir::cast(DType::kI32, zero_point);
@@ -242,9 +260,14 @@ Expr requantize(const Expr& sum, const Expr& multiplier, const Expr& zero_point,
 Result<Buffers> requantized(OpContext& ctx, const ir::Buffer& sum, size_t channel, const std::string& name) {
   std::vector<ir::Axis> axes = axes_for(sum->shape);
   const Exprs vars = vars_of(axes);
-  TS_ASSIGN_OR_RETURN(const Expr b_scale, parameter(ctx, 4, vars[channel], sum->shape[channel]));
-  TS_ASSIGN_OR_RETURN(const Expr a_scale, parameter(ctx, 1, 0, 1));
-  TS_ASSIGN_OR_RETURN(const Expr y_scale, parameter(ctx, 6, 0, 1));
+  // Scales of 16 bits are only stored as such.
+  const auto scale_of = [&](size_t i, const Expr& position, int64_t extent) -> Result<Expr> {
+    TS_ASSIGN_OR_RETURN(const Expr scale, parameter(ctx, i, position, extent));
+    return scale.dtype() == DType::kF32 ? scale : ir::cast(DType::kF32, scale);
+  };
+  TS_ASSIGN_OR_RETURN(const Expr b_scale, scale_of(4, vars[channel], sum->shape[channel]));
+  TS_ASSIGN_OR_RETURN(const Expr a_scale, scale_of(1, 0, 1));
+  TS_ASSIGN_OR_RETURN(const Expr y_scale, scale_of(6, 0, 1));
   TS_ASSIGN_OR_RETURN(const Expr y_zero, parameter(ctx, 7, 0, 1));
   if (ctx.has(8) && ctx.shape(8) != Shape{sum->shape[channel]})
     return ctx.invalid("the bias must have one value per " + name);
@@ -316,7 +339,7 @@ Result<Buffers> with_dtypes(OpContext& ctx) {
     const bool scale = linear && (i == 1 || i == 4 || i == 6);
     const bool bias = linear && i == 8;
     const DType dtype = ctx.dtype(i);
-    const bool fits = scale  ? dtype == DType::kF32
+    const bool fits = scale  ? dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16
                       : bias ? dtype == DType::kI32
                              : dtype == DType::kI8 || dtype == DType::kU8;
     if (!fits) {
@@ -337,6 +360,8 @@ Result<Buffers> emit_dequantize_checked(OpContext& ctx) {
 
 std::span<const OpEntry> quantize_operators() {
   static const OpEntry kEntries[] = {
+      {"Bounded.Dequantize", "a:AF", emit_dequantize_linear},
+      {"Bounded.Quotient", "a:AF", emit_quotient},
       {"ConvInteger", "a:AAaa", with_dtypes<emit_conv_integer>},
       {"DequantizeLinear", "i:TFt", emit_dequantize_checked},
       {"DynamicQuantizeLinear", "f:T", emit_dynamic_quantize_linear},

@@ -217,7 +217,8 @@ Result<ResizeSpec> read_resize(OpContext& ctx) {
     double scale = 0;
     if (sizes.empty()) {
       scale = scales[k];
-      const double extent = std::floor(x[axis] * scale);
+      // ONNX multiplies in f32.
+      const double extent = std::floor(static_cast<float>(x[axis]) * static_cast<float>(scale));
       if (!(scale > 0) || !(extent >= 1) || extent > kMaxGeometry) {
         return ctx.invalid("scale " + std::to_string(scale) + " of dimension " + std::to_string(axis) +
                            " is out of range");

@@ -66,54 +66,84 @@ Exprs cubic_weights(const Expr& t) {
   return {far(t + f(t, 1)), near(t), near(f(t, 1) - t), far(f(t, 2) - t)};
 }
 
+// Data (N, C, spatial dimensions) and a grid (N, the result's spatial dimensions, positions); the positions are those of the
+// last dimension first.
 Result<Buffers> emit_grid_sample(OpContext& ctx) {
   const Shape& x = ctx.shape(0);
   const Shape& grid = ctx.shape(1);
-  if (x.size() != 4 || grid.size() != 4 || grid[3] != 2 || grid[0] != x[0]) {
+  const size_t rank = x.size() < 3 ? 0 : x.size() - 2;
+  if (rank < 1 || rank > 3 || grid.size() != x.size() || grid.back() != std::ssize(x) - 2 ||
+      grid[0] != x[0]) {
     return ctx.unsupported("data " + describe(ctx.dtype(0), x) + " with grid " +
                            describe(ctx.dtype(1), grid) +
-                           "; images (N, C, H, W) and grids (N, H, W, 2) are supported");
+                           "; the data must have one to three spatial dimensions, and the grid as many");
   }
   std::string mode = ctx.string_attr("mode", "bilinear");
   if (mode == "linear") mode = "bilinear";
   if (mode == "cubic") mode = "bicubic";
   const std::string padding = ctx.string_attr("padding_mode", "zeros");
   if ((mode != "bilinear" && mode != "nearest" && mode != "bicubic") ||
-      (padding != "zeros" && padding != "border" && padding != "reflection") || x[2] < 1 || x[3] < 1) {
+      (padding != "zeros" && padding != "border" && padding != "reflection") ||
+      std::ranges::any_of(x.begin() + 2, x.end(), [](int64_t extent) { return extent < 1; })) {
     return ctx.invalid("unknown mode '" + mode + "' or padding_mode '" + padding + "', or an empty image");
   }
-  const bool align = ctx.int_attr("align_corners", 0) != 0;
-  const GridAxis rows{x[2], align, padding};
-  const GridAxis columns{x[3], align, padding};
-  std::vector<ir::Axis> axes = axes_for({x[0], x[1], grid[1], grid[2]});
-  const Exprs v = vars_of(axes);
   const bool cubic = mode == "bicubic";
-  const Expr px = columns.position(ir::load(ctx.in(1), {v[0], v[2], v[3], 0}), cubic);
-  const Expr py = rows.position(ir::load(ctx.in(1), {v[0], v[2], v[3], 1}), cubic);
-  const auto pixel = [&](const Expr& row, const Expr& column) {
-    const Expr read = ir::load(ctx.in(0), {v[0], v[1], rows.index(row), columns.index(column)});
-    if (padding != "zeros") return read;
-    return ir::select(rows.inside(row) && columns.inside(column), read, ir::make_const(ctx.dtype(0), 0));
+  if (cubic && rank > 2) return ctx.unsupported("cubic interpolation in three dimensions");
+  const bool align = ctx.int_attr("align_corners", 0) != 0;
+  Shape shape = {x[0], x[1]};
+  shape.insert(shape.end(), grid.begin() + 1, grid.end() - 1);
+  std::vector<ir::Axis> axes = axes_for(shape);
+  const Exprs v = vars_of(axes);
+  std::vector<GridAxis> places;
+  Exprs positions;
+  for (size_t d = 0; d < rank; ++d) {
+    places.push_back({x[d + 2], align, padding});
+    Exprs at = {v[0]};
+    at.insert(at.end(), v.begin() + 2, v.end());
+    at.push_back(static_cast<int64_t>(rank - 1 - d));
+    positions.push_back(places[d].position(ir::load(ctx.in(1), at), cubic));
+  }
+  const auto pixel = [&](const Exprs& at) {
+    Exprs indices = {v[0], v[1]};
+    Expr inside;
+    for (size_t d = 0; d < rank; ++d) {
+      indices.push_back(places[d].index(at[d]));
+      const Expr here = places[d].inside(at[d]);
+      inside = inside.defined() ? inside && here : here;
+    }
+    const Expr read = ir::load(ctx.in(0), indices);
+    return padding == "zeros" ? ir::select(inside, read, ir::make_const(ctx.dtype(0), 0)) : read;
   };
   if (mode == "nearest") {
-    Expr body = pixel(ir::call(Intrinsic::kRound, {py}), ir::call(Intrinsic::kRound, {px}));
-    return Buffers{ctx.compute("grid_sample", std::move(axes), std::move(body))};
+    for (Expr& position : positions) position = ir::call(Intrinsic::kRound, {position});
+    return Buffers{ctx.compute("grid_sample", std::move(axes), pixel(positions))};
   }
-  const Expr row = floor_of(py);
-  const Expr column = floor_of(px);
-  const Expr ty = py - row;
-  const Expr tx = px - column;
-  const Exprs wy = cubic ? cubic_weights(ty) : Exprs{f(ty, 1) - ty, ty};
-  const Exprs wx = cubic ? cubic_weights(tx) : Exprs{f(tx, 1) - tx, tx};
+  // Weights of the neighbours in each dimension.
+  std::vector<Exprs> weights;
+  Exprs lowest;
+  int64_t neighbours = 1;
+  for (const Expr& position : positions) {
+    lowest.push_back(floor_of(position));
+    const Expr t = position - lowest.back();
+    weights.push_back(cubic ? cubic_weights(t) : Exprs{f(t, 1) - t, t});
+    neighbours *= std::ssize(weights.back());
+  }
   const int first = cubic ? -1 : 0;
   Expr sum;
-  for (int i = 0; i < std::ssize(wy); ++i) {
-    for (int j = 0; j < std::ssize(wx); ++j) {
-      Expr weight = wy[i] * wx[j];
-      if (weight.dtype() != ctx.dtype(0)) weight = ir::cast(ctx.dtype(0), weight);
-      const Expr term = weight * pixel(row + f(row, first + i), column + f(column, first + j));
-      sum = sum.defined() ? sum + term : term;
+  for (int64_t n = 0; n < neighbours; ++n) {
+    Exprs at(rank);
+    Expr weight;
+    int64_t stride = neighbours;
+    for (size_t d = 0; d < rank; ++d) {
+      const auto width = std::ssize(weights[d]);
+      stride /= width;
+      const int64_t i = n / stride % width;
+      at[d] = lowest[d] + f(lowest[d], first + i);
+      weight = weight.defined() ? weight * weights[d][i] : weights[d][i];
     }
+    if (weight.dtype() != ctx.dtype(0)) weight = ir::cast(ctx.dtype(0), weight);
+    const Expr term = weight * pixel(at);
+    sum = sum.defined() ? sum + term : term;
   }
   return Buffers{ctx.compute("grid_sample", std::move(axes), std::move(sum))};
 }
@@ -128,7 +158,8 @@ Result<Buffers> emit_roi_align(OpContext& ctx) {
     return ctx.invalid("data, rois and batch_indices do not fit");
   }
   const std::string mode = ctx.string_attr("mode", "avg");
-  if (mode != "avg") return ctx.unsupported("mode '" + mode + "'");
+  if (mode != "avg" && mode != "max") return ctx.invalid("unknown mode '" + mode + "'");
+  const bool largest = mode == "max";
   const int64_t height = ctx.int_attr("output_height", 1);
   const int64_t width = ctx.int_attr("output_width", 1);
   const int64_t samples = ctx.int_attr("sampling_ratio", 0);
@@ -172,14 +203,18 @@ Result<Buffers> emit_roi_align(OpContext& ctx) {
   const Expr n = ir::min(ir::max(ir::load(ctx.in(2), {v[0]}), 0), x[0] - 1);
   const auto read = [&](const Expr& h, const Expr& w) { return ir::load(ctx.in(0), {n, v[1], h, w}); };
   const Expr one = constant(1);
-  const Expr top =
-      read(row.low, column.low) * (one - column.weight) + read(row.low, column.high) * column.weight;
-  const Expr bottom =
-      read(row.high, column.low) * (one - column.weight) + read(row.high, column.high) * column.weight;
-  Expr body =
-      ir::select(row.outside || column.outside, constant(0), top * (one - row.weight) + bottom * row.weight);
-  const Combiner combiner = reduce.empty() ? Combiner::kNone : Combiner::kSum;
-  const ir::Buffer sum = ctx.reduce("roi_sum", std::move(axes), std::move(reduce), combiner, std::move(body));
+  const auto pair = [&](const Expr& h) -> Exprs {
+    return {read(h, column.low) * (one - column.weight), read(h, column.high) * column.weight};
+  };
+  const Exprs top = pair(row.low), bottom = pair(row.high);
+  const Expr inside = largest ? ir::max(ir::max(top[0] * (one - row.weight), top[1] * (one - row.weight)),
+                                        ir::max(bottom[0] * row.weight, bottom[1] * row.weight))
+                              : (top[0] + top[1]) * (one - row.weight) + (bottom[0] + bottom[1]) * row.weight;
+  Expr body = ir::select(row.outside || column.outside, constant(0), inside);
+  const Combiner combiner = reduce.empty() ? Combiner::kNone : largest ? Combiner::kMax : Combiner::kSum;
+  const ir::Buffer sum = ctx.reduce(largest ? "roi_max" : "roi_sum", std::move(axes), std::move(reduce),
+                                    combiner, std::move(body));
+  if (largest) return Buffers{sum};
   return Buffers{
       map_elements(ctx, "roi_align", sum, [&](const Expr& e) { return e / constant(samples * samples); })};
 }

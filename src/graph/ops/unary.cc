@@ -111,6 +111,23 @@ Result<Buffers> emit_cast(OpContext& ctx) {
   const int64_t to = ctx.int_attr("to", 0);
   const auto dtype = onnx_dtype(to);
   if (!dtype) return ctx.unsupported("cast to " + onnx_type_name(to));
+  // The importer's attribute `bits` marks integers of 4 or 2 bits, which are held in bytes. Floats are rounded, halves away
+  // from zero, as ONNX Runtime does; numbers out of range wrap around.
+  if (const int64_t bits = ctx.int_attr("bits", 0); bits != 0) {
+    const ir::DType i32 = ir::DType::kI32;
+    const Expr half = ir::int_imm(i32, ir::is_signed_int(*dtype) ? int64_t{1} << (bits - 1) : 0);
+    const Expr mask = ir::int_imm(i32, (int64_t{1} << bits) - 1);
+    return Buffers{map_elements(ctx, "cast", ctx.in(0), [&](const Expr& x) {
+      Expr whole = x;
+      if (ir::is_float(x.dtype())) {
+        const Expr shift = like(x, 0.5);
+        whole =
+            ir::select(x < like(x, 0), one(Intrinsic::kCeil, x - shift), one(Intrinsic::kFloor, x + shift));
+      }
+      const Expr low = ir::binary(ir::BinaryOp::kBitAnd, ir::cast(i32, whole) + half, mask) - half;
+      return ir::cast(*dtype, low);
+    })};
+  }
   if (*dtype == ctx.dtype(0)) return Buffers{ctx.in(0)};
   return Buffers{map_elements(ctx, "cast", ctx.in(0), [&](const Expr& x) { return ir::cast(*dtype, x); })};
 }

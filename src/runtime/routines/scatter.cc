@@ -172,20 +172,37 @@ Result<RoutineDemands> rows_demands(std::span<const int64_t> parameters) {
   return demands;
 }
 
-// Writes the row that each update changes. A negative index counts from the end.
-Status find_rows(const Rows& s, const void* indices, int64_t* rows) {
-  const int64_t depth = std::ssize(s.extents);
-  for (int64_t u = 0; u < s.updates; ++u) {
-    int64_t row = 0;
-    for (int64_t d = 0; d < depth; ++d) {
-      const int64_t given = index_at(indices, s.types.index, u * depth + d), extent = s.extents[d];
-      const int64_t index = given < 0 ? given + extent : given;
-      if (index < 0 || index >= extent) return out_of_range(given, extent);
-      row = row * extent + index;
-    }
-    rows[u] = row;
+// An index out of range that one of the threads found.
+struct BadIndex {
+  int64_t index = 0, extent = 0;
+  bool found = false;
+
+  void note(int64_t given, int64_t of_extent) {
+    // Any of several is good enough for the message.
+    if (__atomic_test_and_set(&found, __ATOMIC_RELAXED)) return;
+    index = given;
+    extent = of_extent;
   }
-  return {};
+};
+
+// Writes the row that each update changes. A negative index counts from the end.
+Status find_rows(const TensorsmithKernelContext& context, const Rows& s, const void* indices, int64_t* rows) {
+  const int64_t depth = std::ssize(s.extents);
+  BadIndex bad;
+  parallel(context, s.updates, 4 * static_cast<double>(s.updates * depth),
+           [&](int64_t begin, int64_t end, int) {
+             for (int64_t u = begin; u < end; ++u) {
+               int64_t row = 0;
+               for (int64_t d = 0; d < depth; ++d) {
+                 const int64_t given = index_at(indices, s.types.index, u * depth + d), extent = s.extents[d];
+                 const int64_t index = given < 0 ? given + extent : given;
+                 if (index < 0 || index >= extent) return bad.note(given, extent);
+                 row = row * extent + index;
+               }
+               rows[u] = row;
+             }
+           });
+  return bad.found ? Status(out_of_range(bad.index, bad.extent)) : Status();
 }
 
 template <class T, class A, ScatterReduction R>
@@ -211,7 +228,7 @@ Status run_rows(const TensorsmithKernelContext& context, std::span<const int64_t
                 void* const* buffers) {
   TS_ASSIGN_OR_RETURN(const Rows s, read_rows(parameters));
   auto* rows = static_cast<int64_t*>(context.shared_workspace);
-  TS_RETURN_IF_ERROR(find_rows(s, buffers[1], rows));
+  TS_RETURN_IF_ERROR(find_rows(context, s, buffers[1], rows));
   const int64_t elements = s.rows * s.row;
   with_update(s.types, [&]<class T, class A, ScatterReduction R>() {
     T* result = static_cast<T*>(buffers[3]);
@@ -265,10 +282,10 @@ Result<RoutineDemands> elements_demands(std::span<const int64_t> parameters) {
 }
 
 // Applies updates with the places `begin` to `end` in the dimensions other than the axis: lines along the axis, which
-// have elements of their own. Returns the first index out of range, with its place as the second element.
+// have elements of their own.
 template <class T, class A, ScatterReduction R>
-bool apply_lines(const Elements& s, int64_t begin, int64_t end, const void* indices, const T* updates,
-                 A* result, int64_t& bad) {
+void apply_lines(const Elements& s, int64_t begin, int64_t end, const void* indices, const T* updates,
+                 A* result, BadIndex& bad) {
   int64_t data_stride = 1, index_stride = 1;  // of the axis
   for (int64_t d = s.axis + 1; d < s.rank; ++d) {
     data_stride *= s.data[d];
@@ -290,21 +307,16 @@ bool apply_lines(const Elements& s, int64_t begin, int64_t end, const void* indi
     for (int64_t j = 0; j < s.indices[s.axis]; ++j) {
       const int64_t given = index_at(indices, s.types.index, from + j * index_stride);
       const int64_t index = given < 0 ? given + extent : given;
-      if (index < 0 || index >= extent) {
-        bad = given;
-        return false;
-      }
+      if (index < 0 || index >= extent) return bad.note(given, extent);
       update_element<T, A, R>(result[to + index * data_stride], updates[from + j * index_stride]);
     }
   }
-  return true;
 }
 
 Status run_elements(const TensorsmithKernelContext& context, std::span<const int64_t> parameters,
                     void* const* buffers) {
   TS_ASSIGN_OR_RETURN(const Elements s, read_elements(parameters));
-  bool ok = true;
-  int64_t bad = 0;
+  BadIndex bad;
   with_update(s.types, [&]<class T, class A, ScatterReduction R>() {
     T* result = static_cast<T*>(buffers[3]);
     A* changed = nullptr;
@@ -319,15 +331,11 @@ Status run_elements(const TensorsmithKernelContext& context, std::span<const int
     }
     const int64_t lines = s.updates / s.indices[s.axis];
     parallel(context, lines, 4 * static_cast<double>(s.updates), [&](int64_t begin, int64_t end, int) {
-      int64_t own = 0;
-      if (apply_lines<T, A, R>(s, begin, end, buffers[1], static_cast<const T*>(buffers[2]), changed, own))
-        return;
-      __atomic_store_n(&bad, own, __ATOMIC_RELAXED);
-      __atomic_store_n(&ok, false, __ATOMIC_RELAXED);
+      apply_lines<T, A, R>(s, begin, end, buffers[1], static_cast<const T*>(buffers[2]), changed, bad);
     });
     if constexpr (!std::is_same_v<T, A>) round_results(context, changed, result, s.elements);
   });
-  return ok ? Status() : Status(out_of_range(bad, s.data[s.axis]));
+  return bad.found ? Status(out_of_range(bad.index, bad.extent)) : Status();
 }
 
 }  // namespace

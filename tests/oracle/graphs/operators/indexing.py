@@ -65,10 +65,19 @@ def distinct(b, count, extent):
 
 @operator("ScatterElements", "Scatter", weight=1.5)
 def scatter_elements(b, op):
-    x = b.value(b.allowed(op, "T"), rank=(1, 4), fits=nonempty)
-    axis = b.integer(0, x.rank - 1)
     kind = reduction(b) if op == "ScatterElements" else None
+    long = b.chance(0.35)  # a routine applies many updates of an axis
+    if long:
+        shape = [b.integer(1, 3) for _ in range(b.integer(0, 2))]
+        axis = b.integer(0, len(shape))
+        shape.insert(axis, b.integer(12, 60))
+        x = b.value(b.allowed(op, "T"), shape=shape)
+    else:
+        x = b.value(b.allowed(op, "T"), rank=(1, 4), fits=nonempty)
+        axis = b.integer(0, x.rank - 1)
     shape = [b.integer(1, min(e, 4)) for e in x.shape]
+    if long:
+        shape[axis] = b.integer(9, x.shape[axis] if kind in (None, "none") else 80)
     # Without a reduction the indices must differ.
     count = shape[axis]
     lines = np.stack(
@@ -91,10 +100,16 @@ def scatter_elements(b, op):
 
 @operator("ScatterND", weight=1.5)
 def scatter_nd(b, op):
-    x = b.value(b.allowed(op, "T"), rank=(1, 4), fits=nonempty)
-    depth = b.integer(1, x.rank)
     kind = reduction(b)
-    tuples = [b.integer(1, 3) for _ in range(b.integer(0, 2))]
+    if b.chance(0.35):  # a routine applies many updates
+        x = b.value(b.allowed(op, "T"), shape=[b.integer(10, 40), *(b.integer(1, 3) for _ in range(b.integer(0, 2)))])
+        depth = b.integer(1, x.rank)
+        total = int(np.prod(x.shape[:depth]))
+        tuples = [b.integer(9, total if kind in (None, "none") else 90)]
+    else:
+        x = b.value(b.allowed(op, "T"), rank=(1, 4), fits=nonempty)
+        depth = b.integer(1, x.rank)
+        tuples = [b.integer(1, 3) for _ in range(b.integer(0, 2))]
     count, total = int(np.prod(tuples)), int(np.prod(x.shape[:depth]))
     flat = distinct(b, count, total) if kind in (None, "none") else b.rng.integers(0, total, count)
     own = np.stack(np.unravel_index(flat, x.shape[:depth]), axis=-1).reshape(tuples + [depth])

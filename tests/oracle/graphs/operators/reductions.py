@@ -53,10 +53,22 @@ def arg(b, op):
     )
 
 
+def long_axis(b, op, kind=None):
+    """Returns a value and its axis with so many elements that a routine computes it."""
+    shape = [b.integer(1, 4) for _ in range(b.integer(0, 2))]
+    axis = b.integer(0, len(shape))
+    shape.insert(axis, b.integer(9, 60))
+    return b.value(b.allowed(op, "T"), shape=shape, kind=kind), axis
+
+
 @operator("CumSum", "CumProd")
 def cumsum(b, op):
-    x = b.value(b.allowed(op, "T"), rank=(1, 4))
-    axis = b.constant(np.array(signed(b, b.integer(0, x.rank - 1), x.rank), dtype=b.pick([np.int64, np.int32])))
+    if b.chance(0.35):
+        x, own = long_axis(b, op)
+    else:
+        x = b.value(b.allowed(op, "T"), rank=(1, 4))
+        own = b.integer(0, x.rank - 1)
+    axis = b.constant(np.array(signed(b, own, x.rank), dtype=b.pick([np.int64, np.int32])))
     b.add(op, [x, axis], exclusive=b.pick([None, 0, 1]), reverse=b.pick([None, 0, 1]))
 
 
@@ -73,8 +85,12 @@ def softmax(b, op):
 
 @operator("TopK", weight=1.5)
 def top_k(b, op):
-    x = b.value(b.allowed(op, "T"), rank=(1, 4), fits=lambda v: v.size, kind="equal" if b.chance(0.3) else None)
-    axis = b.integer(0, x.rank - 1)
+    kind = "equal" if b.chance(0.3) else None
+    if b.chance(0.35):
+        x, axis = long_axis(b, op, kind)
+    else:
+        x = b.value(b.allowed(op, "T"), rank=(1, 4), fits=lambda v: v.size, kind=kind)
+        axis = b.integer(0, x.rank - 1)
     k = b.integer(0 if b.chance(0.05) else 1, x.shape[axis])
     outputs = b.pick([[1, 1], [1, 1], [1, 0], [0, 1]])
     if b.opset >= 11:

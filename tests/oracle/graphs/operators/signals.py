@@ -10,8 +10,10 @@ from .registry import operator
 def dft(b, op):
     components = b.pick([1, 2])
     shape = [b.integer(1, 2)] + [b.integer(1, 9) for _ in range(b.integer(1, 2))] + [components]
-    x = b.value(b.allowed(op, "T1"), shape=shape)
     axis = b.integer(1, len(shape) - 2)
+    if b.chance(0.3):  # several products, one product of a prime length, a convolution
+        shape[axis] = b.pick([65, 66, 70, 96, 128, 130, 67, 127, 521])
+    x = b.value(b.allowed(op, "T1"), shape=shape)
     length = b.constant(np.array(b.integer(1, 12), dtype=np.int64)) if b.chance(0.3) else None
     inverse = b.pick([None, 0, 1])
     onesided = b.pick([None, 0, 1]) if components == 1 and not inverse else None
@@ -26,6 +28,8 @@ def stft(b, op):
     components = 1
     length = b.integer(8, 20)
     frame = b.integer(2, 8)
+    if b.chance(0.3):
+        length, frame = 200, b.pick([65, 80, 100, 71])
     x = b.value(b.allowed(op, "T1"), shape=[b.integer(1, 2), length, components])
     step = b.constant(np.array(b.integer(1, 4), dtype=np.int64))
     window = b.fresh(x.dtype, [frame], "unit") if b.chance(0.6) else None

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Times operators that have an algorithm (docs/operators.md) at sizes n, 10 n and 100 n, beside ONNX Runtime.
+
+    build/peers/venv/bin/python bench/peers/algorithms.py --tensorsmith build/release/tensorsmith \\
+        --runtime build/release/src/runtime/libtensorsmith_runtime.so --threads 2
+
+The models are made here, compiled untuned, and run in turns with ONNX Runtime on the same inputs; the outputs are compared
+first. growth: the time divided by that of the size before, where ten times are expected, or a little more for n log n.
+"""
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import from_checkout  # noqa: F401
+from peers.compare import Settings, compare
+from peers.own_model import loader
+
+F = TensorProto.FLOAT
+
+
+def constant(name, array):
+    return numpy_helper.from_array(np.asarray(array), name)
+
+
+def model_of(node, inputs, initializers, outputs, opset=18):
+    graph = helper.make_graph([node], node.op_type, inputs, [onnx.ValueInfoProto(name=o) for o in outputs], initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+
+
+def value(name, *shape):
+    return helper.make_tensor_value_info(name, F, shape)
+
+
+def topk(n, rng):
+    node = helper.make_node("TopK", ["x", "k"], ["v", "i"])
+    return model_of(node, [value("x", 1, n)], [constant("k", np.array([min(n, 300)], np.int64))], ["v", "i"])
+
+
+def cumsum(n, rng):
+    node = helper.make_node("CumSum", ["x", "a"], ["y"])
+    return model_of(node, [value("x", 8, n // 8)], [constant("a", np.array(1, np.int64))], ["y"])
+
+
+def scatter_nd(n, rng):
+    node = helper.make_node("ScatterND", ["x", "i", "u"], ["y"])
+    indices = rng.permutation(n // 16)[:, None].astype(np.int64)
+    return model_of(node, [value("x", n // 16, 16), value("u", n // 16, 16)], [constant("i", indices)], ["y"])
+
+
+def scatter_add(n, rng):
+    node = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=0, reduction="add")
+    indices = rng.integers(0, n // 64, (n // 16, 16)).astype(np.int64)
+    return model_of(node, [value("x", n // 64, 16), value("u", n // 16, 16)], [constant("i", indices)], ["y"])
+
+
+def dft(n, rng):
+    node = helper.make_node("DFT", ["x"], ["y"], axis=1)
+    return model_of(node, [value("x", 1, n, 1)], [], ["y"], opset=17)
+
+
+def stft(n, rng):
+    node = helper.make_node("STFT", ["x", "s", "w"], ["y"])
+    return model_of(node, [value("x", 1, n, 1)],
+                    [constant("s", np.array(160, np.int64)), constant("w", np.hanning(400).astype(np.float32))], ["y"])
+
+
+def einsum(n, rng):
+    rows = n // 64
+    node = helper.make_node("Einsum", ["a", "b", "c"], ["y"], equation="ij,jk,kl->il")
+    return model_of(node, [value("a", rows, 64), value("b", 64, 48), value("c", 48, 64)], [], ["y"])
+
+
+CASES = {"TopK, 300 largest": (topk, 2400), "CumSum": (cumsum, 8000), "ScatterND": (scatter_nd, 16384),
+         "ScatterElements, add": (scatter_add, 16384), "DFT": (dft, 2000), "STFT, frames of 400": (stft, 4800),
+         "Einsum of three matrices": (einsum, 6400)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tensorsmith", required=True)
+    parser.add_argument("--runtime", required=True)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=9)
+    arguments = parser.parse_args()
+    load = loader(arguments.runtime)
+    settings = Settings(rounds=arguments.rounds, rtol=1e-3, atol=1e-2)
+    print(f"{'operator':28} {'n':>9} {'us':>10} {'growth':>7} {'ratio':>7}   p10 .. p90   (above 1: Tensorsmith is faster)")
+    failed = False
+    for name, (make, smallest) in CASES.items():
+        before = None
+        for n in (smallest, 10 * smallest, 100 * smallest):
+            with tempfile.TemporaryDirectory() as scratch:
+                file, compiled = str(pathlib.Path(scratch) / "model.onnx"), str(pathlib.Path(scratch) / "compiled")
+                onnx.save(make(n, np.random.default_rng(1)), file)
+                subprocess.run([arguments.tensorsmith, "compile", file, "--untuned", "--threads", str(arguments.threads), "-o",
+                                compiled], check=True, stdout=subprocess.DEVNULL)
+                ours = load(compiled, arguments.threads)
+                (result,) = compare(ours, file, ["onnxruntime"], arguments.threads, settings)
+                ours.close()
+            if result.problem is not None:
+                print(f"{name:28} {n:9} {result.problem}", flush=True)
+                failed = failed or result.outputs_differ
+                before = None
+                continue
+            growth = "" if before is None else f"{result.tensorsmith_seconds / before:.1f}"
+            before = result.tensorsmith_seconds
+            print(f"{name:28} {n:9} {1e6 * before:10.1f} {growth:>7} {result.ratio:7.2f}   {result.ratio_p10:.2f} .. "
+                  f"{result.ratio_p90:.2f}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
