@@ -30,12 +30,14 @@ bool has_word(std::string_view line, std::string_view word) {
 
 // Returns the files in src/ whose code (without comments) has one of the words, including lists of
 // sources. The reader of MetaSchedule's records is left out: it names instructions of MetaSchedule, most of
-// which have the name of a primitive.
+// which have the name of a primitive; so are tables that a script makes (.inc).
 Files mentions(const std::vector<std::string>& words) {
   const fs::path root = fs::path(TENSORSMITH_SOURCE_DIR) / "src";
   Files files;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    if (!entry.is_regular_file() || entry.path().parent_path() == root / "record" / "metaschedule") continue;
+    if (!entry.is_regular_file() || entry.path().parent_path() == root / "record" / "metaschedule" ||
+        entry.path().extension() == ".inc")
+      continue;
     const bool is_list = entry.path().filename() == "CMakeLists.txt";
     std::ifstream in(entry.path());
     for (std::string line; std::getline(in, line);) {

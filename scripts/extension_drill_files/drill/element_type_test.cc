@@ -17,7 +17,7 @@
 namespace tensorsmith::drill::element_type_test {
 namespace {
 
-constexpr int kOnnxF8 = 19, kOnnxF32 = 1;
+constexpr int kOnnxF8 = 27, kOnnxF32 = 1;
 
 lower::Tensor all_values() {
   lower::Tensor tensor = lower::Tensor::zeros(DType::kF8, {256});

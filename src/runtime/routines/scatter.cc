@@ -60,10 +60,8 @@ void update_element(A& element, T update) {
     element = static_cast<A>(update);
   } else if constexpr (R == Computes::kMin || R == Computes::kMax) {
     // Unlike sums, comparisons depend on the sign of integers.
-    if constexpr (std::is_same_v<T, BFloat16>) {
-      element = rounded(combined<R>(widen(element), widen(update)));
-    } else if constexpr (std::is_same_v<T, _Float16>) {
-      element = static_cast<_Float16>(combined<R>(static_cast<float>(element), static_cast<float>(update)));
+    if constexpr (kShort<T>) {
+      element = Element<T>::store(combined<R>(Element<T>::load(element), Element<T>::load(update)));
     } else {
       element = combined<R>(element, update);
     }
@@ -78,7 +76,7 @@ void update_element(A& element, T update) {
 template <class F>
 void with_update(const ScatterTypes& types, F&& f) {
   with_type(types.dtype, [&]<class T>(T) {
-    using Wide = std::conditional_t<std::is_same_v<T, BFloat16> || std::is_same_v<T, _Float16>, float, T>;
+    using Wide = std::conditional_t<kShort<T>, float, T>;
     switch (types.reduction) {
       case Computes::kNone:
         return f.template operator()<T, T, Computes::kNone>();

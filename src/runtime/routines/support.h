@@ -1,6 +1,7 @@
 // Tools of all routines: reading of parameters, element types, parallel loops.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -114,6 +115,11 @@ struct Element<BFloat16> {
   static float load(BFloat16 x) { return widen(x); }
   static BFloat16 store(float x) { return rounded(x); }
 };
+
+// Types that are only used for storage: f16 and bf16.
+template <class T>
+inline constexpr bool kShort =
+    std::is_same_v<typename Element<T>::Computed, float> && !std::is_same_v<T, float>;
 
 // A product that wraps around; integers that are shorter than int would be multiplied as signed ones.
 template <class C>

@@ -57,10 +57,8 @@ uint64_t order_of(T x) {
     if (x != x) return UINT64_MAX;
     const auto bits = std::bit_cast<uint64_t>(x + 0.0);
     return bits >> 63 ? ~bits : bits | uint64_t{1} << 63;
-  } else if constexpr (std::is_same_v<T, _Float16>) {
-    return order_of(static_cast<float>(x));
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return order_of(widen(x));
+  } else if constexpr (kShort<T>) {
+    return order_of(Element<T>::load(x));
   } else if constexpr (std::is_signed_v<T>) {
     return static_cast<uint64_t>(static_cast<int64_t>(x)) ^ uint64_t { 1 } << 63;
   } else {

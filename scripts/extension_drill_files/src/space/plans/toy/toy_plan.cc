@@ -27,7 +27,7 @@ class ToyPlan final : public Plan {
       if (unrolls(d) && info.extent(a) > kMostUnrolled) return refuse(output_, "the unrolled loop is long");
     return {};
   }
-  double estimate(Decisions d) const override {
+  double estimate(Decisions d, EstimateParts*) const override {
     const double points = context_.stage(output_).spatial_points();
     return points * (unrolls(d) ? 1 : 2) * context_.machine.seconds_per_cycle();
   }
