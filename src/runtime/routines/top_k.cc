@@ -46,17 +46,18 @@ struct Candidate {
 // at least as many again, selecting costs a few operations an element.
 int64_t kept_elements(const Selection& s) { return std::min(s.length, 2 * s.k + 1024); }
 
-// Returns a number of the same order as the elements, in which NaN comes last and -0 equals 0.
+// Returns a number of the same order as the elements, in which NaN comes last and -0 equals 0. All bits of a negative
+// float are inverted, only the sign of another; without a branch, since signs at random are mispredicted.
 template <class T>
 uint64_t order_of(T x) {
   if constexpr (std::is_same_v<T, float>) {
     if (x != x) return UINT32_MAX;
     const auto bits = std::bit_cast<uint32_t>(x + 0.0F);
-    return bits >> 31 ? ~bits : bits | uint32_t{1} << 31;
+    return bits ^ (static_cast<uint32_t>(std::bit_cast<int32_t>(bits) >> 31) | uint32_t{1} << 31);
   } else if constexpr (std::is_same_v<T, double>) {
     if (x != x) return UINT64_MAX;
     const auto bits = std::bit_cast<uint64_t>(x + 0.0);
-    return bits >> 63 ? ~bits : bits | uint64_t{1} << 63;
+    return bits ^ (static_cast<uint64_t>(std::bit_cast<int64_t>(bits) >> 63) | uint64_t{1} << 63);
   } else if constexpr (kShort<T>) {
     return order_of(Element<T>::load(x));
   } else if constexpr (std::is_signed_v<T>) {
