@@ -47,7 +47,7 @@ Result<RoutineDemands> demands_of(const RoutineCall& call);
 // One row each; the names are used by the compiler.
 extern const Routine kScatterElements, kScatterRows, kPrefixScan, kTopK;
 
-// How an update changes an element.
+// The operation that combines an element with an update; kNone replaces the element.
 enum class ScatterReduction : uint8_t { kNone, kAdd, kMul, kMin, kMax };
 
 }  // namespace tensorsmith::runtime

@@ -11,7 +11,8 @@
 
 namespace tensorsmith::graph {
 
-// How a float is coded, besides its sign in the highest bit (ONNX, "Float stored in 8 bits", and OCP's MX formats).
+// The codes of a narrow float that are not finite numbers; kExponent alone has no sign bit. Sources: ONNX, "Float stored in 8
+// bits", and OCP's MX formats.
 enum class FloatCode : uint8_t {
   kNone,      // an integer
   kIeee,      // the largest exponent is for infinity and NaN

@@ -17,8 +17,6 @@ namespace tensorsmith::runtime {
 
 namespace {
 
-using Computes = ScatterReduction;
-
 // The parameters that both routines read first.
 struct ScatterTypes {
   DType dtype = DType::kF32, index = DType::kI64;
@@ -26,7 +24,8 @@ struct ScatterTypes {
 
   // Returns whether elements are kept in f32 until all updates are applied.
   bool widens() const {
-    return is_short_float(dtype) && (reduction == Computes::kAdd || reduction == Computes::kMul);
+    return is_short_float(dtype) &&
+           (reduction == ScatterReduction::kAdd || reduction == ScatterReduction::kMul);
   }
 };
 
@@ -34,7 +33,8 @@ ScatterTypes read_types(ParameterReader& reader) {
   ScatterTypes types;
   types.dtype = reader.dtype();
   types.index = reader.flag() ? DType::kI64 : DType::kI32;
-  types.reduction = static_cast<ScatterReduction>(reader.between(0, static_cast<int64_t>(Computes::kMax)));
+  types.reduction =
+      static_cast<ScatterReduction>(reader.between(0, static_cast<int64_t>(ScatterReduction::kMax)));
   return types;
 }
 
@@ -46,19 +46,19 @@ bool is_nan(T x) {
 
 template <ScatterReduction R, class C>
 C combined(C old, C update) {
-  if constexpr (R == Computes::kAdd) return static_cast<C>(old + update);
-  if constexpr (R == Computes::kMul) return product_of(old, update);
-  if constexpr (R == Computes::kMin) return is_nan(old) || old < update ? old : update;
-  if constexpr (R == Computes::kMax) return is_nan(old) || old > update ? old : update;
+  if constexpr (R == ScatterReduction::kAdd) return static_cast<C>(old + update);
+  if constexpr (R == ScatterReduction::kMul) return product_of(old, update);
+  if constexpr (R == ScatterReduction::kMin) return is_nan(old) || old < update ? old : update;
+  if constexpr (R == ScatterReduction::kMax) return is_nan(old) || old > update ? old : update;
   return update;
 }
 
 // Applies an update to an element of the result, which has type A: T, or f32 if elements are widened.
 template <class T, class A, ScatterReduction R>
 void update_element(A& element, T update) {
-  if constexpr (R == Computes::kNone) {
+  if constexpr (R == ScatterReduction::kNone) {
     element = static_cast<A>(update);
-  } else if constexpr (R == Computes::kMin || R == Computes::kMax) {
+  } else if constexpr (R == ScatterReduction::kMin || R == ScatterReduction::kMax) {
     // Unlike sums, comparisons depend on the sign of integers.
     if constexpr (kShort<T>) {
       element = Element<T>::store(combined<R>(Element<T>::load(element), Element<T>::load(update)));
@@ -78,36 +78,28 @@ void with_update(const ScatterTypes& types, F&& f) {
   with_type(types.dtype, [&]<class T>(T) {
     using Wide = std::conditional_t<kShort<T>, float, T>;
     switch (types.reduction) {
-      case Computes::kNone:
-        return f.template operator()<T, T, Computes::kNone>();
-      case Computes::kAdd:
-        return f.template operator()<T, Wide, Computes::kAdd>();
-      case Computes::kMul:
-        return f.template operator()<T, Wide, Computes::kMul>();
-      case Computes::kMin:
-        return f.template operator()<T, T, Computes::kMin>();
-      case Computes::kMax:
-        return f.template operator()<T, T, Computes::kMax>();
+      case ScatterReduction::kNone:
+        return f.template operator()<T, T, ScatterReduction::kNone>();
+      case ScatterReduction::kAdd:
+        return f.template operator()<T, Wide, ScatterReduction::kAdd>();
+      case ScatterReduction::kMul:
+        return f.template operator()<T, Wide, ScatterReduction::kMul>();
+      case ScatterReduction::kMin:
+        return f.template operator()<T, T, ScatterReduction::kMin>();
+      case ScatterReduction::kMax:
+        return f.template operator()<T, T, ScatterReduction::kMax>();
     }
   });
 }
 
-template <class T, class A>
-A widened(T x) {
-  if constexpr (std::is_same_v<T, A>)
-    return x;
-  else
-    return Element<T>::load(x);
-}
-
-// Copies the data to the result, or widened to the workspace.
+// Copies the data to elements of type A: T, or f32 if elements are widened.
 template <class T, class A>
 void copy_data(const TensorsmithKernelContext& context, const T* data, A* result, int64_t elements) {
   parallel(context, elements, static_cast<double>(elements) / 4, [&](int64_t begin, int64_t end, int) {
     if constexpr (std::is_same_v<T, A>) {
       std::memcpy(result + begin, data + begin, sizeof(T) * (end - begin));
     } else {
-      for (int64_t i = begin; i < end; ++i) result[i] = widened<T, A>(data[i]);
+      for (int64_t i = begin; i < end; ++i) result[i] = Element<T>::load(data[i]);
     }
   });
 }
@@ -117,6 +109,18 @@ void round_results(const TensorsmithKernelContext& context, const float* wide, T
   parallel(context, elements, static_cast<double>(elements), [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) result[i] = Element<T>::store(wide[i]);
   });
+}
+
+// Copies the data, calls change(A*) with the copy, and leaves the changed elements in `result`. `wide` is the memory of
+// widened elements; other types do not use it.
+template <class T, class A, class F>
+void change_copy(const TensorsmithKernelContext& context, const void* data, void* result, void* wide,
+                 int64_t elements, F&& change) {
+  constexpr bool kWide = !std::is_same_v<T, A>;
+  A* changed = static_cast<A*>(kWide ? wide : result);
+  copy_data(context, static_cast<const T*>(data), changed, elements);
+  change(changed);
+  if constexpr (kWide) round_results(context, changed, static_cast<T*>(result), elements);
 }
 
 int64_t index_at(const void* indices, DType type, int64_t i) {
@@ -227,17 +231,10 @@ Status run_rows(const TensorsmithKernelContext& context, std::span<const int64_t
   TS_ASSIGN_OR_RETURN(const Rows s, read_rows(parameters));
   auto* rows = static_cast<int64_t*>(context.shared_workspace);
   TS_RETURN_IF_ERROR(find_rows(context, s, buffers[1], rows));
-  const int64_t elements = s.rows * s.row;
   with_update(s.types, [&]<class T, class A, ScatterReduction R>() {
-    T* result = static_cast<T*>(buffers[3]);
-    A* changed = nullptr;
-    if constexpr (std::is_same_v<T, A>)
-      changed = result;
-    else
-      changed = reinterpret_cast<A*>(rows + s.updates);
-    copy_data(context, static_cast<const T*>(buffers[0]), changed, elements);
-    apply_rows<T, A, R>(context, s, rows, static_cast<const T*>(buffers[2]), changed);
-    if constexpr (!std::is_same_v<T, A>) round_results(context, changed, result, elements);
+    change_copy<T, A>(context, buffers[0], buffers[3], rows + s.updates, s.rows * s.row, [&](A* result) {
+      apply_rows<T, A, R>(context, s, rows, static_cast<const T*>(buffers[2]), result);
+    });
   });
   return {};
 }
@@ -315,23 +312,13 @@ Status run_elements(const TensorsmithKernelContext& context, std::span<const int
                     void* const* buffers) {
   TS_ASSIGN_OR_RETURN(const Elements s, read_elements(parameters));
   BadIndex bad;
+  const int64_t lines = s.updates == 0 ? 0 : s.updates / s.indices[s.axis];
   with_update(s.types, [&]<class T, class A, ScatterReduction R>() {
-    T* result = static_cast<T*>(buffers[3]);
-    A* changed = nullptr;
-    if constexpr (std::is_same_v<T, A>)
-      changed = result;
-    else
-      changed = static_cast<A*>(context.shared_workspace);
-    copy_data(context, static_cast<const T*>(buffers[0]), changed, s.elements);
-    if (s.updates == 0) {
-      if constexpr (!std::is_same_v<T, A>) round_results(context, changed, result, s.elements);
-      return;
-    }
-    const int64_t lines = s.updates / s.indices[s.axis];
-    parallel(context, lines, 4 * static_cast<double>(s.updates), [&](int64_t begin, int64_t end, int) {
-      apply_lines<T, A, R>(s, begin, end, buffers[1], static_cast<const T*>(buffers[2]), changed, bad);
+    change_copy<T, A>(context, buffers[0], buffers[3], context.shared_workspace, s.elements, [&](A* result) {
+      parallel(context, lines, 4 * static_cast<double>(s.updates), [&](int64_t begin, int64_t end, int) {
+        apply_lines<T, A, R>(s, begin, end, buffers[1], static_cast<const T*>(buffers[2]), result, bad);
+      });
     });
-    if constexpr (!std::is_same_v<T, A>) round_results(context, changed, result, s.elements);
   });
   return bad.found ? Status(out_of_range(bad.index, bad.extent)) : Status();
 }

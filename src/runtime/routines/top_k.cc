@@ -1,7 +1,7 @@
 // TopK. Parameters: dtype, outer, length, inner (the tensor is outer x length x inner, selected along the length), k,
 // largest (0 or 1), outputs (1: the values, 2: their indices, 3: both). Buffers: the tensor; the values, the indices (i64),
-// best first. NaN counts as the largest
-// value, and of equal elements the first is better.
+// best first.
+// NaN counts as the largest value, and of equal elements the first is better.
 #include <algorithm>
 #include <bit>
 
@@ -80,7 +80,7 @@ Result<RoutineDemands> selection_demands(std::span<const int64_t> parameters) {
   return demands;
 }
 
-// Selects of one line, whose elements are `stride` apart in all tensors.
+// Selects the best elements of one line, whose elements are `stride` apart in all tensors.
 template <class T>
 void select_line(const Selection& s, const T* x, T* values, int64_t* indices, int64_t stride,
                  Candidate* kept) {
