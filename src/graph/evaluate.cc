@@ -5,6 +5,7 @@
 #include "graph/emit.h"
 #include "graph/infer.h"
 #include "graph/ops/index.h"
+#include "graph/regions.h"
 
 namespace tensorsmith::graph {
 
@@ -27,13 +28,18 @@ Result<std::vector<lower::Tensor>> evaluate(const Graph& graph, std::span<const 
     contents[graph.inputs[i]] = std::make_shared<const lower::Tensor>(inputs[i]);
   }
   for (const Node& node : graph.nodes) {
-    TS_ASSIGN_OR_RETURN(const NodeWorkload work, node_workload(graph, node));
     std::vector<TensorRef> node_inputs;
     for (ValueId id : node.inputs) {
       node_inputs.push_back(id == kNoValue ? nullptr : contents[id]);
       TS_CHECK(id == kNoValue || node_inputs.back() != nullptr, "graph is not in topological order");
     }
-    TS_ASSIGN_OR_RETURN(std::vector<TensorRef> results, evaluate_node(work, node_inputs));
+    std::vector<TensorRef> results;
+    if (node.region != nullptr) {
+      TS_ASSIGN_OR_RETURN(results, evaluate_region(node, node_inputs));
+    } else {
+      TS_ASSIGN_OR_RETURN(const NodeWorkload work, node_workload(graph, node));
+      TS_ASSIGN_OR_RETURN(results, evaluate_node(work, node_inputs));
+    }
     for (size_t i = 0; i < results.size(); ++i) {
       if (node.outputs[i] != kNoValue) contents[node.outputs[i]] = std::move(results[i]);
     }

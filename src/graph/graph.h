@@ -45,6 +45,8 @@ struct Value {
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                                std::vector<std::string>, lower::Tensor>;
 
+struct Region;
+
 struct Node {
   std::string name;  // ONNX node name, or a generated one: "Conv_12"
   std::string op;    // ONNX operator: "Conv"; domain prefix when not ai.onnx
@@ -52,6 +54,7 @@ struct Node {
   std::map<std::string, Attribute> attributes;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
+  std::shared_ptr<const Region> region = nullptr;  // of the operators kLoopOperator and kBranchOperator
 
   // Returns an input, or kNoValue if it is omitted.
   ValueId input(size_t i) const { return i < inputs.size() ? inputs[i] : kNoValue; }
@@ -80,6 +83,32 @@ struct Graph {
   const lower::Tensor* constant(ValueId id) const {
     return id == kNoValue ? nullptr : values[id].constant.get();
   }
+};
+
+// A node that runs its body repeatedly, and a node that runs one of two bodies.
+inline constexpr const char* kLoopOperator = "tensorsmith.Loop";
+inline constexpr const char* kBranchOperator = "tensorsmith.Branch";
+
+// The bodies of a node, each a graph of its own: a value of the network that a body reads is an input of the body and
+// of the node. Bodies have their own constants, and their outputs are different values.
+//
+// A loop has one body, whose inputs are: states, slices, other values. Its outputs are: the condition for the next turn if there is
+// one, the next states, results. The node's inputs are: the number of turns (one i64) if it is known only at run time, the
+// first turn's condition (one bool) if there is one, the first states, the tensors that are read slice by slice along
+// dimension 0, other values. Its outputs are: the last states, and tensors of the results, along dimension 0.
+//
+// A branch has two bodies, the first for a condition that holds. Their inputs are all values that one of them reads, and
+// their outputs those of the node. The node's inputs are the condition (one bool) and these values.
+struct Region {
+  std::vector<Graph> bodies;
+  // Loops only:
+  int64_t turns = 0;  // most turns; 0: no limit is known, and there are no slices and results
+  bool counted = false, conditional = false;
+  size_t states = 0;
+  std::vector<bool> slices_backwards, results_backwards;  // by slice and result: the last one comes first
+
+  // Number of the node's inputs before those of the body.
+  size_t leading_inputs() const { return static_cast<size_t>(counted) + static_cast<size_t>(conditional); }
 };
 
 // An input whose shape is given neither by the model nor by the options of the import.

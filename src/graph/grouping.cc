@@ -168,7 +168,8 @@ class Grouper {
     for (const NodeId i : nodes) {
       NodeFacts facts;
       facts.cls = NodeClass::kAlias;
-      if (!views_.is_view[i] && routines_ && routine_of(graph_, graph_.nodes[i])) {
+      const bool region = graph_.nodes[i].region != nullptr;
+      if (!views_.is_view[i] && (region || (routines_ && routine_of(graph_, graph_.nodes[i])))) {
         facts.cls = NodeClass::kRoutine;
       } else if (!views_.is_view[i]) {
         TS_ASSIGN_OR_RETURN(facts, examine(graph_, graph_.nodes[i]));

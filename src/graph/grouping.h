@@ -14,7 +14,7 @@ enum class NodeClass {
                  // indices
   kInjective,    // moves elements (Transpose, Concat, Slice, Gather, Resize, broadcast)
   kReduction,    // contains a reduction
-  kRoutine,      // a routine of the runtime library computes it (graph/routines.h), alone
+  kRoutine,      // a routine of the runtime library computes it (graph/routines.h), or a region, alone
 };
 
 struct Grouping {

@@ -5,6 +5,7 @@
 
 #include "graph/emit.h"
 #include "graph/ops/registry.h"
+#include "graph/regions.h"
 #include "graph/routines.h"
 
 namespace tensorsmith::graph {
@@ -169,6 +170,7 @@ Status fold_data_dependent(Graph& graph, const Node& node, const FoldEntry& entr
 }  // namespace
 
 Status infer_node(Graph& graph, const Node& node, FoldLimits& limits) {
+  if (node.region != nullptr) return infer_region(graph, node);
   if (const FoldEntry* entry = find_fold_operator(node.op)) {
     return fold_data_dependent(graph, node, *entry, limits);
   }

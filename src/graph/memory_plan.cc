@@ -94,6 +94,25 @@ MemoryPlan plan_memory(const Graph& graph, const Partition& partition, int64_t a
     }
   }
 
+  // Whatever a region and calls outside of it have in common is there during all of its turns. (A state is, since it is
+  // written before the first turn.)
+  for (const PlacedRegion& region : partition.regions) {
+    const auto keep = [&](ValueId id, bool all) {
+      const BlockId b = id == kNoValue ? BlockId() : block_of[storage(id)];
+      if (!b.valid()) return;
+      Block& block = blocks[b];
+      if (!all && block.first >= region.begin && block.last < region.end) return;
+      block.first = std::min(block.first, region.begin);
+      block.last = std::max(block.last, region.end - 1);
+    };
+    for (size_t c = region.begin; c < region.end; ++c) {
+      for (const ValueId id : partition.calls[c].inputs) keep(id, false);
+      for (const ValueId id : partition.calls[c].outputs) keep(id, false);
+    }
+    keep(region.condition, true);
+    keep(region.count, true);
+  }
+
   std::vector<BlockId> order(blocks.ids().begin(), blocks.ids().end());
   std::ranges::stable_sort(order, std::greater(), [&](BlockId b) { return blocks[b].bytes; });
   LiveBlocks live(partition.calls.size());

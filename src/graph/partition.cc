@@ -7,6 +7,7 @@
 #include "graph/emit.h"
 #include "graph/grouping.h"
 #include "graph/passes/passes.h"
+#include "graph/place_region.h"
 #include "graph/routines.h"
 #include "graph/tasks.h"
 #include "graph/views.h"
@@ -74,10 +75,20 @@ std::string lower_case(std::string text) {
   return text;
 }
 
+// The tasks of a network and of all its bodies.
+struct TaskTable {
+  std::vector<Task> tasks;
+  std::unordered_map<std::string, size_t> index;  // by key
+  std::unordered_map<std::string, int> names;     // number of tasks that have the name
+};
+
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, const PartitionOptions& options) : graph_(graph), options_(options) {}
+  // `turns`: number of times that the graph is expected to run.
+  Partitioner(Graph& graph, const PartitionOptions& options, TaskTable& table, int64_t turns)
+      : graph_(graph), options_(options), table_(table), turns_(turns) {}
 
+  // Returns a partition without its tasks, which are in the table.
   Result<Partition> run() {
     Views views = find_views(graph_, options_.alignment);
     TS_ASSIGN_OR_RETURN(Grouping grouping, group_nodes(graph_, views, options_.routines));
@@ -88,7 +99,12 @@ class Partitioner {
     std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.back() < b.back(); });
     for (const auto& group : groups) {
       if (grouping.classes[group.front()] == NodeClass::kRoutine) {
-        add_routine(graph_.nodes[group.front()]);
+        const NodeId node = group.front();
+        if (graph_.nodes[node].region != nullptr) {
+          TS_RETURN_IF_ERROR(add_region(node));
+        } else {
+          add_routine(graph_.nodes[node]);
+        }
       } else {
         TS_RETURN_IF_ERROR(add_group(group));
       }
@@ -98,6 +114,17 @@ class Partitioner {
   }
 
  private:
+  Status add_region(NodeId id) {
+    const Node node = graph_.nodes[id];  // values are appended to the graph
+    return place_region(graph_, partition_, node, options_.alignment,
+                        [&](const Graph& body, int64_t turns) -> Result<PartitionedBody> {
+                          PartitionedBody result{body, {}};
+                          Partitioner inner(result.graph, options_, table_, turns_ * turns);
+                          TS_ASSIGN_OR_RETURN(result.partition, inner.run());
+                          return result;
+                        });
+  }
+
   void add_routine(const Node& node) {
     RoutineUse use = *routine_of(graph_, node);
     Call call;
@@ -105,6 +132,7 @@ class Partitioner {
     for (const size_t o : use.outputs) call.outputs.push_back(node.outputs[o]);
     call.routine = std::move(use.call);
     call.name = lower_case(node.op) + "_" + shape_text(graph_.values[node.inputs[0]].shape);
+    call.turns = turns_;
     partition_.calls.push_back(std::move(call));
   }
 
@@ -256,7 +284,7 @@ class Partitioner {
     const std::vector<int64_t> shape = task.workload.outputs.front()->shape;
     task.workload = ir::collapse_axes(task.workload);
     task.key = ir::structural_key(task.workload);
-    auto [it, added] = task_index_.emplace(task.key, partition_.tasks.size());
+    auto [it, added] = table_.index.emplace(task.key, table_.tasks.size());
     if (added) {
       task.flops = ir::flop_count(task.workload);
       for (NodeId n : group) {
@@ -275,13 +303,26 @@ class Partitioner {
         longest = std::max(longest, points);
       }
       if (longest > 1) task.name += "_r" + std::to_string(longest);
-      if (const int seen = ++names_[task.name]; seen > 1) task.name += "_" + std::to_string(seen);
-      partition_.tasks.push_back(std::move(task));
+      if (const int seen = ++table_.names[task.name]; seen > 1) task.name += "_" + std::to_string(seen);
+      table_.tasks.push_back(std::move(task));
     }
     call.task = it->second;
-    ++partition_.tasks[it->second].calls;
+    call.turns = turns_;
+    table_.tasks[it->second].calls += static_cast<int>(turns_);
     partition_.calls.push_back(std::move(call));
     return {};
+  }
+
+  // Inserts a call at the position, or behind the regions that are around it.
+  void insert_call(size_t position, Call call) {
+    for (const PlacedRegion& region : partition_.regions)
+      if (region.begin < position && position < region.end) position = region.end;
+    for (PlacedRegion& region : partition_.regions) {
+      if (region.begin < position) continue;
+      ++region.begin;
+      ++region.end;
+    }
+    partition_.calls.insert(partition_.calls.begin() + static_cast<ptrdiff_t>(position), std::move(call));
   }
 
   // Each graph output must be written into the user's buffer. Of the outputs that share a storage, one is
@@ -312,27 +353,27 @@ class Partitioner {
       TS_RETURN_IF_ERROR(add_call(std::move(task), {}, {{source.get(), source_value}}, {output}));
       Call copy = std::move(partition_.calls.back());
       partition_.calls.pop_back();
-      auto position = partition_.calls.begin();
-      for (auto it = partition_.calls.begin(); it != partition_.calls.end(); ++it) {
-        const auto& written = it->outputs;
+      size_t position = 0;
+      for (size_t c = 0; c < partition_.calls.size(); ++c) {
+        const auto& written = partition_.calls[c].outputs;
         if (std::any_of(written.begin(), written.end(),
                         [&](ValueId id) { return partition_.storage_of[id] == storage; })) {
-          position = it + 1;
+          position = c + 1;
         }
       }
-      partition_.calls.insert(position, std::move(copy));
+      insert_call(position, std::move(copy));
       partition_.storage_of[output] = output;
       partition_.storage_offset[output] = 0;
     }
     return {};
   }
 
-  const Graph& graph_;
+  Graph& graph_;
   const PartitionOptions options_;
+  TaskTable& table_;
+  const int64_t turns_;
   Partition partition_;
   const IdVector<ValueId, int> uses_ = count_uses(graph_);
-  std::unordered_map<std::string, size_t> task_index_;
-  std::unordered_map<std::string, int> names_;
 };
 
 }  // namespace
@@ -343,8 +384,11 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return out.empty() ? "scalar" : out;
 }
 
-Result<Partition> partition(const Graph& graph, const PartitionOptions& options) {
-  return Partitioner(graph, options).run();
+Result<Partition> partition(Graph& graph, const PartitionOptions& options) {
+  TaskTable table;
+  TS_ASSIGN_OR_RETURN(Partition partition, Partitioner(graph, options, table, 1).run());
+  partition.tasks = std::move(table.tasks);
+  return partition;
 }
 
 }  // namespace tensorsmith::graph

@@ -1,6 +1,7 @@
 // Divides a graph into tensor programs (tasks) and plans their execution.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,11 +34,22 @@ struct Call {
   std::vector<ValueId> outputs;  // by workload.outputs, likewise
   runtime::RoutineCall routine = {};
   std::string name = {};  // of a routine's call, for reports: "topk_1x24000"
+  int64_t turns = 1;      // number of times that it runs in a run of the model, as far as that is known
+};
+
+// Calls that run repeatedly, or only under a condition (runtime::RegionInfo).
+struct PlacedRegion {
+  size_t begin = 0, end = 0;  // calls
+  int64_t turns = 1;
+  ValueId count, condition;  // may be omitted
+  bool until = false;        // there is no turn if the condition has this value
+  std::map<ValueId, int64_t> moves;  // values whose place moves by this many bytes after each turn
 };
 
 struct Partition {
   std::vector<Task> tasks;  // deduplicated by key, in order of first use
   std::vector<Call> calls;  // topological order
+  std::vector<PlacedRegion> regions;  // as in runtime::ModelDescription
   // The storage of a value is the value whose memory contains it; the offset is the aligned position of the
   // value's first byte there. Reshape and similar operators cost nothing: their output has the same storage
   // as their input. The outputs of a Split may be parts of its input, and the inputs of a Concat parts of its
@@ -52,11 +64,12 @@ struct PartitionOptions {
   // longer: for GPUs, and for source code that needs no library.
   bool routines = true;
 };
+// Appends the values of the bodies of loops and branches to the graph's; the graph's nodes do not change.
 // Fuses elementwise epilogues and cheap prologues into reductions, and injective chains into one
 // kernel; each group becomes one task. Graph outputs that would share storage with an input, a
 // constant or another output get a copy kernel. Error: an operator that cannot be expressed (the
 // node is the place).
-Result<Partition> partition(const Graph& graph, const PartitionOptions& options = {});
+Result<Partition> partition(Graph& graph, const PartitionOptions& options = {});
 
 // Returns the number of sequential parts of a batch that minimizes the bytes transferred between
 // memory and a cache of cache_bytes: the weights are loaded once per part, and a call's inputs and

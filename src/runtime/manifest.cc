@@ -1,4 +1,5 @@
 // The JSON form of a ModelDescription.
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -225,6 +226,52 @@ Launch read_launch(const Json& element, const std::string& place, Status& status
   return launch;
 }
 
+Json print_buffer(const BufferRef& buffer) {
+  Json json = {{"kind", to_string(buffer.kind)},
+               {buffer.kind == BufferKind::kArena ? "offset" : "index", buffer.index},
+               {"bytes", buffer.bytes}};
+  if (buffer.begin != 0) json["begin"] = buffer.begin;
+  return json;
+}
+
+Json print_region(const RegionInfo& region) {
+  Json json = {{"begin", region.begin}, {"end", region.end}, {"turns", region.turns}};
+  if (region.count) json["count"] = print_buffer(*region.count);
+  if (region.condition) {
+    json["condition"] = print_buffer(*region.condition);
+    json["until"] = static_cast<int64_t>(region.until);
+  }
+  Json steps = Json::array();
+  for (const RegionStep& step : region.steps) steps.push_back({step.call, step.buffer, step.bytes});
+  json["steps"] = std::move(steps);
+  return json;
+}
+
+RegionInfo read_region(const Json& element, const std::string& place, Status& status) {
+  ObjectReader reader(element, place, status);
+  RegionInfo region;
+  region.begin = reader.integer("begin");
+  region.end = reader.integer("end");
+  region.turns = reader.integer("turns");
+  if (reader.has("count")) region.count = read_buffer(element["count"], place + ".count", status);
+  if (reader.has("condition")) {
+    region.condition = read_buffer(element["condition"], place + ".condition", status);
+    const int64_t until = reader.integer("until");
+    if (until != 0 && until != 1) reader.fail("until", "must be 0 or 1");
+    region.until = until == 1;
+  }
+  reader.each("steps", [&](const Json& step, const std::string& step_place) {
+    const bool integers = step.is_array() && step.size() == 3 &&
+                          std::ranges::all_of(step, [](const Json& x) { return x.is_number_integer(); });
+    if (integers) {
+      region.steps.push_back({step[0].get<int64_t>(), step[1].get<int64_t>(), step[2].get<int64_t>()});
+    } else {
+      status = corrupt_manifest(step_place, "must be three integers");
+    }
+  });
+  return region;
+}
+
 CallInfo read_call(const Json& element, const std::string& place, Status& status) {
   ObjectReader reader(element, place, status);
   CallInfo call;
@@ -321,12 +368,7 @@ std::string print_manifest(const ModelDescription& d) {
   Json calls = Json::array();
   for (const auto& call : d.calls) {
     Json buffers = Json::array();
-    for (const auto& buffer : call.buffers) {
-      buffers.push_back({{"kind", to_string(buffer.kind)},
-                         {buffer.kind == BufferKind::kArena ? "offset" : "index", buffer.index},
-                         {"bytes", buffer.bytes}});
-      if (buffer.begin != 0) buffers.back()["begin"] = buffer.begin;
-    }
+    for (const auto& buffer : call.buffers) buffers.push_back(print_buffer(buffer));
     calls.push_back({{"symbol", call.symbol},
                      {"task", call.task},
                      {"flops", finite(call.flops)},
@@ -345,6 +387,9 @@ std::string print_manifest(const ModelDescription& d) {
     }
   }
   json["calls"] = std::move(calls);
+  Json regions = Json::array();
+  for (const RegionInfo& region : d.regions) regions.push_back(print_region(region));
+  json["regions"] = std::move(regions);
   // The text is hashed as it will be read: in names that are not UTF-8, bytes become replacement
   // characters.
   return seal(parse_json<Json>(dump(json, -1)));
@@ -405,6 +450,9 @@ Result<ModelDescription> parse_manifest(std::string_view text) {
   });
   reader.each("calls", [&](const Json& element, const std::string& place) {
     d.calls.push_back(read_call(element, place, status));
+  });
+  reader.each("regions", [&](const Json& element, const std::string& place) {
+    d.regions.push_back(read_region(element, place, status));
   });
   TS_RETURN_IF_ERROR(std::move(status));
   for (const auto& [place, file_hash] :

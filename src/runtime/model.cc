@@ -114,6 +114,16 @@ struct Patch {
   int64_t begin = 0;
 };
 
+// A region at run time. Positions are those in the argument table.
+struct Loop {
+  size_t begin = 0, end = 0;  // calls
+  size_t next = 0;            // the first loop that does not begin in this one
+  int64_t turns = 0;          // 0: without a limit
+  std::optional<size_t> count, condition;
+  bool until = false;
+  std::vector<std::pair<size_t, int64_t>> steps;  // argument, bytes
+};
+
 // A call: a kernel, or a routine with its parameters.
 struct Kernel {
   TensorsmithKernel function = nullptr;
@@ -149,6 +159,7 @@ struct Model::Impl {
   std::unique_ptr<KernelPool> pool;
   TensorsmithKernelContext context{};
   std::vector<Kernel> kernels;   // by call
+  std::vector<Loop> loops;       // by region
   std::vector<void*> arguments;  // of all calls
   std::vector<Patch> patches;
   std::vector<void*> staging_inputs;  // aligned copies, used if the caller's pointers are not aligned
@@ -176,8 +187,12 @@ struct Model::Impl {
   Status place();  // sets up all memory that kernels receive
   Status place_memory();
   void place_arguments();
+  void place_argument(const BufferRef& buffer);
+  void place_loops();
   Status run_call(const Kernel& kernel);
-  Status run_calls();
+  Status run_timed(size_t call);
+  Status run_calls(size_t begin, size_t end, size_t loop);
+  Status run_loop(const Loop& loop, size_t inner);
   Status load_modules(const fs::path& base);
   Status place_on_gpu(std::span<const char> modules);
   Status run_on_gpu(std::span<const void* const> inputs, std::span<void* const> outputs);
@@ -264,26 +279,52 @@ Status Model::Impl::place_memory() {
   return {};
 }
 
+void Model::Impl::place_argument(const BufferRef& buffer) {
+  void* address = nullptr;
+  switch (buffer.kind) {
+    case BufferKind::kInput:
+    case BufferKind::kOutput:
+      patches.push_back({arguments.size(), static_cast<size_t>(buffer.index),
+                         buffer.kind == BufferKind::kOutput, buffer.begin});
+      break;
+    case BufferKind::kArena:
+      address = memory.data() + buffer.index;
+      break;
+    case BufferKind::kWeight:
+      address = const_cast<std::byte*>(weight_addresses[buffer.index]) + buffer.begin;  // only read
+      break;
+  }
+  arguments.push_back(address);
+}
+
 void Model::Impl::place_arguments() {
   for (const auto& call : description.calls) {
     kernels[&call - description.calls.data()].first_argument = arguments.size();
-    for (const auto& buffer : call.buffers) {
-      void* address = nullptr;
-      switch (buffer.kind) {
-        case BufferKind::kInput:
-        case BufferKind::kOutput:
-          patches.push_back({arguments.size(), static_cast<size_t>(buffer.index),
-                             buffer.kind == BufferKind::kOutput, buffer.begin});
-          break;
-        case BufferKind::kArena:
-          address = memory.data() + buffer.index;
-          break;
-        case BufferKind::kWeight:
-          address = const_cast<std::byte*>(weight_addresses[buffer.index]);  // only read
-          break;
-      }
-      arguments.push_back(address);
-    }
+    for (const auto& buffer : call.buffers) place_argument(buffer);
+  }
+  place_loops();
+}
+
+void Model::Impl::place_loops() {
+  const auto& regions = description.regions;
+  for (size_t r = 0; r < regions.size(); ++r) {
+    const RegionInfo& region = regions[r];
+    Loop loop;
+    loop.begin = region.begin;
+    loop.end = region.end;
+    for (loop.next = r + 1; loop.next < regions.size() && regions[loop.next].begin < region.end;) ++loop.next;
+    loop.turns = region.turns;
+    loop.until = region.until;
+    const auto place = [&](const std::optional<BufferRef>& buffer) -> std::optional<size_t> {
+      if (!buffer) return std::nullopt;
+      place_argument(*buffer);
+      return arguments.size() - 1;
+    };
+    loop.count = place(region.count);
+    loop.condition = place(region.condition);
+    for (const RegionStep& step : region.steps)
+      loop.steps.emplace_back(kernels[step.call].first_argument + step.buffer, step.bytes);
+    loops.push_back(std::move(loop));
   }
 }
 
@@ -311,28 +352,74 @@ Status Model::Impl::run_call(const Kernel& kernel) {
   return Error{status.error().code, "'" + call.task + "'", status.error().reason};
 }
 
-Status Model::Impl::run_calls() {
-  if (!options.profile) {
-    for (const Kernel& kernel : kernels) TS_RETURN_IF_ERROR(run_call(kernel));
-    return {};
+Status Model::Impl::run_timed(size_t call) {
+  const auto run = [&]() -> Result<double> {
+    const auto start = std::chrono::steady_clock::now();
+    TS_RETURN_IF_ERROR(run_call(kernels[call]));
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  CallTime& time = times[call];
+  TS_ASSIGN_OR_RETURN(const double seconds, run());
+  // A kernel overwrites its outputs completely and never its inputs, so that it may run again.
+  for (int repeat = 0; repeat < options.repeats_alone; ++repeat) {
+    TS_ASSIGN_OR_RETURN(const double alone, run());
+    const bool first = time.runs == 0 && repeat == 0;
+    time.min_seconds_alone = first ? alone : std::min(time.min_seconds_alone, alone);
   }
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const auto run = [&]() -> Result<double> {
-      const auto start = std::chrono::steady_clock::now();
-      TS_RETURN_IF_ERROR(run_call(kernels[i]));
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    };
-    CallTime& time = times[i];
-    TS_ASSIGN_OR_RETURN(const double seconds, run());
-    // A kernel overwrites its outputs completely and never its inputs, so that it may run again.
-    for (int repeat = 0; repeat < options.repeats_alone; ++repeat) {
-      TS_ASSIGN_OR_RETURN(const double alone, run());
-      const bool first = time.runs == 0 && repeat == 0;
-      time.min_seconds_alone = first ? alone : std::min(time.min_seconds_alone, alone);
+  count(time, seconds);
+  return {};
+}
+
+// Runs the calls [begin, end). `loop` is the first loop that begins in there, or a later one.
+Status Model::Impl::run_calls(size_t begin, size_t end, size_t loop) {
+  for (size_t call = begin; call < end;) {
+    if (loop < loops.size() && loops[loop].begin == call) {
+      const Loop& inner = loops[loop];
+      TS_RETURN_IF_ERROR(run_loop(inner, loop + 1));
+      call = inner.end;
+      loop = inner.next;
+      continue;
     }
-    count(time, seconds);
+    TS_RETURN_IF_ERROR(options.profile ? run_timed(call) : run_call(kernels[call]));
+    ++call;
   }
   return {};
+}
+
+Status Model::Impl::run_loop(const Loop& loop, size_t inner) {
+  const auto failure = [&](ErrorCode code, std::string reason) {
+    return Error{code, "the loop of '" + description.calls[loop.begin].task + "'", std::move(reason)};
+  };
+  int64_t most = loop.turns > 0 ? loop.turns : options.max_turns;
+  bool limited = loop.turns == 0;
+  if (loop.count) {
+    int64_t given = 0;
+    std::memcpy(&given, arguments[*loop.count], sizeof given);
+    if (given <= most) limited = false;
+    most = std::min(most, given);
+  }
+  int64_t done = 0;
+  const auto move_by = [&](int64_t turns) {
+    for (const auto& [argument, bytes] : loop.steps)
+      arguments[argument] = static_cast<std::byte*>(arguments[argument]) + turns * bytes;
+  };
+  Status status;
+  for (;; ++done) {
+    const bool ends = loop.condition && *static_cast<const bool*>(arguments[*loop.condition]) == loop.until;
+    if (ends || (done >= most && !limited)) break;
+    if (done >= most) {
+      status = failure(ErrorCode::kResourceExhausted,
+                       "has not ended after " + std::to_string(most) + " turns; allow more with --max-turns");
+    } else if (options.cancelled != nullptr && *options.cancelled) {
+      status = failure(ErrorCode::kCancelled, "interrupted after " + std::to_string(done) + " turns");
+    } else {
+      status = run_calls(loop.begin, loop.end, inner);
+    }
+    if (!status.ok()) break;
+    move_by(1);
+  }
+  move_by(-done);
+  return status;
 }
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -478,7 +565,7 @@ Status Model::run(std::span<const void* const> inputs, std::span<void* const> ou
     m.arguments[patch.argument] =
         static_cast<std::byte*>(patch.output ? m.bound_outputs[patch.tensor] : m.bound_inputs[patch.tensor]) +
         patch.begin;
-  TS_RETURN_IF_ERROR(m.run_calls());
+  TS_RETURN_IF_ERROR(m.run_calls(0, m.kernels.size(), 0));
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (m.bound_outputs[i] != outputs[i]) std::memcpy(outputs[i], m.bound_outputs[i], d.outputs[i].bytes());
   }

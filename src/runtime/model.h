@@ -1,6 +1,7 @@
 // Loading and running compiled models.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,13 +24,17 @@ struct LoadOptions {
   // compiled for. Loading returns kUnsupported if the model was compiled for another interface, or
   // for processors.
   std::optional<GpuPlace> gpu = std::nullopt;
+  // Most turns of a loop whose number of turns is only known when it ends.
+  int64_t max_turns = int64_t{1} << 31;
+  // Checked before each turn of a loop: true ends the run with kCancelled. May be null.
+  const std::atomic<bool>* cancelled = nullptr;
   // Checks the hash of weights.bin (reads the whole file once). kernels.so is always checked.
   bool verify_weights = true;
 };
 
 // Accumulated times of one call of the description, since loading or reset_profile().
 struct CallTime {
-  int64_t runs = 0;
+  int64_t runs = 0;  // a call in a loop runs once a turn
   double total_seconds = 0;
   double min_seconds = 0;  // shortest run; 0 before the first
   // Shortest of the repetitions by LoadOptions::repeats_alone: the time of the call with its data

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "runtime/device/gpu_platform.h"
 #include "runtime/kernel_abi.h"
@@ -14,6 +16,7 @@ namespace {
 // Larger than any memory, but small enough that aligned sums of several sizes do not overflow.
 constexpr int64_t kMaxBytes = int64_t{1} << 46;
 constexpr int kMaxStoredThreads = 1 << 16;
+constexpr size_t kMostNestedRegions = 64;  // the importer allows fewer
 
 Error corrupt(std::string place, std::string reason) {
   return Error{ErrorCode::kCorrupt, std::move(place), std::move(reason)};
@@ -55,7 +58,9 @@ Status check_tensors(std::string_view list, const std::vector<TensorInfo>& tenso
   return {};
 }
 
-Status check_buffer(const std::string& place, const BufferRef& buffer, const ModelDescription& d) {
+// `alignment`: of its first byte.
+Status check_buffer(const std::string& place, const BufferRef& buffer, const ModelDescription& d,
+                    int64_t alignment) {
   TS_RETURN_IF_ERROR(check_size(place, buffer.bytes));
   const auto in_list = [&](std::string_view what, size_t count) -> Status {
     if (buffer.index >= 0 && static_cast<uint64_t>(buffer.index) < count) return {};
@@ -79,14 +84,14 @@ Status check_buffer(const std::string& place, const BufferRef& buffer, const Mod
     case BufferKind::kArena:
       if (buffer.index < 0 || buffer.index > d.arena_bytes)
         return corrupt(place, "arena offset " + std::to_string(buffer.index) + " is out of range");
-      if (buffer.index % kBufferAlignment != 0)
+      if (buffer.index % alignment != 0)
         return corrupt(place, "arena offset " + std::to_string(buffer.index) + " is not a multiple of " +
-                                  std::to_string(kBufferAlignment));
+                                  std::to_string(alignment));
       available = d.arena_bytes - buffer.index;
       break;
   }
-  const bool of_user = buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kOutput;
-  if (buffer.begin % kBufferAlignment != 0 || buffer.begin < 0 || buffer.begin > (of_user ? available : 0))
+  const int64_t most = buffer.kind == BufferKind::kArena ? 0 : available;
+  if (buffer.begin % alignment != 0 || buffer.begin < 0 || buffer.begin > most)
     return corrupt(place, "cannot begin at byte " + std::to_string(buffer.begin));
   available -= buffer.begin;
   if (buffer.bytes > available) {
@@ -128,6 +133,91 @@ Status check_overlap(const std::string& place, const CallInfo& call) {
                      "overlaps another buffer of the call, and one of them is written");
     end = std::max(end, piece.end);
     if (piece.written) written_end = std::max(written_end, piece.end);
+  }
+  return {};
+}
+
+// Copies may begin anywhere.
+int64_t alignment_of(const CallInfo& call) {
+  return call.routine && call.routine->name == kCopy.name ? 1 : kBufferAlignment;
+}
+
+// A buffer as it is after its region's turns.
+Status check_moved(const std::string& place, BufferRef buffer, int64_t bytes, const ModelDescription& d,
+                   int64_t alignment) {
+  (buffer.kind == BufferKind::kArena ? buffer.index : buffer.begin) += bytes;
+  return check_buffer(place, buffer, d, alignment);
+}
+
+// Least and greatest distance by which the regions around a call move a buffer of it.
+struct Reach {
+  int64_t least = 0, most = 0;
+};
+using Reaches = std::map<std::pair<int64_t, int64_t>, Reach>;  // by call and buffer
+
+Status check_region(const std::string& place, const RegionInfo& region, const ModelDescription& d,
+                    Reaches& reaches) {
+  if (region.begin < 0 || region.end > std::ssize(d.calls) || region.begin >= region.end)
+    return corrupt(place, "its calls do not exist");
+  if (platform_of(d.arch) != nullptr) return corrupt(place, "a region cannot run on a GPU");
+  if (region.turns < 0 || region.turns > kMaxBytes) return corrupt(place + ".turns", "is out of range");
+  for (const auto& [key, buffer, bytes] :
+       {std::tuple{".count", &region.count, sizeof(int64_t)}, {".condition", &region.condition, sizeof(bool)}}) {
+    if (!*buffer) continue;
+    TS_RETURN_IF_ERROR(check_buffer(place + key, **buffer, d, kBufferAlignment));
+    if (std::cmp_less((*buffer)->bytes, bytes)) return corrupt(place + key, "has too few bytes");
+  }
+  for (size_t s = 0; s < region.steps.size(); ++s) {
+    const RegionStep& step = region.steps[s];
+    const std::string here = place + "." + item("steps", s);
+    if (step.call < region.begin || step.call >= region.end || step.buffer < 0 ||
+        step.buffer >= std::ssize(d.calls[step.call].buffers))
+      return corrupt(here, "its buffer does not exist in the region");
+    if (const int64_t alignment = alignment_of(d.calls[step.call]); step.bytes % alignment != 0)
+      return corrupt(here, "is not a multiple of " + std::to_string(alignment));
+    const int64_t moves = region.turns - 1;  // -1: without a limit
+    if (moves < 0 || (moves > 0 && (step.bytes > kMaxBytes / moves || step.bytes < -kMaxBytes / moves)))
+      return corrupt(here, "moves too far");
+    Reach& reach = reaches[{step.call, step.buffer}];
+    (step.bytes < 0 ? reach.least : reach.most) += moves * step.bytes;
+    if (reach.least < -kMaxBytes || reach.most > kMaxBytes) return corrupt(here, "moves too far");
+  }
+  return {};
+}
+
+Status check_regions(const ModelDescription& d) {
+  Reaches reaches;
+  std::vector<int64_t> ends;  // of the regions around the present one
+  for (size_t r = 0; r < d.regions.size(); ++r) {
+    const RegionInfo& region = d.regions[r];
+    const std::string place = item("regions", r);
+    TS_RETURN_IF_ERROR(check_region(place, region, d, reaches));
+    if (r > 0 && region.begin < d.regions[r - 1].begin) return corrupt(place, "is not in order");
+    while (!ends.empty() && ends.back() <= region.begin) ends.pop_back();
+    if (!ends.empty() && region.end > ends.back()) return corrupt(place, "overlaps another region");
+    if (ends.size() >= kMostNestedRegions) return corrupt(place, "is nested too deeply");
+    ends.push_back(region.end);
+  }
+  for (const auto& [at, reach] : reaches) {
+    const CallInfo& call = d.calls[at.first];
+    const std::string place = item("calls", at.first) + "." + item("buffers", at.second);
+    const int64_t alignment = alignment_of(call);
+    TS_RETURN_IF_ERROR(check_moved(place, call.buffers[at.second], reach.least, d, alignment));
+    TS_RETURN_IF_ERROR(check_moved(place, call.buffers[at.second], reach.most, d, alignment));
+  }
+  // A call that has moving buffers must not write where another buffer of it may be in any turn.
+  for (size_t c = 0; c < d.calls.size(); ++c) {
+    const auto first = reaches.lower_bound({c, 0});
+    if (first == reaches.end() || std::cmp_not_equal(first->first.first, c)) continue;
+    CallInfo swept = d.calls[c];
+    for (size_t b = 0; b < swept.buffers.size(); ++b) {
+      const auto reach = reaches.find({c, b});
+      BufferRef& buffer = swept.buffers[b];
+      if (reach == reaches.end() || buffer.kind != BufferKind::kArena) continue;
+      buffer.index += reach->second.least;
+      buffer.bytes += reach->second.most - reach->second.least;
+    }
+    TS_RETURN_IF_ERROR(check_overlap(item("calls", c), swept));
   }
   return {};
 }
@@ -238,14 +328,14 @@ Status validate(const ModelDescription& d) {
     TS_RETURN_IF_ERROR(check_size(place + ".shared_workspace_bytes", call.shared_workspace_bytes));
     TS_RETURN_IF_ERROR(check_size(place + ".thread_workspace_bytes", call.thread_workspace_bytes));
     for (size_t b = 0; b < call.buffers.size(); ++b)
-      TS_RETURN_IF_ERROR(check_buffer(place + "." + item("buffers", b), call.buffers[b], d));
+      TS_RETURN_IF_ERROR(check_buffer(place + "." + item("buffers", b), call.buffers[b], d, alignment_of(call)));
     if (call.outputs < 0 || static_cast<uint64_t>(call.outputs) > call.buffers.size())
       return corrupt(place + ".outputs", "is negative or more than its number of buffers");
     TS_RETURN_IF_ERROR(check_overlap(place, call));
     if (call.routine) TS_RETURN_IF_ERROR(check_routine(place, call, platform_of(d.arch) != nullptr));
     TS_RETURN_IF_ERROR(check_launches(place, call, platform_of(d.arch) != nullptr));
   }
-  return {};
+  return check_regions(d);
 }
 
 Status check_call(const CallInfo& call, const int64_t* demands) {

@@ -30,7 +30,7 @@
 namespace tensorsmith::runtime {
 
 // Incremented when a manifest written by one version cannot be run by the other.
-inline constexpr int kModelFormatVersion = 5;
+inline constexpr int kModelFormatVersion = 6;
 // Size limits for reading a compiled model's files.
 inline constexpr int64_t kMaxManifestBytes = int64_t{64} << 20;
 inline constexpr int64_t kMaxKernelBytes = int64_t{4} << 30;
@@ -65,7 +65,7 @@ struct BufferRef {
   int64_t index =
       0;  // number of the input, output or weight; kArena: offset in bytes, a multiple of kBufferAlignment
   int64_t bytes = 0;  // number of bytes that the kernel may access
-  int64_t begin = 0;  // kInput, kOutput: offset of the first of these bytes, a multiple of kBufferAlignment
+  int64_t begin = 0;  // all but kArena: offset of the first of these bytes, a multiple of kBufferAlignment
 };
 
 // One call of a kernel or a routine; calls run in order.
@@ -86,6 +86,25 @@ struct CallInfo {
   std::optional<RoutineCall> routine = {};  // what is called in place of a kernel; only on processors
 };
 
+// A buffer of a call in a region moves by this many bytes after each turn.
+struct RegionStep {
+  int64_t call = 0, buffer = 0;
+  int64_t bytes = 0;  // a multiple of kBufferAlignment, except for a routine's copy; may be negative
+};
+
+// Calls that run repeatedly, or only under a condition. Two regions are disjoint, or one contains the other.
+struct RegionInfo {
+  int64_t begin = 0, end = 0;  // the calls [begin, end), at least one
+  // Number of turns, unless `count` or `condition` end the region earlier. 0: there is no limit, and a region
+  // that runs for longer than LoadOptions::max_turns fails.
+  int64_t turns = 1;
+  std::optional<BufferRef> count;      // one i64, read before the first turn: the number of turns
+  std::optional<BufferRef> condition;  // one bool, read before each turn: there is none if it equals `until`
+  bool until = false;
+  // Before the first turn of each run of the region, the buffers are where their calls say.
+  std::vector<RegionStep> steps;
+};
+
 // Seconds of a run before and after tuning, for reports.
 struct TuningTimes {
   double untuned_seconds = 0, tuned_seconds = 0;
@@ -103,6 +122,7 @@ struct ModelDescription {
   std::vector<TensorInfo> outputs;
   int64_t arena_bytes = 0;  // values that live between calls; placed by the compiler's memory plan
   std::vector<CallInfo> calls;
+  std::vector<RegionInfo> regions;  // by their begin; of those with the same begin, the outer one first
   // Measured by the run that tuned the model (see engine/report/speedup.h for their meaning); nothing for
   // other models.
   std::optional<TuningTimes> end_to_end, estimate;

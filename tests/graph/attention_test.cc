@@ -32,7 +32,7 @@ struct Attention {
   }
 };
 
-Partition divided(const Graph& graph) {
+Partition divided(Graph graph) {
   auto result = partition(graph);
   TS_CHECK(result.ok(), result.ok() ? "" : result.error().message());
   return std::move(result).value();

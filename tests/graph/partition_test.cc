@@ -16,7 +16,7 @@ struct Planned {
   MemoryPlan memory;
 };
 
-Planned plan(const Graph& graph) {
+Planned plan(Graph graph) {
   auto result = partition(graph);
   TS_CHECK(result.ok(), result.ok() ? "" : result.error().message());
   Planned out{std::move(result).value(), {}};

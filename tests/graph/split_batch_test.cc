@@ -166,7 +166,7 @@ TEST(SplitBatch, WhatStaysWhole) {
 }
 
 TEST(SplitBatch, TheFewestBytes) {
-  const Graph graph = network(6);
+  Graph graph = network(6);
   const auto whole = partition(graph);
   ASSERT_TRUE(whole.ok());
   // A convolution reads and writes 1 KiB per image.

@@ -125,18 +125,21 @@ int64_t position_of(const std::vector<graph::ValueId>& list, graph::ValueId stor
   return -1;
 }
 
-Result<runtime::BufferRef> locate(const LoadedModel& model, graph::ValueId id, int64_t bytes) {
+runtime::BufferRef locate(const LoadedModel& model, graph::ValueId id, int64_t bytes, WeightTable& weights) {
   const graph::ValueId storage = model.partition.storage_of[id];
   const int64_t place = model.partition.storage_offset[id];
+  // A body may read a constant as if it were none: a slice of it in each turn.
+  if (const graph::Value& whole = model.graph.values[storage]; whole.constant)
+    return {runtime::BufferKind::kWeight, weights.add({storage, nullptr, whole.shape}), bytes, place};
   if (const int64_t i = position_of(model.graph.outputs, storage, model.partition); i >= 0) {
-    return runtime::BufferRef{runtime::BufferKind::kOutput, i, bytes, place};
+    return {runtime::BufferKind::kOutput, i, bytes, place};
   }
   if (const int64_t i = position_of(model.graph.inputs, storage, model.partition); i >= 0) {
-    return runtime::BufferRef{runtime::BufferKind::kInput, i, bytes, place};
+    return {runtime::BufferKind::kInput, i, bytes, place};
   }
   const int64_t offset = model.memory.offset[id];
   TS_CHECK(offset >= 0, "value " + model.graph.values[id].name + " has no memory");
-  return runtime::BufferRef{runtime::BufferKind::kArena, offset, bytes};
+  return {runtime::BufferKind::kArena, offset, bytes};
 }
 
 // Returns the call of a routine, whose buffers are as in the graph.
@@ -159,8 +162,30 @@ Result<runtime::CallInfo> routine_info(const LoadedModel& model, const graph::Ca
       info.buffers.push_back({runtime::BufferKind::kWeight, weight, demands.buffer_bytes[i]});
       continue;
     }
-    TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref, locate(model, values[i], demands.buffer_bytes[i]));
-    info.buffers.push_back(ref);
+    info.buffers.push_back(locate(model, values[i], demands.buffer_bytes[i], weights));
+  }
+  return info;
+}
+
+runtime::RegionInfo region_info(const LoadedModel& model, const graph::PlacedRegion& region,
+                                WeightTable& weights) {
+  runtime::RegionInfo info;
+  info.begin = static_cast<int64_t>(region.begin);
+  info.end = static_cast<int64_t>(region.end);
+  info.turns = region.turns;
+  info.until = region.until;
+  if (region.count != graph::kNoValue) info.count = locate(model, region.count, sizeof(int64_t), weights);
+  if (region.condition != graph::kNoValue)
+    info.condition = locate(model, region.condition, sizeof(bool), weights);
+  for (size_t c = region.begin; c < region.end; ++c) {
+    std::vector<graph::ValueId> values = model.partition.calls[c].inputs;
+    const auto& outputs = model.partition.calls[c].outputs;
+    values.insert(values.end(), outputs.begin(), outputs.end());
+    for (size_t b = 0; b < values.size(); ++b) {
+      const auto moves = region.moves.find(values[b]);
+      if (moves != region.moves.end())
+        info.steps.push_back({static_cast<int64_t>(c), static_cast<int64_t>(b), moves->second});
+    }
   }
   return info;
 }
@@ -246,18 +271,17 @@ Result<AssembledModel> assemble(const LoadedModel& model, const target::Device& 
         const int64_t weight = weights.add({call.inputs[i], prepared, task_inputs[i]->shape});
         info.buffers.push_back({runtime::BufferKind::kWeight, weight, bytes});
       } else {
-        TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref, locate(model, call.inputs[i], bytes));
-        info.buffers.push_back(ref);
+        info.buffers.push_back(locate(model, call.inputs[i], bytes, weights));
       }
     }
     info.outputs = call.outputs.size();
     for (size_t o = 0; o < call.outputs.size(); ++o) {
-      TS_ASSIGN_OR_RETURN(const runtime::BufferRef ref,
-                          locate(model, call.outputs[o], bytes_of(program.outputs[o])));
-      info.buffers.push_back(ref);
+      info.buffers.push_back(locate(model, call.outputs[o], bytes_of(program.outputs[o]), weights));
     }
     description.calls.push_back(std::move(info));
   }
+  for (const graph::PlacedRegion& region : partition.regions)
+    description.regions.push_back(region_info(model, region, weights));
 
   TS_ASSIGN_OR_RETURN(const auto packed, cache.weights.get(model.graph, weights.wanted(), options.jobs));
   for (size_t w = 0; w < packed.size(); ++w) {

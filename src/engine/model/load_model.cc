@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/model/quantization_step.h"
+#include "graph/regions.h"
 #include "graph/zoo/zoo.h"
 #include "runtime/device/gpu.h"
 #include "sched/tensor_cores.h"
@@ -35,6 +36,7 @@ Result<LoadedModel> prepare_model(graph::Graph graph, const graph::PartitionOpti
   LoadedModel model;
   model.graph = std::move(graph);
   model.quantization_steps = quantization_steps(model.graph);
+  if (!parts.routines) TS_RETURN_IF_ERROR(graph::unroll_regions(model.graph, true));
   TS_RETURN_IF_ERROR(graph::optimize(model.graph, options));
   TS_ASSIGN_OR_RETURN(model.partition, graph::partition(model.graph, parts));
   model.memory = graph::plan_memory(model.graph, model.partition, parts.alignment);

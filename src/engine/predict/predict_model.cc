@@ -154,19 +154,20 @@ void replay_calls(const LoadedModel& model, const target::Device& device, double
   const bool cpu = device.kind() == target::DeviceKind::kCpu;
   const double launch = cpu ? 1e-6 * device.launch_overhead_us : 0;
   double alone = 0;
-  for (const auto& call : partition.calls) alone += seconds_of(call, device, out);
+  for (const auto& call : partition.calls) alone += call.turns * seconds_of(call, device, out);
   const std::vector<double> refill = refills(model, device, alone, cache_retention);
   for (size_t c = 0; c < partition.calls.size(); ++c) {
-    out.seconds += launch;
-    out.launch_seconds += launch;
-    const double seconds = seconds_of(partition.calls[c], device, out) + refill[c];
+    const double turns = partition.calls[c].turns;
+    out.seconds += turns * launch;
+    out.launch_seconds += turns * launch;
+    const double seconds = turns * seconds_of(partition.calls[c], device, out) + refill[c];
     out.calls.push_back({out.seconds, seconds, refill[c]});
     out.refill_seconds += refill[c];
     out.seconds += seconds;
   }
   out.least_seconds = out.launch_seconds;
   for (const auto& call : partition.calls)
-    out.least_seconds += call.task ? out.tasks[*call.task].least_seconds : 0;
+    out.least_seconds += call.task ? call.turns * out.tasks[*call.task].least_seconds : 0;
   out.least_seconds = std::max(out.least_seconds, learn::streaming_seconds(bytes_of_run(model), device));
   if (out.seconds < out.least_seconds && !out.calls.empty()) {
     // The memory traffic of the whole run takes longer than the kernels with their refills.

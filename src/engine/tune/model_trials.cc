@@ -72,7 +72,7 @@ Status ModelTrials::time(double seconds) {
     const auto profile = variant.compiled.model->profile();
     for (size_t c = 0; c < profile.size(); ++c)
       if (const auto task = model_.partition.calls[c].task)
-        variant.task_seconds[*task] += profile[c].min_seconds;
+        variant.task_seconds[*task] += model_.partition.calls[c].turns * profile[c].min_seconds;
   }
   return {};
 }

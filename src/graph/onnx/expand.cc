@@ -50,6 +50,14 @@ ValueId Expansion::scalar(ir::DType dtype, double value) {
   return constant(std::move(tensor));
 }
 
+Result<std::vector<ValueId>> Expansion::loop(std::shared_ptr<const Region> region,
+                                             std::vector<ValueId> inputs) {
+  const size_t outputs = region->states + region->results_backwards.size();
+  Node node{node_.name + "/Loop_" + std::to_string(made_++), kLoopOperator, 0, {}, std::move(inputs), {}};
+  node.region = std::move(region);
+  return sink_.add(std::move(node), outputs);
+}
+
 Result<ValueId> Expansion::reshape(ValueId id, const Shape& shape) {
   if (this->shape(id) == shape) return id;
   return op("Reshape", {id, ints(shape)}, {{"allowzero", int64_t{1}}});
@@ -71,7 +79,7 @@ Result<ValueId> Expansion::cast(ValueId id, ir::DType dtype) {
 const ExpandEntry* find_expanded_operator(std::string_view op) {
   for (const auto& family : {attention_expansions(), contributed_attention_expansions(),
                              contributed_expansions(), einsum_expansions(), quantized_expansions(),
-                             signal_expansions(), state_expansions(), text_expansions()}) {
+                             recurrent_expansions(), signal_expansions(), state_expansions(), text_expansions()}) {
     for (const ExpandEntry& entry : family)
       if (entry.op == op) return &entry;
   }

@@ -47,6 +47,9 @@ class Expansion {
   ValueId ints(const std::vector<int64_t>& values);
   ValueId scalar(ir::DType dtype, double value);
 
+  // Adds a loop (graph.h, Region) with all of its outputs.
+  Result<std::vector<ValueId>> loop(std::shared_ptr<const Region> region, std::vector<ValueId> inputs);
+
   Result<ValueId> reshape(ValueId id, const Shape& shape);
   Result<ValueId> transpose(ValueId id, std::vector<int64_t> permutation);
   Result<ValueId> slice(ValueId id, int64_t axis, int64_t begin, int64_t end);
@@ -71,6 +74,7 @@ struct ExpandEntry {
   Expander expand;
   // Names of its attributes, separated by spaces, if ONNX does not define the operator.
   std::string_view attributes = {};
+  int oldest_opset = 1;  // as in ops/registry.h
 };
 // Returns null if there is none.
 const ExpandEntry* find_expanded_operator(std::string_view op);
@@ -81,6 +85,7 @@ std::span<const ExpandEntry> contributed_attention_expansions();
 std::span<const ExpandEntry> contributed_expansions();
 std::span<const ExpandEntry> einsum_expansions();
 std::span<const ExpandEntry> quantized_expansions();
+std::span<const ExpandEntry> recurrent_expansions();
 std::span<const ExpandEntry> signal_expansions();
 std::span<const ExpandEntry> state_expansions();
 std::span<const ExpandEntry> text_expansions();

@@ -16,7 +16,7 @@ std::map<std::string_view, const OpEntry*> make_table() {
         deform_conv_operators(),   einsum_operators(),  fold_image_operators(), gather_operators(),
         gemm_operators(),          loss_operators(),    move_operators(),       nbits_operators(),
         normalization_operators(), pad_operators(),     pool_operators(),       quantize_operators(),
-        recurrent_operators(),     reduce_operators(),  reshape_operators(),    resize_operators(),
+        reduce_operators(),  reshape_operators(),    resize_operators(),
         sample_operators(),        signal_operators(),  slice_operators(),      softmax_operators(),
         text_operators(),          topk_operators(),    training_operators(),   transpose_operators(),
         unary_operators()}) {

@@ -89,7 +89,6 @@ std::span<const OpEntry> normalization_operators();
 std::span<const OpEntry> pad_operators();
 std::span<const OpEntry> pool_operators();
 std::span<const OpEntry> quantize_operators();
-std::span<const OpEntry> recurrent_operators();
 std::span<const OpEntry> reduce_operators();
 std::span<const OpEntry> reshape_operators();
 std::span<const OpEntry> resize_operators();

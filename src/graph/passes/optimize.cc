@@ -1,8 +1,10 @@
 #include "graph/passes/passes.h"
+#include "graph/regions.h"
 
 namespace tensorsmith::graph {
 
 Status optimize(Graph& graph, const OptimizeOptions& options) {
+  TS_RETURN_IF_ERROR(unroll_regions(graph, false));
   // Must run before the weights become floats.
   fuse_quantized(graph);
   TS_RETURN_IF_ERROR(fold_constants(graph, options));
@@ -15,6 +17,8 @@ Status optimize(Graph& graph, const OptimizeOptions& options) {
   TS_RETURN_IF_ERROR(fold_constants(graph, options));
   merge_moves(graph);
   eliminate_dead_nodes(graph);
+  TS_RETURN_IF_ERROR(optimize_regions(graph, options));
+  eliminate_dead_nodes(graph);  // values that only bodies read, until they became constants there
   // Runs last, so that folded values are exact.
   if (options.tf32) round_products(graph);
   return verify_graph(graph);
