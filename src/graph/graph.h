@@ -1,6 +1,7 @@
 // The graph IR: a network with static shapes, as imported from ONNX and rewritten by the graph passes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -101,6 +102,9 @@ inline constexpr const char* kBranchOperator = "tensorsmith.Branch";
 // their outputs those of the node. The node's inputs are the condition (one bool) and these values.
 struct Region {
   std::vector<Graph> bodies;
+  // By body of a branch: why it cannot be compiled for these shapes. Then the body computes nothing, and a run that takes
+  // it fails. Empty for other bodies.
+  std::array<std::string, 2> refused;
   // Loops only:
   int64_t turns = 0;  // most turns; 0: no limit is known, and there are no slices and results
   bool counted = false, conditional = false;

@@ -106,13 +106,39 @@ class RegionPlacer {
     return {};
   }
 
+  // Returns the body with outputs that are neither constants nor inputs, except for a state that does not change.
+  Graph separated(Graph body) const {
+    const size_t conditions = node_.op == kLoopOperator && region_.conditional ? 1 : 0;
+    for (size_t o = 0; o < body.outputs.size(); ++o) {
+      const ValueId output = body.outputs[o];
+      const Value& value = body.values[output];
+      const auto input = std::ranges::find(body.inputs, output) - body.inputs.begin();
+      const bool is_input = std::cmp_less(input, body.inputs.size());
+      const bool kept = node_.op == kLoopOperator && std::cmp_equal(input, o - conditions) &&
+                        std::cmp_less(input, region_.states);
+      if (value.constant == nullptr && (!is_input || kept)) continue;
+      const ValueId copy = body.values.push_back({value.name, value.dtype, value.shape, nullptr});
+      body.nodes.push_back({value.name + "/copy", "Identity", 18, {}, {output}, {copy}});
+      body.outputs[o] = copy;
+    }
+    return body;
+  }
+
   Status place_branch() {
     for (size_t b = 0; b < region_.bodies.size(); ++b) {
-      TS_ASSIGN_OR_RETURN(PartitionedBody body, partition_body_(region_.bodies[b], 1));
       PlacedRegion placed;
       placed.begin = partition_.calls.size();
       placed.condition = node_.inputs[0];
       placed.until = b == 1;
+      if (!region_.refused[b].empty()) {
+        Call call;
+        call.routine = runtime::refuse_call();
+        call.name = node_.name + ": " + region_.refused[b];
+        partition_.calls.push_back(std::move(call));
+        TS_RETURN_IF_ERROR(add_region(std::move(placed)));
+        continue;
+      }
+      TS_ASSIGN_OR_RETURN(PartitionedBody body, partition_body_(separated(region_.bodies[b]), 1));
       Places places;
       for (size_t i = 0; i < body.graph.inputs.size(); ++i)
         places[body.graph.inputs[i]] = place_of(node_.inputs[1 + i]);
@@ -150,7 +176,7 @@ class RegionPlacer {
     const bool known = region_.turns > 0 && !region_.counted && !region_.conditional;
     turns_ = known ? region_.turns
                    : std::min(region_.turns > 0 ? region_.turns : kAssumedTurns, kAssumedTurns);
-    TS_ASSIGN_OR_RETURN(PartitionedBody body, partition_body_(region_.bodies[0], turns_));
+    TS_ASSIGN_OR_RETURN(PartitionedBody body, partition_body_(separated(region_.bodies[0]), turns_));
     const auto& inputs = body.graph.inputs;
     const auto& outputs = body.graph.outputs;
     const size_t states = region_.states, slices = region_.slices_backwards.size(),

@@ -204,7 +204,10 @@ Status infer_region(Graph& graph, const Node& node) {
 
 Result<std::vector<TensorRef>> evaluate_region(const Node& node, std::span<const TensorRef> inputs) {
   if (node.op == kLoopOperator) return evaluate_loop(node, inputs);
-  const Graph& body = node.region->bodies[inputs[0]->at(0).i != 0 ? 0 : 1];
+  const size_t taken = inputs[0]->at(0).i != 0 ? 0 : 1;
+  if (!node.region->refused[taken].empty())
+    return Error{ErrorCode::kUnsupported, node.name, node.region->refused[taken]};
+  const Graph& body = node.region->bodies[taken];
   return run_body(body, {inputs.begin() + 1, inputs.end()});
 }
 
@@ -216,7 +219,8 @@ Status optimize_regions(Graph& graph, const OptimizeOptions& options) {
     pass_constants(graph, node, *region);
     drop_unread_outputs(uses, node, *region);
     node.region = region;
-    for (Graph& body : region->bodies) TS_RETURN_IF_ERROR(optimize(body, options));
+    for (size_t b = 0; b < region->bodies.size(); ++b)
+      if (region->refused[b].empty()) TS_RETURN_IF_ERROR(optimize(region->bodies[b], options));
     drop_unread_inputs(node, *region);
   }
   return {};
@@ -311,6 +315,8 @@ class Unroller {
   Status unroll(const Node& node) { return node.op == kLoopOperator ? unroll_loop(node) : unroll_branch(node); }
 
   Status unroll_branch(const Node& node) {
+    for (const std::string& refused : node.region->refused)
+      if (!refused.empty()) return Error{ErrorCode::kUnsupported, node.name, "a branch cannot run: " + refused};
     const std::vector<ValueId> inputs(node.inputs.begin() + 1, node.inputs.end());
     TS_ASSIGN_OR_RETURN(const std::vector<ValueId> yes, inline_body(node.region->bodies[0], inputs));
     TS_ASSIGN_OR_RETURN(const std::vector<ValueId> no, inline_body(node.region->bodies[1], inputs));

@@ -3,7 +3,7 @@
 namespace tensorsmith::runtime {
 
 const Routine* find_routine(std::string_view name) {
-  for (const Routine* routine : {&kCopy, &kScatterElements, &kScatterRows, &kPrefixScan, &kTopK})
+  for (const Routine* routine : {&kCopy, &kRefuse, &kScatterElements, &kScatterRows, &kPrefixScan, &kTopK})
     if (routine->name == name) return routine;
   return nullptr;
 }

@@ -45,10 +45,12 @@ const Routine* find_routine(std::string_view name);
 Result<RoutineDemands> demands_of(const RoutineCall& call);
 
 // One row each; the names are used by the compiler.
-extern const Routine kCopy, kScatterElements, kScatterRows, kPrefixScan, kTopK;
+extern const Routine kCopy, kRefuse, kScatterElements, kScatterRows, kPrefixScan, kTopK;
 
 // Returns the call that copies this many bytes from its only input to its only output.
 RoutineCall copy_call(int64_t bytes);
+// Returns the call that fails: for a branch that cannot run with the model's shapes.
+RoutineCall refuse_call();
 
 // The operation that combines an element with an update; kNone replaces the element.
 enum class ScatterReduction : uint8_t { kNone, kAdd, kMul, kMin, kMax };

@@ -41,6 +41,12 @@ bool keeps_condition(const onnx::GraphProto& body) {
   return name == body.input(1).name();
 }
 
+// Returns whether so many iterations should not become nodes of their own: they would take long to compile.
+bool cheaper_as_region(int64_t turns, const onnx::GraphProto& body) {
+  constexpr int64_t kMostNodes = 256;
+  return turns * std::max<int64_t>(count_nodes(body), 1) > kMostNodes;
+}
+
 std::vector<int64_t> integers(const onnx::NodeProto& proto, const std::string& name, size_t count) {
   const auto* attribute = find_attribute(proto, name);
   std::vector<int64_t> values;
@@ -78,6 +84,7 @@ Result<std::vector<Item>> Importer::inline_body(const onnx::NodeProto& proto, co
                                                 std::span<const Item> inputs, const Scope& scope, int depth) {
   Scope inner;
   inner.parent = &scope;
+  inner.level = frames_.size();
   inner.opset = scope.opset;
   inner.arguments = scope.arguments;
   if (body.input_size() != std::ssize(inputs)) {
@@ -91,7 +98,7 @@ Result<std::vector<Item>> Importer::inline_body(const onnx::NodeProto& proto, co
   TS_RETURN_IF_ERROR(add_nodes(body.node(), inner, depth + 1));
   std::vector<Item> outputs;
   for (const auto& output : body.output()) {
-    auto item = inner.find(output.name());
+    TS_ASSIGN_OR_RETURN(std::optional<Item> item, find_item(output.name(), inner));
     if (!item || (item->is_tensor() && item->id == kNoValue))
       return at_node(proto, ErrorCode::kCorrupt, "an output of the body is not defined");
     outputs.push_back(*std::move(item));
@@ -137,21 +144,31 @@ Status Importer::inline_if(const onnx::NodeProto& proto, Scope& scope, int depth
       product(value(condition).shape) != 1) {
     return at_node(proto, ErrorCode::kCorrupt, "If: input 0 (condition) must be one bool");
   }
-  const auto branch = [&](const std::string& name) -> Result<std::vector<Item>> {
+  const onnx::GraphProto* branches[2] = {};
+  for (size_t b = 0; b < 2; ++b) {
+    const std::string name = b == 0 ? "then_branch" : "else_branch";
     const auto* attribute = find_attribute(proto, name);
     if (attribute == nullptr || !attribute->has_g())
       return at_node(proto, ErrorCode::kCorrupt, "If has no " + name);
-    TS_ASSIGN_OR_RETURN(std::vector<Item> outputs, inline_body(proto, attribute->g(), {}, scope, depth));
+    branches[b] = &attribute->g();
+  }
+  const auto branch = [&](size_t b) -> Result<std::vector<Item>> {
+    TS_ASSIGN_OR_RETURN(std::vector<Item> outputs, inline_body(proto, *branches[b], {}, scope, depth));
     if (std::ssize(outputs) < proto.output_size())
       return at_node(proto, ErrorCode::kCorrupt, "the branch has fewer outputs than the node");
     return outputs;
   };
   std::vector<Item> outputs;
   if (const lower::Tensor* known = constant_of(condition); known != nullptr) {
-    TS_ASSIGN_OR_RETURN(outputs, branch(known->at(0).i != 0 ? "then_branch" : "else_branch"));
+    TS_ASSIGN_OR_RETURN(outputs, branch(known->at(0).i != 0 ? 0 : 1));
   } else {
-    TS_ASSIGN_OR_RETURN(outputs, branch("then_branch"));
-    TS_ASSIGN_OR_RETURN(const std::vector<Item> others, branch("else_branch"));
+    // Computing both branches costs little if they are small, and they may become part of other kernels.
+    constexpr int64_t kSmall = 6;
+    if (count_nodes(*branches[0]) + count_nodes(*branches[1]) > kSmall &&
+        region_if(proto, branches, condition, scope, depth).ok())
+      return {};
+    TS_ASSIGN_OR_RETURN(outputs, branch(0));
+    TS_ASSIGN_OR_RETURN(const std::vector<Item> others, branch(1));
     if (!value(condition).shape.empty()) {
       TS_ASSIGN_OR_RETURN(condition, add_one(name_of(proto), "Reshape", {condition, constant(vector({}))}));
     }
@@ -324,6 +341,15 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
     if (!inputs[i].is_tensor() || (given && product(value(inputs[i].id).shape) != 1))
       return at_node(proto, ErrorCode::kCorrupt, "Loop: input " + std::to_string(i) + " must be one number");
   }
+  const bool known_count = inputs[0].id != kNoValue && constant_of(inputs[0].id) != nullptr;
+  const bool known_condition = inputs[1].id == kNoValue || constant_of(inputs[1].id) != nullptr;
+  if (!known_count || !known_condition || !keeps_condition(body) ||
+      cheaper_as_region(constant_of(inputs[0].id)->at(0).i, body)) {
+    const Status region = region_loop(proto, body, inputs, scope, depth);
+    if (region.ok()) return region;
+    // Whatever cannot be unrolled either is an error of the region.
+    if (known_count ? constant_of(inputs[0].id)->at(0).i > kMaxTurns : inputs[0].id != kNoValue) return region;
+  }
   int64_t turns = kMaxTurns + 1;
   if (inputs[0].id != kNoValue) {
     TS_ASSIGN_OR_RETURN(turns, known_integer(proto, inputs[0], "input 0 (trip count)"));
@@ -412,6 +438,17 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
       turns = extent;
     }
     if (turns == 0) return at_node(proto, ErrorCode::kUnsupported, "Scan: the scanned inputs have length 0");
+    if (!batched && cheaper_as_region(turns, body)) {
+      ScanForm form;
+      form.turns = turns;
+      form.states.assign(own.begin(), own.begin() + carried);
+      form.tensors.assign(own.begin() + carried, own.end());
+      form.tensor_axes = axes;
+      form.result_axes = out_axes;
+      for (const int64_t b : backwards) form.slices_backwards.push_back(b != 0);
+      for (const int64_t b : out_backwards) form.results_backwards.push_back(b != 0);
+      if (region_scan(proto, body, form, scope, depth).ok()) return {};
+    }
     TS_RETURN_IF_ERROR(check_unrolled(proto, std::max(turns, batches), body));
     TS_RETURN_IF_ERROR(check_unrolled(proto, turns * batches, body));
     std::vector<Item> state(own.begin(), own.begin() + carried);

@@ -180,10 +180,16 @@ Status Importer::define(const std::string& name, Item item, Scope& scope) const 
   return {};
 }
 
-Result<Item> Importer::input_item(const onnx::NodeProto& node, const std::string& name,
-                                  const Scope& scope) const {
+Result<std::optional<Item>> Importer::find_item(const std::string& name, const Scope& scope) {
+  auto found = scope.find(name);
+  if (!found) return std::optional<Item>();
+  TS_ASSIGN_OR_RETURN(Item item, captured_item(std::move(found->first), found->second));
+  return std::optional<Item>(std::move(item));
+}
+
+Result<Item> Importer::input_item(const onnx::NodeProto& node, const std::string& name, const Scope& scope) {
   if (name.empty()) return Item(kNoValue);
-  auto item = scope.find(name);
+  TS_ASSIGN_OR_RETURN(std::optional<Item> item, find_item(name, scope));
   if (!item)
     return at_node(node, ErrorCode::kCorrupt,
                    "reads '" + shown(name) + "', which is not defined before this node");
@@ -191,7 +197,7 @@ Result<Item> Importer::input_item(const onnx::NodeProto& node, const std::string
 }
 
 Result<ValueId> Importer::input_value(const onnx::NodeProto& node, const std::string& name,
-                                      const Scope& scope) const {
+                                      const Scope& scope) {
   TS_ASSIGN_OR_RETURN(const Item item, input_item(node, name, scope));
   if (item.is_tensor()) return item.id;
   return at_node(node, ErrorCode::kCorrupt,
@@ -283,6 +289,7 @@ Status Importer::inline_function(const onnx::FunctionProto& function, const onnx
   arguments.merge(std::move(defaults));
   TS_RETURN_IF_ERROR(count(function.input_size() + arguments.size()));
   Scope inner;
+  inner.level = frames_.size();
   inner.arguments = &arguments;
   TS_ASSIGN_OR_RETURN(inner.opset, opset_of(function.opset_import()));
   if (proto.input_size() > function.input_size() || proto.output_size() > function.output_size()) {
@@ -295,7 +302,7 @@ Status Importer::inline_function(const onnx::FunctionProto& function, const onnx
   }
   TS_RETURN_IF_ERROR(add_nodes(function.node(), inner, depth + 1));
   for (int i = 0; i < proto.output_size(); ++i) {
-    const auto item = inner.find(function.output(i));
+    TS_ASSIGN_OR_RETURN(const std::optional<Item> item, find_item(function.output(i), inner));
     if (!item || (item->is_tensor() && item->id == kNoValue))
       return at_node(proto, ErrorCode::kCorrupt, "an output of the function is not defined");
     if (!proto.output(i).empty()) TS_RETURN_IF_ERROR(define(proto.output(i), *item, scope));

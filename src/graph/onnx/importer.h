@@ -49,14 +49,16 @@ struct Item {
 // Names visible at a node: those of a subgraph include the enclosing ones.
 struct Scope {
   const Scope* parent = nullptr;
+  size_t level = 0;  // number of bodies around the graph that the names belong to
   std::map<std::string, Item> names;
   int opset = 0;
   const std::map<std::string, Attribute>* arguments = nullptr;  // attributes of a function call
 
-  std::optional<Item> find(const std::string& name) const {
+  // Returns the item with the level of its graph.
+  std::optional<std::pair<Item, size_t>> find(const std::string& name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->parent) {
       const auto found = scope->names.find(name);
-      if (found != scope->names.end()) return found->second;
+      if (found != scope->names.end()) return std::pair(found->second, scope->level);
     }
     return std::nullopt;
   }
@@ -143,8 +145,10 @@ class Importer final : public NodeSink {
   Status count(size_t parts);
   Result<std::map<std::string, Attribute>> read_attributes(const onnx::NodeProto& proto, const Scope& scope);
   Result<Attribute> read_attribute(const onnx::NodeProto& node, const onnx::AttributeProto& proto);
-  Result<Item> input_item(const onnx::NodeProto& node, const std::string& name, const Scope& scope) const;
-  Result<ValueId> input_value(const onnx::NodeProto& node, const std::string& name, const Scope& scope) const;
+  // Returns nothing for an unknown name.
+  Result<std::optional<Item>> find_item(const std::string& name, const Scope& scope);
+  Result<Item> input_item(const onnx::NodeProto& node, const std::string& name, const Scope& scope);
+  Result<ValueId> input_value(const onnx::NodeProto& node, const std::string& name, const Scope& scope);
   Status define(const std::string& name, Item item, Scope& scope) const;
   ValueId add_value(const std::string& name);
   const lower::Tensor* constant_of(ValueId id) const { return graph_.constant(id); }
@@ -172,13 +176,49 @@ class Importer final : public NodeSink {
                           std::map<std::string, Attribute> attributes = {});
   Status check_unrolled(const onnx::NodeProto& proto, int64_t times, const onnx::GraphProto& body) const;
 
+  // region_import.cc
+  using Captured = std::vector<std::pair<ValueId, ValueId>>;  // a value outside of the body, and inside
+  struct Frame {
+    Graph graph;
+    Bounds bounds;
+    NarrowValues narrow;
+    Captured captured;
+  };
+  struct ImportedBody {
+    Graph graph;
+    Captured captured;
+  };
+  // A Scan of one batch element.
+  struct ScanForm {
+    int64_t turns = 0;
+    std::vector<ValueId> states, tensors;
+    std::vector<int64_t> tensor_axes, result_axes;
+    std::vector<bool> slices_backwards, results_backwards;
+  };
+  void enter_body();
+  ImportedBody leave_body();
+  Result<ValueId> captured_value(ValueId id, size_t level);
+  Result<Item> captured_item(Item item, size_t level);
+  Result<std::vector<ValueId>> region_body(const onnx::NodeProto& proto, const onnx::GraphProto& body,
+                                           std::span<const Item> arguments, const Scope& scope, int depth);
+  Status add_region(const onnx::NodeProto& proto, Node node, size_t outputs, Scope& scope);
+  ValueId body_input(const Value& like);
+  void add_captured(const Captured& captured, Graph& body, Node& node) const;
+  Status region_if(const onnx::NodeProto& proto, const onnx::GraphProto* const (&branches)[2],
+                   ValueId condition, Scope& scope, int depth);
+  Status region_loop(const onnx::NodeProto& proto, const onnx::GraphProto& body_proto,
+                     std::span<const Item> inputs, Scope& scope, int depth);
+  Result<ValueId> with_axis_moved(const onnx::NodeProto& proto, ValueId tensor, int64_t from, int64_t to);
+  Status region_scan(const onnx::NodeProto& proto, const onnx::GraphProto& body_proto, const ScanForm& form,
+                     Scope& scope, int depth);
+
   // data_dependent.cc
   Status add_data_dependent(Node node);
   Status bounded_non_max_suppression(const Node& node);
 
   // sequences.cc
   static Structural structural_operator(const std::string& op);
-  Result<std::vector<Item>> items_of(const onnx::NodeProto& proto, const Scope& scope) const;
+  Result<std::vector<Item>> items_of(const onnx::NodeProto& proto, const Scope& scope);
   Result<std::vector<ValueId>> elements_of(const onnx::NodeProto& proto, const Item& item) const;
   Status sequence_operator(const onnx::NodeProto& proto, Scope& scope, int depth);
   Status optional_operator(const onnx::NodeProto& proto, Scope& scope, int depth);
@@ -196,9 +236,11 @@ class Importer final : public NodeSink {
   std::vector<ShapeOverride> overrides_;       // overrides of inputs' fixed dimensions
   size_t expanded_ = 0;  // number of parts seen; those of inlined functions count at each call
   std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;  // by domain and name
-  Graph graph_;
+  Graph graph_;  // under import: the model's, or that of a body
   Bounds bounds_;
   NarrowValues narrow_;
+  Captured captured_;          // by the body
+  std::vector<Frame> frames_;  // of the graphs around the body, from the model's on
 };
 
 }  // namespace tensorsmith::graph

@@ -355,7 +355,8 @@ Status Importer::add_output(ValueId id, const std::string& name) {
 Status Importer::add_outputs(const Scope& scope) {
   std::set<std::string> names;
   for (const auto& output : model_.graph().output()) {
-    const auto item = scope.find(output.name());
+    const auto found = scope.find(output.name());
+    const std::optional<Item> item = found ? std::optional(found->first) : std::nullopt;
     if (!item || (item->is_tensor() && item->id == kNoValue))
       return corrupt("nothing computes the output '" + shown(output.name()) + "'");
     if (!names.insert(output.name()).second)

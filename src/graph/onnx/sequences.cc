@@ -41,7 +41,7 @@ Importer::Structural Importer::structural_operator(const std::string& op) {
   return found == kOperators.end() ? nullptr : found->second;
 }
 
-Result<std::vector<Item>> Importer::items_of(const onnx::NodeProto& proto, const Scope& scope) const {
+Result<std::vector<Item>> Importer::items_of(const onnx::NodeProto& proto, const Scope& scope) {
   std::vector<Item> items;
   for (const std::string& name : proto.input()) {
     TS_ASSIGN_OR_RETURN(Item item, input_item(proto, name, scope));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostBytes = 8 * kMostElements;
 
-Result<RoutineDemands> demands(std::span<const int64_t> parameters) {
+Result<RoutineDemands> copy_demands(std::span<const int64_t> parameters) {
   ParameterReader read(parameters);
   const int64_t bytes = read.between(0, kMostBytes);
   TS_RETURN_IF_ERROR(read.finish());
@@ -24,7 +24,7 @@ Result<RoutineDemands> demands(std::span<const int64_t> parameters) {
   return demands;
 }
 
-Status run(const TensorsmithKernelContext& context, std::span<const int64_t> parameters,
+Status run_copy(const TensorsmithKernelContext& context, std::span<const int64_t> parameters,
            void* const* buffers) {
   constexpr int64_t kBlock = 4096;
   const int64_t bytes = parameters[0];
@@ -39,7 +39,7 @@ Status run(const TensorsmithKernelContext& context, std::span<const int64_t> par
 
 }  // namespace
 
-const Routine kCopy = {"copy", demands, run};
+const Routine kCopy = {"copy", copy_demands, run_copy};
 
 RoutineCall copy_call(int64_t bytes) { return {std::string(kCopy.name), {bytes}}; }
 
