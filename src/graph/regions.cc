@@ -89,6 +89,8 @@ Status infer_loop(Graph& graph, const Node& node) {
   }
   for (size_t r = 0; r < results; ++r) {
     const Value& result = body.values[body.outputs[conditions + region.states + r]];
+    if (!is_reasonable(slices_of(result, region.turns).shape))
+      return wrong(node, "the results of " + std::to_string(region.turns) + " turns are too large");
     TS_RETURN_IF_ERROR(set_output(graph, node.outputs[region.states + r], slices_of(result, region.turns)));
   }
   return {};
@@ -264,6 +266,12 @@ class Unroller {
     return add_constant(graph_, "axes", vector_of(ir::DType::kI64, values));
   }
 
+  ValueId number(int64_t value) {
+    lower::Tensor scalar = vector_of(ir::DType::kI64, std::span(&value, 1));
+    scalar.shape.clear();
+    return add_constant(graph_, "turn", std::move(scalar));
+  }
+
   Result<ValueId> add(const Node& like, const std::string& op, std::vector<ValueId> inputs,
                       std::map<std::string, Attribute> attributes = {}) {
     constexpr int kOpset = 18;
@@ -333,29 +341,50 @@ class Unroller {
     // Each turn becomes kernels of its own.
     constexpr int64_t kMostTurns = 512;
     const Region& region = *node.region;
-    if (region.counted || region.conditional || region.turns == 0)
+    if (region.turns == 0)
       return Error{ErrorCode::kUnsupported, node.name,
-                   "loops whose number of turns depends on the data are only supported on processors"};
+                   "loops without a largest number of turns are only supported on processors"};
     if (region.turns > kMostTurns)
       return Error{ErrorCode::kUnsupported, node.name,
                    "loops of more than " + std::to_string(kMostTurns) + " turns are only supported on processors; this one has " +
                        std::to_string(region.turns)};
     const size_t slices = region.slices_backwards.size(), results = region.results_backwards.size();
-    std::vector<ValueId> given = node.inputs;
+    const size_t lead = region.leading_inputs();
+    std::vector<ValueId> given(node.inputs.begin() + static_cast<ptrdiff_t>(lead), node.inputs.end());
+    ValueId active;  // whether the turn runs, if that is only known at run time
+    if (region.conditional) {
+      TS_ASSIGN_OR_RETURN(active, add(node, "Reshape", {node.inputs[lead - 1], integers({})}));
+    }
     const std::vector<ValueId> tensors(given.begin() + static_cast<ptrdiff_t>(region.states),
                                        given.begin() + static_cast<ptrdiff_t>(region.states + slices));
     std::vector<std::vector<ValueId>> collected(results);
     for (int64_t turn = 0; turn < region.turns; ++turn) {
       for (size_t i = 0; i < slices; ++i) {
         const int64_t place = region.slices_backwards[i] ? region.turns - 1 - turn : turn;
-        lower::Tensor number = vector_of(ir::DType::kI64, std::span(&place, 1));
-        number.shape.clear();
-        const ValueId index = add_constant(graph_, "turn", std::move(number));
         TS_ASSIGN_OR_RETURN(given[region.states + i],
-                            add(node, "Gather", {tensors[i], index}, {{"axis", int64_t{0}}}));
+                            add(node, "Gather", {tensors[i], number(place)}, {{"axis", int64_t{0}}}));
       }
-      TS_ASSIGN_OR_RETURN(const std::vector<ValueId> made, inline_body(region.bodies[0], given));
-      std::copy_n(made.begin(), region.states, given.begin());
+      ValueId runs = active;
+      if (region.counted) {
+        TS_ASSIGN_OR_RETURN(runs, add(node, "Less", {number(turn), node.inputs[0]}));
+        TS_ASSIGN_OR_RETURN(runs, add(node, "Reshape", {runs, integers({})}));
+        if (active != kNoValue) {
+          TS_ASSIGN_OR_RETURN(runs, add(node, "And", {runs, active}));
+        }
+      }
+      TS_ASSIGN_OR_RETURN(std::vector<ValueId> made, inline_body(region.bodies[0], given));
+      if (region.conditional) {
+        TS_ASSIGN_OR_RETURN(const ValueId next, add(node, "Reshape", {made[0], integers({})}));
+        TS_ASSIGN_OR_RETURN(active, add(node, "And", {runs, next}));
+        made.erase(made.begin());
+      }
+      for (size_t s = 0; s < region.states; ++s) {
+        if (runs == kNoValue) {
+          given[s] = made[s];
+        } else {
+          TS_ASSIGN_OR_RETURN(given[s], add(node, "Where", {runs, made[s], given[s]}));
+        }
+      }
       for (size_t r = 0; r < results; ++r) {
         if (node.outputs[region.states + r] == kNoValue) continue;
         TS_ASSIGN_OR_RETURN(const ValueId slice, add(node, "Unsqueeze", {made[region.states + r], integers({0})}));

@@ -128,15 +128,15 @@ int64_t position_of(const std::vector<graph::ValueId>& list, graph::ValueId stor
 runtime::BufferRef locate(const LoadedModel& model, graph::ValueId id, int64_t bytes, WeightTable& weights) {
   const graph::ValueId storage = model.partition.storage_of[id];
   const int64_t place = model.partition.storage_offset[id];
-  // A body may read a constant as if it were none: a slice of it in each turn.
-  if (const graph::Value& whole = model.graph.values[storage]; whole.constant)
-    return {runtime::BufferKind::kWeight, weights.add({storage, nullptr, whole.shape}), bytes, place};
   if (const int64_t i = position_of(model.graph.outputs, storage, model.partition); i >= 0) {
     return {runtime::BufferKind::kOutput, i, bytes, place};
   }
   if (const int64_t i = position_of(model.graph.inputs, storage, model.partition); i >= 0) {
     return {runtime::BufferKind::kInput, i, bytes, place};
   }
+  // A body may read a constant as if it were none: a slice of it in each turn.
+  if (const graph::Value& whole = model.graph.values[storage]; whole.constant)
+    return {runtime::BufferKind::kWeight, weights.add({storage, nullptr, whole.shape}), bytes, place};
   const int64_t offset = model.memory.offset[id];
   TS_CHECK(offset >= 0, "value " + model.graph.values[id].name + " has no memory");
   return {runtime::BufferKind::kArena, offset, bytes};

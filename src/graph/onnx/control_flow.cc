@@ -58,13 +58,13 @@ std::vector<int64_t> integers(const onnx::NodeProto& proto, const std::string& n
 }  // namespace
 
 Status Importer::check_unrolled(const onnx::NodeProto& proto, int64_t times,
-                                const onnx::GraphProto& body) const {
+                                const onnx::GraphProto& body, const std::string& why) const {
   if (times <= kMaxTurns && times * std::max<int64_t>(count_nodes(body), 1) <= kMaxUnrolledNodes) return {};
   return at_node(proto, ErrorCode::kUnsupported,
                  proto.op_type() + ": its " + std::to_string(times) + " iterations of " +
                      std::to_string(count_nodes(body)) + " nodes are too many to unroll (at most " +
-                     std::to_string(kMaxTurns) + " iterations, " + std::to_string(kMaxUnrolledNodes) +
-                     " nodes)");
+                     std::to_string(kMaxTurns) + " iterations, " + std::to_string(kMaxUnrolledNodes) + " nodes)" +
+                     (why.empty() ? "" : ", and it must be: " + why));
 }
 
 Result<ValueId> Importer::add_one(const std::string& name, const std::string& op, std::vector<ValueId> inputs,
@@ -144,13 +144,14 @@ Status Importer::inline_if(const onnx::NodeProto& proto, Scope& scope, int depth
       product(value(condition).shape) != 1) {
     return at_node(proto, ErrorCode::kCorrupt, "If: input 0 (condition) must be one bool");
   }
+  const lower::Tensor* known = constant_of(condition);
   const onnx::GraphProto* branches[2] = {};
   for (size_t b = 0; b < 2; ++b) {
     const std::string name = b == 0 ? "then_branch" : "else_branch";
     const auto* attribute = find_attribute(proto, name);
-    if (attribute == nullptr || !attribute->has_g())
-      return at_node(proto, ErrorCode::kCorrupt, "If has no " + name);
-    branches[b] = &attribute->g();
+    const bool needed = known == nullptr || (known->at(0).i != 0) == (b == 0);
+    if (attribute != nullptr && attribute->has_g()) branches[b] = &attribute->g();
+    if (needed && branches[b] == nullptr) return at_node(proto, ErrorCode::kCorrupt, "If has no " + name);
   }
   const auto branch = [&](size_t b) -> Result<std::vector<Item>> {
     TS_ASSIGN_OR_RETURN(std::vector<Item> outputs, inline_body(proto, *branches[b], {}, scope, depth));
@@ -159,7 +160,7 @@ Status Importer::inline_if(const onnx::NodeProto& proto, Scope& scope, int depth
     return outputs;
   };
   std::vector<Item> outputs;
-  if (const lower::Tensor* known = constant_of(condition); known != nullptr) {
+  if (known != nullptr) {
     TS_ASSIGN_OR_RETURN(outputs, branch(known->at(0).i != 0 ? 0 : 1));
   } else {
     // Computing both branches costs little if they are small, and they may become part of other kernels.
@@ -343,12 +344,16 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
   }
   const bool known_count = inputs[0].id != kNoValue && constant_of(inputs[0].id) != nullptr;
   const bool known_condition = inputs[1].id == kNoValue || constant_of(inputs[1].id) != nullptr;
+  std::string why_unrolled;
   if (!known_count || !known_condition || !keeps_condition(body) ||
       cheaper_as_region(constant_of(inputs[0].id)->at(0).i, body)) {
     const Status region = region_loop(proto, body, inputs, scope, depth);
     if (region.ok()) return region;
-    // Whatever cannot be unrolled either is an error of the region.
-    if (known_count ? constant_of(inputs[0].id)->at(0).i > kMaxTurns : inputs[0].id != kNoValue) return region;
+    why_unrolled = region.error().reason;
+    if (!known_count && inputs[0].id != kNoValue)
+      return at_node(proto, ErrorCode::kUnsupported,
+                     "Loop: input 0 (trip count) must be constant, because it must be unrolled (" +
+                         why_unrolled + ")");
   }
   int64_t turns = kMaxTurns + 1;
   if (inputs[0].id != kNoValue) {
@@ -372,7 +377,7 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
                      "Loop: input 0 (trip count) must be constant if the condition is only known at run "
                      "time");
     }
-    TS_RETURN_IF_ERROR(check_unrolled(proto, masked || keeps_condition(body) ? turns : turn + 1, body));
+    TS_RETURN_IF_ERROR(check_unrolled(proto, masked || keeps_condition(body) ? turns : turn + 1, body, why_unrolled));
     TS_RETURN_IF_ERROR(inline_iteration(proto, body, turn, scope, depth, loop));
   }
   return define_outputs(proto, loop, scope);
@@ -438,6 +443,7 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
       turns = extent;
     }
     if (turns == 0) return at_node(proto, ErrorCode::kUnsupported, "Scan: the scanned inputs have length 0");
+    std::string why_unrolled;
     if (!batched && cheaper_as_region(turns, body)) {
       ScanForm form;
       form.turns = turns;
@@ -447,10 +453,12 @@ Status Importer::inline_scan(const onnx::NodeProto& proto, Scope& scope, int dep
       form.result_axes = out_axes;
       for (const int64_t b : backwards) form.slices_backwards.push_back(b != 0);
       for (const int64_t b : out_backwards) form.results_backwards.push_back(b != 0);
-      if (region_scan(proto, body, form, scope, depth).ok()) return {};
+      const Status region = region_scan(proto, body, form, scope, depth);
+      if (region.ok()) return region;
+      why_unrolled = region.error().reason;
     }
-    TS_RETURN_IF_ERROR(check_unrolled(proto, std::max(turns, batches), body));
-    TS_RETURN_IF_ERROR(check_unrolled(proto, turns * batches, body));
+    TS_RETURN_IF_ERROR(check_unrolled(proto, std::max(turns, batches), body, why_unrolled));
+    TS_RETURN_IF_ERROR(check_unrolled(proto, turns * batches, body, why_unrolled));
     std::vector<Item> state(own.begin(), own.begin() + carried);
     std::vector<std::vector<ValueId>> slices(collected);
     for (int64_t turn = 0; turn < turns; ++turn) {

@@ -174,7 +174,9 @@ class Importer final : public NodeSink {
   Result<ValueId> slice_at(const onnx::NodeProto& proto, ValueId tensor, int64_t axis, int64_t place);
   Result<ValueId> add_one(const std::string& name, const std::string& op, std::vector<ValueId> inputs,
                           std::map<std::string, Attribute> attributes = {});
-  Status check_unrolled(const onnx::NodeProto& proto, int64_t times, const onnx::GraphProto& body) const;
+  // `why`: why it cannot be a region, for the error.
+  Status check_unrolled(const onnx::NodeProto& proto, int64_t times, const onnx::GraphProto& body,
+                        const std::string& why = {}) const;
 
   // region_import.cc
   using Captured = std::vector<std::pair<ValueId, ValueId>>;  // a value outside of the body, and inside
