@@ -55,6 +55,10 @@ Result<GuardedBuffer> GuardedBuffer::allocate(int64_t bytes) {
   buffer.mapping_bytes_ = total;
   buffer.bytes_ = bytes;
   if (::mprotect(buffer.accessible_begin(), accessible, PROT_READ | PROT_WRITE) != 0) return no_memory();
+  // Huge pages, as for activations in a model. With pages of 4 KiB, the time of a program that streams
+  // its weights depends on where the system places them, so a search would choose lucky buffers
+  // (docs/decisions/003-prefetches-and-pages.md). A system that refuses provides ordinary pages.
+  ::madvise(buffer.accessible_begin(), accessible, MADV_HUGEPAGE);
   buffer.data_ = buffer.accessible_end() - round_up(bytes, kGuardedAlignment);
   buffer.write_canaries();
   return buffer;
