@@ -111,7 +111,7 @@ class RegionPlacer {
     const size_t conditions = node_.op == kLoopOperator && region_.conditional ? 1 : 0;
     for (size_t o = 0; o < body.outputs.size(); ++o) {
       const ValueId output = body.outputs[o];
-      const Value& value = body.values[output];
+      const Value value = body.values[output];
       const auto input = std::ranges::find(body.inputs, output) - body.inputs.begin();
       const bool is_input = std::cmp_less(input, body.inputs.size());
       const bool kept = node_.op == kLoopOperator && std::cmp_equal(input, o - conditions) &&

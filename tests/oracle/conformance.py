@@ -23,6 +23,7 @@ from onnx.backend.test.case import node as node_cases
 from onnx.backend.test.loader import load_model_tests
 
 import contributed_cases
+import control_flow_cases
 
 HERE = pathlib.Path(__file__).resolve().parent
 SUITES = ("node", "simple", "pytorch-converted", "pytorch-operator")
@@ -61,8 +62,10 @@ def generate(folder):
             write_case(folder / "node" / case.name, case.model, case.data_sets)
         for name, model, inputs, outputs in contributed_cases.all_cases():
             write_case(folder / "contributed" / name, model, [(inputs, outputs)])
+        for name, model, inputs, outputs in control_flow_cases.all_cases():
+            write_case(folder / "control-flow" / name, model, [(inputs, outputs)])
         done.touch()
-    cases = {suite: sorted((folder / suite).iterdir()) for suite in ("node", "contributed")}
+    cases = {suite: sorted((folder / suite).iterdir()) for suite in ("node", "contributed", "control-flow")}
     for suite in SUITES[1:]:
         cases[suite] = sorted(pathlib.Path(case.model_dir) for case in load_model_tests(kind=suite) if case.model_dir)
     return cases
@@ -168,7 +171,8 @@ def main():
     tool = Tool(arguments.tensorsmith)
     refused = read_refused(HERE / "conformance_refused.txt")
     wrong = []
-    own = hashlib.sha256((HERE / "contributed_cases.py").read_bytes()).hexdigest()[:8]
+    sources = b"".join((HERE / f"{name}_cases.py").read_bytes() for name in ("contributed", "control_flow"))
+    own = hashlib.sha256(sources).hexdigest()[:8]
     for suite, folders in generate(arguments.data / f"{onnx.__version__}-{own}").items():
         folders = [folder for folder in folders if re.search(arguments.only, folder.name)]
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:

@@ -1,6 +1,6 @@
 // Expands RNN, GRU and LSTM: one product for the inputs of all steps, then a loop over the steps, for each direction.
 #include <algorithm>
-#include <map>
+#include <optional>
 
 #include "graph/onnx/body.h"
 #include "graph/onnx/expand.h"
@@ -15,21 +15,17 @@ struct Activation {
   double alpha = 0, beta = 0;
 };
 
-// Returns how many of alpha and beta an activation takes, with their default values; -1 if it is unknown.
-int defaults_of(Activation& activation) {
-  static const std::map<std::string_view, std::pair<int, Activation>> kKnown = {
-      {"Affine", {2, {"", 1, 0}}},       {"Elu", {1, {"", 1, 0}}},
-      {"HardSigmoid", {2, {"", .2, .5}}}, {"LeakyRelu", {1, {"", .01, 0}}},
-      {"Relu", {0, {}}},                 {"ScaledTanh", {2, {"", 1, 1}}},
-      {"Sigmoid", {0, {}}},              {"Softplus", {0, {}}},
-      {"Softsign", {0, {}}},             {"Tanh", {0, {}}},
-      {"ThresholdedRelu", {1, {"", 1, 0}}}};
-  const auto found = kKnown.find(activation.name);
-  if (found == kKnown.end()) return -1;
-  activation.alpha = found->second.second.alpha;
-  activation.beta = found->second.second.beta;
-  return found->second.first;
-}
+// Parameters that an activation takes, with the default values of the operator of that name; there are none for Affine
+// and ScaledTanh.
+struct ActivationRow {
+  std::string_view name;
+  int parameters = 0;
+  std::optional<double> alpha = {}, beta = {};
+};
+constexpr ActivationRow kActivations[] = {
+    {"Affine", 2},    {"Elu", 1, 1.}, {"HardSigmoid", 2, .2, .5}, {"LeakyRelu", 1, .01}, {"Relu"},
+    {"ScaledTanh", 2}, {"Sigmoid"},    {"Softplus"},               {"Softsign"},          {"Tanh"},
+    {"ThresholdedRelu", 1, 1.}};
 
 class Recurrence {
  public:
@@ -113,11 +109,14 @@ class Recurrence {
     const auto beta = ctx_.floats_attr("activation_beta").value_or(std::vector<double>{});
     size_t next_alpha = 0, next_beta = 0;
     for (std::string& name : names) {
-      Activation& activation = activations_.emplace_back(Activation{std::move(name)});
-      const int taken = defaults_of(activation);
-      if (taken < 0) return ctx_.unsupported("activation " + activation.name);
-      if (taken > 0 && next_alpha < alpha.size()) activation.alpha = alpha[next_alpha++];
-      if (taken > 1 && next_beta < beta.size()) activation.beta = beta[next_beta++];
+      const auto row = std::ranges::find(kActivations, name, &ActivationRow::name);
+      if (row == std::end(kActivations)) return ctx_.unsupported("activation " + name);
+      std::optional<double> a = row->alpha, b = row->beta;
+      if (row->parameters > 0 && next_alpha < alpha.size()) a = alpha[next_alpha++];
+      if (row->parameters > 1 && next_beta < beta.size()) b = beta[next_beta++];
+      if ((row->parameters > 0 && !a) || (row->parameters > 1 && !b))
+        return ctx_.invalid("activation " + name + " needs activation_alpha and activation_beta");
+      activations_.push_back({std::move(name), a.value_or(0), b.value_or(0)});
     }
     return {};
   }
