@@ -377,6 +377,7 @@ class Grouper {
     // The region starts behind the producer of x, at a node whose value has both a row reduction
     // and another node as consumers.
     if (is_output_[first] || consumers_[first].size() < 2 || cls(first) == NodeClass::kAlias) return;
+    if (graph_.nodes[first].outputs.front() == kNoValue) return;  // x is another output of a loop
     NodeId last = post_dominator_[first];
     if (last == exit_node()) return;
     const std::vector<NodeId> path = region(first, last);

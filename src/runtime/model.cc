@@ -387,9 +387,6 @@ Status Model::Impl::run_calls(size_t begin, size_t end, size_t loop) {
 }
 
 Status Model::Impl::run_loop(const Loop& loop, size_t inner) {
-  const auto failure = [&](ErrorCode code, std::string reason) {
-    return Error{code, "the loop of '" + description.calls[loop.begin].task + "'", std::move(reason)};
-  };
   int64_t most = loop.turns > 0 ? loop.turns : options.max_turns;
   bool limited = loop.turns == 0;
   if (loop.count) {
@@ -408,10 +405,8 @@ Status Model::Impl::run_loop(const Loop& loop, size_t inner) {
     const bool ends = loop.condition && *static_cast<const bool*>(arguments[*loop.condition]) == loop.until;
     if (ends || (done >= most && !limited)) break;
     if (done >= most) {
-      status = failure(ErrorCode::kResourceExhausted,
-                       "has not ended after " + std::to_string(most) + " turns; allow more with --max-turns");
-    } else if (options.cancelled != nullptr && *options.cancelled) {
-      status = failure(ErrorCode::kCancelled, "interrupted after " + std::to_string(done) + " turns");
+      status = Error{ErrorCode::kResourceExhausted, "the loop of '" + description.calls[loop.begin].task + "'",
+                     "has not ended after " + std::to_string(most) + " turns, the limit of --max-turns"};
     } else {
       status = run_calls(loop.begin, loop.end, inner);
     }

@@ -1,7 +1,6 @@
 // Loading and running compiled models.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,8 +25,6 @@ struct LoadOptions {
   std::optional<GpuPlace> gpu = std::nullopt;
   // Most turns of a loop whose number of turns is only known when it ends.
   int64_t max_turns = int64_t{1} << 31;
-  // Checked before each turn of a loop: true ends the run with kCancelled. May be null.
-  const std::atomic<bool>* cancelled = nullptr;
   // Checks the hash of weights.bin (reads the whole file once). kernels.so is always checked.
   bool verify_weights = true;
 };

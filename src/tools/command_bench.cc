@@ -36,6 +36,7 @@ struct BenchOptions {
   double seconds = 3;
   int runs = 10;
   uint64_t seed = 0;
+  int64_t max_turns = runtime::LoadOptions().max_turns;
   bool profile = false;
   std::string trace;
   bool json = false, force = false;
@@ -63,19 +64,20 @@ Status print_profile(runtime::Model& model, uint64_t seed, bool json) {
   }
   const std::vector<runtime::CallTime> times = model.profile();
   struct Row {
-    int calls = 0;
+    int64_t calls = 0;
     double seconds = 0, alone = 0, flops = 0;
   };
   std::map<std::string, Row> rows;
   double total = 0, alone = 0;
   for (size_t c = 0; c < times.size(); ++c) {
     Row& row = rows[model.description().calls[c].task];
-    ++row.calls;
-    row.seconds += times[c].min_seconds;
-    row.alone += times[c].min_seconds_alone;
-    row.flops += model.description().calls[c].flops;
-    total += times[c].min_seconds;
-    alone += times[c].min_seconds_alone;
+    const int64_t turns = times[c].runs / kRuns;  // of the loop that the call is in
+    row.calls += turns;
+    row.seconds += turns * times[c].min_seconds;
+    row.alone += turns * times[c].min_seconds_alone;
+    row.flops += turns * model.description().calls[c].flops;
+    total += turns * times[c].min_seconds;
+    alone += turns * times[c].min_seconds_alone;
   }
   std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
   std::stable_sort(sorted.begin(), sorted.end(),
@@ -155,6 +157,7 @@ Status bench(const BenchOptions& options) {
   TS_ASSIGN_OR_RETURN(const target::Device device, place.resolve());
   runtime::LoadOptions load_options;
   load_options.threads = device.compute_units();
+  load_options.max_turns = options.max_turns;
   load_options.profile = options.profile || !options.trace.empty();
   load_options.repeats_alone = options.profile ? 3 : 0;
   load_options.gpu = engine::gpu_place(device);
@@ -231,6 +234,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
     options->for_compiling.push_back(command->get_option(name));
   add_seconds(*command, "--seconds", options->seconds, 0, kMaxSeconds, "How long to measure: 3, 3s, 1m");
   add_whole(*command, "--runs", options->runs, 1, 1'000'000, "Number of runs to measure at least");
+  add_max_turns(*command, options->max_turns);
   add_seed(*command, options->seed, "Seed of the random inputs")->group(kAdvancedGroup);
   auto* profile = command->add_flag("--profile", options->profile, "Show the time of each task");
   command

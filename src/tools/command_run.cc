@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 struct RunOptions {
   std::string directory;
   int threads = 0;
+  int64_t max_turns = runtime::LoadOptions().max_turns;
   std::string device;               // empty: the first device of the kind that the model was compiled for
   std::vector<std::string> inputs;  // NAME=FILE
   std::string output;               // directory for output_I.npy
@@ -332,6 +333,7 @@ Status run(const RunOptions& options) {
   warn_of_threads(options.threads);
   runtime::LoadOptions load_options;
   load_options.threads = options.threads;
+  load_options.max_turns = options.max_turns;
   if (!options.device.empty()) {
     TS_ASSIGN_OR_RETURN(load_options.gpu, runtime::require_gpu_place(options.device));
   }
@@ -358,6 +360,7 @@ void add_run_command(CLI::App& app, int& exit_code) {
   command->add_option("directory", options->directory, "Folder of the compiled model")->required();
   add_whole(*command, "--threads", options->threads, 0, 1024, "Number of threads to run on (0 = all cores)")
       ->configurable();
+  add_max_turns(*command, options->max_turns);
   command
       ->add_option(
           "--device", options->device,

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tools/option_groups.h"
+
 namespace tensorsmith::tools {
 namespace {
 
@@ -69,6 +71,12 @@ CLI::Option* add_whole_list(CLI::App& command, const std::string& name, std::vec
       ->type_name("N,N")
       ->allow_extra_args(false)
       ->capture_default_str();
+}
+
+void add_max_turns(CLI::App& command, int64_t& value) {
+  add_whole(command, "--max-turns", value, 1, int64_t{1} << 40,
+            "Most turns of a loop that only a condition ends; a run with more fails")
+      ->group(kAdvancedGroup);
 }
 
 CLI::Option* add_seed(CLI::App& command, uint64_t& value, const std::string& help) {

@@ -26,6 +26,8 @@ CLI::Option* add_whole_list(CLI::App& command, const std::string& name, std::vec
                             int64_t low, int64_t high, const std::string& help);
 // Any 64-bit unsigned integer.
 CLI::Option* add_seed(CLI::App& command, uint64_t& value, const std::string& help);
+// --max-turns of commands that run models.
+void add_max_turns(CLI::App& command, int64_t& value);
 // A finite number from low to high.
 CLI::Option* add_real(CLI::App& command, const std::string& name, double& value, double low, double high,
                       const std::string& help);

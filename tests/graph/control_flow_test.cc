@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "graph/evaluate.h"
+#include "graph/regions.h"
 #include "graph/tasks.h"
 #include "onnx_golden.h"
 #include "onnx_model_builder.h"
@@ -81,6 +82,75 @@ TEST(ControlFlow, LoopRefusals) {
   ModelBuilder broken = counting(4, true);
   broken.proto().mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g()->clear_output();
   expect_refused(broken, {"Loop", "too few outputs"});
+}
+
+// A loop whose body adds 1 to v as long as v < 30, at most `most` times. Without `most`, only the condition ends it.
+ModelBuilder climbing(bool counted) {
+  ModelBuilder body(17), m(17);
+  body.input("i", {}, kInt64).input("go", {}, kBool).input("v", {1}).output("more").output("w");
+  body.initializer("step", {1}, {1}).node("Add", {"v", "step"}, {"w"});
+  body.initializer("limit", {}, {30}).node("Less", {"w", "limit"}, {"more"});
+  m.input("v", {1}).output("y");
+  if (counted) m.input("most", {}, kInt64);
+  m.node("Loop", {counted ? "most" : "", "", "v"}, {"y"}).graph("body", body);
+  return m;
+}
+
+size_t regions_of(const Graph& graph) {
+  return std::ranges::count_if(graph.nodes, [](const Node& node) { return node.region != nullptr; });
+}
+
+float first_output(const Graph& graph, const std::vector<lower::Tensor>& inputs) {
+  const auto outputs = evaluate(graph, inputs);
+  EXPECT_TRUE(outputs.ok()) << outputs.error().message();
+  return outputs.ok() ? static_cast<float>((*outputs)[0].at(0).f) : -1;
+}
+
+TEST(ControlFlow, LongLoopsAreRegions) {
+  const auto v = [](double x) { return tensor_of(ir::DType::kF32, {1}, {x}); };
+  const auto known = counting(1000, true).import();
+  ASSERT_TRUE(known.ok()) << known.error().message();
+  EXPECT_EQ(regions_of(*known), 1);
+  EXPECT_EQ(first_output(*known, {v(2)}), 1002);
+
+  const auto endless = climbing(false).import();
+  ASSERT_TRUE(endless.ok()) << endless.error().message();
+  EXPECT_EQ(regions_of(*endless), 1);
+  EXPECT_EQ(first_output(*endless, {v(2)}), 30);
+  EXPECT_EQ(first_output(*endless, {v(77)}), 78);
+
+  const auto counted = climbing(true).import();
+  ASSERT_TRUE(counted.ok()) << counted.error().message();
+  const auto most = [](double n) { return tensor_of(ir::DType::kI64, {}, {n}); };
+  EXPECT_EQ(first_output(*counted, {v(2), most(5)}), 7);
+  EXPECT_EQ(first_output(*counted, {v(2), most(0)}), 2);
+  EXPECT_EQ(first_output(*counted, {v(2), most(500)}), 30);
+}
+
+// For devices whose models cannot have regions.
+TEST(ControlFlow, RegionsAreTheSameUnrolled) {
+  auto known = counting(300, true).import();
+  ASSERT_TRUE(known.ok()) << known.error().message();
+  ASSERT_EQ(regions_of(*known), 1);
+  const auto unrolled = unroll_regions(*known, true);
+  ASSERT_TRUE(unrolled.ok()) << unrolled.error().message();
+  EXPECT_EQ(regions_of(*known), 0);
+  EXPECT_EQ(first_output(*known, {tensor_of(ir::DType::kF32, {1}, {2})}), 302);
+
+  auto endless = climbing(false).import();
+  ASSERT_TRUE(endless.ok());
+  const auto refused = unroll_regions(*endless, true);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("only supported on processors"));
+}
+
+TEST(ControlFlow, ALoopThatNeverEndsIsRefused) {
+  ModelBuilder m = counting(4, true);
+  m.proto().mutable_graph()->mutable_node(0)->set_input(0, "");
+  m.proto().mutable_graph()->mutable_output()->RemoveLast();
+  m.proto().mutable_graph()->mutable_node(0)->mutable_output()->RemoveLast();
+  m.proto().mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g()->mutable_output()->RemoveLast();
+  expect_refused(m, {"Loop", "it never ends"});
 }
 
 TEST(ControlFlow, BranchesOfDifferentShapesNeedAConstantCondition) {

@@ -223,8 +223,13 @@ class Case:
         if self.chance(0.2):
             attributes["clip"] = 1.5
         if self.chance(0.2):
-            names = [self.pick(ACTIVATIONS) for _ in range(both * (1 if op == "RNN" else 2 if op == "GRU" else 3))]
+            # With other gates, or without clipping, rounding errors may grow from step to step.
+            gate = {"RNN": [], "GRU": ["Sigmoid"], "LSTM": ["HardSigmoid"]}[op]
+            names = []
+            for _ in range(both):
+                names += gate + [self.pick(ACTIVATIONS) for _ in range(2 if op == "LSTM" else 1)]
             attributes["activations"] = names
+            attributes["clip"] = 1.0
             # ONNX Runtime's default for ThresholdedRelu is not that of ONNX, so all parameters are given, in the order of
             # the activations that take them.
             for key, takers in (("activation_alpha", TAKE_ALPHA), ("activation_beta", TAKE_BETA)):
@@ -283,10 +288,12 @@ def complete(model, feeds):
 
 
 def all_cases(first=0, count=150):
-    """Yields (name, model, inputs, outputs)."""
+    """Yields (name, model, inputs, outputs). Leaves out those that overflow: activations may be unbounded."""
     for seed in range(first, first + count):
         model, feeds = Case(seed).model()
-        yield f"control_flow_{seed}", model, list(feeds.values()), complete(model, feeds)
+        outputs = complete(model, feeds)
+        if all(np.isfinite(y).all() for y in outputs):
+            yield f"control_flow_{seed}", model, list(feeds.values()), outputs
 
 
 def main():
@@ -298,8 +305,9 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the cases that differ")
     arguments = parser.parse_args()
     tool = pathlib.Path(arguments.tensorsmith).resolve()
-    wrong = 0
+    wrong = total = 0
     for name, model, inputs, outputs in all_cases(arguments.seed, arguments.cases):
+        total += 1
         with tempfile.TemporaryDirectory() as scratch:
             folder = pathlib.Path(scratch) / name
             write_case(folder, model, [(inputs, outputs)])
@@ -309,11 +317,12 @@ def main():
                 if done.returncode == 0:
                     continue
                 wrong += 1
-                print(f"{name}: {(done.stderr or done.stdout).strip().splitlines()[-1]}", flush=True)
+                last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+                print(f"{name}: {last[0] if last else f'{command[0]} ended with {done.returncode}'}", flush=True)
                 if arguments.keep:
                     write_case(arguments.keep / name, model, [(inputs, outputs)])
                 break
-    print(f"{arguments.cases - wrong} of {arguments.cases} agree")
+    print(f"{total - wrong} of {total} agree")
     return 1 if wrong else 0
 
 

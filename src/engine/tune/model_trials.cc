@@ -16,12 +16,12 @@ namespace {
 // variant's.
 constexpr double kClearGain = 0.985;
 constexpr int kMinRuns = 8;
-// A comparison of slow models may take this many times the given seconds, or at least kMostSeconds,
+// A comparison of slow models may take this many times the given seconds, or at least kLongTrialSeconds,
 // and then ends with fewer runs.
-constexpr double kTimingSlack = 2, kMostSeconds = 1;
+constexpr double kTimingSlack = 2, kLongTrialSeconds = 1;
 
 TimingLimits limits_of(double seconds) {
-  return {seconds, kMinRuns, std::max(kTimingSlack * seconds, kMostSeconds)};
+  return {seconds, kMinRuns, std::max(kTimingSlack * seconds, kLongTrialSeconds)};
 }
 
 // Returns the largest magnitude of a tensor of floats that is finite; 0 for other types.
