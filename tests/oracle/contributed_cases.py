@@ -131,6 +131,18 @@ def quantized_cases(c):
           [c.normal(5, 6), c.bytes(I8, 6, 7), scale(0.02), np.array(3, I8), c.normal(7)])
 
 
+def recurrent_cases(c):
+    # One step, since a later one quantizes a state that depends on how activations are rounded.
+    for n, (both, scales) in enumerate([(1, (1,)), (2, (2,)), (1, (1, 32))]):
+        scale = np.full(scales, 0.01, F32)
+        zero = np.zeros(scales, I8)
+        c.add(f"dynamic_quantize_lstm_{n}", "DynamicQuantizeLSTM",
+              [c.normal(1, 3, 5), c.bytes(I8, both, 5, 32), c.bytes(I8, both, 8, 32), c.normal(both, 64), None,
+               c.normal(both, 3, 8, scale=0.5), c.normal(both, 3, 8, scale=0.5), None, scale, zero, scale, zero],
+              outputs=3, constants=[1, 2, 3, 8, 9, 10, 11], direction="bidirectional" if both == 2 else "forward",
+              hidden_size=8)
+
+
 def all_cases():
     """Yields (name, model, inputs, outputs) with the outputs of ONNX Runtime."""
     c = Cases(seed=54)
@@ -138,9 +150,11 @@ def all_cases():
     attention_cases(c)
     bert_cases(c)
     quantized_cases(c)
+    recurrent_cases(c)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
+    options.intra_op_num_threads = 1  # DynamicQuantizeLSTM quantizes by the rows of a thread
     for name, node, given, constants in c.cases:
         infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
                  for n, x in given.items() if n not in constants]

@@ -98,7 +98,7 @@ class Case:
             elif kind < 7 or len(shape) < 2:
                 made = body.node(self.pick(ELEMENTWISE), [self.read(body, shape)])
             elif kind < 9:
-                weight = body.constant(self.array(shape[-1], shape[-1], scale=shape[-1] ** -0.5))
+                weight = body.constant(self.array(shape[-1], shape[-1], scale=0.5 * shape[-1] ** -0.5))
                 made = body.node("MatMul", [self.read(body, shape), weight])
             else:
                 total = body.node("ReduceMean", [self.read(body, shape)], axes=[-1], keepdims=1)[0] \

@@ -26,6 +26,10 @@ ValueId BodyBuilder::input(const std::string& name, ir::DType dtype, const Shape
   return graph_.inputs.back();
 }
 
+ValueId BodyBuilder::shared(const Value& value) {
+  return value.constant != nullptr ? graph_.values.push_back(value) : input(value.name, value.dtype, value.shape);
+}
+
 Graph BodyBuilder::finish(std::vector<ValueId> outputs) {
   graph_.outputs = std::move(outputs);
   return std::move(graph_);

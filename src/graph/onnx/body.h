@@ -17,6 +17,8 @@ class BodyBuilder final : public NodeSink {
 
   // Adds an input. Those of a loop are states, slices and other values, in this order.
   ValueId input(const std::string& name, ir::DType dtype, const Shape& shape);
+  // Returns a value of the network in the body: an input, or the same constant.
+  ValueId shared(const Value& value);
   // Returns the body with these outputs.
   Graph finish(std::vector<ValueId> outputs);
 

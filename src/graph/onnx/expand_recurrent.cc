@@ -1,4 +1,5 @@
-// Expands RNN, GRU and LSTM: one product for the inputs of all steps, then a loop over the steps, for each direction.
+// Expands RNN, GRU, LSTM and ONNX Runtime's DynamicQuantizeLSTM: one product for the inputs of all steps, then a loop over
+// the steps, for each direction.
 #include <algorithm>
 #include <optional>
 
@@ -29,8 +30,9 @@ constexpr ActivationRow kActivations[] = {
 
 class Recurrence {
  public:
-  Recurrence(Expansion& e, int64_t gates, size_t activations)
-      : e_(e), ctx_(e.ctx), gates_(gates), per_direction_(activations) {}
+  // `quantized`: the weights are integers, (directions, inputs, gates * hidden), with scales and zero points.
+  Recurrence(Expansion& e, int64_t gates, size_t activations, bool quantized = false)
+      : e_(e), ctx_(e.ctx), gates_(gates), per_direction_(activations), quantized_(quantized) {}
 
   // The values of one direction.
   struct Direction {
@@ -55,7 +57,7 @@ class Recurrence {
   }
 
  private:
-  static constexpr size_t kLengths = 4, kInitialH = 5, kInitialC = 6, kPeepholes = 7;
+  static constexpr size_t kLengths = 4, kInitialH = 5, kInitialC = 6, kPeepholes = 7, kScales = 8;
   bool is_lstm() const { return gates_ == 4; }
   bool is_gru() const { return gates_ == 3; }
 
@@ -72,7 +74,7 @@ class Recurrence {
     steps_ = ctx_.shape(0)[batch_first_ ? 1 : 0];
     batch_ = ctx_.shape(0)[batch_first_ ? 0 : 1];
     inputs_ = ctx_.shape(0)[2];
-    hidden_ = ctx_.shape(2)[2];
+    hidden_ = ctx_.shape(2)[quantized_ ? 1 : 2];
     const std::string direction = ctx_.string_attr("direction", "forward");
     if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
       return ctx_.invalid("unknown direction '" + direction + "'");
@@ -80,8 +82,16 @@ class Recurrence {
     first_reversed_ = direction == "reverse";
     if (steps_ < 1 || batch_ < 1) return ctx_.unsupported("a sequence or a batch without elements");
     if (hidden_ < 1 || hidden_ > kMaxGeometry) return ctx_.invalid("the hidden size is out of range");
-    TS_RETURN_IF_ERROR(expect(1, {directions_, gates_ * hidden_, inputs_}));
-    TS_RETURN_IF_ERROR(expect(2, {directions_, gates_ * hidden_, hidden_}));
+    const auto matrix = [&](int64_t columns) {
+      const int64_t rows = gates_ * hidden_;
+      return quantized_ ? Shape{directions_, columns, rows} : Shape{directions_, rows, columns};
+    };
+    TS_RETURN_IF_ERROR(expect(1, matrix(inputs_)));
+    TS_RETURN_IF_ERROR(expect(2, matrix(hidden_)));
+    for (size_t i = kScales; quantized_ && i < kScales + 4; ++i) {
+      if (!ctx_.has(i) || ctx_.shape(i) == Shape{directions_, gates_ * hidden_}) continue;
+      TS_RETURN_IF_ERROR(expect(i, {directions_}));
+    }
     TS_RETURN_IF_ERROR(expect(3, {directions_, 2 * gates_ * hidden_}));
     TS_RETURN_IF_ERROR(expect(kLengths, {batch_}));
     const Shape state =
@@ -139,8 +149,23 @@ class Recurrence {
     return {};
   }
 
-  // Returns rows of one direction's matrix, transposed: (columns, rows).
-  Result<ValueId> weights(size_t i, int64_t d, int64_t first, int64_t last) {
+  // Returns the rows of one direction's matrix that belong to gates [first, last), transposed: (columns, rows). If it is
+  // quantized, its scale and zero point follow, and the gates are all of them.
+  Result<std::vector<ValueId>> weights(size_t i, int64_t d, int64_t first, int64_t last) {
+    if (quantized_) {
+      const size_t scale = kScales + 2 * (i - 1);
+      std::vector<ValueId> made;
+      for (const size_t input : {i, scale, scale + 1}) {
+        if (!ctx_.has(input)) continue;
+        ValueId id = e_.in(input);
+        if (directions_ > 1) {
+          TS_ASSIGN_OR_RETURN(id, e_.slice(id, 0, d, d + 1));
+        }
+        const Shape& shape = e_.shape(id);
+        TS_ASSIGN_OR_RETURN(made.emplace_back(), e_.reshape(id, {shape.begin() + 1, shape.end()}));
+      }
+      return made;
+    }
     TS_ASSIGN_OR_RETURN(ValueId id, e_.cast(e_.in(i), dtype_));
     if (directions_ > 1) {
       TS_ASSIGN_OR_RETURN(id, e_.slice(id, 0, d, d + 1));
@@ -149,7 +174,16 @@ class Recurrence {
       TS_ASSIGN_OR_RETURN(id, e_.slice(id, 1, first * hidden_, last * hidden_));
     }
     TS_ASSIGN_OR_RETURN(id, e_.reshape(id, {(last - first) * hidden_, e_.shape(id)[2]}));
-    return e_.transpose(id, {1, 0});
+    TS_ASSIGN_OR_RETURN(id, e_.transpose(id, {1, 0}));
+    return std::vector<ValueId>{id};
+  }
+
+  // Returns the product of x with weights(), of which a body has its own values. Factors of quantized weights are
+  // quantized as a whole, by their least and largest elements.
+  Result<ValueId> product(Expansion& e, ValueId x, std::span<const ValueId> weights) const {
+    std::vector<ValueId> factors = {x};
+    factors.insert(factors.end(), weights.begin(), weights.end());
+    return e.op(quantized_ ? "com.microsoft.DynamicQuantizeMatMul" : "MatMul", std::move(factors));
   }
 
   // Returns elements [first, last) of one direction's vector, as a row.
@@ -166,8 +200,8 @@ class Recurrence {
   // Returns the contribution of the inputs to all gates, with those biases that are added to it:
   // (time, batch, gates * hidden). Sequences that are read backwards within their lengths are reversed.
   Result<ValueId> input_product(int64_t d, bool reversed) {
-    TS_ASSIGN_OR_RETURN(const ValueId w, weights(1, d, 0, gates_));
-    TS_ASSIGN_OR_RETURN(ValueId product, e_.op("MatMul", {x_, w}));
+    TS_ASSIGN_OR_RETURN(const std::vector<ValueId> w, weights(1, d, 0, gates_));
+    TS_ASSIGN_OR_RETURN(ValueId product, this->product(e_, x_, w));
     if (ctx_.has(3)) {
       const int64_t all = gates_ * hidden_;
       TS_ASSIGN_OR_RETURN(ValueId bias, row(3, d, 0, all));
@@ -210,27 +244,34 @@ class Recurrence {
     if (lengths_ != kNoValue) slices.push_back(active_);
     const int64_t all = gates_ * hidden_;
     if (is_gru() && !linear_before_reset()) {
-      TS_ASSIGN_OR_RETURN(others.emplace_back(), weights(2, d, 0, 2));
-      TS_ASSIGN_OR_RETURN(others.emplace_back(), weights(2, d, 2, 3));
+      TS_ASSIGN_OR_RETURN(others, weights(2, d, 0, 2));
+      TS_ASSIGN_OR_RETURN(const std::vector<ValueId> candidate, weights(2, d, 2, 3));
+      others.push_back(candidate[0]);
     } else {
-      TS_ASSIGN_OR_RETURN(others.emplace_back(), weights(2, d, 0, gates_));
+      TS_ASSIGN_OR_RETURN(others, weights(2, d, 0, gates_));
       if (linear_before_reset() && ctx_.has(3)) {
         TS_ASSIGN_OR_RETURN(others.emplace_back(), row(3, d, 2 * all - hidden_, 2 * all));
       }
     }
+    const size_t before_peepholes = others.size();
     for (int64_t p = 0; ctx_.has(kPeepholes) && p < 3; ++p) {
       TS_ASSIGN_OR_RETURN(others.emplace_back(), row(kPeepholes, d, p * hidden_, (p + 1) * hidden_));
     }
 
     BodyBuilder builder;
     Expansion body(builder, e_.node(), ctx_);
-    Body in{body, d, {}, {}, {}};
+    Body in{body, d, {}, {}, {}, before_peepholes};
     for (const ValueId id : states) in.states.push_back(builder.input("state", e_.dtype(id), e_.shape(id)));
     for (const ValueId id : slices) {
       const Shape& shape = e_.shape(id);
       in.slices.push_back(builder.input("slice", e_.dtype(id), {shape.begin() + 1, shape.end()}));
     }
-    for (const ValueId id : others) in.others.push_back(builder.input("shared", e_.dtype(id), e_.shape(id)));
+    std::vector<ValueId> inputs = states;
+    inputs.insert(inputs.end(), slices.begin(), slices.end());
+    for (const ValueId id : others) {
+      in.others.push_back(builder.shared(e_.value(id)));
+      if (e_.known(id) == nullptr) inputs.push_back(id);
+    }
     TS_ASSIGN_OR_RETURN(std::vector<ValueId> next, is_lstm() ? lstm_step(in) : is_gru() ? gru_step(in) : rnn_step(in));
     for (size_t s = 0; lengths_ != kNoValue && s < next.size(); ++s) {
       // Beyond its length, a sequence keeps its state.
@@ -245,9 +286,6 @@ class Recurrence {
     region->slices_backwards.assign(slices.size(), backwards);
     region->results_backwards.assign(1, backwards);
     region->bodies.push_back(builder.finish(std::move(next)));
-    std::vector<ValueId> inputs = states;
-    inputs.insert(inputs.end(), slices.begin(), slices.end());
-    inputs.insert(inputs.end(), others.begin(), others.end());
     TS_ASSIGN_OR_RETURN(std::vector<ValueId> made, e_.loop(std::move(region), std::move(inputs)));
     Direction direction;
     direction.states.assign(made.begin(), made.end() - 1);
@@ -267,6 +305,7 @@ class Recurrence {
     Expansion& e;
     int64_t direction;
     std::vector<ValueId> states, slices, others;
+    size_t peepholes;  // where they are among the others
   };
 
   Result<ValueId> clipped(Expansion& e, ValueId x) const {
@@ -348,12 +387,12 @@ class Recurrence {
   Result<std::vector<ValueId>> lstm_step(const Body& in) const {
     Expansion& e = in.e;
     const ValueId state = in.states[0], cell = in.states[1];
-    TS_ASSIGN_OR_RETURN(ValueId product, e.op("MatMul", {state, in.others[0]}));
+    TS_ASSIGN_OR_RETURN(ValueId product, this->product(e, state, std::span(in.others).first(in.peepholes)));
     TS_ASSIGN_OR_RETURN(product, e.op("Add", {product, in.slices[0]}));
     TS_ASSIGN_OR_RETURN(auto parts, split(e, product, 4));
     const auto peeped = [&](size_t which, ValueId cell_value) -> Result<ValueId> {
-      if (in.others.size() < 4) return parts[which];
-      TS_ASSIGN_OR_RETURN(const ValueId added, e.op("Mul", {in.others[1 + which], cell_value}));
+      if (in.others.size() == in.peepholes) return parts[which];
+      TS_ASSIGN_OR_RETURN(const ValueId added, e.op("Mul", {in.others[in.peepholes + which], cell_value}));
       return e.op("Add", {parts[which], added});
     };
     TS_ASSIGN_OR_RETURN(ValueId input, peeped(0, cell));
@@ -411,6 +450,7 @@ class Recurrence {
   OpContext& ctx_;
   const int64_t gates_;
   const size_t per_direction_;
+  const bool quantized_;
   bool batch_first_ = false, first_reversed_ = false;
   int64_t directions_ = 1, steps_ = 0, batch_ = 0, inputs_ = 0, hidden_ = 0;
   double clip_ = 0;
@@ -425,6 +465,8 @@ Result<std::vector<ValueId>> expand_rnn(Expansion& e) { return Recurrence(e, 1, 
 Result<std::vector<ValueId>> expand_gru(Expansion& e) { return Recurrence(e, 3, 2).expand(); }
 Result<std::vector<ValueId>> expand_lstm(Expansion& e) { return Recurrence(e, 4, 3).expand(); }
 
+Result<std::vector<ValueId>> expand_quantized_lstm(Expansion& e) { return Recurrence(e, 4, 3, true).expand(); }
+
 }  // namespace
 
 std::span<const ExpandEntry> recurrent_expansions() {
@@ -432,6 +474,8 @@ std::span<const ExpandEntry> recurrent_expansions() {
   static const ExpandEntry kEntries[] = {
       {"GRU", "f:TTTtit", expand_gru, {}, kOldest},
       {"LSTM", "f:TTTtittt", expand_lstm, {}, kOldest},
+      {"com.microsoft.DynamicQuantizeLSTM", "f:TAATitttFaFa", expand_quantized_lstm,
+       "activation_alpha activation_beta activations clip direction hidden_size input_forget"},
       {"RNN", "f:TTTtit", expand_rnn, {}, kOldest},
   };
   return kEntries;
