@@ -174,8 +174,8 @@ class RegionPlacer {
 
   Status place_loop() {
     const bool known = region_.turns > 0 && !region_.counted && !region_.conditional;
-    turns_ = known ? region_.turns
-                   : std::min(region_.turns > 0 ? region_.turns : kAssumedTurns, kAssumedTurns);
+    turns_ =
+        known ? region_.turns : std::min(region_.turns > 0 ? region_.turns : kAssumedTurns, kAssumedTurns);
     TS_ASSIGN_OR_RETURN(PartitionedBody body, partition_body_(separated(region_.bodies[0]), turns_));
     const auto& inputs = body.graph.inputs;
     const auto& outputs = body.graph.outputs;
@@ -200,14 +200,16 @@ class RegionPlacer {
         staged.emplace_back(slice, place);
       }
     }
-    for (size_t i = states + slices; i < inputs.size(); ++i) places[inputs[i]] = place_of(node_.inputs[lead + i]);
+    for (size_t i = states + slices; i < inputs.size(); ++i)
+      places[inputs[i]] = place_of(node_.inputs[lead + i]);
     // A result is computed at its place, if it has just one; other results are copied there.
     std::vector<std::pair<ValueId, Place>> copied;
     for (size_t i = 0; i < results; ++i) {
       const size_t o = conditions + states + i;
       const ValueId tensor = node_.outputs[states + i];
       if (tensor == kNoValue) continue;
-      const Place place = slice_of(tensor, body.graph.values[outputs[o]].bytes(), region_.results_backwards[i]);
+      const Place place =
+          slice_of(tensor, body.graph.values[outputs[o]].bytes(), region_.results_backwards[i]);
       const ValueId storage = body_output(body, o);
       const bool whole = storage == outputs[o] && body.graph.values[storage].constant == nullptr;
       if (whole && aligned(place) && !places.contains(storage)) {
@@ -248,9 +250,9 @@ class RegionPlacer {
   const Region& region_;
   const int64_t alignment_;
   const PartitionBody& partition_body_;
-  int64_t turns_ = 1;                  // of the copies
-  std::map<ValueId, int64_t> moves_;   // of the region that is being placed
-  std::vector<PlacedRegion> inner_;    // regions inside it
+  int64_t turns_ = 1;                 // of the copies
+  std::map<ValueId, int64_t> moves_;  // of the region that is being placed
+  std::vector<PlacedRegion> inner_;   // regions inside it
 };
 
 }  // namespace

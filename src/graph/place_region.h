@@ -20,7 +20,8 @@ struct PartitionedBody {
 //    of the alignment are copied.
 //  - A state is in the memory of the node's output. The first one is copied there before the first turn, and the next
 //    one at the end of each turn.
-Status place_region(Graph& graph, Partition& partition, const Node& node, int64_t alignment,
-                    const std::function<Result<PartitionedBody>(const Graph& body, int64_t turns)>& partition_body);
+Status place_region(
+    Graph& graph, Partition& partition, const Node& node, int64_t alignment,
+    const std::function<Result<PartitionedBody>(const Graph& body, int64_t turns)>& partition_body);
 
 }  // namespace tensorsmith::graph

@@ -66,7 +66,8 @@ Status infer_loop(Graph& graph, const Node& node) {
   const size_t lead = region.leading_inputs(), conditions = region.conditional ? 1 : 0;
   const size_t slices = region.slices_backwards.size(), results = region.results_backwards.size();
   if (node.inputs.size() != lead + body.inputs.size() || node.outputs.size() != region.states + results ||
-      body.inputs.size() < region.states + slices || body.outputs.size() != conditions + region.states + results)
+      body.inputs.size() < region.states + slices ||
+      body.outputs.size() != conditions + region.states + results)
     return wrong(node, "its body has other numbers of inputs and outputs");
   if ((region.turns == 0 || region.counted || region.conditional) && slices + results > 0)
     return wrong(node, "the number of slices is not known");
@@ -125,8 +126,7 @@ Result<std::vector<TensorRef>> evaluate_loop(const Node& node, std::span<const T
   }
   const auto place = [&](int64_t turn, bool backwards) { return backwards ? region.turns - 1 - turn : turn; };
   for (int64_t turn = 0; active && turn < turns; ++turn) {
-    if (turn == kMostTurns)
-      return Error{ErrorCode::kResourceExhausted, node.name, "the loop does not end"};
+    if (turn == kMostTurns) return Error{ErrorCode::kResourceExhausted, node.name, "the loop does not end"};
     for (size_t i = 0; i < slices; ++i) {
       const Value& type = body.values[body.inputs[region.states + i]];
       auto slice = std::make_shared<lower::Tensor>(lower::Tensor::zeros(type.dtype, type.shape));
@@ -186,7 +186,8 @@ void drop_unread_outputs(const IdVector<ValueId, int>& uses, Node& node, Region&
     if (o < first) continue;  // a state is needed in the body
     erase_at(node.outputs, o);
     for (Graph& body : region.bodies) erase_at(body.outputs, conditions + o);
-    if (loop) region.results_backwards.erase(region.results_backwards.begin() + static_cast<ptrdiff_t>(o - first));
+    if (loop)
+      region.results_backwards.erase(region.results_backwards.begin() + static_cast<ptrdiff_t>(o - first));
   }
 }
 
@@ -258,8 +259,7 @@ class Unroller {
     const Region& region = *node.region;
     constexpr size_t kSmall = 32;
     return node.op == kLoopOperator && !region.counted && !region.conditional && region.turns > 0 &&
-           (region.turns == 1 ||
-            static_cast<size_t>(region.turns) * region.bodies[0].nodes.size() <= kSmall);
+           (region.turns == 1 || static_cast<size_t>(region.turns) * region.bodies[0].nodes.size() <= kSmall);
   }
 
   ValueId integers(const std::vector<int64_t>& values) {
@@ -320,11 +320,14 @@ class Unroller {
         {node.name + "/" + std::to_string(o), "Identity", 18, {}, {from}, {node.outputs[o]}});
   }
 
-  Status unroll(const Node& node) { return node.op == kLoopOperator ? unroll_loop(node) : unroll_branch(node); }
+  Status unroll(const Node& node) {
+    return node.op == kLoopOperator ? unroll_loop(node) : unroll_branch(node);
+  }
 
   Status unroll_branch(const Node& node) {
     for (const std::string& refused : node.region->refused)
-      if (!refused.empty()) return Error{ErrorCode::kUnsupported, node.name, "a branch cannot run: " + refused};
+      if (!refused.empty())
+        return Error{ErrorCode::kUnsupported, node.name, "a branch cannot run: " + refused};
     const std::vector<ValueId> inputs(node.inputs.begin() + 1, node.inputs.end());
     TS_ASSIGN_OR_RETURN(const std::vector<ValueId> yes, inline_body(node.region->bodies[0], inputs));
     TS_ASSIGN_OR_RETURN(const std::vector<ValueId> no, inline_body(node.region->bodies[1], inputs));
@@ -346,7 +349,8 @@ class Unroller {
                    "loops without a largest number of turns are only supported on processors"};
     if (region.turns > kMostTurns)
       return Error{ErrorCode::kUnsupported, node.name,
-                   "loops of more than " + std::to_string(kMostTurns) + " turns are only supported on processors; this one has " +
+                   "loops of more than " + std::to_string(kMostTurns) +
+                       " turns are only supported on processors; this one has " +
                        std::to_string(region.turns)};
     const size_t slices = region.slices_backwards.size(), results = region.results_backwards.size();
     const size_t lead = region.leading_inputs();
@@ -387,7 +391,8 @@ class Unroller {
       }
       for (size_t r = 0; r < results; ++r) {
         if (node.outputs[region.states + r] == kNoValue) continue;
-        TS_ASSIGN_OR_RETURN(const ValueId slice, add(node, "Unsqueeze", {made[region.states + r], integers({0})}));
+        TS_ASSIGN_OR_RETURN(const ValueId slice,
+                            add(node, "Unsqueeze", {made[region.states + r], integers({0})}));
         collected[r].push_back(slice);
       }
     }

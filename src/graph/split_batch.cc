@@ -47,8 +47,8 @@ class BatchSplitter {
       : graph_(graph), partition_(partition), images_(batch_of(graph)), parts_(parts) {}
 
   bool run() {
-    if (parts_ < 2 || !partition_.regions.empty() || images_ < parts_ || images_ % parts_ != 0 || !aligned(graph_, parts_) ||
-        !storages_are_whole() || !slice_tasks() || !check_constants())
+    if (parts_ < 2 || !partition_.regions.empty() || images_ < parts_ || images_ % parts_ != 0 ||
+        !aligned(graph_, parts_) || !storages_are_whole() || !slice_tasks() || !check_constants())
       return false;
     apply();
     return true;

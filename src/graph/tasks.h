@@ -41,14 +41,14 @@ struct Call {
 struct PlacedRegion {
   size_t begin = 0, end = 0;  // calls
   int64_t turns = 1;
-  ValueId count, condition;  // may be omitted
-  bool until = false;        // there is no turn if the condition has this value
+  ValueId count, condition;          // may be omitted
+  bool until = false;                // there is no turn if the condition has this value
   std::map<ValueId, int64_t> moves;  // values whose place moves by this many bytes after each turn
 };
 
 struct Partition {
-  std::vector<Task> tasks;  // deduplicated by key, in order of first use
-  std::vector<Call> calls;  // topological order
+  std::vector<Task> tasks;            // deduplicated by key, in order of first use
+  std::vector<Call> calls;            // topological order
   std::vector<PlacedRegion> regions;  // as in runtime::ModelDescription
   // The storage of a value is the value whose memory contains it; the offset is the aligned position of the
   // value's first byte there. Reshape and similar operators cost nothing: their output has the same storage

@@ -405,8 +405,9 @@ Status Model::Impl::run_loop(const Loop& loop, size_t inner) {
     const bool ends = loop.condition && *static_cast<const bool*>(arguments[*loop.condition]) == loop.until;
     if (ends || (done >= most && !limited)) break;
     if (done >= most) {
-      status = Error{ErrorCode::kResourceExhausted, "the loop of '" + description.calls[loop.begin].task + "'",
-                     "has not ended after " + std::to_string(most) + " turns, the limit of --max-turns"};
+      status =
+          Error{ErrorCode::kResourceExhausted, "the loop of '" + description.calls[loop.begin].task + "'",
+                "has not ended after " + std::to_string(most) + " turns, the limit of --max-turns"};
     } else {
       status = run_calls(loop.begin, loop.end, inner);
     }

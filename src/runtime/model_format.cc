@@ -161,8 +161,8 @@ Status check_region(const std::string& place, const RegionInfo& region, const Mo
     return corrupt(place, "its calls do not exist");
   if (platform_of(d.arch) != nullptr) return corrupt(place, "a region cannot run on a GPU");
   if (region.turns < 0 || region.turns > kMaxBytes) return corrupt(place + ".turns", "is out of range");
-  for (const auto& [key, buffer, bytes] :
-       {std::tuple{".count", &region.count, sizeof(int64_t)}, {".condition", &region.condition, sizeof(bool)}}) {
+  for (const auto& [key, buffer, bytes] : {std::tuple{".count", &region.count, sizeof(int64_t)},
+                                           {".condition", &region.condition, sizeof(bool)}}) {
     if (!*buffer) continue;
     TS_RETURN_IF_ERROR(check_buffer(place + key, **buffer, d, kBufferAlignment));
     if (std::cmp_less((*buffer)->bytes, bytes)) return corrupt(place + key, "has too few bytes");
@@ -328,7 +328,8 @@ Status validate(const ModelDescription& d) {
     TS_RETURN_IF_ERROR(check_size(place + ".shared_workspace_bytes", call.shared_workspace_bytes));
     TS_RETURN_IF_ERROR(check_size(place + ".thread_workspace_bytes", call.thread_workspace_bytes));
     for (size_t b = 0; b < call.buffers.size(); ++b)
-      TS_RETURN_IF_ERROR(check_buffer(place + "." + item("buffers", b), call.buffers[b], d, alignment_of(call)));
+      TS_RETURN_IF_ERROR(
+          check_buffer(place + "." + item("buffers", b), call.buffers[b], d, alignment_of(call)));
     if (call.outputs < 0 || static_cast<uint64_t>(call.outputs) > call.buffers.size())
       return corrupt(place + ".outputs", "is negative or more than its number of buffers");
     TS_RETURN_IF_ERROR(check_overlap(place, call));

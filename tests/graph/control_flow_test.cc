@@ -149,7 +149,13 @@ TEST(ControlFlow, ALoopThatNeverEndsIsRefused) {
   m.proto().mutable_graph()->mutable_node(0)->set_input(0, "");
   m.proto().mutable_graph()->mutable_output()->RemoveLast();
   m.proto().mutable_graph()->mutable_node(0)->mutable_output()->RemoveLast();
-  m.proto().mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g()->mutable_output()->RemoveLast();
+  m.proto()
+      .mutable_graph()
+      ->mutable_node(0)
+      ->mutable_attribute(0)
+      ->mutable_g()
+      ->mutable_output()
+      ->RemoveLast();
   expect_refused(m, {"Loop", "it never ends"});
 }
 

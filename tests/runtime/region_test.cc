@@ -167,12 +167,17 @@ TEST(Regions, EveryBadValueIsFound) {
       {[](D& d) { d.regions[0].steps[0].bytes = -kSlice; }, "calls[0].buffers[0]: cannot begin at byte -448"},
       {[](D& d) { d.regions[0].steps[0].call = 2; }, "regions[0].steps[0]: its buffer does not exist"},
       {[](D& d) { d.regions[0].steps[0].buffer = 2; }, "regions[0].steps[0]: its buffer does not exist"},
-      {[](D& d) { d.regions[0].count = BufferRef{BufferKind::kInput, 1, 4}; }, "regions[0].count: has too few bytes"},
+      {[](D& d) { d.regions[0].count = BufferRef{BufferKind::kInput, 1, 4}; },
+       "regions[0].count: has too few bytes"},
       {[](D& d) { d.regions[0].condition = BufferRef{BufferKind::kInput, 2, 1}; },
        "regions[0].condition: input 2 does not exist"},
-      {[](D& d) { d.regions.push_back({0, 1, 1, {}, {}, false, {}}); d.regions.push_back({0, 2, 1, {}, {}, false, {}}); },
+      {[](D& d) {
+         d.regions.push_back({0, 1, 1, {}, {}, false, {}});
+         d.regions.push_back({0, 2, 1, {}, {}, false, {}});
+       },
        "regions[2]: overlaps another region"},
-      {[](D& d) { d.regions.insert(d.regions.begin(), {1, 2, 1, {}, {}, false, {}}); }, "regions[1]: is not in order"},
+      {[](D& d) { d.regions.insert(d.regions.begin(), {1, 2, 1, {}, {}, false, {}}); },
+       "regions[1]: is not in order"},
       {[](D& d) {
          // The first call reads a slice of the arena and writes another one, which meet in the second turn.
          d.calls[0].buffers[0] = {BufferKind::kArena, 64, 64};

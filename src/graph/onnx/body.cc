@@ -8,8 +8,8 @@ namespace tensorsmith::graph {
 
 Result<std::vector<ValueId>> BodyBuilder::add(Node node, size_t outputs) {
   for (size_t i = 0; i < outputs; ++i)
-    node.outputs.push_back(graph_.values.push_back({i == 0 ? node.name : node.name + "." + std::to_string(i),
-                                                    ir::DType::kF32, {}, nullptr}));
+    node.outputs.push_back(graph_.values.push_back(
+        {i == 0 ? node.name : node.name + "." + std::to_string(i), ir::DType::kF32, {}, nullptr}));
   std::vector<ValueId> made = node.outputs;
   TS_RETURN_IF_ERROR(infer_node(graph_, node, limits_));
   if (std::ranges::any_of(made, [&](ValueId id) { return graph_.values[id].constant == nullptr; }))
@@ -27,7 +27,8 @@ ValueId BodyBuilder::input(const std::string& name, ir::DType dtype, const Shape
 }
 
 ValueId BodyBuilder::shared(const Value& value) {
-  return value.constant != nullptr ? graph_.values.push_back(value) : input(value.name, value.dtype, value.shape);
+  return value.constant != nullptr ? graph_.values.push_back(value)
+                                   : input(value.name, value.dtype, value.shape);
 }
 
 Graph BodyBuilder::finish(std::vector<ValueId> outputs) {

@@ -57,14 +57,14 @@ std::vector<int64_t> integers(const onnx::NodeProto& proto, const std::string& n
 
 }  // namespace
 
-Status Importer::check_unrolled(const onnx::NodeProto& proto, int64_t times,
-                                const onnx::GraphProto& body, const std::string& why) const {
+Status Importer::check_unrolled(const onnx::NodeProto& proto, int64_t times, const onnx::GraphProto& body,
+                                const std::string& why) const {
   if (times <= kMaxTurns && times * std::max<int64_t>(count_nodes(body), 1) <= kMaxUnrolledNodes) return {};
   return at_node(proto, ErrorCode::kUnsupported,
                  proto.op_type() + ": its " + std::to_string(times) + " iterations of " +
                      std::to_string(count_nodes(body)) + " nodes are too many to unroll (at most " +
-                     std::to_string(kMaxTurns) + " iterations, " + std::to_string(kMaxUnrolledNodes) + " nodes)" +
-                     (why.empty() ? "" : ", and it must be: " + why));
+                     std::to_string(kMaxTurns) + " iterations, " + std::to_string(kMaxUnrolledNodes) +
+                     " nodes)" + (why.empty() ? "" : ", and it must be: " + why));
 }
 
 Result<ValueId> Importer::add_one(const std::string& name, const std::string& op, std::vector<ValueId> inputs,
@@ -351,9 +351,9 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
     if (region.ok()) return region;
     why_unrolled = region.error().reason;
     if (!known_count && inputs[0].id != kNoValue)
-      return at_node(proto, ErrorCode::kUnsupported,
-                     "Loop: input 0 (trip count) must be constant, because it must be unrolled (" +
-                         why_unrolled + ")");
+      return at_node(
+          proto, ErrorCode::kUnsupported,
+          "Loop: input 0 (trip count) must be constant, because it must be unrolled (" + why_unrolled + ")");
   }
   int64_t turns = kMaxTurns + 1;
   if (inputs[0].id != kNoValue) {
@@ -377,7 +377,8 @@ Status Importer::inline_loop(const onnx::NodeProto& proto, Scope& scope, int dep
                      "Loop: input 0 (trip count) must be constant if the condition is only known at run "
                      "time");
     }
-    TS_RETURN_IF_ERROR(check_unrolled(proto, masked || keeps_condition(body) ? turns : turn + 1, body, why_unrolled));
+    TS_RETURN_IF_ERROR(
+        check_unrolled(proto, masked || keeps_condition(body) ? turns : turn + 1, body, why_unrolled));
     TS_RETURN_IF_ERROR(inline_iteration(proto, body, turn, scope, depth, loop));
   }
   return define_outputs(proto, loop, scope);

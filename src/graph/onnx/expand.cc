@@ -77,9 +77,10 @@ Result<ValueId> Expansion::cast(ValueId id, ir::DType dtype) {
 }
 
 const ExpandEntry* find_expanded_operator(std::string_view op) {
-  for (const auto& family : {attention_expansions(), contributed_attention_expansions(),
-                             contributed_expansions(), einsum_expansions(), quantized_expansions(),
-                             recurrent_expansions(), signal_expansions(), state_expansions(), text_expansions()}) {
+  for (const auto& family :
+       {attention_expansions(), contributed_attention_expansions(), contributed_expansions(),
+        einsum_expansions(), quantized_expansions(), recurrent_expansions(), signal_expansions(),
+        state_expansions(), text_expansions()}) {
     for (const ExpandEntry& entry : family)
       if (entry.op == op) return &entry;
   }

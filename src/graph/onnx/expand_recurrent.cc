@@ -23,10 +23,17 @@ struct ActivationRow {
   int parameters = 0;
   std::optional<double> alpha = {}, beta = {};
 };
-constexpr ActivationRow kActivations[] = {
-    {"Affine", 2},    {"Elu", 1, 1.}, {"HardSigmoid", 2, .2, .5}, {"LeakyRelu", 1, .01}, {"Relu"},
-    {"ScaledTanh", 2}, {"Sigmoid"},    {"Softplus"},               {"Softsign"},          {"Tanh"},
-    {"ThresholdedRelu", 1, 1.}};
+constexpr ActivationRow kActivations[] = {{"Affine", 2},
+                                          {"Elu", 1, 1.},
+                                          {"HardSigmoid", 2, .2, .5},
+                                          {"LeakyRelu", 1, .01},
+                                          {"Relu"},
+                                          {"ScaledTanh", 2},
+                                          {"Sigmoid"},
+                                          {"Softplus"},
+                                          {"Softsign"},
+                                          {"Tanh"},
+                                          {"ThresholdedRelu", 1, 1.}};
 
 class Recurrence {
  public:
@@ -272,7 +279,9 @@ class Recurrence {
       in.others.push_back(builder.shared(e_.value(id)));
       if (e_.known(id) == nullptr) inputs.push_back(id);
     }
-    TS_ASSIGN_OR_RETURN(std::vector<ValueId> next, is_lstm() ? lstm_step(in) : is_gru() ? gru_step(in) : rnn_step(in));
+    TS_ASSIGN_OR_RETURN(std::vector<ValueId> next, is_lstm()  ? lstm_step(in)
+                                                   : is_gru() ? gru_step(in)
+                                                              : rnn_step(in));
     for (size_t s = 0; lengths_ != kNoValue && s < next.size(); ++s) {
       // Beyond its length, a sequence keeps its state.
       TS_ASSIGN_OR_RETURN(next[s], body.op("Where", {in.slices[1], next[s], in.states[s]}));
@@ -465,7 +474,9 @@ Result<std::vector<ValueId>> expand_rnn(Expansion& e) { return Recurrence(e, 1, 
 Result<std::vector<ValueId>> expand_gru(Expansion& e) { return Recurrence(e, 3, 2).expand(); }
 Result<std::vector<ValueId>> expand_lstm(Expansion& e) { return Recurrence(e, 4, 3).expand(); }
 
-Result<std::vector<ValueId>> expand_quantized_lstm(Expansion& e) { return Recurrence(e, 4, 3, true).expand(); }
+Result<std::vector<ValueId>> expand_quantized_lstm(Expansion& e) {
+  return Recurrence(e, 4, 3, true).expand();
+}
 
 }  // namespace
 

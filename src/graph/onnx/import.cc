@@ -403,7 +403,9 @@ Status Importer::add_node(const onnx::NodeProto& proto, Scope& scope, int depth)
     if (!item.is_tensor()) return define(proto.output(0), std::move(item), scope);
   }
   const OpEntry* entry = find_operator(op);
-  if (scope.opset < (entry != nullptr ? entry->oldest_opset : expanded != nullptr ? expanded->oldest_opset : 0)) {
+  if (scope.opset < (entry != nullptr      ? entry->oldest_opset
+                     : expanded != nullptr ? expanded->oldest_opset
+                                           : 0)) {
     return at_node(proto, ErrorCode::kUnsupported,
                    op + " of opset " + std::to_string(scope.opset) +
                        " is too old; convert the model to opset " + std::to_string(kModernOpset) +

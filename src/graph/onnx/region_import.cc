@@ -47,7 +47,8 @@ Result<ValueId> Importer::captured_value(ValueId id, size_t level) {
       continue;
     }
     if (outer.bounds.of(id) != nullptr)
-      return Error{ErrorCode::kUnsupported, place_, "a body reads a value that is padded to its largest length"};
+      return Error{ErrorCode::kUnsupported, place_,
+                   "a body reads a value that is padded to its largest length"};
     const ValueId made = graph.values.push_back(outer.graph.values[id]);
     narrow.mark(made, outer.narrow.find(id));
     captured.emplace_back(id, made);
@@ -74,7 +75,8 @@ Result<std::vector<ValueId>> Importer::region_body(const onnx::NodeProto& proto,
   std::vector<ValueId> outputs;
   for (const Item& item : items) {
     if (!item.is_tensor() || bounds_.of(item.id) != nullptr || narrow_.find(item.id) != nullptr)
-      return at_node(proto, ErrorCode::kUnsupported, proto.op_type() + ": an output of the body is not a plain tensor");
+      return at_node(proto, ErrorCode::kUnsupported,
+                     proto.op_type() + ": an output of the body is not a plain tensor");
     outputs.push_back(item.id);
   }
   return outputs;
@@ -136,7 +138,8 @@ Status Importer::region_if(const onnx::NodeProto& proto, const onnx::GraphProto*
   for (size_t b = 0; b < 2; ++b) {
     for (const auto& [outer, inner] : captured[b]) {
       const Value& like = value(outer);
-      if (like.constant != nullptr || std::ranges::find(node.inputs.begin() + 1, node.inputs.end(), outer) != node.inputs.end())
+      if (like.constant != nullptr ||
+          std::ranges::find(node.inputs.begin() + 1, node.inputs.end(), outer) != node.inputs.end())
         continue;
       node.inputs.push_back(outer);
       for (size_t i = 0; i < 2; ++i) {
@@ -180,7 +183,8 @@ Status Importer::region_loop(const onnx::NodeProto& proto, const onnx::GraphProt
   const auto carried = inputs.subspan(2);
   std::vector<ValueId> first_states = {constant(scalar(ir::DType::kI64, 0))};
   for (const Item& item : carried) {
-    if (!item.is_tensor() || item.id == kNoValue || bounds_.of(item.id) != nullptr || narrow_.find(item.id) != nullptr)
+    if (!item.is_tensor() || item.id == kNoValue || bounds_.of(item.id) != nullptr ||
+        narrow_.find(item.id) != nullptr)
       return unsupported("a carried value is not a plain tensor");
     first_states.push_back(item.id);
   }
@@ -221,7 +225,8 @@ Status Importer::region_loop(const onnx::NodeProto& proto, const onnx::GraphProt
     if (next.dtype != ir::DType::kBool || product(next.shape) != 1)
       return at_node(proto, ErrorCode::kCorrupt, "Loop: the condition must be one bool");
   } else if (count == kNoValue) {
-    return at_node(proto, ErrorCode::kInvalidArgument, "Loop: it never ends: it has neither a trip count nor a condition");
+    return at_node(proto, ErrorCode::kInvalidArgument,
+                   "Loop: it never ends: it has neither a trip count nor a condition");
   }
   const size_t conditions = region->conditional ? 1 : 0;
   region->states = states.size();
@@ -254,7 +259,8 @@ Status Importer::region_loop(const onnx::NodeProto& proto, const onnx::GraphProt
 }
 
 // Returns the tensor with an axis moved to another place.
-Result<ValueId> Importer::with_axis_moved(const onnx::NodeProto& proto, ValueId tensor, int64_t from, int64_t to) {
+Result<ValueId> Importer::with_axis_moved(const onnx::NodeProto& proto, ValueId tensor, int64_t from,
+                                          int64_t to) {
   if (from == to) return tensor;
   std::vector<int64_t> order(value(tensor).shape.size());
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -274,7 +280,8 @@ Status Importer::region_scan(const onnx::NodeProto& proto, const onnx::GraphProt
   region->results_backwards = form.results_backwards;
   node.inputs = form.states;
   for (size_t i = 0; i < form.tensors.size(); ++i) {
-    TS_ASSIGN_OR_RETURN(const ValueId tensor, with_axis_moved(proto, form.tensors[i], form.tensor_axes[i], 0));
+    TS_ASSIGN_OR_RETURN(const ValueId tensor,
+                        with_axis_moved(proto, form.tensors[i], form.tensor_axes[i], 0));
     node.inputs.push_back(tensor);
   }
   std::vector<Value> types;

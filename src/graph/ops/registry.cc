@@ -12,14 +12,13 @@ namespace {
 std::map<std::string_view, const OpEntry*> make_table() {
   std::map<std::string_view, const OpEntry*> table;
   for (const auto& family :
-       {binary_operators(),        bounded_operators(), constant_operators(),   conv_operators(),
-        deform_conv_operators(),   einsum_operators(),  fold_image_operators(), gather_operators(),
-        gemm_operators(),          loss_operators(),    move_operators(),       nbits_operators(),
-        normalization_operators(), pad_operators(),     pool_operators(),       quantize_operators(),
-        reduce_operators(),  reshape_operators(),    resize_operators(),
-        sample_operators(),        signal_operators(),  slice_operators(),      softmax_operators(),
-        text_operators(),          topk_operators(),    training_operators(),   transpose_operators(),
-        unary_operators()}) {
+       {binary_operators(),        bounded_operators(),  constant_operators(),   conv_operators(),
+        deform_conv_operators(),   einsum_operators(),   fold_image_operators(), gather_operators(),
+        gemm_operators(),          loss_operators(),     move_operators(),       nbits_operators(),
+        normalization_operators(), pad_operators(),      pool_operators(),       quantize_operators(),
+        reduce_operators(),        reshape_operators(),  resize_operators(),     sample_operators(),
+        signal_operators(),        slice_operators(),    softmax_operators(),    text_operators(),
+        topk_operators(),          training_operators(), transpose_operators(),  unary_operators()}) {
     for (const OpEntry& entry : family) {
       const bool fresh = table.emplace(entry.op, &entry).second;
       TS_CHECK(fresh, "operator registered twice: " + std::string(entry.op));

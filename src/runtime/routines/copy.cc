@@ -25,7 +25,7 @@ Result<RoutineDemands> copy_demands(std::span<const int64_t> parameters) {
 }
 
 Status run_copy(const TensorsmithKernelContext& context, std::span<const int64_t> parameters,
-           void* const* buffers) {
+                void* const* buffers) {
   constexpr int64_t kBlock = 4096;
   const int64_t bytes = parameters[0];
   const auto* from = static_cast<const char*>(buffers[0]);

@@ -12,8 +12,9 @@ Result<RoutineDemands> refusal_demands(std::span<const int64_t> parameters) {
 }
 
 Status run_refusal(const TensorsmithKernelContext&, std::span<const int64_t>, void* const*) {
-  return Error{ErrorCode::kInvalidArgument, "",
-               "the inputs lead to a branch of the model that cannot run with the shapes it was compiled for"};
+  return Error{
+      ErrorCode::kInvalidArgument, "",
+      "the inputs lead to a branch of the model that cannot run with the shapes it was compiled for"};
 }
 
 }  // namespace
