@@ -79,9 +79,35 @@ def einsum(n, rng):
     return model_of(node, [value("a", rows, 64), value("b", 64, 48), value("c", 48, 64)], [], ["y"])
 
 
+def lstm(hidden):
+    def make(n, rng):
+        scale = hidden**-0.5
+        weights = [constant(name, rng.uniform(-scale, scale, shape).astype(np.float32))
+                   for name, shape in (("w", (1, 4 * hidden, hidden)), ("r", (1, 4 * hidden, hidden)), ("b", (1, 8 * hidden)))]
+        node = helper.make_node("LSTM", ["x", "w", "r", "b"], ["y", "h", "c"], hidden_size=hidden)
+        return model_of(node, [value("x", n, 1, hidden)], weights, ["y", "h", "c"])
+    return make
+
+
+def loop(n, rng):
+    """A state of 64 numbers goes through a small layer n times; the states are collected. They stay away from 0, where
+    denormal numbers are slow."""
+    body = helper.make_graph(
+        [helper.make_node("MatMul", ["s", "m"], ["p"]), helper.make_node("Tanh", ["p"], ["t"]),
+         helper.make_node("Identity", ["t"], ["kept"]), helper.make_node("Identity", ["go"], ["more"])],
+        "body",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+         value("s", 1, 64)],
+        [helper.make_tensor_value_info("more", TensorProto.BOOL, []), value("t", 1, 64), value("kept", 1, 64)],
+        [constant("m", (rng.standard_normal((64, 64)) / 6).astype(np.float32))])
+    node = helper.make_node("Loop", ["n", "", "x"], ["y", "all"], body=body)
+    return model_of(node, [value("x", 1, 64)], [constant("n", np.array(n, np.int64))], ["y", "all"])
+
+
 CASES = {"TopK, 300 largest": (topk, 2400), "CumSum": (cumsum, 8000), "ScatterND": (scatter_nd, 16384),
          "ScatterElements, add": (scatter_add, 16384), "DFT": (dft, 2000), "STFT, frames of 400": (stft, 4800),
-         "Einsum of three matrices": (einsum, 6400)}
+         "Einsum of three matrices": (einsum, 6400),
+         "LSTM of 128, n steps": (lstm(128), 50), "LSTM of 512, n steps": (lstm(512), 50), "Loop of n turns": (loop, 200)}
 
 
 def compare_with_numpy(ours, file, threads, settings):
@@ -102,12 +128,15 @@ def main():
     parser.add_argument("--runtime", required=True)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--only", default="", help="part of the names of the operators")
     arguments = parser.parse_args()
     load = loader(arguments.runtime)
     settings = Settings(rounds=arguments.rounds, rtol=1e-3, atol=1e-2)
     print(f"{'operator':28} {'n':>9} {'us':>10} {'growth':>7} {'ratio':>7}   p10 .. p90   (above 1: Tensorsmith is faster)")
     failed = False
     for name, (make, smallest) in CASES.items():
+        if arguments.only not in name:
+            continue
         before = None
         for n in (smallest, 10 * smallest, 100 * smallest):
             with tempfile.TemporaryDirectory() as scratch:
