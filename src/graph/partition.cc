@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -114,12 +115,16 @@ class Partitioner {
   }
 
  private:
+  // Larger numbers of turns count as this one, so that weights and times stay numbers.
+  static constexpr int64_t kMostTurns = int64_t{1} << 20;
+
   Status add_region(NodeId id) {
     const Node node = graph_.nodes[id];  // values are appended to the graph
     return place_region(graph_, partition_, node, options_.alignment,
                         [&](const Graph& body, int64_t turns) -> Result<PartitionedBody> {
                           PartitionedBody result{body, {}};
-                          Partitioner inner(result.graph, options_, table_, turns_ * turns);
+                          const int64_t product = std::min(turns_ * std::min(turns, kMostTurns), kMostTurns);
+                          Partitioner inner(result.graph, options_, table_, product);
                           TS_ASSIGN_OR_RETURN(result.partition, inner.run());
                           return result;
                         });
@@ -308,7 +313,8 @@ class Partitioner {
     }
     call.task = it->second;
     call.turns = turns_;
-    table_.tasks[it->second].calls += static_cast<int>(turns_);
+    int& calls = table_.tasks[it->second].calls;
+    calls = static_cast<int>(std::min<int64_t>(calls + turns_, std::numeric_limits<int>::max()));
     partition_.calls.push_back(std::move(call));
     return {};
   }

@@ -402,7 +402,9 @@ Status Model::Impl::run_loop(const Loop& loop, size_t inner) {
   };
   Status status;
   for (;; ++done) {
-    const bool ends = loop.condition && *static_cast<const bool*>(arguments[*loop.condition]) == loop.until;
+    // A caller's bool may be any byte.
+    const bool ends = loop.condition && (*static_cast<const std::byte*>(arguments[*loop.condition]) !=
+                                         std::byte{0}) == loop.until;
     if (ends || (done >= most && !limited)) break;
     if (done >= most) {
       status =

@@ -98,7 +98,8 @@ Status print_profile(runtime::Model& model, uint64_t seed, bool json) {
   for (const auto& [name, row] : sorted) {
     table.add({name, std::to_string(row.calls), format_seconds(row.seconds), format_seconds(row.alone),
                fmt::format("{:.1f} %", 100 * row.seconds / total),
-               fmt::format("{:.1f} GFLOP/s", row.flops / row.seconds / 1e9)});
+               // A branch that no run takes has no time.
+               row.seconds > 0 ? fmt::format("{:.1f} GFLOP/s", row.flops / row.seconds / 1e9) : "-"});
   }
   print_lines(table.text());
   print_out(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "graph/evaluate.h"
 #include "graph/regions.h"
@@ -119,6 +120,19 @@ TEST(ControlFlow, LongLoopsAreRegions) {
   EXPECT_EQ(first_output(*endless, {v(2)}), 30);
   EXPECT_EQ(first_output(*endless, {v(77)}), 78);
 
+  // The largest integer is an exporter's way to say that only the condition ends the loop.
+  ModelBuilder largest = climbing(true);
+  largest.proto().mutable_graph()->mutable_node(0)->set_input(0, "largest");
+  largest.proto().mutable_graph()->mutable_input()->RemoveLast();
+  largest.integers("largest", {std::numeric_limits<int64_t>::max()});
+  auto unlimited = largest.import();
+  ASSERT_TRUE(unlimited.ok()) << unlimited.error().message();
+  EXPECT_EQ(first_output(*unlimited, {v(2)}), 30);
+  const auto parts = partition(*unlimited);
+  ASSERT_TRUE(parts.ok()) << parts.error().message();
+  ASSERT_EQ(parts->regions.size(), 1u);
+  EXPECT_EQ(parts->regions[0].turns, 0);
+
   const auto counted = climbing(true).import();
   ASSERT_TRUE(counted.ok()) << counted.error().message();
   const auto most = [](double n) { return tensor_of(ir::DType::kI64, {}, {n}); };
@@ -142,6 +156,30 @@ TEST(ControlFlow, RegionsAreTheSameUnrolled) {
   const auto refused = unroll_regions(*endless, true);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message(), HasSubstr("only supported on processors"));
+}
+
+// The model compiles, and a note tells of the branch.
+TEST(ControlFlow, ABranchThatDoesNotFitIsANote) {
+  ModelBuilder yes(17), no(17), m(17);
+  yes.output("a").integers("shape", {3, 3}).node("Reshape", {"x", "shape"}, {"r"}).node("Relu", {"r"}, {"a"});
+  no.output("b").node("Relu", {"x"}, {"b"});
+  for (int i = 0; i < 5; ++i) {
+    const std::string from = i == 0 ? "b0" : "c" + std::to_string(i), to = "c" + std::to_string(i + 1);
+    if (i == 0) no.node("Neg", {"x"}, {"b0"});
+    no.node("Neg", {from}, {to});
+  }
+  m.input("c", {}, kBool).input("x", {4}).output("y");
+  m.node("If", {"c"}, {"y"}).graph("then_branch", yes).graph("else_branch", no);
+  const auto graph = m.import();
+  ASSERT_TRUE(graph.ok()) << graph.error().message();
+  ASSERT_EQ(graph->notes.size(), 1u);
+  EXPECT_THAT(graph->notes[0], HasSubstr("the then branch of"));
+  const auto x = tensor_of(ir::DType::kF32, {4}, {1, -2, 3, -4});
+  const auto condition = [](double c) { return tensor_of(ir::DType::kBool, {}, {c}); };
+  EXPECT_FALSE(evaluate(*graph, std::vector{condition(1), x}).ok());
+  const auto taken = evaluate(*graph, std::vector{condition(0), x});
+  ASSERT_TRUE(taken.ok()) << taken.error().message();
+  EXPECT_EQ(testing::difference((*taken)[0], tensor_of(ir::DType::kF32, {4}, {1, 0, 3, 0}), 0, 0), "");
 }
 
 TEST(ControlFlow, ALoopThatNeverEndsIsRefused) {

@@ -91,6 +91,7 @@ TEST(Regions, AConditionEndsThem) {
     d.regions[0].until = until;
     EXPECT_EQ(run(d, 0).firsts[7], until ? 0 : -1);
     EXPECT_EQ(run(d, 1).firsts[7], until ? -1 : 0);
+    EXPECT_EQ(run(d, 2).firsts[7], until ? -1 : 0);
   }
 }
 

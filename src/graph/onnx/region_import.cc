@@ -113,8 +113,11 @@ Status Importer::region_if(const onnx::NodeProto& proto, const onnx::GraphProto*
     if (outputs.ok()) {
       outputs->resize(proto.output_size());
       body.graph.outputs = *std::move(outputs);
-    } else {
+    } else if (const ErrorCode code = outputs.error().code;
+               code == ErrorCode::kUnsupported || code == ErrorCode::kInvalidArgument) {
       refused[b] = outputs.error();
+    } else {
+      return outputs.error();
     }
     region->bodies.push_back(std::move(body.graph));
     captured.push_back(std::move(body.captured));
@@ -152,7 +155,15 @@ Status Importer::region_if(const onnx::NodeProto& proto, const onnx::GraphProto*
     }
   }
   node.region = std::move(region);
-  return add_region(proto, std::move(node), proto.output_size(), scope);
+  TS_RETURN_IF_ERROR(add_region(proto, std::move(node), proto.output_size(), scope));
+  for (size_t b = 0; b < 2; ++b) {
+    if (!refused[b]) continue;
+    Graph& network = frames_.empty() ? graph_ : frames_.front().graph;
+    network.notes.push_back("the " + std::string(b == 0 ? "then" : "else") + " branch of '" +
+                            shown(name_of(proto)) +
+                            "' cannot be compiled, and a run that takes it fails: " + refused[b]->message());
+  }
+  return {};
 }
 
 // Appends the values that the body reads to the inputs of the body and of the node.
@@ -179,6 +190,9 @@ Status Importer::region_loop(const onnx::NodeProto& proto, const onnx::GraphProt
   } else if (count != kNoValue) {
     region->turns = constant_of(count)->at(0).i;
     if (region->turns < 1) return unsupported("there is no iteration");
+    // Exporters write the largest integer for a loop that only its condition ends.
+    constexpr int64_t kNoLimit = int64_t{1} << 40;
+    if (region->turns > kNoLimit) region->turns = 0;
   }
   const auto carried = inputs.subspan(2);
   std::vector<ValueId> first_states = {constant(scalar(ir::DType::kI64, 0))};
